@@ -1,0 +1,247 @@
+//! The ground: the names of locks, atomics and parked threads that the whole crate uses.
+//!
+//! Every other module takes its primitives from here and from nowhere else, so that what a
+//! lock *is* can be changed in one place (another library, a model checker) without a line of
+//! the protocols changing.
+//!
+//! # What is promised
+//!
+//! * [`Mutex::lock`] returns a guard and nothing else. There is no poisoning: no foreign code
+//!   runs under a lock of this crate, so no lock is ever abandoned half-way by a panic.
+//! * [`Parker`] is how a thread waits, everywhere: for a task to fall due, for a result, for
+//!   termination, for a token. Each thread has one. What others hold to wake it is an ordinary
+//!   [`Waker`], so a blocked thread and an awaiting future are woken by the same line of code.
+//! * A wake-up is never lost between "I looked" and "I sleep": waking stores a token, and
+//!   parking with a token stored returns at once. A late wake-up therefore makes the *next*
+//!   park return early. Every caller parks in a loop that looks again; none of them may take a
+//!   return from `park` as news.
+//!
+//! # How the rule about foreign code is kept
+//!
+//! In debug builds the guards count, for each thread, how many locks it holds, and
+//! [`unwind`](crate::unwind), the one door to foreign code, asserts that the count is zero.
+//! Every test in the crate is therefore also a test of the rule. In release builds the counter
+//! does not exist.
+//!
+//! Two locks are held at once in one place only, and always in this order: a task's cell, then
+//! the queue (`pool::Pool::rearm`, where it is explained).
+
+pub(crate) use std::sync::Arc;
+use std::{
+    cell::Cell,
+    ops::{Deref, DerefMut},
+    rc::Rc,
+    task::{Wake, Waker},
+    time::Instant,
+};
+
+use crossbeam_utils::sync::{Parker as Token, Unparker};
+
+/// The atomics of the crate.
+pub(crate) mod atomic {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+}
+
+use self::atomic::{AtomicU32, Ordering};
+
+/// A lock without poisoning.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+
+/// Access to what a [`Mutex`] protects; releases the lock when dropped.
+pub(crate) struct MutexGuard<'a, T> {
+    guard: parking_lot::MutexGuard<'a, T>,
+    _held: Held,
+}
+
+impl<T> Mutex<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(parking_lot::Mutex::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard {
+            guard: self.0.lock(),
+            _held: Held::one_more(),
+        }
+    }
+
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// A condition on what a [`Mutex`] protects. Used by the manual clock alone; everything that
+/// waits for time parks.
+#[derive(Debug, Default)]
+pub(crate) struct Condvar(parking_lot::Condvar);
+
+impl Condvar {
+    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        self.0.wait(&mut guard.guard);
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+#[cfg(debug_assertions)]
+std::thread_local! {
+    static LOCKS_HELD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts one held lock for as long as it lives; in release builds it is nothing.
+struct Held;
+
+#[cfg(debug_assertions)]
+impl Held {
+    fn one_more() -> Self {
+        LOCKS_HELD.set(LOCKS_HELD.get() + 1);
+        Self
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for Held {
+    fn drop(&mut self) {
+        LOCKS_HELD.set(LOCKS_HELD.get() - 1);
+    }
+}
+
+#[cfg(not(debug_assertions))]
+impl Held {
+    #[inline]
+    fn one_more() -> Self {
+        Self
+    }
+}
+
+/// How many of the crate's locks the calling thread holds; always zero in release builds.
+#[inline]
+pub(crate) fn locks_held() -> usize {
+    #[cfg(debug_assertions)]
+    return LOCKS_HELD.get();
+    #[cfg(not(debug_assertions))]
+    return 0;
+}
+
+std::thread_local! {
+    static PARKER: Rc<Parker> = Rc::new(Parker::new());
+}
+
+/// The calling thread, as one that can sleep until somebody rings.
+pub(crate) struct Parker {
+    token: Token,
+    bell: Arc<Bell>,
+    waker: Waker,
+    works: Cell<bool>,
+}
+
+/// What wakes a parked thread.
+///
+/// It counts how often it was rung and how many of those its thread has heard. Only the manual
+/// clock asks: a sleeper that has been rung for is on its way, and does not count as resting.
+pub(crate) struct Bell {
+    unparker: Unparker,
+    rings: AtomicU32,
+    heard: AtomicU32,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Ordering: released to whoever asks `is_rung`; the sleeper is ordered by the token.
+        self.rings.fetch_add(1, Ordering::Release);
+        self.unparker.unpark();
+    }
+}
+
+impl Bell {
+    /// Whether somebody rang and the thread has not come back from its park since.
+    pub(crate) fn is_rung(&self) -> bool {
+        // Ordering: pairs with `wake_by_ref`; `heard` is read under the lock it is written under.
+        self.rings.load(Ordering::Acquire) != self.heard.load(Ordering::Acquire)
+    }
+}
+
+impl Parker {
+    fn new() -> Self {
+        let token = Token::new();
+        let bell = Arc::new(Bell {
+            unparker: token.unparker().clone(),
+            rings: AtomicU32::new(0),
+            heard: AtomicU32::new(0),
+        });
+        let waker = Waker::from(Arc::clone(&bell));
+        Self {
+            token,
+            bell,
+            waker,
+            works: Cell::new(false),
+        }
+    }
+
+    /// The parker of the calling thread, or a new one while the thread is being torn down.
+    pub(crate) fn current() -> Rc<Self> {
+        PARKER
+            .try_with(Rc::clone)
+            .unwrap_or_else(|_| Rc::new(Self::new()))
+    }
+
+    /// What others keep to end a park of this thread.
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// Says that this thread is a worker of a pool.
+    pub(crate) fn work(&self) {
+        self.works.set(true);
+    }
+
+    pub(crate) fn is_worker(&self) -> bool {
+        self.works.get()
+    }
+
+    /// Sleeps until rung, or not at all if that has happened already.
+    pub(crate) fn park(&self) {
+        self.token.park();
+    }
+
+    /// The same, but at most until `instant`.
+    pub(crate) fn park_until(&self, instant: Instant) {
+        self.token.park_deadline(instant);
+    }
+
+    /// Takes note of every ring so far. To be called after a park and before looking at what
+    /// the ring was about: a ring that comes later is then never taken for heard.
+    pub(crate) fn hear(&self) {
+        // Ordering: acquires what the ringer did before it rang.
+        let rings = self.bell.rings.load(Ordering::Acquire);
+        self.bell.heard.store(rings, Ordering::Release);
+    }
+}

@@ -1,0 +1,211 @@
+//! Time: what a moment is, where the present comes from, and how a thread waits for a moment.
+//!
+//! # Moments
+//!
+//! A [`Deadline`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years.
+//! Arithmetic saturates, and the largest value means *never*: `Duration::MAX` is a legal delay,
+//! nothing overflows, and no clock ever reads "never", so such a deadline does not fall due.
+//! This file holds the only additions of time in the crate.
+//!
+//! # The two clocks
+//!
+//! * The **system clock** is [`Instant`], counted from the clock's creation. It does not follow
+//!   changes of the wall clock; on Linux and macOS it stands still while the machine sleeps.
+//! * A [`ManualClock`] stands still until a test moves it.
+//!
+//! The crate reads the present through [`Clock::now`] and sleeps through [`Clock::park_until`],
+//! and does neither in any other way. That is what makes a test on the manual clock exact.
+//!
+//! # Never early
+//!
+//! A moment has come when `now >= deadline`, in the same nanoseconds on both sides. The timed
+//! park may end early (a stale ring, a coarse timer): its callers look at the clock again.
+
+mod manual;
+
+use std::time::{Duration, Instant};
+
+pub use self::manual::ManualClock;
+use crate::sync::Parker;
+
+/// A moment: nanoseconds since the origin of a [`Clock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Deadline(u64);
+
+impl Deadline {
+    /// The moment that does not come.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+    /// The last moment a clock can show.
+    const LAST: Self = Self(u64::MAX - 1);
+
+    pub(crate) const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    pub(crate) const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// `delay` later, or never.
+    pub(crate) fn after(self, delay: Duration) -> Self {
+        Self(self.0.saturating_add(saturating_nanos(delay)))
+    }
+
+    /// How long after `earlier` this is; nothing if it is not.
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// A duration in nanoseconds; more than 584 years count as for ever.
+pub(crate) fn saturating_nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Where an executor takes the time from.
+///
+/// Given to [`Builder::clock`](crate::Builder::clock). The default is the system's monotonic
+/// clock; a [`ManualClock`] makes tests exact. Cloning is cheap, and clones show the same time.
+///
+/// ```
+/// use punctual::{Clock, ManualClock};
+///
+/// let system = Clock::system();
+/// let manual = Clock::from(ManualClock::new());
+/// # let _ = (system, manual);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Clock {
+    origin: Instant,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    Manual(ManualClock),
+}
+
+impl Clock {
+    /// The system's monotonic clock ([`Instant`]), counted from now on.
+    pub fn system() -> Self {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the one place where a clock begins"
+        )]
+        Self {
+            origin: Instant::now(),
+            source: Source::System,
+        }
+    }
+
+    /// The present.
+    #[inline]
+    pub(crate) fn now(&self) -> Deadline {
+        match &self.source {
+            Source::System => Deadline(saturating_nanos(self.origin.elapsed())),
+            Source::Manual(manual) => manual.deadline_now(),
+        }
+    }
+
+    /// The moment `instant`, as this clock counts; what lies before the origin is the origin.
+    pub(crate) fn deadline_of(&self, instant: Instant) -> Deadline {
+        let nanos = saturating_nanos(instant.saturating_duration_since(self.origin));
+        Deadline(nanos)
+    }
+
+    /// The moment as an [`Instant`]; none for never, and for what an `Instant` cannot say.
+    pub(crate) fn instant_of(&self, deadline: Deadline) -> Option<Instant> {
+        if deadline == Deadline::NEVER {
+            return None;
+        }
+        self.origin.checked_add(Duration::from_nanos(deadline.0))
+    }
+
+    /// Sleeps until the thread is rung for or `deadline` comes, whichever is first; may return
+    /// for no reason at all.
+    pub(crate) fn park_until(&self, parker: &Parker, deadline: Deadline) {
+        match (&self.source, self.instant_of(deadline)) {
+            (Source::Manual(manual), _) => manual.park_until(parker, deadline),
+            (Source::System, Some(instant)) => {
+                parker.park_until(instant);
+                parker.hear();
+            }
+            (Source::System, None) => {
+                parker.park();
+                parker.hear();
+            }
+        }
+    }
+
+    /// Tells the clock that a worker thread is about to start; see [`ManualClock`].
+    pub(crate) fn worker_starts(&self) {
+        if let Source::Manual(manual) = &self.source {
+            manual.worker_starts();
+        }
+    }
+
+    /// Tells the clock that a worker thread has ended.
+    pub(crate) fn worker_ended(&self) {
+        if let Source::Manual(manual) = &self.source {
+            manual.worker_ended();
+        }
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl From<ManualClock> for Clock {
+    fn from(manual: ManualClock) -> Self {
+        Self {
+            origin: manual.origin(),
+            source: Source::Manual(manual),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_delay_means_never() {
+        let clock = Clock::system();
+        assert_eq!(clock.now().after(Duration::MAX), Deadline::NEVER);
+        assert_eq!(
+            Deadline::LAST.after(Duration::from_nanos(1)),
+            Deadline::NEVER
+        );
+        assert_eq!(
+            Deadline::NEVER.after(Duration::from_nanos(1)),
+            Deadline::NEVER
+        );
+        assert!(clock.instant_of(Deadline::NEVER).is_none());
+    }
+
+    #[test]
+    fn an_instant_survives_the_way_there_and_back() {
+        let clock = Clock::system();
+        let instant = clock.origin + Duration::from_nanos(123_456_789);
+        assert_eq!(clock.instant_of(clock.deadline_of(instant)), Some(instant));
+    }
+
+    #[test]
+    fn what_lies_before_the_origin_is_the_origin() {
+        let clock = Clock::system();
+        if let Some(past) = clock.origin.checked_sub(Duration::from_secs(1)) {
+            assert_eq!(clock.deadline_of(past), Deadline::from_nanos(0));
+        }
+    }
+
+    #[test]
+    fn no_clock_ever_shows_never() {
+        let manual = ManualClock::starting_at(Duration::MAX);
+        manual.advance(Duration::MAX);
+        assert!(Clock::from(manual).now() < Deadline::NEVER);
+    }
+}

@@ -1,0 +1,160 @@
+//! What the crate tells [`tracing`](https://docs.rs/tracing): one function for each thing that
+//! happens, and the only file that knows the feature `tracing`.
+//!
+//! | what | level | fields |
+//! |---|---|---|
+//! | span `task`, around each run | info | `task`, `name`, `run`, `lateness_us` |
+//! | a task was scheduled | debug | `task`, `name`, `delay_us` |
+//! | a run started | debug | in its span |
+//! | a run ended | debug | `run_time_us`, in its span |
+//! | a task was cancelled | debug | `task`, `name`, `reason` |
+//! | a task panicked | error | `panic`, in its span |
+//! | a value panicked while being dropped, a waker panicked | error | `panic` |
+//! | a worker started, ended | debug | `worker` |
+//! | a worker could not be started | warn | `error` |
+//! | shutdown, shut down now, dropped, terminated | debug | `executor`, `cancelled` |
+//!
+//! The target is always `punctual`. When nobody listens each of these costs one load and a
+//! branch; a subscriber is foreign code, so it is called with no lock held, and one that panics
+//! on a worker does not end the worker.
+
+#[cfg(feature = "tracing")]
+mod events {
+    use std::{fmt, io, time::Duration};
+
+    use tracing::{Level, Span, debug, enabled, error, info_span, warn};
+
+    use crate::unwind::contain;
+
+    const TARGET: &str = "punctual";
+
+    /// Says it; what a subscriber throws goes no further.
+    fn tell(event: impl FnOnce()) {
+        if let Err(payload) = contain(event) {
+            // Not reported: that would call the same subscriber again.
+            std::mem::forget(contain(|| drop(payload)));
+        }
+    }
+
+    fn micros(duration: Duration) -> u64 {
+        u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether anybody listens to what happens to single tasks.
+    #[inline]
+    pub(crate) fn is_listening() -> bool {
+        enabled!(target: TARGET, Level::DEBUG)
+    }
+
+    pub(crate) fn scheduled(id: u64, name: Option<&str>, delay: Duration) {
+        tell(|| debug!(target: TARGET, task = id, name, delay_us = micros(delay), "scheduled"));
+    }
+
+    /// Calls `run` in the span of one run of a task.
+    #[inline]
+    pub(crate) fn in_span<R>(about: impl FnOnce() -> About, run: impl FnOnce() -> R) -> R {
+        if !enabled!(target: TARGET, Level::INFO) {
+            return run();
+        }
+        let About {
+            id,
+            name,
+            run: number,
+            lateness,
+        } = about();
+        let mut span = Span::none();
+        tell(|| {
+            span = info_span!(
+                target: TARGET, "task",
+                task = id, name = name.as_deref(), run = number, lateness_us = micros(lateness)
+            );
+        });
+        let entered = contain(|| span.enter());
+        let result = run();
+        tell(|| drop(entered));
+        result
+    }
+
+    /// What the span of a run says.
+    pub(crate) struct About {
+        pub(crate) id: u64,
+        pub(crate) name: Option<std::sync::Arc<str>>,
+        pub(crate) run: u64,
+        pub(crate) lateness: Duration,
+    }
+
+    pub(crate) fn started() {
+        tell(|| debug!(target: TARGET, "started"));
+    }
+
+    pub(crate) fn ended(run_time: Duration) {
+        tell(|| debug!(target: TARGET, run_time_us = micros(run_time), "ended"));
+    }
+
+    pub(crate) fn panicked(message: &str) {
+        tell(|| error!(target: TARGET, panic = message, "a task panicked"));
+    }
+
+    pub(crate) fn cancelled(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
+        tell(|| debug!(target: TARGET, task = id, name, %reason, "cancelled"));
+    }
+
+    pub(crate) fn drop_panicked(message: &str) {
+        tell(|| {
+            error!(target: TARGET, panic = message, "a value panicked while dropped");
+        });
+    }
+
+    pub(crate) fn waker_panicked(message: &str) {
+        tell(|| error!(target: TARGET, panic = message, "a waker panicked"));
+    }
+
+    pub(crate) fn worker(what: &'static str, name: &str) {
+        tell(|| debug!(target: TARGET, worker = name, "worker {what}"));
+    }
+
+    pub(crate) fn spawn_failed(error: &io::Error) {
+        tell(|| warn!(target: TARGET, %error, "a worker could not be started, others live"));
+    }
+
+    pub(crate) fn lifecycle(what: &'static str, executor: &str, cancelled: usize) {
+        tell(|| debug!(target: TARGET, executor, cancelled, "{what}"));
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod events {
+    use std::{fmt, io, time::Duration};
+
+    #[inline]
+    pub(crate) fn is_listening() -> bool {
+        false
+    }
+
+    pub(crate) fn scheduled(_: u64, _: Option<&str>, _: Duration) {}
+
+    #[inline]
+    pub(crate) fn in_span<R>(_: impl FnOnce() -> About, run: impl FnOnce() -> R) -> R {
+        run()
+    }
+
+    #[allow(dead_code, reason = "the same shape as with the feature")]
+    pub(crate) struct About {
+        pub(crate) id: u64,
+        pub(crate) name: Option<std::sync::Arc<str>>,
+        pub(crate) run: u64,
+        pub(crate) lateness: Duration,
+    }
+
+    pub(crate) fn started() {}
+    pub(crate) fn ended(_: Duration) {}
+    pub(crate) fn panicked(_: &str) {}
+    pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
+    pub(crate) fn drop_panicked(_: &str) {}
+    pub(crate) fn waker_panicked(_: &str) {}
+    pub(crate) fn worker(_: &'static str, _: &str) {}
+    pub(crate) fn spawn_failed(_: &io::Error) {}
+    pub(crate) fn lifecycle(_: &'static str, _: &str, _: usize) {}
+}
+
+pub(crate) use self::events::*;

@@ -1,0 +1,116 @@
+//! The one door through which foreign code is called or dropped.
+//!
+//! A task's closure, its captures, its result, a panic's payload, a waker: all of it is the
+//! user's code, and any of it may panic, block or call back into the crate. Three rules hold.
+//!
+//! 1. It goes through this module. There is no other `catch_unwind` in the crate.
+//! 2. **No lock is held.** Debug builds assert it at the door.
+//! 3. A panic becomes a value. Where nobody can be given the value, it is reported and dropped,
+//!    and dropping a payload is foreign code again: a payload that panics when it is dropped
+//!    is dropped behind a second door, and what that one throws is leaked, because it could do
+//!    so for ever.
+//!
+//! # The one panic that cannot be contained
+//!
+//! The captures of a one-shot closure are dropped by the call itself. If the body panics *and* a
+//! capture panics while it is dropped in the same unwind, Rust aborts the process. The captures
+//! of a periodic closure outlive each call, so there even that is contained.
+
+use std::{
+    any::Any,
+    mem,
+    panic::{self, AssertUnwindSafe},
+    task::Waker,
+};
+
+use crate::{sync, trace};
+
+/// What a panic carries.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// Calls foreign code; a panic comes back as its payload.
+///
+/// Unwind safety is asserted, because nothing of what the closure could have broken is looked
+/// at again: a one-shot closure is gone, a periodic one that panicked is dropped.
+pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
+    debug_assert_eq!(
+        sync::locks_held(),
+        0,
+        "foreign code is about to run under a lock"
+    );
+    #[allow(clippy::disallowed_methods, reason = "this is the door")]
+    panic::catch_unwind(AssertUnwindSafe(call))
+}
+
+/// Drops foreign values; a panic is reported and goes no further.
+pub(crate) fn discard<T>(value: T) {
+    if let Err(payload) = contain(|| drop(value)) {
+        trace::drop_panicked(message_of(&*payload));
+        if let Err(worse) = contain(|| drop(payload)) {
+            mem::forget(worse);
+        }
+    }
+}
+
+/// Wakes whoever waits; a waker that panics does not keep the others from being woken.
+pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
+    for waker in wakers {
+        if let Err(payload) = contain(|| waker.wake()) {
+            trace::waker_panicked(message_of(&*payload));
+            discard(payload);
+        }
+    }
+}
+
+/// The text of a panic, if it has one.
+pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
+    if let Some(text) = payload.downcast_ref::<&'static str>() {
+        text
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text
+    } else {
+        "a panic without a message"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Panics when it is dropped, with something that does the same.
+    struct Bomb(u32);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if self.0 > 0 {
+                panic::panic_any(Bomb(self.0 - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_payload_that_panics_when_dropped_is_contained() {
+        discard(Bomb(1));
+        discard(Bomb(2));
+        discard(Bomb(3));
+    }
+
+    #[test]
+    fn a_panic_comes_back_as_its_payload() {
+        let payload = contain(|| panic::panic_any(7_i32)).expect_err("it panics");
+        assert_eq!(payload.downcast_ref::<i32>(), Some(&7));
+        assert_eq!(message_of(&*payload), "a panic without a message");
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn the_door_notices_a_held_lock() {
+        let lock = sync::Mutex::new(());
+        let outcome = std::thread::spawn(move || {
+            let _guard = lock.lock();
+            discard(());
+        })
+        .join();
+        assert!(outcome.is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! Waiting: who waits for something, and how a thread waits without a runtime.
+//!
+//! Blocking and awaiting are the same thing here. Whatever can be waited for has a *poll*: a
+//! function that gives the answer, or else keeps the [`Waker`] it was given and wakes it once
+//! the answer is there. A future passes its context's waker; a blocked thread passes the one
+//! that unparks it ([`block_on`]).
+//!
+//! A poll keeps the waker under the same lock under which the answer is set, so an answer is
+//! either seen by the poll or finds the waker. Cloning and dropping a waker is foreign code, so
+//! it happens outside that lock: clone first, then lock; what the list gives back is dropped
+//! after the lock is released.
+
+use std::task::Waker;
+
+use crate::{
+    sync::Parker,
+    time::{Clock, Deadline},
+};
+
+/// The wakers of everyone who waits for one thing.
+#[derive(Debug, Default)]
+pub(crate) struct WaitList(Vec<Waker>);
+
+impl WaitList {
+    /// Keeps the waker, once. Gives it back if its task is on the list already.
+    pub(crate) fn register(&mut self, waker: Waker) -> Option<Waker> {
+        if self.0.iter().any(|known| known.will_wake(&waker)) {
+            return Some(waker);
+        }
+        self.0.push(waker);
+        None
+    }
+
+    /// Takes off the list who no longer waits.
+    pub(crate) fn deregister(&mut self, waker: &Waker) -> Option<Waker> {
+        let index = self.0.iter().position(|known| known.will_wake(waker))?;
+        Some(self.0.swap_remove(index))
+    }
+
+    /// Everyone, to be woken once the lock is released.
+    pub(crate) fn take(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+/// Blocks the thread until `poll` has an answer, or until the moment `deadline` has come.
+///
+/// The poll is asked once more when the time is up: an answer that is there counts.
+pub(crate) fn block_until<R>(
+    clock: &Clock,
+    deadline: Deadline,
+    mut poll: impl FnMut(&Waker) -> Option<R>,
+) -> Option<R> {
+    let parker = Parker::current();
+    loop {
+        // Read before the poll, so that what happens in between is not called late.
+        let is_over = deadline < Deadline::NEVER && clock.now() >= deadline;
+        if let Some(answer) = poll(parker.waker()) {
+            return Some(answer);
+        }
+        if is_over {
+            return None;
+        }
+        clock.park_until(&parker, deadline);
+    }
+}
+
+/// Blocks the thread until `poll` has an answer.
+pub(crate) fn block_on<R>(clock: &Clock, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
+    loop {
+        if let Some(answer) = block_until(clock, Deadline::NEVER, &mut poll) {
+            return answer;
+        }
+    }
+}
