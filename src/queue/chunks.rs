@@ -1,0 +1,123 @@
+//! An array that grows without ever moving what is in it.
+//!
+//! A plain vector copies itself when it is full: at ten million entries that is tens of
+//! milliseconds, under the queue's lock, for everybody. Here the array is a list of chunks of a
+//! fixed size. Growing adds a chunk; only the first one starts small and is copied while it
+//! grows, so that a queue of ten tasks stays small. An index is split into chunk and offset by a
+//! shift and a mask.
+//!
+//! Shrinking gives chunks back, all but one spare, so that a queue that breathes in and out at
+//! the edge of a chunk does not allocate at every breath.
+
+/// Elements in a chunk. With elements of a cache line it is 32 KiB: big enough that adding one
+/// is rare, small enough that filling one is quick.
+pub(super) const CHUNK: usize = 512;
+const SHIFT: u32 = CHUNK.trailing_zeros();
+const MASK: usize = CHUNK - 1;
+
+#[derive(Debug)]
+pub(super) struct Chunks<T> {
+    chunks: Vec<Vec<T>>,
+    len: usize,
+}
+
+impl<T: Copy> Chunks<T> {
+    pub(super) const fn new() -> Self {
+        Self {
+            chunks: Vec::new(),
+            len: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn push(&mut self, element: T) {
+        let chunk = self.len >> SHIFT;
+        if chunk == self.chunks.len() {
+            self.grow();
+        }
+        self.chunks[chunk].push(element);
+        self.len += 1;
+    }
+
+    pub(super) fn pop(&mut self) {
+        let Some(last) = self.len.checked_sub(1) else {
+            return;
+        };
+        self.len = last;
+        self.chunks[last >> SHIFT].pop();
+        if last & MASK == 0 {
+            let in_use = self.len.div_ceil(CHUNK);
+            self.chunks.truncate(in_use + 1);
+        }
+    }
+
+    /// Adds a chunk. The first begins empty and grows as a vector does; the others are whole.
+    fn grow(&mut self) {
+        let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
+        self.chunks.push(Vec::with_capacity(capacity));
+    }
+}
+
+impl<T> std::ops::Index<usize> for Chunks<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, index: usize) -> &T {
+        &self.chunks[index >> SHIFT][index & MASK]
+    }
+}
+
+impl<T> std::ops::IndexMut<usize> for Chunks<T> {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        &mut self.chunks[index >> SHIFT][index & MASK]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pushed_is_found_and_popped() {
+        let mut array = Chunks::new();
+        for n in 0..3 * CHUNK + 7 {
+            array.push(n);
+            assert_eq!(array.len(), n + 1);
+        }
+        assert!((0..array.len()).all(|n| array[n] == n));
+        array[CHUNK] = 99;
+        assert_eq!(array[CHUNK], 99);
+        while array.len() > 0 {
+            array.pop();
+        }
+        array.pop();
+        assert_eq!(array.len(), 0);
+    }
+
+    #[test]
+    fn nothing_moves_when_it_grows() {
+        let mut array = Chunks::new();
+        (0..2 * CHUNK).for_each(|n| array.push(n));
+        let before: *const usize = &array[CHUNK];
+        (0..10 * CHUNK).for_each(|n| array.push(n));
+        assert_eq!(before, &array[CHUNK]);
+    }
+
+    #[test]
+    fn one_spare_chunk_is_kept() {
+        let mut array = Chunks::new();
+        (0..4 * CHUNK).for_each(|n| array.push(n));
+        (0..2 * CHUNK).for_each(|_| array.pop());
+        assert_eq!(array.chunks.len(), 3);
+        let spare = array.chunks[2].capacity();
+        array.push(1);
+        assert_eq!(array.chunks[2].capacity(), spare);
+        (0..=2 * CHUNK).for_each(|_| array.pop());
+        assert_eq!(array.chunks.len(), 1);
+    }
+}

@@ -1,0 +1,383 @@
+//! The heap: what is due next. Plain data; no lock, no clock, no task.
+//!
+//! A heap of four children to a node, in an array. Each entry is a *key*, one 128-bit number
+//! that orders by deadline, then by the order of submission:
+//!
+//! ```text
+//!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
+//! ```
+//!
+//! Equal deadlines are therefore exactly first come, first served, with no rule beside the
+//! comparison of two numbers, and nothing ever wraps.
+//!
+//! # Layout
+//!
+//! ```text
+//!   groups   [· · · 0] [1 2 3 4] [5 6 7 8] …   keys; four siblings fill one cache line
+//!   slots    [· · · a] [b c d e] [f g h i] …   for each key the slot of its element
+//!   table    slot ─▶ (position, element)       see `slots`
+//! ```
+//!
+//! The root stands at position 3, so that the children of any node begin at a multiple of four
+//! and share a line. Unused places hold the largest number, so the smallest of four siblings is
+//! found by comparing all four, with no question whether they exist. Sifting moves keys and slots
+//! and writes positions; it follows no pointer into an element. The arrays grow by chunks
+//! (`chunks`), so no insertion pays for a copy of all.
+//!
+//! # Tickets
+//!
+//! Who inserts gets a [`Ticket`]: slot and sequence. The slot finds the entry, and the sequence,
+//! compared with the key found there, proves that it is still the same one. A ticket of an entry
+//! that is gone is refused, also when its slot has a new tenant.
+//!
+//! # Invariants
+//!
+//! 1. No key is smaller than its parent's.
+//! 2. `table[slots[p]].position == p` for every position in use.
+//! 3. As many elements as keys; every unused place of a group is `VACANT`.
+
+use super::{chunks::Chunks, slots::Slots};
+use crate::time::Deadline;
+
+/// The largest number of entries: slots and positions are 32 bits.
+const CAPACITY: usize = (u32::MAX - 4 * ARITY as u32) as usize;
+const ARITY: usize = 4;
+const ROOT: usize = 3;
+const VACANT: u128 = u128::MAX;
+
+/// Four siblings, in one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Group([u128; ARITY]);
+
+/// Names one entry for as long as it is in the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    pub(crate) slot: u32,
+    pub(crate) sequence: u64,
+}
+
+/// What was taken out of the heap.
+#[derive(Debug)]
+pub(crate) struct Entry<E> {
+    pub(crate) deadline: Deadline,
+    pub(crate) sequence: u64,
+    pub(crate) element: E,
+}
+
+/// See the [module](self).
+pub(crate) struct DelayHeap<E> {
+    groups: Chunks<Group>,
+    slots: Chunks<u32>,
+    table: Slots<E>,
+    len: usize,
+    next_sequence: u64,
+}
+
+const fn key(deadline: Deadline, sequence: u64) -> u128 {
+    (deadline.as_nanos() as u128) << 64 | sequence as u128
+}
+
+const fn deadline_of(key: u128) -> Deadline {
+    Deadline::from_nanos((key >> 64) as u64)
+}
+
+const fn sequence_of(key: u128) -> u64 {
+    key as u64
+}
+
+#[inline]
+const fn parent(position: usize) -> usize {
+    position / ARITY + 2
+}
+
+/// The group that holds the children of a position.
+#[inline]
+const fn children(position: usize) -> usize {
+    position - 2
+}
+
+impl<E> DelayHeap<E> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            groups: Chunks::new(),
+            slots: Chunks::new(),
+            table: Slots::new(),
+            len: 0,
+            next_sequence: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The deadline of the entry that is due first.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<Deadline> {
+        (!self.is_empty()).then(|| deadline_of(self.key(ROOT)))
+    }
+
+    #[inline]
+    pub(crate) fn is_head(&self, ticket: Ticket) -> bool {
+        !self.is_empty() && sequence_of(self.key(ROOT)) == ticket.sequence
+    }
+
+    /// Inserts an element behind all that have the same deadline. Gives it back if four billion
+    /// are there already.
+    pub(crate) fn insert(&mut self, deadline: Deadline, element: E) -> Result<Ticket, E> {
+        let sequence = self.next_sequence;
+        let ticket = self.insert_again(deadline, sequence, element)?;
+        self.next_sequence += 1;
+        Ok(ticket)
+    }
+
+    /// Inserts an element that was taken out before, with the sequence it had then: among equal
+    /// deadlines it keeps its seniority.
+    pub(crate) fn insert_again(
+        &mut self,
+        deadline: Deadline,
+        sequence: u64,
+        element: E,
+    ) -> Result<Ticket, E> {
+        if self.len >= CAPACITY {
+            return Err(element);
+        }
+        let slot = self.table.insert(element);
+        let position = self.grow();
+        self.sift_up(position, key(deadline, sequence), slot);
+        Ok(Ticket { slot, sequence })
+    }
+
+    /// Takes out the first entry if it is due at `now`.
+    pub(crate) fn pop_due(&mut self, now: Deadline) -> Option<Entry<E>> {
+        if self.head()? > now {
+            return None;
+        }
+        self.remove_at(ROOT)
+    }
+
+    /// Takes an entry out, wherever it is.
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+        let position = self.position_of(ticket)?;
+        self.remove_at(position)
+    }
+
+    /// Moves an entry to another deadline, in place. Whether it was there.
+    pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Deadline) -> bool {
+        let Some(position) = self.position_of(ticket) else {
+            return false;
+        };
+        self.sift(position, key(deadline, ticket.sequence), ticket.slot);
+        true
+    }
+
+    pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
+        let position = self.position_of(ticket)?;
+        Some(deadline_of(self.key(position)))
+    }
+
+    /// Takes out every entry that is `unwanted`, in no particular order, in linear time.
+    pub(crate) fn remove_where(
+        &mut self,
+        mut unwanted: impl FnMut(Deadline, &E) -> bool,
+    ) -> Vec<Entry<E>> {
+        let mut removed = Vec::new();
+        let end = self.end();
+        let mut kept = ROOT;
+        for position in ROOT..end {
+            let (key, slot) = (self.key(position), self.slots[position]);
+            let deadline = deadline_of(key);
+            let is_unwanted = self.table.get(slot).is_some_and(|e| unwanted(deadline, e));
+            if !is_unwanted {
+                self.place(kept, key, slot);
+                kept += 1;
+            } else if let Some(element) = self.table.remove(slot) {
+                removed.push(Entry {
+                    deadline,
+                    sequence: sequence_of(key),
+                    element,
+                });
+            }
+        }
+        while self.end() > kept {
+            self.shrink();
+        }
+        self.heapify();
+        removed
+    }
+
+    /// Takes out everything, in no particular order.
+    pub(crate) fn remove_all(&mut self) -> Self {
+        let emptied = Self {
+            next_sequence: self.next_sequence,
+            ..Self::new()
+        };
+        std::mem::replace(self, emptied)
+    }
+
+    /// The entries of a heap that nobody else has, in no particular order.
+    pub(crate) fn into_entries(mut self) -> Vec<Entry<E>> {
+        let mut entries = Vec::with_capacity(self.len);
+        for position in ROOT..self.end() {
+            let (key, slot) = (self.key(position), self.slots[position]);
+            if let Some(element) = self.table.remove(slot) {
+                let (deadline, sequence) = (deadline_of(key), sequence_of(key));
+                entries.push(Entry {
+                    deadline,
+                    sequence,
+                    element,
+                });
+            }
+        }
+        entries
+    }
+
+    /// The first position that is not in use.
+    #[inline]
+    fn end(&self) -> usize {
+        self.len + ROOT
+    }
+
+    #[inline]
+    fn key(&self, position: usize) -> u128 {
+        self.groups[position / ARITY].0[position % ARITY]
+    }
+
+    /// Puts an entry at a position, and tells its element where it is.
+    #[inline]
+    fn place(&mut self, position: usize, key: u128, slot: u32) {
+        self.groups[position / ARITY].0[position % ARITY] = key;
+        self.slots[position] = slot;
+        self.table.set_position(slot, position as u32);
+    }
+
+    /// Where the ticket's entry is, if it still is.
+    fn position_of(&self, ticket: Ticket) -> Option<usize> {
+        self.table.get(ticket.slot)?;
+        let position = self.table.position(ticket.slot) as usize;
+        (sequence_of(self.key(position)) == ticket.sequence).then_some(position)
+    }
+
+    fn remove_at(&mut self, position: usize) -> Option<Entry<E>> {
+        let (key, slot) = (self.key(position), self.slots[position]);
+        let last = self.end() - 1;
+        let (last_key, last_slot) = (self.key(last), self.slots[last]);
+        self.shrink();
+        if position != last {
+            self.sift(position, last_key, last_slot);
+        }
+        let element = self.table.remove(slot)?;
+        Some(Entry {
+            deadline: deadline_of(key),
+            sequence: sequence_of(key),
+            element,
+        })
+    }
+
+    /// Makes room for one more entry; gives its position.
+    fn grow(&mut self) -> usize {
+        let position = self.end();
+        if self.slots.len() == 0 {
+            (0..ROOT).for_each(|_| self.slots.push(0));
+            self.groups.push(Group([VACANT; ARITY]));
+        } else if position % ARITY == 0 {
+            self.groups.push(Group([VACANT; ARITY]));
+        }
+        self.slots.push(0);
+        self.len += 1;
+        position
+    }
+
+    /// Gives up the last position.
+    fn shrink(&mut self) {
+        self.len -= 1;
+        let position = self.end();
+        self.slots.pop();
+        if position % ARITY == 0 {
+            self.groups.pop();
+        } else {
+            self.groups[position / ARITY].0[position % ARITY] = VACANT;
+        }
+    }
+
+    /// Puts an entry where `position` is free: it may have to go up as well as down, for what
+    /// fills a hole in the middle comes from another branch.
+    fn sift(&mut self, position: usize, key: u128, slot: u32) {
+        if position > ROOT && key < self.key(parent(position)) {
+            self.sift_up(position, key, slot);
+        } else {
+            self.sift_down(position, key, slot);
+        }
+    }
+
+    /// Moves larger ancestors down until the entry fits.
+    fn sift_up(&mut self, mut position: usize, key: u128, slot: u32) {
+        while position > ROOT {
+            let above = parent(position);
+            let above_key = self.key(above);
+            if above_key <= key {
+                break;
+            }
+            let above_slot = self.slots[above];
+            self.place(position, above_key, above_slot);
+            position = above;
+        }
+        self.place(position, key, slot);
+    }
+
+    /// Moves smaller children up until the entry fits.
+    fn sift_down(&mut self, mut position: usize, key: u128, slot: u32) {
+        loop {
+            let group = children(position);
+            if group >= self.groups.len() {
+                break;
+            }
+            let (lane, child_key) = smallest(&self.groups[group].0);
+            if child_key >= key {
+                break;
+            }
+            let child = group * ARITY + lane;
+            let child_slot = self.slots[child];
+            self.place(position, child_key, child_slot);
+            position = child;
+        }
+        self.place(position, key, slot);
+    }
+
+    fn heapify(&mut self) {
+        if self.len < 2 {
+            return;
+        }
+        for position in (ROOT..=parent(self.end() - 1)).rev() {
+            let (key, slot) = (self.key(position), self.slots[position]);
+            self.sift_down(position, key, slot);
+        }
+    }
+}
+
+/// The smallest of four siblings and its place among them, without a branch.
+#[inline]
+fn smallest(keys: &[u128; ARITY]) -> (usize, u128) {
+    let left = if keys[1] < keys[0] {
+        (1, keys[1])
+    } else {
+        (0, keys[0])
+    };
+    let right = if keys[3] < keys[2] {
+        (3, keys[3])
+    } else {
+        (2, keys[2])
+    };
+    if right.1 < left.1 { right } else { left }
+}
+
+#[cfg(test)]
+#[path = "heap_tests.rs"]
+mod tests;

@@ -1,0 +1,280 @@
+//! The heap against a plain sorted model; every invariant after every step.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+impl<E> DelayHeap<E> {
+    /// The three invariants of the module.
+    fn check(&self) {
+        let groups = if self.len == 0 {
+            self.groups.len()
+        } else {
+            (self.end() - 1) / ARITY + 1
+        };
+        assert_eq!(self.groups.len(), groups);
+        for position in ROOT..self.end() {
+            if position > ROOT {
+                assert!(
+                    self.key(parent(position)) < self.key(position),
+                    "order at {position}"
+                );
+            }
+            let slot = self.slots[position];
+            assert_eq!(
+                self.table.position(slot) as usize,
+                position,
+                "index of slot {slot}"
+            );
+            assert!(self.table.get(slot).is_some(), "slot {slot} is empty");
+        }
+        for group in 0..self.groups.len() {
+            for lane in 0..ARITY {
+                let position = group * ARITY + lane;
+                if position < ROOT || position >= self.end() {
+                    assert_eq!(self.groups[group].0[lane], VACANT, "unused {position}");
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u64),
+    Pop(u64),
+    Remove(usize),
+    Reset(usize, u64),
+    PopAndReturn(u64),
+    RemoveWhere(u64),
+    RemoveAll,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    // Few different deadlines, so that there are many ties.
+    let step = prop_oneof![
+        8 => (0..20_u64).prop_map(Step::Insert),
+        3 => (0..25_u64).prop_map(Step::Pop),
+        3 => any::<usize>().prop_map(Step::Remove),
+        3 => (any::<usize>(), 0..20_u64).prop_map(|(n, at)| Step::Reset(n, at)),
+        2 => (0..20_u64).prop_map(Step::PopAndReturn),
+        1 => (2..5_u64).prop_map(Step::RemoveWhere),
+        1 => Just(Step::RemoveAll),
+    ];
+    proptest::collection::vec(step, 0..400)
+}
+
+/// A heap and, beside it, what it should hold.
+struct Subject {
+    heap: DelayHeap<u64>,
+    /// By sequence: deadline, slot, element.
+    model: BTreeMap<u64, (u64, u32, u64)>,
+    /// Every ticket ever given out.
+    tickets: Vec<Ticket>,
+    next: u64,
+}
+
+impl Subject {
+    fn new() -> Self {
+        let (heap, model, tickets) = (DelayHeap::new(), BTreeMap::new(), Vec::new());
+        Self {
+            heap,
+            model,
+            tickets,
+            next: 0,
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Insert(at) => {
+                let element = self.next;
+                self.next += 1;
+                let ticket = self
+                    .heap
+                    .insert(Deadline::from_nanos(at), element)
+                    .expect("room");
+                self.now_there(ticket, at, element);
+            }
+            Step::Pop(now) => _ = self.pop(now),
+            Step::PopAndReturn(now) => {
+                if let Some(entry) = self.pop(now) {
+                    let (later, element) = (entry.deadline.as_nanos() + 3, entry.element);
+                    let deadline = Deadline::from_nanos(later);
+                    let ticket = self.heap.insert_again(deadline, entry.sequence, element);
+                    self.now_there(ticket.expect("room"), later, element);
+                }
+            }
+            Step::Remove(n) => {
+                let Some(ticket) = self.ticket(n) else { return };
+                let expected = self.forget(ticket).map(|(_, _, element)| element);
+                assert_eq!(self.heap.deadline(ticket).is_some(), expected.is_some());
+                assert_eq!(self.heap.remove(ticket).map(|e| e.element), expected);
+                assert!(self.heap.remove(ticket).is_none(), "removed twice");
+            }
+            Step::Reset(n, to) => {
+                let Some(ticket) = self.ticket(n) else { return };
+                let expected = self.forget(ticket);
+                let was_there = self.heap.reset(ticket, Deadline::from_nanos(to));
+                assert_eq!(was_there, expected.is_some());
+                if let Some((_, slot, element)) = expected {
+                    self.model.insert(ticket.sequence, (to, slot, element));
+                }
+            }
+            Step::RemoveWhere(n) => {
+                let removed = self.heap.remove_where(|_, e| e % n == 0);
+                let mut removed: Vec<_> = removed.into_iter().map(|e| e.element).collect();
+                removed.sort_unstable();
+                let gone = |(_, _, e): &(u64, u32, u64)| e % n == 0;
+                let mut expected: Vec<_> = self
+                    .model
+                    .values()
+                    .filter(|e| gone(e))
+                    .map(|e| e.2)
+                    .collect();
+                expected.sort_unstable();
+                assert_eq!(removed, expected);
+                self.model.retain(|_, e| !gone(e));
+            }
+            Step::RemoveAll => {
+                let removed = self.heap.remove_all().into_entries();
+                assert_eq!(removed.len(), self.model.len());
+                self.model.clear();
+            }
+        }
+    }
+
+    fn check(&self) {
+        self.heap.check();
+        assert_eq!(self.heap.len(), self.model.len());
+        let head = self
+            .model
+            .values()
+            .map(|(at, _, _)| Deadline::from_nanos(*at))
+            .min();
+        assert_eq!(self.heap.head(), head);
+    }
+
+    /// Pops from both; the model's first is the smallest deadline, then the smallest sequence.
+    fn pop(&mut self, now: u64) -> Option<Entry<u64>> {
+        let first = self
+            .model
+            .iter()
+            .map(|(sequence, e)| (e.0, *sequence))
+            .min();
+        let expected = first.filter(|(at, _)| *at <= now);
+        let popped = self.heap.pop_due(Deadline::from_nanos(now));
+        assert_eq!(
+            popped.as_ref().map(|e| (e.deadline.as_nanos(), e.sequence)),
+            expected
+        );
+        if let Some(entry) = &popped {
+            let known = self.model.remove(&entry.sequence);
+            assert_eq!(known.map(|(_, _, element)| element), Some(entry.element));
+        }
+        popped
+    }
+
+    fn now_there(&mut self, ticket: Ticket, at: u64, element: u64) {
+        let before = self
+            .model
+            .insert(ticket.sequence, (at, ticket.slot, element));
+        assert!(before.is_none(), "a sequence was used twice");
+        self.tickets.push(ticket);
+    }
+
+    fn ticket(&self, n: usize) -> Option<Ticket> {
+        self.tickets.get(n % self.tickets.len().max(1)).copied()
+    }
+
+    /// Takes out of the model what the ticket names, if that is still there.
+    fn forget(&mut self, ticket: Ticket) -> Option<(u64, u32, u64)> {
+        let (_, slot, _) = self.model.get(&ticket.sequence)?;
+        if *slot == ticket.slot {
+            self.model.remove(&ticket.sequence)
+        } else {
+            None
+        }
+    }
+}
+
+proptest! {
+    /// DQ-059, DQ-060, QV-009: the heap is a sorted list with a faster implementation.
+    #[test]
+    fn every_history_is_explained_by_a_sorted_list(steps in steps()) {
+        let mut subject = Subject::new();
+        for step in steps {
+            subject.step(step);
+            subject.check();
+        }
+    }
+}
+
+/// DQ-068: growing past every edge of a chunk keeps the order.
+#[test]
+fn growth_keeps_the_order() {
+    let mut heap = DelayHeap::new();
+    let count = 10_000_u64;
+    for n in 0..count {
+        heap.insert(Deadline::from_nanos(n * 7_919 % count), n)
+            .expect("room");
+    }
+    heap.check();
+    for n in 0..count {
+        let entry = heap.pop_due(Deadline::from_nanos(count)).expect("an entry");
+        assert_eq!(entry.deadline.as_nanos(), n);
+    }
+    assert!(heap.is_empty());
+    heap.check();
+}
+
+#[test]
+fn equal_deadlines_are_first_come_first_served() {
+    let mut heap = DelayHeap::new();
+    for n in 0..1_000 {
+        heap.insert(Deadline::from_nanos(5), n).expect("room");
+    }
+    for n in 0..1_000 {
+        assert_eq!(
+            heap.pop_due(Deadline::from_nanos(5)).map(|e| e.element),
+            Some(n)
+        );
+    }
+}
+
+/// The mistake of JDK-8370887: what fills the hole may belong above it.
+#[test]
+fn removal_from_the_middle_sifts_both_ways() {
+    for remove in 0..11 {
+        let delays = [
+            3000, 3400, 3900, 3800, 3700, 3600, 3430, 3420, 3310, 3500, 3200,
+        ];
+        let mut heap = DelayHeap::new();
+        let insert = |at: &u64| heap.insert(Deadline::from_nanos(*at), *at).expect("room");
+        let tickets: Vec<_> = delays.iter().map(insert).collect();
+        heap.remove(tickets[remove]).expect("it is there");
+        heap.check();
+        let mut rest = delays.to_vec();
+        rest.remove(remove);
+        rest.sort_unstable();
+        let popped: Vec<_> = std::iter::from_fn(|| heap.pop_due(Deadline::from_nanos(9_999)))
+            .map(|entry| entry.element)
+            .collect();
+        assert_eq!(popped, rest);
+    }
+}
+
+#[test]
+fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
+    let mut heap = DelayHeap::new();
+    let old = heap.insert(Deadline::from_nanos(1), 'a').expect("room");
+    assert!(heap.remove(old).is_some());
+    let new = heap.insert(Deadline::from_nanos(1), 'b').expect("room");
+    assert_eq!(old.slot, new.slot);
+    assert!(heap.remove(old).is_none());
+    assert!(!heap.reset(old, Deadline::from_nanos(9)));
+    assert!(heap.deadline(old).is_none());
+    assert_eq!(heap.deadline(new), Some(Deadline::from_nanos(1)));
+}

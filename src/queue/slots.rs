@@ -1,0 +1,189 @@
+//! The second table: for each entry a place that does not change, with the element in it and
+//! where the entry stands in the heap right now.
+//!
+//! The heap moves its entries about; whoever inserted one needs a name for it that stays. That
+//! name is the *slot*. When the heap moves an entry it writes the new position here, into a
+//! dense array of numbers, and never touches the element; so a sift follows no pointer.
+//!
+//! Slots come in chunks that are added without moving the others, each with a list of its own
+//! free slots threaded through the unused positions. `partial` is a stack of the chunks with
+//! room; slots are taken from the chunk on top. A chunk that becomes empty gives its memory back,
+//! unless it is the one on top, which is about to be used again: so at most one empty chunk holds
+//! memory, however many entries there once were.
+
+use super::chunks::CHUNK;
+
+const SHIFT: u32 = CHUNK.trailing_zeros();
+const MASK: usize = CHUNK - 1;
+const NONE: u32 = u32::MAX;
+
+pub(super) struct Slots<E> {
+    chunks: Vec<Chunk<E>>,
+    /// The chunks that have a free slot.
+    partial: Vec<u32>,
+}
+
+struct Chunk<E> {
+    /// Of a used slot the position in the heap, of a free one the next free slot in the chunk.
+    positions: Vec<u32>,
+    elements: Vec<Option<E>>,
+    free: u32,
+    used: u32,
+}
+
+impl<E> Slots<E> {
+    pub(super) const fn new() -> Self {
+        Self {
+            chunks: Vec::new(),
+            partial: Vec::new(),
+        }
+    }
+
+    /// Stores an element; its position is still to be written.
+    pub(super) fn insert(&mut self, element: E) -> u32 {
+        let top = match self.partial.last() {
+            Some(top) => *top,
+            None => self.grow(),
+        };
+        let chunk = &mut self.chunks[top as usize];
+        let offset = chunk.insert(element);
+        if chunk.used as usize == CHUNK {
+            self.partial.pop();
+        }
+        (top << SHIFT) | offset
+    }
+
+    /// Takes an element out and frees its slot.
+    pub(super) fn remove(&mut self, slot: u32) -> Option<E> {
+        let index = slot >> SHIFT;
+        let chunk = self.chunks.get_mut(index as usize)?;
+        let was_full = chunk.used as usize == CHUNK;
+        let element = chunk.remove(slot & MASK as u32)?;
+        if was_full {
+            self.put_on_top(index);
+        } else if self.chunks[index as usize].used == 0 && self.partial.last() != Some(&index) {
+            self.chunks[index as usize] = Chunk::new(0);
+        }
+        Some(element)
+    }
+
+    #[inline]
+    pub(super) fn position(&self, slot: u32) -> u32 {
+        self.chunks[(slot >> SHIFT) as usize].positions[slot as usize & MASK]
+    }
+
+    #[inline]
+    pub(super) fn set_position(&mut self, slot: u32, position: u32) {
+        self.chunks[(slot >> SHIFT) as usize].positions[slot as usize & MASK] = position;
+    }
+
+    /// The element in the slot, if there is one.
+    pub(super) fn get(&self, slot: u32) -> Option<&E> {
+        let chunk = self.chunks.get((slot >> SHIFT) as usize)?;
+        chunk.elements.get(slot as usize & MASK)?.as_ref()
+    }
+
+    fn grow(&mut self) -> u32 {
+        let index = self.chunks.len() as u32;
+        // The first chunk begins small, as in `Chunks`.
+        self.chunks
+            .push(Chunk::new(if index == 0 { 0 } else { CHUNK }));
+        self.partial.push(index);
+        index
+    }
+
+    fn put_on_top(&mut self, index: u32) {
+        if let Some(top) = self.partial.last() {
+            let top = &mut self.chunks[*top as usize];
+            if top.used == 0 {
+                *top = Chunk::new(0);
+            }
+        }
+        self.partial.push(index);
+    }
+}
+
+impl<E> Chunk<E> {
+    fn new(capacity: usize) -> Self {
+        let (positions, elements) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
+        Self {
+            positions,
+            elements,
+            free: NONE,
+            used: 0,
+        }
+    }
+
+    fn insert(&mut self, element: E) -> u32 {
+        self.used += 1;
+        if self.free == NONE {
+            self.positions.push(NONE);
+            self.elements.push(Some(element));
+            return self.elements.len() as u32 - 1;
+        }
+        let offset = self.free;
+        self.free = self.positions[offset as usize];
+        self.elements[offset as usize] = Some(element);
+        offset
+    }
+
+    fn remove(&mut self, offset: u32) -> Option<E> {
+        let element = self.elements.get_mut(offset as usize)?.take()?;
+        self.positions[offset as usize] = self.free;
+        self.free = offset;
+        self.used -= 1;
+        Some(element)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl<E> Slots<E> {
+        fn backed_chunks(&self) -> usize {
+            self.chunks
+                .iter()
+                .filter(|chunk| chunk.positions.capacity() > 0)
+                .count()
+        }
+    }
+
+    #[test]
+    fn a_freed_slot_is_used_again() {
+        let mut slots = Slots::new();
+        let (first, second) = (slots.insert('a'), slots.insert('b'));
+        assert_ne!(first, second);
+        assert_eq!(slots.remove(first), Some('a'));
+        assert_eq!(slots.remove(first), None);
+        assert_eq!(slots.insert('c'), first);
+        assert_eq!(slots.get(first), Some(&'c'));
+        assert_eq!(slots.get(second), Some(&'b'));
+        assert_eq!(slots.get(99), None);
+        assert_eq!(slots.remove(99_999), None);
+    }
+
+    #[test]
+    fn memory_comes_back_but_for_one_chunk() {
+        let mut slots = Slots::new();
+        for round in 0..3 {
+            let taken: Vec<_> = (0..20 * CHUNK).map(|n| slots.insert(n)).collect();
+            assert_eq!(slots.backed_chunks(), 20, "round {round}");
+            // In three directions, so that chunks empty in every order.
+            let mut order: Vec<_> = taken.into_iter().enumerate().collect();
+            match round {
+                0 => {}
+                1 => order.reverse(),
+                _ => order.sort_by_key(|(n, _)| n.wrapping_mul(7_919) % 10_007),
+            }
+            for (n, slot) in order {
+                assert_eq!(slots.remove(slot), Some(n));
+            }
+            assert!(
+                slots.backed_chunks() <= 1,
+                "round {round}: {}",
+                slots.backed_chunks()
+            );
+        }
+    }
+}
