@@ -1,0 +1,242 @@
+//! How each call can fail. Each type lists what can go wrong for its calls and nothing else, and
+//! says what to do about it; all are `Send + Sync + 'static` and work with `?`.
+
+use std::{any::Any, error::Error, fmt, io, panic};
+
+use crate::{
+    sync::Mutex,
+    unwind::{Payload, message_of},
+};
+
+/// Why there is no result of a task. Answers to Java's `ExecutionException` and
+/// `CancellationException`.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The task panicked; here is what it panicked with.
+    Panicked(Panic),
+    /// The task was cancelled before it could give a result.
+    Cancelled(CancelReason),
+    /// The result was there and has been taken already, by an earlier call on the same future.
+    ResultTaken,
+    /// The call would have waited for ever: the task can only run on workers that all wait for
+    /// tasks, or is the very one that waits.
+    WouldDeadlock,
+}
+
+impl TaskError {
+    /// Whether the task panicked.
+    pub fn is_panic(&self) -> bool {
+        matches!(self, Self::Panicked(_))
+    }
+
+    /// Whether the task was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled(_))
+    }
+
+    /// What the task panicked with, if it did.
+    pub fn into_panic(self) -> Option<Panic> {
+        match self {
+            Self::Panicked(panic) => Some(panic),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panicked(panic) => write!(f, "the task panicked: {}", panic.message()),
+            Self::Cancelled(reason) => write!(f, "the task was cancelled: {reason}"),
+            Self::ResultTaken => f.write_str("the result of the task was taken before"),
+            Self::WouldDeadlock => f.write_str(
+                "waiting for the task would deadlock: every worker waits; \
+                 use more workers, a timeout, or do not wait inside a task",
+            ),
+        }
+    }
+}
+
+impl Error for TaskError {}
+
+/// Who cancelled a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CancelReason {
+    /// Somebody called `cancel`, or dropped a [`CancelOnDrop`](crate::CancelOnDrop).
+    Requested,
+    /// The executor was shut down, and its policies keep no such task.
+    Shutdown,
+    /// The executor was shut down now, and the [`PendingTask`](crate::PendingTask) was not run.
+    ShutdownNow,
+    /// The executor was dropped before the task was due.
+    ExecutorDropped,
+}
+
+impl fmt::Display for CancelReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Requested => "it was asked to",
+            Self::Shutdown => "the executor was shut down",
+            Self::ShutdownNow => "the executor was shut down now",
+            Self::ExecutorDropped => "the executor was dropped",
+        })
+    }
+}
+
+/// What a task panicked with.
+pub struct Panic(Box<Panicked>);
+
+struct Panicked {
+    message: Box<str>,
+    /// In a lock only so that the error is `Sync`, which a payload need not be.
+    payload: Mutex<Payload>,
+}
+
+impl Panic {
+    pub(crate) fn new(payload: Payload) -> Self {
+        let message = message_of(&*payload).into();
+        Self(Box::new(Panicked {
+            message,
+            payload: Mutex::new(payload),
+        }))
+    }
+
+    /// The text of the panic; a stock phrase if the payload is not text.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What was thrown, as [`std::panic::catch_unwind`] gives it.
+    pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
+        self.0.payload.into_inner()
+    }
+
+    /// Lets the panic go on in this thread.
+    pub fn resume(self) -> ! {
+        panic::resume_unwind(self.into_payload())
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panic").field(&self.message()).finish()
+    }
+}
+
+/// Why a task was not accepted. Answers to Java's `RejectedExecutionException` and
+/// `IllegalArgumentException`.
+///
+/// The `try_` calls of a [`TaskBuilder`](crate::TaskBuilder) give the closure back as well.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RejectedExecutionError {
+    /// The executor was shut down or dropped; it takes no more tasks.
+    Shutdown,
+    /// A period or delay between runs of zero would run the task without end.
+    ZeroPeriod,
+    /// There is no worker, and none could be started, for the reason given.
+    Spawn(io::Error),
+    /// 4,294,967,295 tasks are pending; there is no place for one more.
+    Full,
+}
+
+impl fmt::Display for RejectedExecutionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shutdown => f.write_str("rejected: the executor was shut down"),
+            Self::ZeroPeriod => {
+                f.write_str("rejected: the period is zero; the shortest is one nanosecond")
+            }
+            Self::Spawn(error) => {
+                write!(
+                    f,
+                    "rejected: there is no worker, and none could be started: {error}"
+                )
+            }
+            Self::Full => f.write_str("rejected: the queue has no place for one more task"),
+        }
+    }
+}
+
+impl Error for RejectedExecutionError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Spawn(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A task that was not accepted, with the closure that would have been run.
+pub struct Rejected<F> {
+    pub(crate) error: RejectedExecutionError,
+    pub(crate) closure: F,
+}
+
+impl<F> Rejected<F> {
+    /// Why the task was not accepted.
+    pub fn error(&self) -> &RejectedExecutionError {
+        &self.error
+    }
+
+    /// The closure, not run.
+    pub fn into_closure(self) -> F {
+        self.closure
+    }
+
+    /// The reason alone; drops the closure.
+    pub fn into_error(self) -> RejectedExecutionError {
+        self.error
+    }
+}
+
+impl<F> fmt::Debug for Rejected<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rejected")
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Display for Rejected<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+/// Why an executor could not be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A thread cannot have this name: it contains a NUL character.
+    InvalidThreadName(String),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidThreadName(name) => {
+                write!(
+                    f,
+                    "{name:?} cannot name a thread: it contains a NUL character"
+                )
+            }
+        }
+    }
+}
+
+impl Error for BuildError {}
+
+/// A worker of the executor was about to wait for the executor's end, which waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WouldDeadlock(pub(crate) ());
+
+impl fmt::Display for WouldDeadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a task cannot wait for its own executor to end; wait on another thread")
+    }
+}
+
+impl Error for WouldDeadlock {}

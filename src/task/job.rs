@@ -1,0 +1,134 @@
+//! What a task runs: a closure once, or a closure again and again.
+//!
+//! The difference is who owns the captures during a call. A one-shot closure is called by value,
+//! so its captures die with the call. A periodic one is lent to each call and is back afterwards,
+//! whatever the call did; after a panic it is dropped by hand, behind the door of
+//! [`unwind`](crate::unwind).
+
+use std::time::Duration;
+
+use super::{
+    context::Run,
+    period::{MissedRuns, Period},
+};
+use crate::{
+    Panic,
+    time::Deadline,
+    unwind::{contain, discard},
+};
+
+/// What a task runs.
+pub(crate) trait Job: Send + Sized + 'static {
+    /// What it leaves when it ends.
+    type Output: Send + 'static;
+
+    const IS_PERIODIC: bool;
+
+    /// Runs it once. Foreign code: no lock is held.
+    fn run(self, run: &Run) -> Ran<Self>;
+
+    /// How many runs there have been.
+    fn runs(&self) -> u64;
+
+    /// How many runs were missed just before the one that was planned and started so.
+    fn missed(&self, planned: Deadline, started: Deadline) -> u64;
+}
+
+/// What one run left.
+#[must_use]
+pub(crate) enum Ran<J: Job> {
+    /// It was the last.
+    Ended(Result<J::Output, Panic>),
+    /// There is to be another, at this moment.
+    Again(J, Deadline),
+}
+
+/// A closure that is run once.
+pub(crate) struct OneShot<F>(pub(crate) F);
+
+impl<F, T> Job for OneShot<F>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    type Output = T;
+
+    const IS_PERIODIC: bool = false;
+
+    fn run(self, _: &Run) -> Ran<Self> {
+        Ran::Ended(contain(self.0).map_err(Panic::new))
+    }
+
+    fn runs(&self) -> u64 {
+        0
+    }
+
+    fn missed(&self, _: Deadline, _: Deadline) -> u64 {
+        0
+    }
+}
+
+/// A closure that is run until it panics or is cancelled.
+pub(crate) struct Periodic<F> {
+    body: F,
+    period: Period,
+    runs: u64,
+    /// Runs that were left out after the last one.
+    skipped: u64,
+}
+
+impl<F> Periodic<F> {
+    pub(crate) fn at_fixed_rate(body: F, period: Duration, missed: MissedRuns) -> Self {
+        Self {
+            body,
+            period: Period::FixedRate { period, missed },
+            runs: 0,
+            skipped: 0,
+        }
+    }
+
+    pub(crate) fn with_fixed_delay(body: F, delay: Duration) -> Self {
+        Self {
+            body,
+            period: Period::FixedDelay { delay },
+            runs: 0,
+            skipped: 0,
+        }
+    }
+
+    pub(crate) fn into_body(self) -> F {
+        self.body
+    }
+}
+
+impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
+    type Output = ();
+
+    const IS_PERIODIC: bool = true;
+
+    fn run(mut self, run: &Run) -> Ran<Self> {
+        match contain(&mut self.body) {
+            Ok(()) => {
+                let plan = self
+                    .period
+                    .plan(run.planned(), run.started(), run.clock().now());
+                self.runs += 1;
+                self.skipped = plan.skipped;
+                Ran::Again(self, plan.next)
+            }
+            Err(payload) => {
+                discard(self.body);
+                Ran::Ended(Err(Panic::new(payload)))
+            }
+        }
+    }
+
+    fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    fn missed(&self, planned: Deadline, started: Deadline) -> u64 {
+        self.skipped
+            .saturating_add(self.period.covered(planned, started))
+    }
+}

@@ -1,0 +1,274 @@
+//! When a periodic task runs next: arithmetic, and nothing else.
+//!
+//! **Fixed delay** is the simple one: the next run is planned one delay after the end of the
+//! last.
+//!
+//! **Fixed rate** is planned on a grid, `initial + k * period`, from the moments that were
+//! *planned*, never from those at which the runs happened; so it does not drift. A task is
+//! *late* if it started a whole period or more after its moment (all workers were busy, the
+//! process was stopped, a body ran long): then grid points have been missed, and the policy
+//! says what becomes of them. With a period of 10 and a body that takes 35:
+//!
+//! ```text
+//!   grid       0    10   20   30   40   50   60   70   80
+//!   Burst      0──────────────────35─────────────────70────   each point gets its run, late
+//!   Coalesce   0──────────────────35─────────────────70────   one run for all that were missed
+//!   Skip       0──────────────────     40────────────────     80   the next point still to come
+//!   Delay      0──────────────────35─────────────────70────   the grid moves: 35 is its origin
+//! ```
+//!
+//! Burst and Coalesce look alike while the body is always too long. They differ when it stops
+//! being so: after one stall of a second Burst runs a hundred times in a row, Coalesce once.
+
+use std::time::Duration;
+
+use crate::time::{Deadline, saturating_nanos};
+
+/// What becomes of the runs that a fixed-rate task missed because it was a period or more late.
+///
+/// Set by [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java knows only the
+/// first. [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) says how many were lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MissedRuns {
+    /// Every missed run is made up for, back to back, until the task is on time again. Right for
+    /// work that must be done a certain number of times.
+    #[default]
+    Burst,
+    /// The late run stands for all that were missed; then back on the grid. A run that took too
+    /// long is followed by the next at once. Right for polling and flushing.
+    Coalesce,
+    /// The missed runs do not take place: the next run is at the first moment of the grid that
+    /// is still to come when the run ends. Right for sampling.
+    Skip,
+    /// A late run moves the grid: the next is a period after its start. Keeps runs apart.
+    Delay,
+}
+
+/// How a periodic task is timed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Period {
+    FixedRate {
+        period: Duration,
+        missed: MissedRuns,
+    },
+    FixedDelay {
+        delay: Duration,
+    },
+}
+
+/// The plan for the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) next: Deadline,
+    /// How many runs were left out between the run that ends and the next.
+    pub(super) skipped: u64,
+}
+
+impl Period {
+    /// How many moments of the grid a run that was planned for `planned` and started at
+    /// `started` stands for, beyond its own.
+    pub(super) fn covered(&self, planned: Deadline, started: Deadline) -> u64 {
+        match self {
+            Self::FixedRate {
+                period,
+                missed: MissedRuns::Coalesce | MissedRuns::Delay,
+            } => whole_periods(planned, started, *period),
+            _ => 0,
+        }
+    }
+
+    /// When the next run is to be, after one that was planned, started and ended so.
+    pub(super) fn plan(&self, planned: Deadline, started: Deadline, ended: Deadline) -> Plan {
+        let (period, missed) = match *self {
+            Self::FixedDelay { delay } => {
+                return Plan {
+                    next: ended.after(delay),
+                    skipped: 0,
+                };
+            }
+            Self::FixedRate { period, missed } => (period, missed),
+        };
+        let on_grid = |points: u64| planned.after_times(period, points.saturating_add(1));
+        let late = whole_periods(planned, started, period);
+        match missed {
+            MissedRuns::Burst => Plan {
+                next: on_grid(0),
+                skipped: 0,
+            },
+            MissedRuns::Coalesce => Plan {
+                next: on_grid(late),
+                skipped: 0,
+            },
+            MissedRuns::Skip => {
+                let skipped = whole_periods(planned, ended, period);
+                Plan {
+                    next: on_grid(skipped),
+                    skipped,
+                }
+            }
+            MissedRuns::Delay if late == 0 => Plan {
+                next: on_grid(0),
+                skipped: 0,
+            },
+            MissedRuns::Delay => Plan {
+                next: started.after(period),
+                skipped: 0,
+            },
+        }
+    }
+}
+
+fn whole_periods(from: Deadline, to: Deadline, period: Duration) -> u64 {
+    let period = saturating_nanos(period).max(1);
+    to.as_nanos().saturating_sub(from.as_nanos()) / period
+}
+
+impl Deadline {
+    fn after_times(self, period: Duration, times: u64) -> Self {
+        let span = saturating_nanos(period).saturating_mul(times);
+        Self::from_nanos(self.as_nanos().saturating_add(span))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(millis: u64) -> Deadline {
+        Deadline::from_nanos(millis * 1_000_000)
+    }
+
+    fn rate(missed: MissedRuns) -> Period {
+        Period::FixedRate {
+            period: Duration::from_millis(10),
+            missed,
+        }
+    }
+
+    /// The starts of the runs, if the first is planned for 10, the clock leaps to `leap` before
+    /// it, and each body takes `body`.
+    fn starts(missed: MissedRuns, leap: u64, body: u64, until: u64) -> Vec<u64> {
+        let (mut planned, mut now, mut starts) = (at(10), at(leap), Vec::new());
+        loop {
+            let started = now.max(planned);
+            if started > at(until) {
+                return starts;
+            }
+            starts.push(started.as_nanos() / 1_000_000);
+            now = started.after(Duration::from_millis(body));
+            planned = rate(missed).plan(planned, started, now).next;
+        }
+    }
+
+    #[test]
+    fn on_time_all_policies_agree() {
+        use MissedRuns::{Burst, Coalesce, Delay, Skip};
+        for missed in [Burst, Coalesce, Skip, Delay] {
+            assert_eq!(starts(missed, 10, 3, 40), [10, 20, 30, 40], "{missed:?}");
+        }
+    }
+
+    #[test]
+    fn after_a_stall_burst_makes_up_for_every_run() {
+        let starts = starts(MissedRuns::Burst, 1_010, 0, 1_030);
+        assert_eq!(starts.iter().filter(|start| **start == 1_010).count(), 101);
+        assert_eq!(starts[101..], [1_020, 1_030]);
+    }
+
+    #[test]
+    fn after_a_stall_the_others_run_once() {
+        assert_eq!(
+            starts(MissedRuns::Coalesce, 1_014, 0, 1_040),
+            [1_014, 1_020, 1_030, 1_040]
+        );
+        assert_eq!(
+            starts(MissedRuns::Skip, 1_014, 0, 1_040),
+            [1_014, 1_020, 1_030, 1_040]
+        );
+        assert_eq!(
+            starts(MissedRuns::Delay, 1_014, 0, 1_040),
+            [1_014, 1_024, 1_034]
+        );
+    }
+
+    #[test]
+    fn a_body_that_is_too_long() {
+        assert_eq!(starts(MissedRuns::Burst, 10, 35, 130), [10, 45, 80, 115]);
+        assert_eq!(starts(MissedRuns::Coalesce, 10, 35, 130), [10, 45, 80, 115]);
+        assert_eq!(starts(MissedRuns::Skip, 10, 35, 130), [10, 50, 90, 130]);
+        assert_eq!(starts(MissedRuns::Delay, 10, 35, 130), [10, 45, 80, 115]);
+    }
+
+    #[test]
+    fn a_little_late_is_not_missed() {
+        for missed in [
+            MissedRuns::Burst,
+            MissedRuns::Coalesce,
+            MissedRuns::Skip,
+            MissedRuns::Delay,
+        ] {
+            let plan = rate(missed).plan(at(10), at(19), at(19));
+            assert_eq!(
+                plan,
+                Plan {
+                    next: at(20),
+                    skipped: 0
+                },
+                "{missed:?}"
+            );
+            assert_eq!(rate(missed).covered(at(10), at(19)), 0);
+        }
+    }
+
+    #[test]
+    fn what_was_missed_is_counted() {
+        assert_eq!(
+            rate(MissedRuns::Skip).plan(at(10), at(10), at(45)).skipped,
+            3
+        );
+        assert_eq!(rate(MissedRuns::Coalesce).covered(at(10), at(45)), 3);
+        assert_eq!(rate(MissedRuns::Delay).covered(at(10), at(45)), 3);
+        assert_eq!(rate(MissedRuns::Burst).covered(at(10), at(45)), 0);
+    }
+
+    #[test]
+    fn fixed_delay_counts_from_the_end() {
+        let period = Period::FixedDelay {
+            delay: Duration::from_millis(10),
+        };
+        assert_eq!(period.plan(at(10), at(12), at(45)).next, at(55));
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let moments = [
+            at(0),
+            Deadline::from_nanos(1),
+            Deadline::from_nanos(u64::MAX - 1),
+        ];
+        let spans = [
+            Duration::from_nanos(1),
+            Duration::from_secs(1),
+            Duration::MAX,
+        ];
+        for missed in [
+            MissedRuns::Burst,
+            MissedRuns::Coalesce,
+            MissedRuns::Skip,
+            MissedRuns::Delay,
+        ] {
+            for (period, start) in spans.into_iter().flat_map(|s| moments.map(|m| (s, m))) {
+                let plan = Period::FixedRate { period, missed }.plan(at(0), start, start);
+                assert!(plan.next > at(0));
+                let plan = Period::FixedDelay { delay: period }.plan(at(0), start, start);
+                assert!(plan.next > start);
+            }
+        }
+        let never = Period::FixedDelay {
+            delay: Duration::MAX,
+        }
+        .plan(at(0), at(0), at(1));
+        assert_eq!(never.next, Deadline::NEVER);
+    }
+}

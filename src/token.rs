@@ -1,0 +1,200 @@
+//! The cancellation token: how a running task is asked to stop.
+//!
+//! A closure that runs cannot be stopped from outside; Java interrupts its thread, and the
+//! interrupt may hit whatever runs there next. A token belongs to one task and can hit nothing
+//! else: whoever holds it asks whether it is raised, or sleeps on it.
+//!
+//! A token is one flag that only ever goes up, and a list of who waits for that. The token of a
+//! task has a *parent*, the token of its pool, and is raised when either is. That is a look at
+//! two flags, and a waiter on both lists: no parent knows its children, so there is no list of
+//! children to keep short, and a task that never asks for its token costs nothing (it is made
+//! when it is first asked for, see `task::Cold`).
+//!
+//! A waiter puts its waker on the lists *before* it looks at the flags for the last time; a
+//! raiser raises the flag before it takes the list. One of the two sees the other.
+
+use std::task::Waker;
+use std::{error::Error, fmt, time::Duration};
+
+use crate::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Clock, Deadline},
+    unwind::{discard, wake_all},
+    wait::{self, WaitList},
+};
+
+/// A request to stop, which a task can see, wait for, and sleep on.
+///
+/// A running task gets its own from [`TaskContext::token`](crate::TaskContext::token). It is
+/// raised by [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal),
+/// by [`shutdown_now`](crate::Handle::shutdown_now), and never again lowered. It takes the place
+/// of Java's `Thread.interrupt`. Free-standing ones are made by [`new`](Self::new), for
+/// [`join_unless`](crate::ScheduledFuture::join_unless) and
+/// [`close_unless`](crate::ScheduledThreadPoolExecutor::close_unless). Clones are one token.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ScheduledThreadPoolExecutor, current_task};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let (started, has_started) = std::sync::mpsc::channel();
+/// let poller = executor.submit(move || {
+///     let token = current_task().expect("inside a task").token();
+///     started.send(()).ok();
+///     while token.sleep(Duration::from_secs(60)).is_ok() {
+///         // poll something, once a minute
+///     }
+/// })?;
+/// has_started.recv()?;
+/// assert!(poller.cancel_and_signal());
+/// executor.close()?; // does not wait for the minute to end
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone)]
+pub struct CancellationToken {
+    own: Arc<Signal>,
+    parent: Option<Arc<Signal>>,
+    clock: Clock,
+}
+
+#[derive(Default)]
+struct Signal {
+    raised: AtomicBool,
+    waiters: Mutex<WaitList>,
+}
+
+impl CancellationToken {
+    /// A token that nobody has raised; it sleeps on the system's clock.
+    pub fn new() -> Self {
+        Self::on(Clock::system())
+    }
+
+    pub(crate) fn on(clock: Clock) -> Self {
+        Self {
+            own: Arc::default(),
+            parent: None,
+            clock,
+        }
+    }
+
+    /// A token of its own that is raised together with this one.
+    pub(crate) fn child(&self) -> Self {
+        let parent = Some(Arc::clone(&self.own));
+        Self {
+            own: Arc::default(),
+            parent,
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// Raises the token and wakes everyone who waits for it. Does not block; raising it twice is
+    /// raising it once.
+    pub fn cancel(&self) {
+        self.own.raise();
+    }
+
+    /// Whether the token is raised. One or two loads.
+    #[inline]
+    pub fn is_cancelled(&self) -> bool {
+        self.signals().any(Signal::is_raised)
+    }
+
+    /// Blocks until the token is raised.
+    pub fn wait(&self) {
+        self.wait_until(Deadline::NEVER);
+    }
+
+    /// Blocks for `duration`, or until the token is raised, whichever is first: a sleep that
+    /// can be called off. `Duration::MAX` waits for the token alone. In a task on a
+    /// [`ManualClock`](crate::ManualClock) it counts that clock's time.
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`] if the token was raised before the time was over.
+    pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
+        let deadline = self.clock.now().after(duration);
+        if self.wait_until(deadline) {
+            Err(Cancelled(()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the token was raised before `deadline`.
+    fn wait_until(&self, deadline: Deadline) -> bool {
+        let parker = crate::sync::Parker::current();
+        let raised = wait::block_until(&self.clock, deadline, |waker| self.poll(waker)).is_some();
+        self.forget(parker.waker());
+        raised
+    }
+
+    /// The poll of [`wait`](crate::wait): an answer once the token is raised.
+    pub(crate) fn poll(&self, waker: &Waker) -> Option<()> {
+        for signal in self.signals() {
+            signal.watch(waker);
+        }
+        self.is_cancelled().then_some(())
+    }
+
+    /// Takes off the lists who no longer waits.
+    pub(crate) fn forget(&self, waker: &Waker) {
+        for signal in self.signals() {
+            let forgotten = signal.waiters.lock().deregister(waker);
+            discard(forgotten);
+        }
+    }
+
+    fn signals(&self) -> impl Iterator<Item = &Signal> {
+        std::iter::once(&*self.own).chain(self.parent.as_deref())
+    }
+}
+
+impl Signal {
+    fn is_raised(&self) -> bool {
+        // Ordering: SeqCst with `raise` and `watch`; see the head of the module.
+        self.raised.load(Ordering::SeqCst)
+    }
+
+    fn raise(&self) {
+        // Ordering: before the list is taken; see the head of the module.
+        if !self.raised.swap(true, Ordering::SeqCst) {
+            let waiters = self.waiters.lock().take();
+            wake_all(waiters);
+        }
+    }
+
+    fn watch(&self, waker: &Waker) {
+        let waker = waker.clone();
+        let known = self.waiters.lock().register(waker);
+        discard(known);
+    }
+}
+
+impl Default for CancellationToken {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for CancellationToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CancellationToken")
+            .field("is_cancelled", &self.is_cancelled())
+            .finish()
+    }
+}
+
+/// The token was raised while [`CancellationToken::sleep`] slept on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled(());
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the task was asked to stop")
+    }
+}
+
+impl Error for Cancelled {}
