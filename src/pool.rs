@@ -1,0 +1,416 @@
+//! The machine: tasks, a queue, and the workers between them.
+//!
+//! ```text
+//!   admit ──▶ queue ──▶ worker: run ──▶ Ended
+//!               ▲                  └──▶ Again(when) ──┐
+//!               └──────────── rearm ──────────────────┘
+//! ```
+//!
+//! The pool ties the two towers below it together: the queue knows nothing of tasks, and a task
+//! knows nothing of the queue. What needs both is here: admission, cancelling, re-arming, and
+//! the three ways to stop.
+//!
+//! # Admission
+//!
+//! A submission first sees to it that there is a worker, then offers the task to the queue. So a
+//! task in the queue always has a worker that will come for it, and a task for which no worker
+//! could be started was never queued. Offer and shutdown meet at the queue's lock, and nowhere
+//! else: [`DelayedWorkQueue::close`] comes *before* anything else that shutdown does.
+//!
+//! # Cancelling
+//!
+//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by
+//! its slot. When it returns the closure is dropped, unless the task runs, and the entry is gone.
+//! The two steps can fall around three others:
+//!
+//! * *A worker takes the entry in between*: it finds nothing to run, and drops the node.
+//! * *A worker re-arms*: it does so under the task's lock, so it comes before the decision (and
+//!   the entry is taken out again) or after it (and nothing is queued).
+//! * *The slot has a new tenant*: the queue compares the number, and refuses.
+//!
+//! # The one place with two locks
+//!
+//! [`Pool::rearm`] holds the task's lock while the queue's is taken. That order, task before
+//! queue, is never reversed: nothing under the queue's lock touches a task's. It makes "is it
+//! cancelled?" and "it is in the queue" one step, so a cancelled periodic task is never queued
+//! again, not even for a moment.
+//!
+//! # Stopping
+//!
+//! | | queue lets in | taken out of the queue | tokens |
+//! |---|---|---|---|
+//! | `shutdown` | periodic ones between runs, if the policy keeps them | what the policies do not keep | – |
+//! | `stop` (drop) | nothing | what is not yet due | – |
+//! | `shutdown_now` | nothing | everything, given back | raised |
+//!
+//! Each closes the queue, then moves the [lifecycle](lifecycle) on, then ends the tasks taken
+//! out. Workers end when the queue is closed and empty; the last one out terminates the pool.
+
+mod joins;
+mod lifecycle;
+mod pending;
+mod worker;
+
+use std::{io, task::Waker, thread, time::Duration};
+
+pub(crate) use self::lifecycle::Phase;
+pub use self::pending::PendingTask;
+use self::{joins::Joins, lifecycle::Lifecycle};
+use crate::{
+    CancelReason, CancellationToken, RejectedExecutionError, WouldDeadlock,
+    queue::{Admission, DelayedWorkQueue, Entry, Refused, Ticket},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::{Cancellation, Run, Runnable},
+    time::{Clock, Deadline},
+    trace,
+    unwind::{discard, wake_all},
+    wait,
+};
+
+/// What a pool is made with; filled in by the builder.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) core_pool_size: usize,
+    pub(crate) thread_name: String,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) clock: Clock,
+    pub(crate) keep_delayed: bool,
+    pub(crate) keep_periodic: bool,
+}
+
+/// See the [module](self).
+pub(crate) struct Pool {
+    config: Config,
+    queue: DelayedWorkQueue<Arc<dyn Runnable>>,
+    lifecycle: Lifecycle,
+    /// The workers, in the order in which they were started. The lock is also what makes
+    /// starting one a single step, see `ensure_worker`.
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    /// How many workers have been started; says without a lock that there are enough.
+    started: AtomicUsize,
+    /// What the policies say now; the queue's lock orders them with a shutdown.
+    keep_delayed: AtomicBool,
+    keep_periodic: AtomicBool,
+    /// Raised by `shutdown_now`; the parent of every task's token.
+    stop: CancellationToken,
+    joins: Joins,
+}
+
+impl Pool {
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        Arc::new(Self {
+            queue: DelayedWorkQueue::new(config.clock.clone()),
+            lifecycle: Lifecycle::new(),
+            threads: Mutex::default(),
+            started: AtomicUsize::new(0),
+            keep_delayed: AtomicBool::new(config.keep_delayed),
+            keep_periodic: AtomicBool::new(config.keep_periodic),
+            stop: CancellationToken::on(config.clock.clone()),
+            joins: Joins::new(),
+            config,
+        })
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.config.clock
+    }
+
+    pub(crate) fn core_pool_size(&self) -> usize {
+        self.config.core_pool_size
+    }
+
+    pub(crate) fn pending_count(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(crate) fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    pub(crate) fn thread_name(&self) -> &str {
+        &self.config.thread_name
+    }
+
+    // Admission.
+
+    /// Queues a task that is ready to run, in a pool that has a worker. Gives its number.
+    pub(crate) fn admit(
+        &self,
+        task: Arc<dyn Runnable>,
+        deadline: Deadline,
+    ) -> Result<Ticket, RejectedExecutionError> {
+        match self.queue.offer(deadline, task) {
+            Ok(ticket) => Ok(ticket),
+            // The submitter has another handle, so this drops no closure.
+            Err(Refused::Closed(_)) => Err(RejectedExecutionError::Shutdown),
+            Err(Refused::Full(_)) => Err(RejectedExecutionError::Full),
+        }
+    }
+
+    /// Starts a worker, unless there are as many as the core pool size, or the pool was shut
+    /// down. An error only if there is none at all: a pool that has one can do its work.
+    ///
+    /// Of several submitters at once each waits for the one before it to have succeeded or
+    /// failed, so that none relies on a worker that never came to be.
+    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<()> {
+        let wanted = self.config.core_pool_size.max(1);
+        // Ordering: only a hint that there are enough; it is looked at again under the lock.
+        if self.started.load(Ordering::Relaxed) >= wanted {
+            return Ok(());
+        }
+        let mut threads = self.threads.lock();
+        if threads.len() >= wanted || !self.lifecycle.enter() {
+            return Ok(());
+        }
+        self.clock().worker_starts();
+        match worker::start(self, threads.len() + 1) {
+            Ok(thread) => {
+                threads.push(thread);
+                self.started.store(threads.len(), Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => {
+                let has_others = !threads.is_empty();
+                drop(threads);
+                self.worker_ended();
+                if !has_others {
+                    return Err(error);
+                }
+                trace::spawn_failed(&error);
+                Ok(())
+            }
+        }
+    }
+
+    fn worker_ended(&self) {
+        self.clock().worker_ended();
+        let waiters = self.lifecycle.leave();
+        self.announce(waiters);
+    }
+
+    /// Puts a periodic task that has run back into the queue, or ends it if the pool takes it no
+    /// more. The one place that holds two locks; see the head of the module.
+    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline) {
+        let mut wake = None;
+        let mut enqueue = || {
+            let offered = self.queue.offer_again(deadline, sequence, Arc::clone(task));
+            offered.ok().map(|(ticket, waker)| {
+                wake = waker;
+                ticket.slot
+            })
+        };
+        let is_queued = task.rearm(&mut enqueue);
+        wake_all(wake);
+        if !is_queued {
+            task.cancel(CancelReason::Shutdown);
+        }
+    }
+
+    // Cancelling.
+
+    /// Ends a task as cancelled and takes it out of the queue. Whether this call did it.
+    pub(crate) fn cancel<R>(&self, task: &R, id: u64, signal: bool) -> bool
+    where
+        R: Runnable + ?Sized,
+    {
+        let reason = CancelReason::Requested;
+        let found = task.cancel(reason);
+        if found == Cancellation::TooLate {
+            return false;
+        }
+        if found == Cancellation::Waiting {
+            let node = self.queue.remove(Ticket {
+                slot: task.slot(),
+                sequence: id,
+            });
+            discard(node);
+        } else if signal {
+            task.token(&self.stop).cancel();
+        }
+        if trace::is_listening() {
+            trace::cancelled(id, task.name().as_deref(), &reason);
+        }
+        true
+    }
+
+    /// The moment a task waits for; nothing if it does not wait.
+    pub(crate) fn deadline<R>(&self, task: &R, id: u64) -> Option<Deadline>
+    where
+        R: Runnable + ?Sized,
+    {
+        self.queue.deadline(Ticket {
+            slot: task.slot(),
+            sequence: id,
+        })
+    }
+
+    // Stopping.
+
+    /// Takes no more tasks; those that the policies keep will still run.
+    pub(crate) fn shutdown(&self) {
+        let unwanted = self.close_by_policy();
+        self.end(
+            "shut down",
+            Phase::ShuttingDown,
+            unwanted,
+            CancelReason::Shutdown,
+        );
+    }
+
+    /// Closes the queue as far as the policies say, also one that is closed already.
+    fn close_by_policy(&self) -> Vec<Entry<Arc<dyn Runnable>>> {
+        // Ordering: as `set_keep_delayed`.
+        let keep_delayed = self.keep_delayed.load(Ordering::SeqCst);
+        let keep_periodic = self.keep_periodic.load(Ordering::SeqCst);
+        let admission = if keep_periodic {
+            Admission::Returning
+        } else {
+            Admission::Closed
+        };
+        let now = self.clock().now();
+        self.queue.close(admission, |deadline, task| {
+            if task.is_periodic() {
+                !keep_periodic
+            } else {
+                !keep_delayed && deadline > now
+            }
+        })
+    }
+
+    /// Takes no more tasks, and runs only what is due already: what dropping the owner does.
+    pub(crate) fn stop(&self) {
+        let now = self.clock().now();
+        let unwanted = self
+            .queue
+            .close(Admission::Closed, |deadline, _| deadline > now);
+        self.end(
+            "dropped",
+            Phase::ShuttingDown,
+            unwanted,
+            CancelReason::ExecutorDropped,
+        );
+    }
+
+    /// Takes no more tasks, asks the running ones to stop, and gives back the others.
+    pub(crate) fn shutdown_now(&self) -> Vec<PendingTask> {
+        self.queue.close(Admission::Closed, |_, _| false);
+        let drained = self.queue.drain();
+        self.end(
+            "shut down now",
+            Phase::Stopping,
+            Vec::new(),
+            CancelReason::ShutdownNow,
+        );
+        self.stop.cancel();
+        let pending = |entry| PendingTask::new(entry, self.clock().clone());
+        drained.into_iter().map(pending).collect()
+    }
+
+    /// After the queue was closed: moves on, and ends the tasks that were taken out. The pool
+    /// does not terminate before they have ended.
+    fn end(
+        &self,
+        what: &'static str,
+        phase: Phase,
+        unwanted: Vec<Entry<Arc<dyn Runnable>>>,
+        reason: CancelReason,
+    ) {
+        self.lifecycle.advance(phase);
+        trace::lifecycle(what, self.thread_name(), unwanted.len());
+        for entry in unwanted {
+            entry.element.cancel(reason);
+            discard(entry.element);
+        }
+        let waiters = self.lifecycle.release();
+        self.announce(waiters);
+    }
+
+    /// Tells everyone who waits for termination, if it has come.
+    fn announce(&self, terminated: Option<Vec<Waker>>) {
+        if let Some(waiters) = terminated {
+            trace::lifecycle("terminated", self.thread_name(), 0);
+            wake_all(waiters);
+        }
+    }
+
+    // Policies.
+
+    pub(crate) fn keeps_delayed(&self) -> bool {
+        self.keep_delayed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn keeps_periodic(&self) -> bool {
+        self.keep_periodic.load(Ordering::SeqCst)
+    }
+
+    /// Ordering: stored before the phase is read, and `shutdown` moves the phase after it has
+    /// read the policy. So a change that a shutdown missed finds the pool shut down.
+    pub(crate) fn set_keep_delayed(&self, keep: bool) {
+        self.keep_delayed.store(keep, Ordering::SeqCst);
+        self.policy_changed();
+    }
+
+    pub(crate) fn set_keep_periodic(&self, keep: bool) {
+        self.keep_periodic.store(keep, Ordering::SeqCst);
+        self.policy_changed();
+    }
+
+    /// A policy that changes after shutdown acts at once. The queue only ever closes further:
+    /// switching one on again brings nothing back.
+    fn policy_changed(&self) {
+        if self.lifecycle.phase() == Phase::ShuttingDown {
+            self.shutdown();
+        }
+    }
+
+    // Waiting for the end.
+
+    /// Waits for every worker to have ended; whether they have, after at most `timeout`.
+    pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
+        if self.is_own_worker() {
+            return Err(WouldDeadlock(()));
+        }
+        let deadline = self.clock().now().after(timeout);
+        let terminated =
+            wait::block_until(self.clock(), deadline, |waker| self.lifecycle.poll(waker));
+        if terminated.is_none() {
+            let parker = crate::sync::Parker::current();
+            discard(self.lifecycle.forget(parker.waker()));
+        }
+        Ok(terminated.is_some())
+    }
+
+    /// The same without a limit; when it returns the threads are gone as well.
+    pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
+        self.await_termination(Duration::MAX)?;
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // A worker does not panic; what a thread-local of the user's throws is not ours.
+            discard(thread.join());
+        }
+        Ok(())
+    }
+
+    /// Whether the calling thread is one of this pool's workers.
+    pub(crate) fn is_own_worker(&self) -> bool {
+        worker::is_of(self)
+    }
+
+    /// Says that the calling thread is about to wait for a task without a limit; until what is
+    /// returned is dropped. An error if nobody would be left to run it.
+    pub(crate) fn enter_join<'a>(
+        &'a self,
+        task: &'a Arc<dyn Runnable>,
+    ) -> Result<Option<joins::Joining<'a>>, WouldDeadlock> {
+        if Run::is_of(task) && !task.state().is_done() {
+            return Err(WouldDeadlock(()));
+        }
+        if !self.is_own_worker() || self.lifecycle.phase() >= Phase::Stopping {
+            return Ok(None);
+        }
+        self.joins.enter(task, self.lifecycle.live()).map(Some)
+    }
+}

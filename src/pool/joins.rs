@@ -1,0 +1,76 @@
+//! Which workers wait for which tasks, to refuse the wait that would be for ever.
+//!
+//! A worker that waits for a task without a limit runs nothing meanwhile. Two such waits can be
+//! seen to have no end:
+//!
+//! * a task that waits for itself (`Pool::enter_join` looks for that);
+//! * one that would be the last: every other worker already waits, without a limit, for a task
+//!   of this pool that has not ended. None of those tasks can end, because each runs on a worker
+//!   that waits, or waits for one.
+//!
+//! # Why nobody is refused wrongly
+//!
+//! A worker is on the list for as long as it waits, and each enters under the lock, so of two
+//! that complete the circle only the second sees it whole. It then looks at each awaited task,
+//! outside the lock. Tasks do not come back from their end: one that has not ended when it is
+//! looked at had not ended when the list was read, and its waiter was waiting. If that holds for
+//! all, then at that moment all waited.
+//!
+//! Waits with a timeout, or with a token, end by themselves and are not on the list; a task of
+//! another pool may be run by that pool's workers; and after `shutdown_now` a task may be run by
+//! whoever holds its `PendingTask`, so from then on nobody is refused.
+
+use crate::{
+    WouldDeadlock,
+    sync::{Arc, Mutex},
+    task::Runnable,
+    unwind::discard,
+};
+
+/// The tasks that workers wait for.
+pub(super) struct Joins(Mutex<Vec<Arc<dyn Runnable>>>);
+
+/// One worker that waits; ends with its drop.
+pub(crate) struct Joining<'a> {
+    joins: &'a Joins,
+    task: &'a Arc<dyn Runnable>,
+}
+
+impl Joins {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    pub(super) fn enter<'a>(
+        &'a self,
+        task: &'a Arc<dyn Runnable>,
+        workers: usize,
+    ) -> Result<Joining<'a>, WouldDeadlock> {
+        let mut awaited = self.0.lock();
+        awaited.push(Arc::clone(task));
+        let all = if awaited.len() >= workers {
+            awaited.clone()
+        } else {
+            Vec::new()
+        };
+        drop(awaited);
+        let joining = Joining { joins: self, task };
+        let nobody_is_left = !all.is_empty() && all.iter().all(|task| !task.state().is_done());
+        discard(all);
+        if nobody_is_left {
+            Err(WouldDeadlock(()))
+        } else {
+            Ok(joining)
+        }
+    }
+}
+
+impl Drop for Joining<'_> {
+    fn drop(&mut self) {
+        let mut awaited = self.joins.0.lock();
+        if let Some(index) = awaited.iter().position(|task| Arc::ptr_eq(task, self.task)) {
+            // Not the last handle: the one who waits has one.
+            awaited.swap_remove(index);
+        }
+    }
+}

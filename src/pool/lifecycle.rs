@@ -1,0 +1,149 @@
+//! How far the pool has come, how many workers live, and who waits for the end.
+//!
+//! ```text
+//!   Running ──▶ ShuttingDown ──▶ Stopping ──▶ Terminated        never back
+//! ```
+//!
+//! The queue decides what is still let in; this only counts and announces. The pool terminates
+//! when it is at least shutting down, no worker lives, and nobody is still ending the tasks that
+//! a shutdown took out of the queue: [`advance`](Lifecycle::advance) takes a *hold*,
+//! [`release`](Lifecycle::release) gives it back. So whoever has seen termination knows that no
+//! closure of the pool is alive any more.
+//!
+//! A worker enters under the lock, and only while the pool is running: after a shutdown began no
+//! worker is added. Since the queue is closed *before* the phase moves, a submission that finds
+//! the pool running has a worker, and one that does not is refused by the queue.
+
+use std::task::Waker;
+
+use crate::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU8, Ordering},
+    },
+    unwind::discard,
+    wait::WaitList,
+};
+
+/// How far the pool has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    Running,
+    ShuttingDown,
+    Stopping,
+    Terminated,
+}
+
+/// See the [module](self).
+pub(crate) struct Lifecycle {
+    inner: Mutex<Inner>,
+    /// A copy of the phase, written under the lock, to be read without it.
+    phase: AtomicU8,
+}
+
+struct Inner {
+    phase: Phase,
+    live: usize,
+    holds: usize,
+    waiters: WaitList,
+}
+
+impl Lifecycle {
+    pub(super) fn new() -> Self {
+        let waiters = WaitList::default();
+        let inner = Inner {
+            phase: Phase::Running,
+            live: 0,
+            holds: 0,
+            waiters,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            phase: AtomicU8::new(Phase::Running as u8),
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        // Ordering: see `Pool::set_keep_delayed`.
+        match self.phase.load(Ordering::SeqCst) {
+            0 => Phase::Running,
+            1 => Phase::ShuttingDown,
+            2 => Phase::Stopping,
+            _ => Phase::Terminated,
+        }
+    }
+
+    /// How many workers live.
+    pub(crate) fn live(&self) -> usize {
+        self.inner.lock().live
+    }
+
+    /// A worker is about to be started; whether it may.
+    pub(super) fn enter(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let may_enter = inner.phase == Phase::Running;
+        inner.live += usize::from(may_enter);
+        may_enter
+    }
+
+    /// A worker has ended. Gives who waits, if that was the end.
+    #[must_use]
+    pub(super) fn leave(&self) -> Option<Vec<Waker>> {
+        let mut inner = self.inner.lock();
+        inner.live -= 1;
+        self.try_terminate(&mut inner)
+    }
+
+    /// Moves on to `phase`, unless the pool is further already, and holds up termination.
+    pub(super) fn advance(&self, phase: Phase) {
+        let mut inner = self.inner.lock();
+        inner.holds += 1;
+        self.set(&mut inner, phase);
+    }
+
+    /// No longer holds up termination. Gives who waits, if that was the end.
+    #[must_use]
+    pub(super) fn release(&self) -> Option<Vec<Waker>> {
+        let mut inner = self.inner.lock();
+        inner.holds -= 1;
+        self.try_terminate(&mut inner)
+    }
+
+    /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
+    pub(crate) fn poll(&self, waker: &Waker) -> Option<()> {
+        if self.phase() == Phase::Terminated {
+            return Some(());
+        }
+        let waker = waker.clone();
+        let mut inner = self.inner.lock();
+        let is_over = inner.phase == Phase::Terminated;
+        let unused = if is_over {
+            Some(waker)
+        } else {
+            inner.waiters.register(waker)
+        };
+        drop(inner);
+        discard(unused);
+        is_over.then_some(())
+    }
+
+    /// Forgets the waker of who no longer waits.
+    pub(super) fn forget(&self, waker: &Waker) -> Option<Waker> {
+        self.inner.lock().waiters.deregister(waker)
+    }
+
+    fn try_terminate(&self, inner: &mut Inner) -> Option<Vec<Waker>> {
+        let is_end = inner.live == 0 && inner.holds == 0;
+        if !is_end || !matches!(inner.phase, Phase::ShuttingDown | Phase::Stopping) {
+            return None;
+        }
+        self.set(inner, Phase::Terminated);
+        Some(inner.waiters.take())
+    }
+
+    fn set(&self, inner: &mut Inner, phase: Phase) {
+        inner.phase = inner.phase.max(phase);
+        // Ordering: see `Pool::set_keep_delayed`.
+        self.phase.store(inner.phase as u8, Ordering::SeqCst);
+    }
+}

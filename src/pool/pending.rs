@@ -1,0 +1,115 @@
+//! What `shutdown_now` gives back: tasks that were waiting, each to be run or dropped by the
+//! caller. Either way its future ends, so nobody waits for ever on a task that was drained.
+
+use std::{fmt, rc::Rc, time::Instant};
+
+use crate::{
+    CancelReason, CancellationToken, TaskId,
+    queue::Entry,
+    sync::Arc,
+    task::{Ground, Run, Runnable, Verdict},
+    time::{Clock, Deadline},
+    unwind::discard,
+};
+
+/// A task that was waiting when its executor was
+/// [shut down now](crate::Handle::shutdown_now): the caller may still [run](Self::run) it.
+///
+/// **Dropping it ends its future as cancelled**
+/// ([`CancelReason::ShutdownNow`](crate::CancelReason::ShutdownNow)) and drops the closure.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let report = executor.task().name("report").schedule(Duration::from_secs(3600), || "written")?;
+/// for task in executor.shutdown_now() {
+///     assert_eq!(task.name().as_deref(), Some("report"));
+///     task.run();
+/// }
+/// assert_eq!(report.join()?, "written");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[must_use = "dropping a pending task cancels it"]
+pub struct PendingTask {
+    /// None once run.
+    task: Option<Arc<dyn Runnable>>,
+    id: u64,
+    deadline: Deadline,
+    clock: Clock,
+}
+
+impl PendingTask {
+    pub(super) fn new(entry: Entry<Arc<dyn Runnable>>, clock: Clock) -> Self {
+        let Entry {
+            deadline,
+            sequence,
+            element,
+        } = entry;
+        Self {
+            task: Some(element),
+            id: sequence,
+            deadline,
+            clock,
+        }
+    }
+
+    /// The number of the task, as its future has it.
+    pub fn id(&self) -> TaskId {
+        TaskId(self.id)
+    }
+
+    /// The name of the task, if it was given one.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.task.as_ref()?.name()
+    }
+
+    /// The moment for which it was planned; `None` for never.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.clock.instant_of(self.deadline)
+    }
+
+    /// Whether it is a periodic task.
+    pub fn is_periodic(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.is_periodic())
+    }
+
+    /// Runs the task now, in this thread, due or not, and ends its future: with the result, the
+    /// panic, or, for a periodic task, as cancelled after this one run. Blocks as long as the
+    /// closure runs; a panic of the closure does not leave this call. Does nothing if the task
+    /// was cancelled meanwhile.
+    pub fn run(mut self) {
+        let Some(task) = self.task.take() else { return };
+        let stop = CancellationToken::on(self.clock.clone());
+        let ground = Rc::new(Ground {
+            clock: self.clock.clone(),
+            stop,
+        });
+        let run = Run::new(ground, task, self.id, self.deadline, self.clock.now());
+        if run.task().run(&run) != Verdict::Ended {
+            run.task().cancel(CancelReason::ShutdownNow);
+        }
+        discard(run);
+    }
+}
+
+impl Drop for PendingTask {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.cancel(CancelReason::ShutdownNow);
+            discard(task);
+        }
+    }
+}
+
+impl fmt::Debug for PendingTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingTask")
+            .field("id", &self.id())
+            .field("name", &self.name())
+            .field("is_periodic", &self.is_periodic())
+            .field("deadline", &self.deadline())
+            .finish_non_exhaustive()
+    }
+}
