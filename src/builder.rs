@@ -1,0 +1,102 @@
+//! The builder: collects choices, checks them, and makes the pool.
+
+use crate::{BuildError, Clock, ScheduledThreadPoolExecutor, pool::Config};
+
+/// Makes a [`ScheduledThreadPoolExecutor`] with settings other than the default.
+///
+/// ```
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::builder()
+///     .core_pool_size(2)
+///     .thread_name("mailer")
+///     .stack_size(256 * 1024)
+///     .execute_existing_delayed_tasks_after_shutdown(false)
+///     .build()?;
+/// # executor.close()?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder {
+    config: Config,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            config: Config {
+                core_pool_size: num_cpus::get(),
+                thread_name: "punctual".to_owned(),
+                stack_size: None,
+                clock: Clock::system(),
+                keep_delayed: true,
+                keep_periodic: false,
+            },
+        }
+    }
+
+    /// How many worker threads there will be; the default is the number of logical cores that
+    /// the process may use (`num_cpus::get`). Threads are started one by one, as tasks are
+    /// submitted. With zero there is one, started when it is needed. Java: `corePoolSize`.
+    pub fn core_pool_size(mut self, size: usize) -> Self {
+        self.config.core_pool_size = size;
+        self
+    }
+
+    /// What the threads are called: the name, a dash, and a number from 1. The default is
+    /// `punctual`. Linux shows the first 15 bytes.
+    pub fn thread_name(mut self, name: impl Into<String>) -> Self {
+        self.config.thread_name = name.into();
+        self
+    }
+
+    /// The size of the threads' stacks in bytes; the default is that of
+    /// [`std::thread::Builder::stack_size`].
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.config.stack_size = Some(bytes);
+        self
+    }
+
+    /// Where the time comes from; the default is [`Clock::system`]. A
+    /// [`ManualClock`](crate::ManualClock) makes tests exact.
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
+        self.config.clock = clock.into();
+        self
+    }
+
+    /// Whether one-shot tasks that are not yet due still run after
+    /// [`shutdown`](crate::Handle::shutdown); the default is that they do. Those that are due run
+    /// in any case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
+    pub fn execute_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
+        self.config.keep_delayed = keep;
+        self
+    }
+
+    /// Whether periodic tasks go on after [`shutdown`](crate::Handle::shutdown); the default is
+    /// that they do not. If they do the executor ends only when they have been cancelled. Java:
+    /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
+    pub fn continue_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
+        self.config.keep_periodic = keep;
+        self
+    }
+
+    /// Makes the executor. Starts no thread.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::InvalidThreadName`] if no thread can have the name.
+    pub fn build(self) -> Result<ScheduledThreadPoolExecutor, BuildError> {
+        if self.config.thread_name.contains('\0') {
+            return Err(BuildError::InvalidThreadName(self.config.thread_name));
+        }
+        Ok(ScheduledThreadPoolExecutor::from_config(self.config))
+    }
+
+    /// The same, where nothing can be wrong: the defaults and a number.
+    pub(crate) fn build_plain(self) -> ScheduledThreadPoolExecutor {
+        ScheduledThreadPoolExecutor::from_config(self.config)
+    }
+}

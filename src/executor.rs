@@ -1,0 +1,418 @@
+//! The face: the owner of a pool, and the handle through which everyone uses it.
+//!
+//! There are two types and one rule. [`ScheduledThreadPoolExecutor`] *owns*: it is not `Clone`,
+//! and when it goes the pool stops. [`Handle`] *uses*: clones are cheap, and keep nothing alive.
+//! The owner dereferences to its handle, so there is one list of verbs, and a function that only
+//! schedules takes a `&Handle` and can be given either.
+//!
+//! Each verb is the unnamed form of the one on [`TaskBuilder`](crate::TaskBuilder), which is
+//! where closures become tasks.
+
+use std::{
+    fmt,
+    ops::Deref,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Builder, CancellationToken, PendingTask, RejectedExecutionError, ScheduledFuture, TaskBuilder,
+    WouldDeadlock,
+    pool::{Config, Phase, Pool},
+    sync::Arc,
+    wait,
+};
+
+/// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed
+/// delay. Java's `ScheduledThreadPoolExecutor`.
+///
+/// The verbs are those of [`Handle`], to which it dereferences.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(4);
+/// let answer = executor.schedule(Duration::from_millis(5), || 6 * 7)?;
+/// let beat = executor.schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(1), || {
+///     // once a second
+/// })?;
+/// assert_eq!(answer.join()?, 42);
+/// beat.cancel();
+/// executor.close()?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+///
+/// # Dropping it stops it
+///
+/// The drop takes no more tasks, cancels what is not yet due, lets what is due or running
+/// finish, and waits for the threads. So it never waits for the far future, and nothing that had
+/// begun is lost. While the thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits
+/// for nothing; on one of the executor's own workers it does not wait either.
+///
+/// | | not yet due | periodic | waits for the threads |
+/// |---|---|---|---|
+/// | drop | cancelled | cancelled, after a run that is due | yes |
+/// | [`shutdown_background`](Self::shutdown_background) | cancelled | the same | no |
+/// | [`close`](Self::close) | by policy: run | by policy: cancelled | yes, however long |
+/// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
+/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the drop will stop it |
+/// | [`Handle::shutdown_now`] | given back | given back | no |
+#[doc(alias = "ScheduledExecutorService")]
+#[doc(alias = "newScheduledThreadPool")]
+pub struct ScheduledThreadPoolExecutor {
+    handle: Handle,
+    /// Whether the drop still has to stop the pool.
+    is_open: bool,
+}
+
+impl ScheduledThreadPoolExecutor {
+    /// An executor with this many worker threads and default settings. Starts no thread: each
+    /// submission starts one, until there are so many. With zero there is one, started when it
+    /// is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
+    pub fn new(core_pool_size: usize) -> Self {
+        Self::builder().core_pool_size(core_pool_size).build_plain()
+    }
+
+    /// To set more than the number of threads.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn from_config(config: Config) -> Self {
+        Self {
+            handle: Handle {
+                pool: Pool::new(config),
+            },
+            is_open: true,
+        }
+    }
+
+    /// A handle to be passed around. It schedules, and does not keep the executor alive.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// [Shuts down](Handle::shutdown) and waits until everything the policies keep has run and
+    /// the threads have ended, however far in the future that is. Java: `close`.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`] on one of the executor's own workers: then it has been shut down, and
+    /// goes on to its end by itself.
+    pub fn close(self) -> Result<(), WouldDeadlock> {
+        self.shutdown();
+        let pool = self.into_pool();
+        pool.join()
+    }
+
+    /// As [`close`](Self::close), but once `token` is raised, before or during the wait, as
+    /// [`shutdown_now`](Handle::shutdown_now): what waits is cancelled, what runs is asked to
+    /// stop and waited for. Java: `close` by a thread that is interrupted.
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    pub fn close_unless(self, token: &CancellationToken) -> Result<(), WouldDeadlock> {
+        self.shutdown();
+        let pool = self.into_pool();
+        if pool.is_own_worker() {
+            return Err(WouldDeadlock(()));
+        }
+        let parker = crate::sync::Parker::current();
+        wait::block_on(pool.clock(), |waker| {
+            pool.lifecycle().poll(waker).or_else(|| token.poll(waker))
+        });
+        token.forget(parker.waker());
+        if pool.lifecycle().phase() != Phase::Terminated {
+            drop(pool.shutdown_now());
+        }
+        pool.join()
+    }
+
+    /// As [`close`](Self::close), but without waiting: the threads go on by themselves until
+    /// everything the policies keep has run.
+    pub fn close_background(self) {
+        self.shutdown();
+        self.into_pool();
+    }
+
+    /// As a drop, but without waiting: what is due or running finishes by itself.
+    pub fn shutdown_background(self) {
+        self.into_pool().stop();
+    }
+
+    /// The pool, with nobody left whose drop would stop it.
+    fn into_pool(mut self) -> Arc<Pool> {
+        self.is_open = false;
+        Arc::clone(&self.handle.pool)
+    }
+}
+
+impl Drop for ScheduledThreadPoolExecutor {
+    fn drop(&mut self) {
+        let pool = &self.handle.pool;
+        if !self.is_open {
+            return;
+        }
+        if thread::panicking() {
+            drop(pool.shutdown_now());
+            return;
+        }
+        pool.stop();
+        // An error means that this is one of the workers: it does not wait for itself.
+        let _ = pool.join();
+    }
+}
+
+impl Deref for ScheduledThreadPoolExecutor {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl fmt::Debug for ScheduledThreadPoolExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.describe(f, "ScheduledThreadPoolExecutor")
+    }
+}
+
+/// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive.
+///
+/// Once the executor is gone each submission is refused, as after a shutdown.
+///
+/// # What a submission costs
+///
+/// One allocation, one reading of the clock, and an insertion into the queue, in O(log n) under
+/// its lock. No submission waits for a task to run, and none wakes a thread unless the task is
+/// due before all others.
+#[derive(Clone)]
+pub struct Handle {
+    pool: Arc<Pool>,
+}
+
+impl Handle {
+    /// Describes a task further, before it is submitted: its name, what becomes of missed runs.
+    pub fn task(&self) -> TaskBuilder<'_> {
+        TaskBuilder::new(&self.pool)
+    }
+
+    /// Runs the closure as soon as a worker is free. There is no future: nobody sees the result,
+    /// and a panic is only reported. Java: `execute`.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedExecutionError`] if the executor was shut down, or has no worker and cannot
+    /// start one. [`TaskBuilder::try_execute`] gives the closure back.
+    pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.task().execute(closure)
+    }
+
+    /// Runs the closure as soon as a worker is free. Java: `submit`.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute).
+    pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().submit(closure)
+    }
+
+    /// Runs the closure once, when `delay` has passed; never earlier. A delay of zero is due at
+    /// once, behind what is due already; `Duration::MAX` never is. Java: `schedule`.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute).
+    pub fn schedule<F, T>(
+        &self,
+        delay: Duration,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().schedule(delay, closure)
+    }
+
+    /// Runs the closure once, at `instant`; a moment that is past means now. On a
+    /// [`ManualClock`](crate::ManualClock) the instants are those of
+    /// [`ManualClock::now`](crate::ManualClock::now).
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute).
+    pub fn schedule_at<F, T>(
+        &self,
+        instant: Instant,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().schedule_at(instant, closure)
+    }
+
+    /// Runs the closure again and again: at `initial_delay`, then at `initial_delay + period`,
+    /// `initial_delay + 2 * period`, and so on, planned from the first moment, so without drift.
+    /// Runs do not overlap: one that takes longer than the period makes the next ones late, and
+    /// each of them is made up for (Java's rule; see [`MissedRuns`](crate::MissedRuns) for
+    /// others). The first panic ends the series. Java: `scheduleAtFixedRate`.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedExecutionError::ZeroPeriod`] if the period is zero; else as
+    /// [`execute`](Self::execute).
+    #[doc(alias = "scheduleAtFixedRate")]
+    pub fn schedule_at_fixed_rate<F>(
+        &self,
+        initial_delay: Duration,
+        period: Duration,
+        closure: F,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
+    where
+        F: FnMut() + Send + 'static,
+    {
+        self.task()
+            .schedule_at_fixed_rate(initial_delay, period, closure)
+    }
+
+    /// Runs the closure again and again: first at `initial_delay`, and then each time `delay`
+    /// after the end of the run before. The first panic ends the series. Java:
+    /// `scheduleWithFixedDelay`.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedExecutionError::ZeroPeriod`] if the delay is zero; else as
+    /// [`execute`](Self::execute).
+    #[doc(alias = "scheduleWithFixedDelay")]
+    pub fn schedule_with_fixed_delay<F>(
+        &self,
+        initial_delay: Duration,
+        delay: Duration,
+        closure: F,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
+    where
+        F: FnMut() + Send + 'static,
+    {
+        self.task()
+            .schedule_with_fixed_delay(initial_delay, delay, closure)
+    }
+
+    /// Takes no more tasks. What waits is run or cancelled by the two policies: by default
+    /// one-shot tasks still run, however far in the future, and periodic ones are cancelled.
+    /// What is due runs in any case. Does not wait; doing it twice is doing it once. Linear in
+    /// the number of tasks that wait. Java: `shutdown`.
+    ///
+    /// The owner's drop comes after it, and stops what is not yet due: to see it through, use
+    /// [`close`](ScheduledThreadPoolExecutor::close), or wait with
+    /// [`await_termination`](Self::await_termination) first.
+    pub fn shutdown(&self) {
+        self.pool.shutdown();
+    }
+
+    /// Takes no more tasks, raises the [token](crate::TaskContext::token) of every task that
+    /// runs, and gives back those that wait, in no particular order, to be run or dropped. Does
+    /// not wait. Java: `shutdownNow`.
+    pub fn shutdown_now(&self) -> Vec<PendingTask> {
+        self.pool.shutdown_now()
+    }
+
+    /// Blocks until the executor has terminated: it was shut down, everything has ended, and no
+    /// worker lives. Gives whether it has, after at most `timeout`; `Duration::MAX` waits without
+    /// limit. Java: `awaitTermination`.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], at once, in one of the executor's own tasks.
+    #[doc(alias = "awaitTermination")]
+    pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
+        self.pool.await_termination(timeout)
+    }
+
+    /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.
+    pub fn is_shutdown(&self) -> bool {
+        self.pool.lifecycle().phase() > Phase::Running
+    }
+
+    /// Whether it was shut down and has not terminated. Java: `isTerminating`.
+    pub fn is_terminating(&self) -> bool {
+        matches!(
+            self.pool.lifecycle().phase(),
+            Phase::ShuttingDown | Phase::Stopping
+        )
+    }
+
+    /// Whether it was shut down and everything has ended. Java: `isTerminated`.
+    pub fn is_terminated(&self) -> bool {
+        self.pool.lifecycle().phase() == Phase::Terminated
+    }
+
+    /// How many workers there are to be. Java: `getCorePoolSize`.
+    #[doc(alias = "getCorePoolSize")]
+    pub fn core_pool_size(&self) -> usize {
+        self.pool.core_pool_size()
+    }
+
+    /// How many workers there are. Java: `getPoolSize`.
+    #[doc(alias = "getPoolSize")]
+    pub fn pool_size(&self) -> usize {
+        self.pool.lifecycle().live()
+    }
+
+    /// How many tasks wait; those that run are not among them. Java: `getQueue().size()`.
+    #[doc(alias = "getQueue")]
+    pub fn pending_count(&self) -> usize {
+        self.pool.pending_count()
+    }
+
+    /// Whether one-shot tasks that are not yet due run after a shutdown. Java:
+    /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
+        self.pool.keeps_delayed()
+    }
+
+    /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
+    /// switching it on brings nothing back.
+    pub fn set_execute_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
+        self.pool.set_keep_delayed(keep);
+    }
+
+    /// Whether periodic tasks go on after a shutdown. Java:
+    /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
+        self.pool.keeps_periodic()
+    }
+
+    /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
+    /// switching it on brings nothing back.
+    pub fn set_continue_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
+        self.pool.set_keep_periodic(keep);
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
+        f.debug_struct(what)
+            .field("name", &self.pool.thread_name())
+            .field("state", &self.pool.lifecycle().phase())
+            .field("core_pool_size", &self.core_pool_size())
+            .field("pool_size", &self.pool_size())
+            .field("pending", &self.pending_count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f, "Handle")
+    }
+}

@@ -1,0 +1,401 @@
+//! The future: the caller's half of a task.
+//!
+//! It waits for the result, by blocking or by being awaited, which is the same code
+//! ([`wait`](crate::wait)); it says where the task is; and it cancels. It holds the task, and
+//! the pool only to take the task out of its queue: a future that outlives its executor still
+//! works, it has nothing left to take out.
+//!
+//! Three types share the work. [`ScheduledFuture<T>`] is the one that can have the result, and
+//! there is one for each task. [`CancelHandle`] cannot, so it needs no `T` and can be cloned.
+//! [`CancelOnDrop`] is a future that cancels when it goes, for those who want that.
+
+use std::{
+    fmt,
+    future::Future,
+    ops::Deref,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use crate::{
+    CancellationToken, TaskError, TaskId, TaskState,
+    pool::Pool,
+    sync::{Arc, Parker},
+    task::{Claim, Runnable},
+    time::Deadline,
+    unwind::discard,
+    wait,
+};
+
+/// The result of a task that is to come. Java's `ScheduledFuture`.
+///
+/// * Wait: [`join`](Self::join), [`join_timeout`](Self::join_timeout), `.await`.
+/// * Look: [`try_join`](Self::try_join), [`is_done`](Self::is_done), [`state`](Self::state),
+///   [`delay`](Self::delay).
+/// * Cancel: [`cancel`](Self::cancel), [`cancel_and_signal`](Self::cancel_and_signal).
+///
+/// **Dropping it detaches**: the task runs all the same, as in Java, std and tokio, and its
+/// result is dropped as soon as it is there. [`cancel_on_drop`](Self::cancel_on_drop) makes a
+/// guard that cancels.
+///
+/// The result is moved out, so it is there once: after it has been taken every further call says
+/// [`TaskError::ResultTaken`]. Share an `Arc` if several want it.
+///
+/// It is a [`Future`] and needs no runtime; it can be awaited on any.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let soon = executor.schedule(Duration::from_millis(1), || 7)?;
+/// let never = executor.schedule(Duration::MAX, || 8)?;
+/// assert_eq!(soon.join()?, 7);
+/// assert!(never.try_join().is_none());
+/// assert!(never.cancel());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias = "Future")]
+#[doc(alias = "FutureTask")]
+pub struct ScheduledFuture<T> {
+    task: Arc<dyn Claim<T>>,
+    pool: Arc<Pool>,
+    id: u64,
+    /// The waker of the task that awaits this future.
+    awaited_by: Option<Waker>,
+}
+
+impl<T> ScheduledFuture<T> {
+    pub(crate) fn new(task: Arc<dyn Claim<T>>, pool: Arc<Pool>, id: u64) -> Self {
+        Self {
+            task,
+            pool,
+            id,
+            awaited_by: None,
+        }
+    }
+
+    /// Blocks until the task has ended, and gives its result. Java: `get`.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Panicked`] or [`TaskError::Cancelled`], as the task ended;
+    /// [`TaskError::ResultTaken`] if the result was taken before; [`TaskError::WouldDeadlock`],
+    /// at once, if this is called by the task itself, or by the last worker that does not
+    /// already wait in a `join` for a task that has not ended.
+    #[doc(alias = "get")]
+    pub fn join(self) -> Result<T, TaskError> {
+        let task = Arc::clone(&self.task).erase();
+        let Ok(_waiting) = self.pool.enter_join(&task) else {
+            return Err(TaskError::WouldDeadlock);
+        };
+        wait::block_on(self.pool.clock(), |waker| self.poll_join(waker))
+    }
+
+    /// Blocks until the task has ended, but no longer than `timeout`. `None` if it has not ended
+    /// by then; the task goes on. Java: `get(timeout, unit)`.
+    ///
+    /// # Errors
+    ///
+    /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
+    pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
+        let deadline = self.pool.clock().now().after(timeout);
+        self.unregistered(wait::block_until(self.pool.clock(), deadline, |waker| {
+            self.poll_join(waker)
+        }))
+    }
+
+    /// Blocks until the task has ended, or until `token` is raised. `None` if the token was
+    /// first; the task goes on. Java: `get` in a thread that may be interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
+    pub fn join_unless(&self, token: &CancellationToken) -> Option<Result<T, TaskError>> {
+        let answer = wait::block_on(self.pool.clock(), |waker| {
+            // The token first: raised before the call, it wins over a result.
+            match token.poll(waker) {
+                Some(()) => Some(None),
+                None => self.poll_join(waker).map(Some),
+            }
+        });
+        token.forget(Parker::current().waker());
+        self.unregistered(answer)
+    }
+
+    /// The result if the task has ended; does not wait. Java: `resultNow`, `exceptionNow`.
+    ///
+    /// # Errors
+    ///
+    /// Within: as [`join`](Self::join).
+    #[doc(alias = "resultNow")]
+    #[doc(alias = "exceptionNow")]
+    pub fn try_join(&self) -> Option<Result<T, TaskError>> {
+        self.task.claim()
+    }
+
+    /// Blocks until the task has ended, and leaves the result where it is. Several threads may.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::WouldDeadlock`], as [`join`](Self::join).
+    pub fn wait(&self) -> Result<(), TaskError> {
+        let task = Arc::clone(&self.task).erase();
+        let Ok(_waiting) = self.pool.enter_join(&task) else {
+            return Err(TaskError::WouldDeadlock);
+        };
+        wait::block_on(self.pool.clock(), |waker| {
+            task.poll_done(waker).then_some(())
+        });
+        Ok(())
+    }
+
+    /// Whether the task has ended: completed, panicked or cancelled. Java: `isDone`.
+    pub fn is_done(&self) -> bool {
+        self.state().is_done()
+    }
+
+    /// Whether the task was cancelled. Java: `isCancelled`.
+    pub fn is_cancelled(&self) -> bool {
+        self.state() == TaskState::Cancelled
+    }
+
+    /// Where the task is. Java: `state`.
+    pub fn state(&self) -> TaskState {
+        self.task.state()
+    }
+
+    /// How long until the next run: zero if it is due, `Duration::MAX` if it is never. `None` if
+    /// the task runs or has ended. Locks the queue. Java: `getDelay`.
+    #[doc(alias = "getDelay")]
+    pub fn delay(&self) -> Option<Duration> {
+        let deadline = self.pool.deadline(&*self.task, self.id)?;
+        if deadline == Deadline::NEVER {
+            return Some(Duration::MAX);
+        }
+        Some(deadline.since(self.pool.clock().now()))
+    }
+
+    /// The number of the task.
+    pub fn id(&self) -> TaskId {
+        TaskId(self.id)
+    }
+
+    /// The name of the task, if it was given one.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.task.name()
+    }
+
+    /// Ends the task as cancelled, unless it has ended; whether this call did. A task that waits
+    /// is gone when this returns: out of the queue, closure and captures dropped, in O(log n). A
+    /// task that runs goes on to the end of its body, but its future is cancelled now, and a
+    /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
+    pub fn cancel(&self) -> bool {
+        self.pool.cancel(&*self.task, self.id, false)
+    }
+
+    /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
+    /// that runs, to ask the body to stop. Java: `cancel(true)`.
+    pub fn cancel_and_signal(&self) -> bool {
+        self.pool.cancel(&*self.task, self.id, true)
+    }
+
+    /// A handle that can cancel the task and not take its result.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        let task = Arc::clone(&self.task).erase();
+        CancelHandle {
+            task,
+            pool: Arc::clone(&self.pool),
+            id: self.id,
+        }
+    }
+
+    /// A guard that cancels the task when it is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let guard = executor.schedule(Duration::from_secs(60), || "too late")?.cancel_on_drop();
+    /// assert_eq!(executor.pending_count(), 1);
+    /// drop(guard);
+    /// assert_eq!(executor.pending_count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
+        CancelOnDrop { future: Some(self) }
+    }
+
+    /// The poll of [`wait`](crate::wait): the result once the task has ended.
+    fn poll_join(&self, waker: &Waker) -> Option<Result<T, TaskError>> {
+        if self.task.poll_done(waker) {
+            self.task.claim()
+        } else {
+            None
+        }
+    }
+
+    /// Takes this thread off the list of who waits, if it gave up.
+    fn unregistered<R>(&self, answer: Option<R>) -> Option<R> {
+        if answer.is_none() {
+            self.task.forget(Parker::current().waker());
+        }
+        answer
+    }
+
+    fn stop_awaiting(&mut self) {
+        if let Some(waker) = self.awaited_by.take() {
+            self.task.forget(&waker);
+            discard(waker);
+        }
+    }
+}
+
+impl<T> Future for ScheduledFuture<T> {
+    type Output = Result<T, TaskError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let waker = context.waker();
+        // Only the last waker is woken: the future may have moved to another task.
+        if !self
+            .awaited_by
+            .as_ref()
+            .is_some_and(|known| known.will_wake(waker))
+        {
+            self.stop_awaiting();
+            self.awaited_by = Some(waker.clone());
+        }
+        match self.poll_join(waker) {
+            Some(answer) => {
+                discard(self.awaited_by.take());
+                Poll::Ready(answer)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Drop for ScheduledFuture<T> {
+    fn drop(&mut self) {
+        self.stop_awaiting();
+        self.task.abandon();
+    }
+}
+
+impl<T> fmt::Debug for ScheduledFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(f, "ScheduledFuture", self.id, self.name(), self.state())
+    }
+}
+
+/// Cancels a task; from [`ScheduledFuture::cancel_handle`]. Cheap to clone, says nothing of the
+/// result's type, and does nothing when dropped.
+#[derive(Clone)]
+pub struct CancelHandle {
+    task: Arc<dyn Runnable>,
+    pool: Arc<Pool>,
+    id: u64,
+}
+
+impl CancelHandle {
+    /// See [`ScheduledFuture::cancel`].
+    pub fn cancel(&self) -> bool {
+        self.pool.cancel(&*self.task, self.id, false)
+    }
+
+    /// See [`ScheduledFuture::cancel_and_signal`].
+    pub fn cancel_and_signal(&self) -> bool {
+        self.pool.cancel(&*self.task, self.id, true)
+    }
+
+    /// Whether the task has ended.
+    pub fn is_done(&self) -> bool {
+        self.task.state().is_done()
+    }
+
+    /// Whether the task was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.task.state() == TaskState::Cancelled
+    }
+
+    /// Where the task is.
+    pub fn state(&self) -> TaskState {
+        self.task.state()
+    }
+
+    /// The number of the task.
+    pub fn id(&self) -> TaskId {
+        TaskId(self.id)
+    }
+
+    /// The name of the task, if it was given one.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.task.name()
+    }
+}
+
+impl fmt::Debug for CancelHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(f, "CancelHandle", self.id, self.name(), self.state())
+    }
+}
+
+/// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`].
+/// Dereferences to the future.
+#[must_use = "the task is cancelled at once if the guard is not kept"]
+pub struct CancelOnDrop<T> {
+    /// None once detached.
+    future: Option<ScheduledFuture<T>>,
+}
+
+impl<T> CancelOnDrop<T> {
+    /// The future, which no longer cancels when it is dropped.
+    pub fn detach(mut self) -> ScheduledFuture<T> {
+        match self.future.take() {
+            Some(future) => future,
+            None => unreachable!("only this call takes the future, and it takes the guard too"),
+        }
+    }
+}
+
+impl<T> Deref for CancelOnDrop<T> {
+    type Target = ScheduledFuture<T>;
+
+    fn deref(&self) -> &ScheduledFuture<T> {
+        match &self.future {
+            Some(future) => future,
+            None => unreachable!("the future is there until the guard is taken"),
+        }
+    }
+}
+
+impl<T> Drop for CancelOnDrop<T> {
+    fn drop(&mut self) {
+        if let Some(future) = &self.future {
+            future.cancel();
+        }
+    }
+}
+
+impl<T> fmt::Debug for CancelOnDrop<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CancelOnDrop").field(&self.future).finish()
+    }
+}
+
+fn describe(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    id: u64,
+    name: Option<Arc<str>>,
+    state: TaskState,
+) -> fmt::Result {
+    let mut shown = f.debug_struct(what);
+    shown.field("id", &id);
+    if let Some(name) = name {
+        shown.field("name", &name);
+    }
+    shown.field("state", &state).finish_non_exhaustive()
+}
