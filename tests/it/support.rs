@@ -1,0 +1,147 @@
+//! What the tests share: latches with a limit, things that count or panic when dropped, and the
+//! manual clock.
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+
+/// "Must have happened by now"; only ever reached by a test that fails.
+pub const LONG: Duration = Duration::from_secs(10);
+
+pub const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// An executor on a clock that stands still.
+pub fn manual(core_pool_size: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
+    let clock = ManualClock::new();
+    let executor = ScheduledThreadPoolExecutor::builder()
+        .core_pool_size(core_pool_size)
+        .clock(clock.clone())
+        .build()
+        .expect("the settings are good");
+    (clock, executor)
+}
+
+/// A counter that can be waited for, in real time and with a limit: a latch when it counts to a
+/// number, a gate when it counts to one.
+#[derive(Clone, Default)]
+pub struct Counter(Arc<(Mutex<usize>, Condvar)>);
+
+impl Counter {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more.
+    pub fn add(&self) {
+        *self.lock() += 1;
+        self.0.1.notify_all();
+    }
+
+    pub fn get(&self) -> usize {
+        *self.lock()
+    }
+
+    /// Blocks until the count is at least `count`; panics after [`LONG`].
+    pub fn wait_for(&self, count: usize) {
+        let guard = self.lock();
+        let (count_now, _) = self
+            .0
+            .1
+            .wait_timeout_while(guard, LONG, |now| *now < count)
+            .unwrap_or_else(PoisonError::into_inner);
+        assert!(
+            *count_now >= count,
+            "waited for {count}, got {} in {LONG:?}",
+            *count_now
+        );
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, usize> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts how many of its tokens have been dropped.
+#[derive(Clone, Default)]
+pub struct Drops(Arc<AtomicUsize>);
+
+impl Drops {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Something to capture: adds one when it is dropped.
+    pub fn token(&self) -> DropToken {
+        DropToken(Arc::clone(&self.0))
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[derive(Debug)]
+pub struct DropToken(Arc<AtomicUsize>);
+
+impl Drop for DropToken {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Panics when it is dropped.
+#[derive(Debug)]
+pub struct Bomb(pub &'static str);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(self.0);
+    }
+}
+
+/// A list that several threads write.
+#[derive(Debug)]
+pub struct Log<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Clone for Log<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Clone> Log<T> {
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(Vec::new())))
+    }
+
+    pub fn push(&self, entry: T) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(entry);
+    }
+
+    pub fn entries(&self) -> Vec<T> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Waits in real time for something that has no event; panics after [`LONG`].
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < LONG, "not within {LONG:?}: {what}");
+        std::thread::yield_now();
+    }
+}
