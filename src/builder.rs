@@ -1,6 +1,20 @@
-//! The builder: collects choices, checks them, and makes the pool.
+//! The builder: collects choices, checks them, and makes the executor.
 
 use crate::{BuildError, Clock, ScheduledThreadPoolExecutor, pool::Config};
+
+impl ScheduledThreadPoolExecutor {
+    /// An executor with this many worker threads and default settings. Starts no thread: each
+    /// submission starts one, until there are so many. With zero there is one, started when it
+    /// is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
+    pub fn new(core_pool_size: usize) -> Self {
+        Self::from_config(Self::builder().core_pool_size(core_pool_size).config)
+    }
+
+    /// To set more than the number of threads.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
 
 /// Makes a [`ScheduledThreadPoolExecutor`] with settings other than the default.
 ///
@@ -23,7 +37,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             config: Config {
                 core_pool_size: num_cpus::get(),
@@ -93,10 +107,5 @@ impl Builder {
             return Err(BuildError::InvalidThreadName(self.config.thread_name));
         }
         Ok(ScheduledThreadPoolExecutor::from_config(self.config))
-    }
-
-    /// The same, where nothing can be wrong: the defaults and a number.
-    pub(crate) fn build_plain(self) -> ScheduledThreadPoolExecutor {
-        ScheduledThreadPoolExecutor::from_config(self.config)
     }
 }

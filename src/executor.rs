@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    Builder, CancellationToken, PendingTask, RejectedExecutionError, ScheduledFuture, TaskBuilder,
+    CancellationToken, PendingTask, RejectedExecutionError, ScheduledFuture, TaskBuilder,
     WouldDeadlock,
     pool::{Config, Phase, Pool},
     sync::Arc,
@@ -67,18 +67,6 @@ pub struct ScheduledThreadPoolExecutor {
 }
 
 impl ScheduledThreadPoolExecutor {
-    /// An executor with this many worker threads and default settings. Starts no thread: each
-    /// submission starts one, until there are so many. With zero there is one, started when it
-    /// is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
-    pub fn new(core_pool_size: usize) -> Self {
-        Self::builder().core_pool_size(core_pool_size).build_plain()
-    }
-
-    /// To set more than the number of threads.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn from_config(config: Config) -> Self {
         Self {
             handle: Handle {

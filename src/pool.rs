@@ -51,17 +51,20 @@ mod lifecycle;
 mod pending;
 mod worker;
 
-use std::{io, task::Waker, thread, time::Duration};
+use std::{io, task::Waker, time::Duration};
 
 pub(crate) use self::lifecycle::Phase;
 pub use self::pending::PendingTask;
-use self::{joins::Joins, lifecycle::Lifecycle};
+use self::{
+    joins::Joins,
+    lifecycle::{Lifecycle, Start},
+};
 use crate::{
     CancelReason, CancellationToken, RejectedExecutionError, WouldDeadlock,
     queue::{Admission, DelayedWorkQueue, Entry, Refused, Ticket},
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicBool, Ordering},
     },
     task::{Cancellation, Run, Runnable},
     time::{Clock, Deadline},
@@ -86,11 +89,6 @@ pub(crate) struct Pool {
     config: Config,
     queue: DelayedWorkQueue<Arc<dyn Runnable>>,
     lifecycle: Lifecycle,
-    /// The workers, in the order in which they were started. The lock is also what makes
-    /// starting one a single step, see `ensure_worker`.
-    threads: Mutex<Vec<thread::JoinHandle<()>>>,
-    /// How many workers have been started; says without a lock that there are enough.
-    started: AtomicUsize,
     /// What the policies say now; the queue's lock orders them with a shutdown.
     keep_delayed: AtomicBool,
     keep_periodic: AtomicBool,
@@ -104,8 +102,6 @@ impl Pool {
         Arc::new(Self {
             queue: DelayedWorkQueue::new(config.clock.clone()),
             lifecycle: Lifecycle::new(),
-            threads: Mutex::default(),
-            started: AtomicUsize::new(0),
             keep_delayed: AtomicBool::new(config.keep_delayed),
             keep_periodic: AtomicBool::new(config.keep_periodic),
             stop: CancellationToken::on(config.clock.clone()),
@@ -152,36 +148,25 @@ impl Pool {
 
     /// Starts a worker, unless there are as many as the core pool size, or the pool was shut
     /// down. An error only if there is none at all: a pool that has one can do its work.
-    ///
-    /// Of several submitters at once each waits for the one before it to have succeeded or
-    /// failed, so that none relies on a worker that never came to be.
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<()> {
         let wanted = self.config.core_pool_size.max(1);
-        // Ordering: only a hint that there are enough; it is looked at again under the lock.
-        if self.started.load(Ordering::Relaxed) >= wanted {
-            return Ok(());
-        }
-        let mut threads = self.threads.lock();
-        if threads.len() >= wanted || !self.lifecycle.enter() {
+        if self.lifecycle.started() >= wanted {
             return Ok(());
         }
         self.clock().worker_starts();
-        match worker::start(self, threads.len() + 1) {
-            Ok(thread) => {
-                threads.push(thread);
-                self.started.store(threads.len(), Ordering::Relaxed);
-                Ok(())
-            }
-            Err(error) => {
-                let has_others = !threads.is_empty();
-                drop(threads);
-                self.worker_ended();
-                if !has_others {
-                    return Err(error);
-                }
+        let start = self
+            .lifecycle
+            .start_worker(wanted, |number| worker::start(self, number));
+        if !matches!(start, Start::Started) {
+            self.clock().worker_ended();
+        }
+        match start {
+            Start::Started | Start::NotNeeded => Ok(()),
+            Start::Failed(error) => {
                 trace::spawn_failed(&error);
                 Ok(())
             }
+            Start::None(error) => Err(error),
         }
     }
 
@@ -386,8 +371,7 @@ impl Pool {
     /// The same without a limit; when it returns the threads are gone as well.
     pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX)?;
-        let threads = std::mem::take(&mut *self.threads.lock());
-        for thread in threads {
+        for thread in self.lifecycle.take_threads() {
             // A worker does not panic; what a thread-local of the user's throws is not ours.
             discard(thread.join());
         }

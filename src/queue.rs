@@ -262,5 +262,4 @@ impl<E> Inner<E> {
 }
 
 #[cfg(test)]
-#[path = "queue/queue_tests.rs"]
 mod tests;

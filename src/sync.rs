@@ -24,7 +24,7 @@
 //! does not exist.
 //!
 //! Two locks are held at once in one place only, and always in this order: a task's cell, then
-//! the queue (`pool::Pool::rearm`, where it is explained).
+//! the queue (`Pool::rearm`; explained at the head of `pool`).
 
 pub(crate) use std::sync::Arc;
 use std::{

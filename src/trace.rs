@@ -9,7 +9,6 @@
 //! | a run ended | debug | `run_time_us`, in its span |
 //! | a task was cancelled | debug | `task`, `name`, `reason` |
 //! | a task panicked | error | `panic`, in its span |
-//! | a value panicked while being dropped, a waker panicked | error | `panic` |
 //! | a worker started, ended | debug | `worker` |
 //! | a worker could not be started | warn | `error` |
 //! | shutdown, shut down now, dropped, terminated | debug | `executor`, `cancelled` |
@@ -24,15 +23,14 @@ mod events {
 
     use tracing::{Level, Span, debug, enabled, error, info_span, warn};
 
-    use crate::unwind::contain;
+    use crate::unwind::{contain, discard};
 
     const TARGET: &str = "punctual";
 
     /// Says it; what a subscriber throws goes no further.
     fn tell(event: impl FnOnce()) {
         if let Err(payload) = contain(event) {
-            // Not reported: that would call the same subscriber again.
-            std::mem::forget(contain(|| drop(payload)));
+            discard(payload);
         }
     }
 
@@ -69,7 +67,7 @@ mod events {
                 task = id, name = name.as_deref(), run = number, lateness_us = micros(lateness)
             );
         });
-        let entered = contain(|| span.enter());
+        let entered = contain(|| span.enter()).map_err(discard).ok();
         let result = run();
         tell(|| drop(entered));
         result
@@ -97,16 +95,6 @@ mod events {
 
     pub(crate) fn cancelled(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
         tell(|| debug!(target: TARGET, task = id, name, %reason, "cancelled"));
-    }
-
-    pub(crate) fn drop_panicked(message: &str) {
-        tell(|| {
-            error!(target: TARGET, panic = message, "a value panicked while dropped");
-        });
-    }
-
-    pub(crate) fn waker_panicked(message: &str) {
-        tell(|| error!(target: TARGET, panic = message, "a waker panicked"));
     }
 
     pub(crate) fn worker(what: &'static str, name: &str) {
@@ -150,8 +138,6 @@ mod events {
     pub(crate) fn ended(_: Duration) {}
     pub(crate) fn panicked(_: &str) {}
     pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
-    pub(crate) fn drop_panicked(_: &str) {}
-    pub(crate) fn waker_panicked(_: &str) {}
     pub(crate) fn worker(_: &'static str, _: &str) {}
     pub(crate) fn spawn_failed(_: &io::Error) {}
     pub(crate) fn lifecycle(_: &'static str, _: &str, _: usize) {}

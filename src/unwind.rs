@@ -5,10 +5,10 @@
 //!
 //! 1. It goes through this module. There is no other `catch_unwind` in the crate.
 //! 2. **No lock is held.** Debug builds assert it at the door.
-//! 3. A panic becomes a value. Where nobody can be given the value, it is reported and dropped,
-//!    and dropping a payload is foreign code again: a payload that panics when it is dropped
-//!    is dropped behind a second door, and what that one throws is leaked, because it could do
-//!    so for ever.
+//! 3. A panic becomes a value. Where nobody can be given the value it is dropped (the process's
+//!    panic hook has reported it, as any panic), and dropping a payload is foreign code again: a
+//!    payload that panics when it is dropped is dropped behind a second door, and what that one
+//!    throws is leaked, because it could do so for ever.
 //!
 //! # The one panic that cannot be contained
 //!
@@ -23,7 +23,7 @@ use std::{
     task::Waker,
 };
 
-use crate::{sync, trace};
+use crate::sync;
 
 /// What a panic carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -42,10 +42,9 @@ pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
     panic::catch_unwind(AssertUnwindSafe(call))
 }
 
-/// Drops foreign values; a panic is reported and goes no further.
+/// Drops foreign values; a panic goes no further.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = contain(|| drop(value)) {
-        trace::drop_panicked(message_of(&*payload));
         if let Err(worse) = contain(|| drop(payload)) {
             mem::forget(worse);
         }
@@ -56,7 +55,6 @@ pub(crate) fn discard<T>(value: T) {
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         if let Err(payload) = contain(|| waker.wake()) {
-            trace::waker_panicked(message_of(&*payload));
             discard(payload);
         }
     }

@@ -10,16 +10,18 @@
 //! [`release`](Lifecycle::release) gives it back. So whoever has seen termination knows that no
 //! closure of the pool is alive any more.
 //!
-//! A worker enters under the lock, and only while the pool is running: after a shutdown began no
-//! worker is added. Since the queue is closed *before* the phase moves, a submission that finds
-//! the pool running has a worker, and one that does not is refused by the queue.
+//! A worker is started under the lock, and only while the pool is running: after a shutdown
+//! began none is added. Since the queue is closed *before* the phase moves, a submission that
+//! finds the pool running has a worker, and one that does not is refused by the queue. Of several
+//! submitters at once each waits at the lock until the start before it has succeeded or failed,
+//! so none relies on a worker that never came to be.
 
-use std::task::Waker;
+use std::{io, task::Waker, thread::JoinHandle};
 
 use crate::{
     sync::{
         Mutex,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicUsize, Ordering},
     },
     unwind::discard,
     wait::WaitList,
@@ -37,12 +39,29 @@ pub(crate) enum Phase {
 /// See the [module](self).
 pub(crate) struct Lifecycle {
     inner: Mutex<Inner>,
-    /// A copy of the phase, written under the lock, to be read without it.
+    /// Copies of the phase and of the number of workers started, written under the lock, to be
+    /// read without it.
     phase: AtomicU8,
+    started: AtomicUsize,
+}
+
+/// What became of [`Lifecycle::start_worker`].
+#[must_use]
+pub(super) enum Start {
+    /// There is one more.
+    Started,
+    /// There are enough, or there are to be none any more.
+    NotNeeded,
+    /// It failed, but there are others.
+    Failed(io::Error),
+    /// It failed, and there is none.
+    None(io::Error),
 }
 
 struct Inner {
     phase: Phase,
+    /// Every worker that was started, also one that has ended.
+    threads: Vec<JoinHandle<()>>,
     live: usize,
     holds: usize,
     waiters: WaitList,
@@ -50,16 +69,17 @@ struct Inner {
 
 impl Lifecycle {
     pub(super) fn new() -> Self {
-        let waiters = WaitList::default();
         let inner = Inner {
             phase: Phase::Running,
+            threads: Vec::new(),
             live: 0,
             holds: 0,
-            waiters,
+            waiters: WaitList::default(),
         };
         Self {
             inner: Mutex::new(inner),
             phase: AtomicU8::new(Phase::Running as u8),
+            started: AtomicUsize::new(0),
         }
     }
 
@@ -78,12 +98,41 @@ impl Lifecycle {
         self.inner.lock().live
     }
 
-    /// A worker is about to be started; whether it may.
-    pub(super) fn enter(&self) -> bool {
+    /// How many workers have been started; perhaps one too few.
+    #[inline]
+    pub(super) fn started(&self) -> usize {
+        // Ordering: only a hint that there are enough.
+        self.started.load(Ordering::Relaxed)
+    }
+
+    /// Starts the next worker, by its number, unless there are as many as `wanted` or the pool is
+    /// shutting down.
+    pub(super) fn start_worker(
+        &self,
+        wanted: usize,
+        start: impl FnOnce(usize) -> io::Result<JoinHandle<()>>,
+    ) -> Start {
         let mut inner = self.inner.lock();
-        let may_enter = inner.phase == Phase::Running;
-        inner.live += usize::from(may_enter);
-        may_enter
+        let number = inner.threads.len() + 1;
+        if number > wanted || inner.phase != Phase::Running {
+            return Start::NotNeeded;
+        }
+        match start(number) {
+            Ok(thread) => {
+                inner.threads.push(thread);
+                inner.live += 1;
+                // Ordering: as `started`.
+                self.started.store(number, Ordering::Relaxed);
+                Start::Started
+            }
+            Err(error) if number == 1 => Start::None(error),
+            Err(error) => Start::Failed(error),
+        }
+    }
+
+    /// The workers, to be joined.
+    pub(super) fn take_threads(&self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut self.inner.lock().threads)
     }
 
     /// A worker has ended. Gives who waits, if that was the end.

@@ -379,5 +379,4 @@ fn smallest(keys: &[u128; ARITY]) -> (usize, u128) {
 }
 
 #[cfg(test)]
-#[path = "heap_tests.rs"]
 mod tests;

@@ -73,6 +73,9 @@ struct State {
     sleepers: Vec<Sleeper>,
     /// Worker threads that were started and have not ended.
     workers: usize,
+    /// How often a thread has gone to sleep.
+    #[cfg(test)]
+    parks: usize,
 }
 
 struct Sleeper {
@@ -95,6 +98,8 @@ impl ManualClock {
             now,
             sleepers: Vec::new(),
             workers: 0,
+            #[cfg(test)]
+            parks: 0,
         };
         #[allow(
             clippy::disallowed_methods,
@@ -201,6 +206,8 @@ impl ManualClock {
             bell,
             is_worker: parker.is_worker(),
         });
+        #[cfg(test)]
+        state.count_park();
         self.shared.changed.notify_all();
         drop(state);
         parker.park();
@@ -220,6 +227,12 @@ impl ManualClock {
         self.shared.changed.notify_all();
     }
 
+    /// How often a thread has gone to sleep.
+    #[cfg(test)]
+    pub(crate) fn parks(&self) -> usize {
+        self.shared.state.lock().parks
+    }
+
     /// The moments that threads sleep until.
     #[cfg(test)]
     pub(crate) fn sleepers(&self) -> Vec<Deadline> {
@@ -231,6 +244,11 @@ impl ManualClock {
 }
 
 impl State {
+    #[cfg(test)]
+    fn count_park(&mut self) {
+        self.parks += 1;
+    }
+
     fn is_idle(&self) -> bool {
         let rests = |sleeper: &&Sleeper| sleeper.is_worker && !sleeper.bell.is_rung();
         self.sleepers.iter().filter(rests).count() == self.workers

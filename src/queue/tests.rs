@@ -1,0 +1,332 @@
+//! Leader and followers, on the manual clock: its list of sleepers shows who waits until when.
+
+use std::{
+    sync::{Barrier, Weak, mpsc},
+    thread,
+};
+
+use super::*;
+use crate::{ManualClock, sync::Arc};
+
+type Queue<E> = Arc<DelayedWorkQueue<E>>;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+const fn at(nanos: u64) -> Deadline {
+    Deadline::from_nanos(nanos)
+}
+
+fn queue<E>() -> (ManualClock, Queue<E>) {
+    let clock = ManualClock::new();
+    let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone())));
+    (clock, queue)
+}
+
+/// Runs `body` on a thread that counts as a worker, so that the clock waits for it.
+fn worker<T: Send + 'static>(
+    clock: &ManualClock,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> mpsc::Receiver<T> {
+    let clock = Clock::from(clock.clone());
+    let (sender, receiver) = mpsc::channel();
+    clock.worker_starts();
+    #[allow(clippy::disallowed_methods, reason = "a test")]
+    thread::spawn(move || {
+        Parker::current().work();
+        let result = body();
+        clock.worker_ended();
+        let _ = sender.send(result);
+    });
+    receiver
+}
+
+/// A thread that takes one element.
+fn taker<E: Send + 'static>(clock: &ManualClock, queue: &Queue<E>) -> mpsc::Receiver<Option<E>> {
+    let queue = Arc::clone(queue);
+    worker(clock, move || queue.take().map(|(entry, _)| entry.element))
+}
+
+/// What the threads have that are through; waits for as many as are expected.
+fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
+    let start = Clock::system();
+    let mut results = Vec::new();
+    while results.len() < expected {
+        assert!(
+            start.now() < at(0).after(LIMIT),
+            "{} of {expected}",
+            results.len()
+        );
+        results.extend(
+            receivers
+                .iter()
+                .filter_map(|receiver| receiver.try_recv().ok()),
+        );
+        thread::yield_now();
+    }
+    results
+}
+
+#[test]
+fn elements_come_out_when_due_and_in_order() {
+    let (clock, queue) = queue();
+    for nanos in [30, 10, 20, 10] {
+        queue.offer(at(nanos), nanos).expect("it is open");
+    }
+    assert!(queue.poll().is_none());
+    clock.advance(Duration::from_nanos(20));
+    let taken: Vec<_> = std::iter::from_fn(|| queue.poll())
+        .map(|e| e.element)
+        .collect();
+    assert_eq!(taken, [10, 10, 20]);
+    assert_eq!(queue.len(), 1);
+}
+
+/// DQ-062: of many threads in take one waits for the head, the others without a limit.
+#[test]
+fn one_thread_leads_and_the_others_follow() {
+    let (clock, queue) = queue();
+    let takers: Vec<_> = (0..4).map(|_| taker(&clock, &queue)).collect();
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [Deadline::NEVER; 4]);
+    queue.offer(at(10), 'a').expect("it is open");
+    clock.run_until_idle();
+    assert_eq!(
+        clock.sleepers(),
+        [at(10), Deadline::NEVER, Deadline::NEVER, Deadline::NEVER]
+    );
+    clock.advance(Duration::from_nanos(10));
+    assert_eq!(results(&takers, 1), [Some('a')]);
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [Deadline::NEVER; 3]);
+    queue.close(Admission::Closed, |_, _| false);
+    assert_eq!(results(&takers, 3), [None; 3]);
+}
+
+/// DQ-065: a thread that leaves something behind sees to it that another waits for it.
+#[test]
+fn a_leaving_leader_passes_leadership_on() {
+    let (clock, queue) = queue();
+    let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
+    queue.offer(at(10), 'a').expect("it is open");
+    queue.offer(at(20), 'b').expect("it is open");
+    clock.run_until_idle();
+    clock.advance(Duration::from_nanos(10));
+    assert_eq!(results(&takers, 1), [Some('a')]);
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(20), Deadline::NEVER]);
+    clock.advance(Duration::from_nanos(10));
+    assert_eq!(results(&takers, 1), [Some('b')]);
+    queue.close(Admission::Closed, |_, _| false);
+    assert_eq!(results(&takers, 1), [None]);
+}
+
+/// Elements due together are taken together: their takers wait for each other.
+#[test]
+fn elements_that_are_due_together_wake_as_many_threads() {
+    let (clock, queue) = queue();
+    let meeting = Arc::new(Barrier::new(3));
+    let takers: Vec<_> = (0..3)
+        .map(|_| {
+            let (queue, meeting) = (Arc::clone(&queue), Arc::clone(&meeting));
+            worker(&clock, move || {
+                queue.take();
+                meeting.wait();
+            })
+        })
+        .collect();
+    clock.run_until_idle();
+    (0..3).for_each(|n| assert!(queue.offer(at(10), n).is_ok()));
+    clock.run_until_idle();
+    clock.advance(Duration::from_nanos(10));
+    assert_eq!(results(&takers, 3).len(), 3);
+}
+
+#[test]
+fn a_nearer_element_rouses_the_leader() {
+    let (clock, queue) = queue();
+    let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
+    queue.offer(at(100), 'z').expect("it is open");
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(100), Deadline::NEVER]);
+    queue.offer(at(10), 'a').expect("it is open");
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(10), Deadline::NEVER]);
+    clock.advance(Duration::from_nanos(10));
+    assert_eq!(results(&takers, 1), [Some('a')]);
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(100)]);
+    clock.advance(Duration::from_nanos(90));
+    assert_eq!(results(&takers, 1), [Some('z')]);
+}
+
+/// An offer wakes somebody only if it became the head; removal wakes nobody.
+#[test]
+fn nothing_else_wakes_anybody() {
+    let (clock, queue) = queue();
+    let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
+    clock.run_until_idle();
+    let head = queue.offer(at(10), 0_u64).expect("it is open");
+    clock.run_until_idle();
+    let parks = clock.parks();
+    let offer = |n| queue.offer(at(10 + n), n).expect("it is open");
+    let tickets: Vec<_> = (0..100).map(offer).collect();
+    assert_eq!(queue.remove(head), Some(0));
+    assert!(
+        tickets
+            .into_iter()
+            .all(|ticket| queue.remove(ticket).is_some())
+    );
+    // Not before the leader's time is up, which is still that of the first head.
+    queue.offer(at(11), 1).expect("it is open");
+    clock.run_until_idle();
+    assert_eq!(clock.parks(), parks);
+    clock.advance(Duration::from_nanos(11));
+    assert_eq!(results(&takers, 1), [Some(1)]);
+    queue.close(Admission::Closed, |_, _| false);
+    results(&takers, 2);
+}
+
+#[test]
+fn a_poll_that_gives_up_passes_leadership_on() {
+    let (clock, queue) = queue::<char>();
+    let poller = {
+        let queue = Arc::clone(&queue);
+        worker(&clock, move || {
+            queue.poll_timeout(Duration::from_nanos(5)).is_some()
+        })
+    };
+    clock.run_until_idle();
+    queue.offer(at(100), 'z').expect("it is open");
+    clock.run_until_idle();
+    let taker = taker(&clock, &queue);
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(5), Deadline::NEVER]);
+    clock.advance(Duration::from_nanos(5));
+    assert_eq!(poller.recv_timeout(LIMIT), Ok(false));
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(100)]);
+    clock.advance(Duration::from_nanos(95));
+    assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('z')));
+}
+
+#[test]
+fn a_poll_with_a_limit_takes_what_falls_due_within_it() {
+    let (clock, queue) = queue();
+    queue.offer(at(3), 'a').expect("it is open");
+    let poller = {
+        let queue = Arc::clone(&queue);
+        worker(&clock, move || {
+            queue
+                .poll_timeout(LIMIT)
+                .map(|(entry, now)| (entry.element, now))
+        })
+    };
+    clock.run_until_idle();
+    clock.advance(Duration::from_nanos(4));
+    assert_eq!(poller.recv_timeout(LIMIT), Ok(Some(('a', at(4)))));
+}
+
+/// DQ-067: a thread that waits for an element does not hold it.
+#[test]
+fn a_waiting_thread_holds_nothing() {
+    let (clock, queue) = queue();
+    let element = Arc::new(());
+    let witness: Weak<()> = Arc::downgrade(&element);
+    let ticket = queue.offer(at(10), element).expect("it is open");
+    let taker = taker(&clock, &queue);
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(10)]);
+    drop(queue.remove(ticket));
+    assert!(witness.upgrade().is_none());
+    queue.close(Admission::Closed, |_, _| false);
+    assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
+}
+
+#[test]
+fn resetting_to_a_nearer_moment_rouses_the_leader() {
+    let (clock, queue) = queue();
+    let ticket = queue.offer(at(100), 'a').expect("it is open");
+    let taker = taker(&clock, &queue);
+    clock.run_until_idle();
+    assert!(queue.reset(ticket, at(10)));
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(10)]);
+    assert_eq!(queue.deadline(ticket), Some(at(10)));
+    clock.advance(Duration::from_nanos(10));
+    assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('a')));
+    assert!(!queue.reset(ticket, at(20)));
+    assert_eq!(queue.deadline(ticket), None);
+}
+
+#[test]
+fn a_closed_queue_gives_elements_back_and_is_taken_to_its_end() {
+    let (clock, queue) = queue();
+    queue.offer(at(10), 'a').expect("it is open");
+    queue.offer(at(20), 'b').expect("it is open");
+    let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
+    clock.run_until_idle();
+    assert!(queue.close(Admission::Closed, |_, _| false).is_empty());
+    assert!(matches!(queue.offer(at(5), 'c'), Err(Refused::Closed('c'))));
+    assert!(matches!(
+        queue.offer_again(at(5), 0, 'c'),
+        Err(Refused::Closed('c'))
+    ));
+    clock.run_until_idle();
+    clock.advance(Duration::from_nanos(20));
+    let mut taken = results(&takers, 3);
+    taken.sort_unstable();
+    assert_eq!(taken, [None, Some('a'), Some('b')]);
+}
+
+#[test]
+fn removing_the_last_element_of_a_closed_queue_ends_the_wait() {
+    let (clock, queue) = queue();
+    let ticket = queue.offer(at(10), 'a').expect("it is open");
+    let taker = taker(&clock, &queue);
+    clock.run_until_idle();
+    queue.close(Admission::Closed, |_, _| false);
+    clock.run_until_idle();
+    assert_eq!(queue.remove(ticket), Some('a'));
+    assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
+}
+
+#[test]
+fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
+    let (clock, queue) = queue();
+    queue.offer(at(1), 'a').expect("it is open");
+    queue.offer(at(50), 'b').expect("it is open");
+    clock.advance(Duration::from_nanos(1));
+    let entry = queue.poll().expect("it is due");
+    queue.close(Admission::Returning, |_, _| false);
+    assert!(queue.offer(at(2), 'c').is_err());
+    let (ticket, _) = queue
+        .offer_again(at(50), entry.sequence, 'a')
+        .expect("it may return");
+    clock.advance(Duration::from_nanos(49));
+    assert_eq!(
+        queue.poll().map(|e| e.element),
+        Some('a'),
+        "it keeps its seniority"
+    );
+    assert_eq!(queue.remove(ticket), None);
+    let unwanted = queue.close(Admission::Closed, |_, element| *element == 'b');
+    assert_eq!(unwanted.len(), 1);
+    assert!(queue.offer_again(at(2), entry.sequence, 'a').is_err());
+    // It never opens again.
+    queue.close(Admission::Open, |_, _| false);
+    assert!(queue.offer(at(2), 'c').is_err());
+}
+
+#[test]
+fn drain_takes_everything() {
+    let (_, queue) = queue();
+    (0..1_000).for_each(|n| assert!(queue.offer(at(n), n).is_ok()));
+    let mut drained: Vec<_> = queue
+        .drain()
+        .into_iter()
+        .map(|entry| entry.element)
+        .collect();
+    drained.sort_unstable();
+    assert_eq!(drained, (0..1_000).collect::<Vec<_>>());
+    assert_eq!(queue.len(), 0);
+}

@@ -1,0 +1,235 @@
+//! The style of the sources, read from the sources: layers point one way, nothing goes around the
+//! doors, and files stay short.
+
+#![allow(missing_docs)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Each top-level module with its layer; a module uses lower layers and itself, and of its own
+/// layer only what is named beside it.
+const LAYERS: [(&str, u8, &[&str]); 14] = [
+    ("sync", 0, &[]),
+    ("time", 1, &[]),
+    ("unwind", 1, &[]),
+    ("wait", 1, &["time"]),
+    ("trace", 1, &["unwind"]),
+    ("error", 1, &["unwind"]),
+    ("token", 2, &[]),
+    ("queue", 2, &[]),
+    ("task", 2, &["token"]),
+    ("pool", 3, &[]),
+    ("future", 4, &[]),
+    ("submit", 4, &["future"]),
+    ("builder", 4, &["executor"]),
+    ("executor", 4, &["future", "submit"]),
+];
+
+/// The public names that modules import from the crate's root, and where they live.
+const HOMES: [(&str, &[&str]); 8] = [
+    ("builder", &["Builder"]),
+    (
+        "error",
+        &[
+            "BuildError",
+            "CancelReason",
+            "Panic",
+            "Rejected",
+            "RejectedExecutionError",
+        ],
+    ),
+    ("error", &["TaskError", "WouldDeadlock"]),
+    ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
+    (
+        "future",
+        &["CancelHandle", "CancelOnDrop", "ScheduledFuture"],
+    ),
+    (
+        "task",
+        &[
+            "MissedRuns",
+            "TaskContext",
+            "TaskId",
+            "TaskState",
+            "current_task",
+        ],
+    ),
+    ("time", &["Clock", "ManualClock"]),
+    ("token", &["CancellationToken", "Cancelled"]),
+];
+
+fn sources() -> Vec<(PathBuf, String)> {
+    fn visit(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+        for entry in fs::read_dir(folder)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry"))
+        {
+            let path = entry.path();
+            if path.is_dir() {
+                visit(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("a source");
+                found.push((path, text));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    visit(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
+    assert!(found.len() > 20, "there are sources");
+    found
+}
+
+/// The top-level module that a file belongs to.
+fn module_of(path: &Path) -> String {
+    let inside = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let first = inside
+        .expect("a source")
+        .iter()
+        .next()
+        .expect("a name")
+        .to_string_lossy();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// What a source names right after `crate::`, in paths and in lists.
+fn imports(text: &str) -> Vec<String> {
+    let code: String = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect();
+    let mut names = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        let Some(list) = rest.strip_prefix('{') else {
+            names.push(word(rest));
+            continue;
+        };
+        let mut depth = 0_i32;
+        let mut start = true;
+        for (index, letter) in list.char_indices() {
+            match letter {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => start = true,
+                letter if start && !letter.is_whitespace() => {
+                    names.push(word(&list[index..]));
+                    start = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    names
+}
+
+fn word(text: &str) -> String {
+    text.chars()
+        .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+        .collect()
+}
+
+fn layer(module: &str) -> Option<(u8, &'static [&'static str])> {
+    LAYERS
+        .iter()
+        .find(|(name, ..)| *name == module)
+        .map(|(_, layer, beside)| (*layer, *beside))
+}
+
+fn home(name: &str) -> String {
+    let of_root = HOMES.iter().find(|(_, names)| names.contains(&name));
+    let pending = if name == "PendingTask" { "pool" } else { name };
+    let builder = if name == "TaskBuilder" {
+        "submit"
+    } else {
+        pending
+    };
+    of_root.map_or(builder, |(module, _)| module).to_owned()
+}
+
+#[test]
+fn layers_point_one_way() {
+    for (path, text) in sources() {
+        let module = module_of(&path);
+        if module == "lib" || path.ends_with("tests.rs") {
+            continue;
+        }
+        let (own, beside) = layer(&module).unwrap_or_else(|| panic!("{module} has no layer"));
+        for name in imports(&text) {
+            let target = home(&name);
+            let Some((other, _)) = layer(&target) else {
+                panic!("{module} uses {name}")
+            };
+            let allowed = target == module || other < own || beside.contains(&target.as_str());
+            assert!(allowed, "{} uses {name} of {target}", path.display());
+        }
+    }
+}
+
+#[test]
+fn nothing_goes_around_the_doors() {
+    let doors = [
+        ("catch_unwind(", "unwind.rs"),
+        ("parking_lot::", "sync.rs"),
+        ("tracing::", "trace.rs"),
+        ("thread::Builder", "worker.rs"),
+    ];
+    for (path, text) in sources() {
+        let code = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        for line in code {
+            for (what, door) in doors {
+                assert!(
+                    path.ends_with(door) || !line.contains(what),
+                    "{}: {line}",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_short() {
+    for (path, text) in sources() {
+        let lines = text.lines().count();
+        assert!(lines <= 520, "{} has {lines} lines", path.display());
+    }
+}
+
+/// The map in the architecture page names every file, and no other.
+#[test]
+fn the_map_is_the_territory() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
+    for (path, _) in sources() {
+        let name = path
+            .strip_prefix(root.join("src"))
+            .expect("a source")
+            .to_string_lossy();
+        if !name.ends_with("tests.rs") {
+            assert!(
+                page.contains(&format!("`{name}`")),
+                "{name} is not on the map"
+            );
+        }
+    }
+    let cells = page
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .filter_map(|l| l.split('|').nth(2));
+    for file in cells
+        .flat_map(|cell| cell.split('`'))
+        .filter(|name| name.ends_with(".rs"))
+    {
+        assert!(
+            root.join("src").join(file).is_file(),
+            "{file} is on the map and not on the disk"
+        );
+    }
+}
