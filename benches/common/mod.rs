@@ -1,0 +1,37 @@
+//! What the benchmarks share.
+
+#![allow(dead_code, reason = "each benchmark uses a part of it")]
+
+use std::time::Duration;
+
+use punctual::ScheduledThreadPoolExecutor;
+
+/// So many tasks wait while the measured calls are made.
+pub(crate) const PENDING: [u64; 3] = [1_000, 100_000, 1_000_000];
+
+/// So many calls are measured in one go.
+pub(crate) const BATCH: usize = 1_000;
+
+/// A delay between one and two hours, scattered.
+pub(crate) fn far(n: u64) -> Duration {
+    let scattered = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    Duration::from_micros(3_600_000_000 + scattered % 3_600_000_000)
+}
+
+/// An executor of one worker in which so many tasks wait.
+pub(crate) fn filled(pending: u64) -> ScheduledThreadPoolExecutor {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    for n in 0..pending {
+        drop(executor.schedule(far(n), move || n).expect("it is open"));
+    }
+    executor
+}
+
+/// The time of `iterations` calls that `measure` makes in batches of a size of its own.
+pub(crate) fn in_batches(iterations: u64, mut measure: impl FnMut(u64) -> Duration) -> Duration {
+    let (whole, rest) = (iterations / BATCH as u64, iterations % BATCH as u64);
+    let sizes = (0..whole)
+        .map(|_| BATCH as u64)
+        .chain((rest > 0).then_some(rest));
+    sizes.map(&mut measure).sum()
+}

@@ -1,0 +1,87 @@
+//! What growth costs: `cargo bench --bench growth`. Schedules ten million tasks that capture eight
+//! bytes each, and prints the slowest calls on the way, what a pending task costs in memory, and
+//! what is left after all have been cancelled.
+//!
+//! A call is slow because of us (an array that grows, under the queue's lock) or because of the
+//! machine (the thread lost its core, the kernel had to find memory). To tell them apart it prints
+//! the same for a loop that only reads the clock.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "it measures, and says so"
+)]
+
+mod common;
+
+use std::{fs, hint::black_box, time::Instant};
+
+use punctual::ScheduledThreadPoolExecutor;
+
+const TASKS: u64 = 10_000_000;
+
+fn main() {
+    // `cargo test --benches` only wants to see that it runs.
+    let tasks = if std::env::args().any(|arg| arg == "--bench") {
+        TASKS
+    } else {
+        10_000
+    };
+    report("clock alone", tasks, |n| _ = black_box(common::far(n)));
+
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let mut futures = Vec::with_capacity(tasks as usize);
+    // Touched beforehand, so that the caller's own list costs nothing below.
+    futures.resize_with(tasks as usize, || None);
+    let before = resident();
+    report("schedule", tasks, |n| {
+        let future = executor.schedule(common::far(n), move || _ = black_box(n));
+        futures[n as usize] = Some(future.expect("it is open"));
+    });
+    let pending = resident();
+    let per_task = pending.saturating_sub(before) as f64 / tasks as f64;
+    println!("memory: {per_task:.1} bytes for each pending task, everything included");
+
+    report("cancel", tasks, |n| {
+        _ = futures[n as usize].take().map(|future| future.cancel())
+    });
+    let left = resident().saturating_sub(before) as f64 / 1e6;
+    println!("memory: {left:.1} MB left after all were cancelled (the allocator keeps some)");
+}
+
+/// Calls `step` for each number and prints the mean and the slowest.
+fn report(what: &str, count: u64, mut step: impl FnMut(u64)) {
+    let mut slowest = [0; 5];
+    let start = Instant::now();
+    let mut last = start;
+    for n in 0..count {
+        step(n);
+        let now = Instant::now();
+        let nanos = now.duration_since(last).as_nanos();
+        if nanos > slowest[0] {
+            slowest[0] = nanos;
+            slowest.sort_unstable();
+        }
+        last = now;
+    }
+    let mean = start.elapsed().as_nanos() as f64 / count as f64;
+    let slowest: Vec<_> = slowest
+        .iter()
+        .rev()
+        .map(|ns| format!("{:.0}", *ns as f64 / 1e3))
+        .collect();
+    println!(
+        "{what}: {count} calls, {mean:.0} ns each, slowest {} us",
+        slowest.join(", ")
+    );
+}
+
+/// The bytes of memory that the process occupies; zero where the system does not say.
+fn resident() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0_u64) * 4096
+}
