@@ -13,9 +13,9 @@
 //! # Admission
 //!
 //! A submission first sees to it that there is a worker, then offers the task to the queue. So a
-//! task in the queue always has a worker that will come for it, and a task for which no worker
-//! could be started was never queued. Offer and shutdown meet at the queue's lock, and nowhere
-//! else: [`DelayedWorkQueue::close`] comes *before* anything else that shutdown does.
+//! task in the queue always has a worker that will come for it ([`lifecycle`] has the argument),
+//! and a task for which no worker could be started was never queued. Offer and shutdown meet at
+//! the queue's lock, and nowhere else.
 //!
 //! # Cancelling
 //!
@@ -43,8 +43,8 @@
 //! | `stop` (drop) | nothing | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
-//! Each closes the queue, then moves the [lifecycle](lifecycle) on, then ends the tasks taken
-//! out. Workers end when the queue is closed and empty; the last one out terminates the pool.
+//! Each moves the [lifecycle](lifecycle) on, closes the queue, and ends the tasks taken out.
+//! Workers end when the queue is closed and empty; the last one out terminates the pool.
 
 mod joins;
 mod lifecycle;
@@ -89,7 +89,7 @@ pub(crate) struct Pool {
     config: Config,
     queue: DelayedWorkQueue<Arc<dyn Runnable>>,
     lifecycle: Lifecycle,
-    /// What the policies say now; the queue's lock orders them with a shutdown.
+    /// What the policies say now; see `policy_changed`.
     keep_delayed: AtomicBool,
     keep_periodic: AtomicBool,
     /// Raised by `shutdown_now`; the parent of every task's token.
@@ -150,7 +150,8 @@ impl Pool {
     /// down. An error only if there is none at all: a pool that has one can do its work.
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<()> {
         let wanted = self.config.core_pool_size.max(1);
-        if self.lifecycle.started() >= wanted {
+        // Not the phase: it moves before the queue is closed, and until then tasks are let in.
+        if self.lifecycle.started() >= wanted || self.queue.is_closed() {
             return Ok(());
         }
         self.clock().worker_starts();
@@ -236,74 +237,53 @@ impl Pool {
 
     /// Takes no more tasks; those that the policies keep will still run.
     pub(crate) fn shutdown(&self) {
-        let unwanted = self.close_by_policy();
-        self.end(
-            "shut down",
-            Phase::ShuttingDown,
-            unwanted,
-            CancelReason::Shutdown,
-        );
-    }
-
-    /// Closes the queue as far as the policies say, also one that is closed already.
-    fn close_by_policy(&self) -> Vec<Entry<Arc<dyn Runnable>>> {
-        // Ordering: as `set_keep_delayed`.
-        let keep_delayed = self.keep_delayed.load(Ordering::SeqCst);
-        let keep_periodic = self.keep_periodic.load(Ordering::SeqCst);
+        self.lifecycle.advance(Phase::ShuttingDown);
+        let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
         let admission = if keep_periodic {
             Admission::Returning
         } else {
             Admission::Closed
         };
         let now = self.clock().now();
-        self.queue.close(admission, |deadline, task| {
+        let unwanted = self.queue.close(admission, |deadline, task| {
             if task.is_periodic() {
                 !keep_periodic
             } else {
                 !keep_delayed && deadline > now
             }
-        })
+        });
+        self.end("shut down", unwanted, CancelReason::Shutdown);
     }
 
     /// Takes no more tasks, and runs only what is due already: what dropping the owner does.
     pub(crate) fn stop(&self) {
+        self.lifecycle.advance(Phase::ShuttingDown);
         let now = self.clock().now();
         let unwanted = self
             .queue
             .close(Admission::Closed, |deadline, _| deadline > now);
-        self.end(
-            "dropped",
-            Phase::ShuttingDown,
-            unwanted,
-            CancelReason::ExecutorDropped,
-        );
+        self.end("dropped", unwanted, CancelReason::ExecutorDropped);
     }
 
     /// Takes no more tasks, asks the running ones to stop, and gives back the others.
     pub(crate) fn shutdown_now(&self) -> Vec<PendingTask> {
+        self.lifecycle.advance(Phase::Stopping);
         self.queue.close(Admission::Closed, |_, _| false);
         let drained = self.queue.drain();
-        self.end(
-            "shut down now",
-            Phase::Stopping,
-            Vec::new(),
-            CancelReason::ShutdownNow,
-        );
         self.stop.cancel();
+        self.end("shut down now", Vec::new(), CancelReason::ShutdownNow);
         let pending = |entry| PendingTask::new(entry, self.clock().clone());
         drained.into_iter().map(pending).collect()
     }
 
-    /// After the queue was closed: moves on, and ends the tasks that were taken out. The pool
-    /// does not terminate before they have ended.
+    /// The queue is closed: ends the tasks that were taken out of it, and then no longer holds up
+    /// termination.
     fn end(
         &self,
         what: &'static str,
-        phase: Phase,
         unwanted: Vec<Entry<Arc<dyn Runnable>>>,
         reason: CancelReason,
     ) {
-        self.lifecycle.advance(phase);
         trace::lifecycle(what, self.thread_name(), unwanted.len());
         for entry in unwanted {
             entry.element.cancel(reason);
@@ -324,27 +304,33 @@ impl Pool {
     // Policies.
 
     pub(crate) fn keeps_delayed(&self) -> bool {
+        // Ordering: see `policy_changed`.
         self.keep_delayed.load(Ordering::SeqCst)
     }
 
     pub(crate) fn keeps_periodic(&self) -> bool {
+        // Ordering: see `policy_changed`.
         self.keep_periodic.load(Ordering::SeqCst)
     }
 
-    /// Ordering: stored before the phase is read, and `shutdown` moves the phase after it has
-    /// read the policy. So a change that a shutdown missed finds the pool shut down.
     pub(crate) fn set_keep_delayed(&self, keep: bool) {
+        // Ordering: see `policy_changed`.
         self.keep_delayed.store(keep, Ordering::SeqCst);
         self.policy_changed();
     }
 
     pub(crate) fn set_keep_periodic(&self, keep: bool) {
+        // Ordering: see `policy_changed`.
         self.keep_periodic.store(keep, Ordering::SeqCst);
         self.policy_changed();
     }
 
     /// A policy that changes after shutdown acts at once. The queue only ever closes further:
     /// switching one on again brings nothing back.
+    ///
+    /// Ordering: the setter writes the policy and then reads the phase, a shutdown moves the
+    /// phase and then reads the policies, all sequentially consistent. So one of the two sees
+    /// the other, and no change is missed.
     fn policy_changed(&self) {
         if self.lifecycle.phase() == Phase::ShuttingDown {
             self.shutdown();

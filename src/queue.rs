@@ -198,6 +198,11 @@ impl<E> DelayedWorkQueue<E> {
         self.inner.lock().heap.deadline(ticket)
     }
 
+    /// Whether it lets in no new elements.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.lock().admission != Admission::Open
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().heap.len()
     }

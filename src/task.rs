@@ -229,7 +229,7 @@ impl<J: Job> Runnable for Task<J> {
         let Some(job) = self.cell.lock().stage.start() else {
             return Verdict::Ended;
         };
-        run.is_run_of(&job);
+        run.begin(&job);
         match run.call(|| job.run(run)) {
             Ran::Ended(ending) => {
                 if let Err(panic) = &ending {

@@ -4,17 +4,21 @@
 //!   Running ──▶ ShuttingDown ──▶ Stopping ──▶ Terminated        never back
 //! ```
 //!
-//! The queue decides what is still let in; this only counts and announces. The pool terminates
-//! when it is at least shutting down, no worker lives, and nobody is still ending the tasks that
-//! a shutdown took out of the queue: [`advance`](Lifecycle::advance) takes a *hold*,
-//! [`release`](Lifecycle::release) gives it back. So whoever has seen termination knows that no
-//! closure of the pool is alive any more.
+//! The queue decides what is still let in; this counts and announces. The pool terminates when it
+//! is at least shutting down, no worker lives, and no shutdown is under way: each takes a *hold*
+//! when it moves the phase ([`advance`](Lifecycle::advance)) and gives it back
+//! ([`release`](Lifecycle::release)) when the tasks it took out of the queue have ended. So
+//! whoever has seen termination knows that no closure of the pool is alive any more.
 //!
-//! A worker is started under the lock, and only while the pool is running: after a shutdown
-//! began none is added. Since the queue is closed *before* the phase moves, a submission that
-//! finds the pool running has a worker, and one that does not is refused by the queue. Of several
-//! submitters at once each waits at the lock until the start before it has succeeded or failed,
-//! so none relies on a worker that never came to be.
+//! # Why no task is stranded
+//!
+//! A shutdown moves the phase *first* and closes the queue then. So whoever is refused finds the
+//! pool shut down. And whoever is accepted has a worker: the queue was open, so no worker had
+//! ended yet, and the pool could not have terminated. Workers are therefore started until
+//! termination; one that is started too late finds the queue closed, and ends.
+//!
+//! A worker is started under the lock. Of several submitters at once each waits until the start
+//! before it has succeeded or failed, so none relies on a worker that never came to be.
 
 use std::{io, task::Waker, thread::JoinHandle};
 
@@ -84,7 +88,7 @@ impl Lifecycle {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        // Ordering: see `Pool::set_keep_delayed`.
+        // Ordering: see `Pool::policy_changed`.
         match self.phase.load(Ordering::SeqCst) {
             0 => Phase::Running,
             1 => Phase::ShuttingDown,
@@ -105,8 +109,8 @@ impl Lifecycle {
         self.started.load(Ordering::Relaxed)
     }
 
-    /// Starts the next worker, by its number, unless there are as many as `wanted` or the pool is
-    /// shutting down.
+    /// Starts the next worker, by its number, unless there are as many as `wanted` or the pool has
+    /// terminated.
     pub(super) fn start_worker(
         &self,
         wanted: usize,
@@ -114,7 +118,7 @@ impl Lifecycle {
     ) -> Start {
         let mut inner = self.inner.lock();
         let number = inner.threads.len() + 1;
-        if number > wanted || inner.phase != Phase::Running {
+        if number > wanted || inner.phase == Phase::Terminated {
             return Start::NotNeeded;
         }
         match start(number) {
@@ -192,7 +196,7 @@ impl Lifecycle {
 
     fn set(&self, inner: &mut Inner, phase: Phase) {
         inner.phase = inner.phase.max(phase);
-        // Ordering: see `Pool::set_keep_delayed`.
+        // Ordering: see `Pool::policy_changed`.
         self.phase.store(inner.phase as u8, Ordering::SeqCst);
     }
 }

@@ -69,7 +69,8 @@ impl Run {
         &self.task
     }
 
-    pub(super) fn is_run_of(&self, job: &impl Job) {
+    /// Notes which run of the job this is.
+    pub(super) fn begin(&self, job: &impl Job) {
         self.number.set(job.runs() + 1);
         self.missed.set(job.missed(self.planned, self.started));
     }
