@@ -97,10 +97,7 @@ struct Panicked {
 impl Panic {
     pub(crate) fn new(payload: Payload) -> Self {
         let message = message_of(&*payload).into();
-        Self(Box::new(Panicked {
-            message,
-            payload: Mutex::new(payload),
-        }))
+        Self(Box::new(Panicked { message, payload: Mutex::new(payload) }))
     }
 
     /// The text of the panic; a stock phrase if the payload is not text.
@@ -150,10 +147,7 @@ impl fmt::Display for RejectedExecutionError {
                 f.write_str("rejected: the period is zero; the shortest is one nanosecond")
             }
             Self::Spawn(error) => {
-                write!(
-                    f,
-                    "rejected: there is no worker, and none could be started: {error}"
-                )
+                write!(f, "rejected: there is no worker, and none could be started: {error}")
             }
             Self::Full => f.write_str("rejected: the queue has no place for one more task"),
         }
@@ -194,9 +188,7 @@ impl<F> Rejected<F> {
 
 impl<F> fmt::Debug for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rejected")
-            .field("error", &self.error)
-            .finish_non_exhaustive()
+        f.debug_struct("Rejected").field("error", &self.error).finish_non_exhaustive()
     }
 }
 
@@ -218,10 +210,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidThreadName(name) => {
-                write!(
-                    f,
-                    "{name:?} cannot name a thread: it contains a NUL character"
-                )
+                write!(f, "{name:?} cannot name a thread: it contains a NUL character")
             }
         }
     }

@@ -68,12 +68,7 @@ pub struct ScheduledThreadPoolExecutor {
 
 impl ScheduledThreadPoolExecutor {
     pub(crate) fn from_config(config: Config) -> Self {
-        Self {
-            handle: Handle {
-                pool: Pool::new(config),
-            },
-            is_open: true,
-        }
+        Self { handle: Handle { pool: Pool::new(config) }, is_open: true }
     }
 
     /// A handle to be passed around. It schedules, and does not keep the executor alive.
@@ -271,8 +266,7 @@ impl Handle {
     where
         F: FnMut() + Send + 'static,
     {
-        self.task()
-            .schedule_at_fixed_rate(initial_delay, period, closure)
+        self.task().schedule_at_fixed_rate(initial_delay, period, closure)
     }
 
     /// Runs the closure again and again: first at `initial_delay`, and then each time `delay`
@@ -293,8 +287,7 @@ impl Handle {
     where
         F: FnMut() + Send + 'static,
     {
-        self.task()
-            .schedule_with_fixed_delay(initial_delay, delay, closure)
+        self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
     }
 
     /// Takes no more tasks. What waits is run or cancelled by the two policies: by default
@@ -335,10 +328,7 @@ impl Handle {
 
     /// Whether it was shut down and has not terminated. Java: `isTerminating`.
     pub fn is_terminating(&self) -> bool {
-        matches!(
-            self.pool.lifecycle().phase(),
-            Phase::ShuttingDown | Phase::Stopping
-        )
+        matches!(self.pool.lifecycle().phase(), Phase::ShuttingDown | Phase::Stopping)
     }
 
     /// Whether it was shut down and everything has ended. Java: `isTerminated`.

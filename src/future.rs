@@ -68,12 +68,7 @@ pub struct ScheduledFuture<T> {
 
 impl<T> ScheduledFuture<T> {
     pub(crate) fn new(task: Arc<dyn Claim<T>>, pool: Arc<Pool>, id: u64) -> Self {
-        Self {
-            task,
-            pool,
-            id,
-            awaited_by: None,
-        }
+        Self { task, pool, id, awaited_by: None }
     }
 
     /// Blocks until the task has ended, and gives its result. Java: `get`.
@@ -145,9 +140,7 @@ impl<T> ScheduledFuture<T> {
         let Ok(_waiting) = self.pool.enter_join(&task) else {
             return Err(TaskError::WouldDeadlock);
         };
-        wait::block_on(self.pool.clock(), |waker| {
-            task.poll_done(waker).then_some(())
-        });
+        wait::block_on(self.pool.clock(), |waker| task.poll_done(waker).then_some(()));
         Ok(())
     }
 
@@ -204,11 +197,7 @@ impl<T> ScheduledFuture<T> {
     /// A handle that can cancel the task and not take its result.
     pub fn cancel_handle(&self) -> CancelHandle {
         let task = Arc::clone(&self.task).erase();
-        CancelHandle {
-            task,
-            pool: Arc::clone(&self.pool),
-            id: self.id,
-        }
+        CancelHandle { task, pool: Arc::clone(&self.pool), id: self.id }
     }
 
     /// A guard that cancels the task when it is dropped.
@@ -230,11 +219,7 @@ impl<T> ScheduledFuture<T> {
 
     /// The poll of [`wait`](crate::wait): the result once the task has ended.
     fn poll_join(&self, waker: &Waker) -> Option<Result<T, TaskError>> {
-        if self.task.poll_done(waker) {
-            self.task.claim()
-        } else {
-            None
-        }
+        if self.task.poll_done(waker) { self.task.claim() } else { None }
     }
 
     /// Takes this thread off the list of who waits, if it gave up.
@@ -259,11 +244,7 @@ impl<T> Future for ScheduledFuture<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let waker = context.waker();
         // Only the last waker is woken: the future may have moved to another task.
-        if !self
-            .awaited_by
-            .as_ref()
-            .is_some_and(|known| known.will_wake(waker))
-        {
+        if !self.awaited_by.as_ref().is_some_and(|known| known.will_wake(waker)) {
             self.stop_awaiting();
             self.awaited_by = Some(waker.clone());
         }

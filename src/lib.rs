@@ -94,3 +94,8 @@ pub use crate::{
     time::{Clock, ManualClock},
     token::{CancellationToken, Cancelled},
 };
+
+/// The README's example is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

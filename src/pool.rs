@@ -155,9 +155,7 @@ impl Pool {
             return Ok(());
         }
         self.clock().worker_starts();
-        let start = self
-            .lifecycle
-            .start_worker(wanted, |number| worker::start(self, number));
+        let start = self.lifecycle.start_worker(wanted, |number| worker::start(self, number));
         if !matches!(start, Start::Started) {
             self.clock().worker_ended();
         }
@@ -208,10 +206,7 @@ impl Pool {
             return false;
         }
         if found == Cancellation::Waiting {
-            let node = self.queue.remove(Ticket {
-                slot: task.slot(),
-                sequence: id,
-            });
+            let node = self.queue.remove(Ticket { slot: task.slot(), sequence: id });
             discard(node);
         } else if signal {
             task.token(&self.stop).cancel();
@@ -227,10 +222,7 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
-        self.queue.deadline(Ticket {
-            slot: task.slot(),
-            sequence: id,
-        })
+        self.queue.deadline(Ticket { slot: task.slot(), sequence: id })
     }
 
     // Stopping.
@@ -239,18 +231,10 @@ impl Pool {
     pub(crate) fn shutdown(&self) {
         self.lifecycle.advance(Phase::ShuttingDown);
         let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
-        let admission = if keep_periodic {
-            Admission::Returning
-        } else {
-            Admission::Closed
-        };
+        let admission = if keep_periodic { Admission::Returning } else { Admission::Closed };
         let now = self.clock().now();
         let unwanted = self.queue.close(admission, |deadline, task| {
-            if task.is_periodic() {
-                !keep_periodic
-            } else {
-                !keep_delayed && deadline > now
-            }
+            if task.is_periodic() { !keep_periodic } else { !keep_delayed && deadline > now }
         });
         self.end("shut down", unwanted, CancelReason::Shutdown);
     }
@@ -259,9 +243,7 @@ impl Pool {
     pub(crate) fn stop(&self) {
         self.lifecycle.advance(Phase::ShuttingDown);
         let now = self.clock().now();
-        let unwanted = self
-            .queue
-            .close(Admission::Closed, |deadline, _| deadline > now);
+        let unwanted = self.queue.close(Admission::Closed, |deadline, _| deadline > now);
         self.end("dropped", unwanted, CancelReason::ExecutorDropped);
     }
 

@@ -80,15 +80,8 @@ pub(crate) enum Refused<E> {
 impl<E> DelayedWorkQueue<E> {
     pub(crate) fn new(clock: Clock) -> Self {
         let admission = Admission::Open;
-        let inner = Inner {
-            heap: DelayHeap::new(),
-            takers: Takers::default(),
-            admission,
-        };
-        Self {
-            clock,
-            inner: Mutex::new(inner),
-        }
+        let inner = Inner { heap: DelayHeap::new(), takers: Takers::default(), admission };
+        Self { clock, inner: Mutex::new(inner) }
     }
 
     /// Lets an element in, to be taken once `deadline` has come.
@@ -97,10 +90,7 @@ impl<E> DelayedWorkQueue<E> {
         if inner.admission != Admission::Open {
             return Err(Refused::Closed(element));
         }
-        let ticket = inner
-            .heap
-            .insert(deadline, element)
-            .map_err(Refused::Full)?;
+        let ticket = inner.heap.insert(deadline, element).map_err(Refused::Full)?;
         let wake = inner.rouse_for(ticket, deadline);
         drop(inner);
         wake_all(wake);
@@ -183,11 +173,7 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn reset(&self, ticket: Ticket, deadline: Deadline) -> bool {
         let mut inner = self.inner.lock();
         let was_there = inner.heap.reset(ticket, deadline);
-        let wake = if was_there {
-            inner.rouse_for(ticket, deadline)
-        } else {
-            None
-        };
+        let wake = if was_there { inner.rouse_for(ticket, deadline) } else { None };
         drop(inner);
         wake_all(wake);
         was_there
@@ -243,11 +229,7 @@ impl<E> Inner<E> {
 
     /// An entry has come to stand at `deadline`: gives whom to ring for, if it is the head.
     fn rouse_for(&mut self, ticket: Ticket, deadline: Deadline) -> Option<Waker> {
-        if self.heap.is_head(ticket) {
-            self.takers.rouse(deadline)
-        } else {
-            None
-        }
+        if self.heap.is_head(ticket) { self.takers.rouse(deadline) } else { None }
     }
 
     /// A thread leaves: gives whom to ring for.
@@ -258,11 +240,7 @@ impl<E> Inner<E> {
 
     /// The last element is gone and none will come: gives everyone who still waits for one.
     fn rouse_all_if_finished(&mut self) -> Vec<Waker> {
-        if self.is_finished() {
-            self.takers.rouse_all()
-        } else {
-            Vec::new()
-        }
+        if self.is_finished() { self.takers.rouse_all() } else { Vec::new() }
     }
 }
 

@@ -47,11 +47,7 @@ type Tried<T, F> = Result<ScheduledFuture<T>, Rejected<F>>;
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool: &'a Arc<Pool>) -> Self {
-        Self {
-            pool,
-            name: None,
-            missed: MissedRuns::default(),
-        }
+        Self { pool, name: None, missed: MissedRuns::default() }
     }
 
     /// Names the task, for logs, spans, and [`PendingTask`](crate::PendingTask)s. Costs one
@@ -162,8 +158,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.try_schedule_at(instant, closure)
-            .map_err(without_closure)
+        self.try_schedule_at(instant, closure).map_err(without_closure)
     }
 
     /// See [`Handle::schedule_at`](crate::Handle::schedule_at).
@@ -198,8 +193,7 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        self.try_schedule_at_fixed_rate(initial_delay, period, closure)
-            .map_err(without_closure)
+        self.try_schedule_at_fixed_rate(initial_delay, period, closure).map_err(without_closure)
     }
 
     /// See [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
@@ -237,8 +231,7 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        self.try_schedule_with_fixed_delay(initial_delay, delay, closure)
-            .map_err(without_closure)
+        self.try_schedule_with_fixed_delay(initial_delay, delay, closure).map_err(without_closure)
     }
 
     /// See [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
@@ -271,18 +264,10 @@ impl<'a> TaskBuilder<'a> {
         F: FnMut() + Send + 'static,
     {
         if period.is_zero() {
-            return Err(Rejected {
-                error: RejectedExecutionError::ZeroPeriod,
-                closure,
-            });
+            return Err(Rejected { error: RejectedExecutionError::ZeroPeriod, closure });
         }
         let now = self.pool.clock().now();
-        self.launch(
-            job(closure),
-            now,
-            now.after(initial_delay),
-            Periodic::into_body,
-        )
+        self.launch(job(closure), now, now.after(initial_delay), Periodic::into_body)
     }
 
     /// Hands a job to the pool. If that is refused `closure_of` takes the closure out again.
@@ -295,10 +280,7 @@ impl<'a> TaskBuilder<'a> {
     ) -> Tried<J::Output, F> {
         if let Err(error) = self.pool.ensure_worker() {
             let error = RejectedExecutionError::Spawn(error);
-            return Err(Rejected {
-                error,
-                closure: closure_of(job),
-            });
+            return Err(Rejected { error, closure: closure_of(job) });
         }
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let task = Arc::new(Task::new(job, self.name));
@@ -308,17 +290,10 @@ impl<'a> TaskBuilder<'a> {
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
                 }
-                Ok(ScheduledFuture::new(
-                    task,
-                    Arc::clone(self.pool),
-                    ticket.sequence,
-                ))
+                Ok(ScheduledFuture::new(task, Arc::clone(self.pool), ticket.sequence))
             }
             Err(error) => match task.reclaim() {
-                Some(job) => Err(Rejected {
-                    error,
-                    closure: closure_of(job),
-                }),
+                Some(job) => Err(Rejected { error, closure: closure_of(job) }),
                 None => unreachable!("a task that was refused has been started"),
             },
         }

@@ -61,10 +61,7 @@ impl<T> Mutex<T> {
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard {
-            guard: self.0.lock(),
-            _held: Held::one_more(),
-        }
+        MutexGuard { guard: self.0.lock(), _held: Held::one_more() }
     }
 
     pub(crate) fn into_inner(self) -> T {
@@ -194,19 +191,12 @@ impl Parker {
             heard: AtomicU32::new(0),
         });
         let waker = Waker::from(Arc::clone(&bell));
-        Self {
-            token,
-            bell,
-            waker,
-            works: Cell::new(false),
-        }
+        Self { token, bell, waker, works: Cell::new(false) }
     }
 
     /// The parker of the calling thread, or a new one while the thread is being torn down.
     pub(crate) fn current() -> Rc<Self> {
-        PARKER
-            .try_with(Rc::clone)
-            .unwrap_or_else(|_| Rc::new(Self::new()))
+        PARKER.try_with(Rc::clone).unwrap_or_else(|_| Rc::new(Self::new()))
     }
 
     /// What others keep to end a park of this thread.

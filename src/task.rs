@@ -159,21 +159,9 @@ struct Cold {
 
 impl<J: Job> Task<J> {
     pub(crate) fn new(job: J, name: Option<Arc<str>>) -> Self {
-        let cold = name.map(|name| {
-            Box::new(Cold {
-                name: Some(name),
-                ..Cold::default()
-            })
-        });
-        let cell = Cell {
-            stage: Stage::Scheduled(job),
-            abandoned: false,
-            cold,
-        };
-        Self {
-            cell: Mutex::new(cell),
-            slot: AtomicU32::new(UNKNOWN),
-        }
+        let cold = name.map(|name| Box::new(Cold { name: Some(name), ..Cold::default() }));
+        let cell = Cell { stage: Stage::Scheduled(job), abandoned: false, cold };
+        Self { cell: Mutex::new(cell), slot: AtomicU32::new(UNKNOWN) }
     }
 
     /// Notes where the queue put the task when it was submitted. A periodic task may have run
@@ -181,9 +169,7 @@ impl<J: Job> Task<J> {
     pub(crate) fn note_first_slot(&self, slot: u32) {
         // Ordering: see `slot`.
         if J::IS_PERIODIC {
-            let _ = self
-                .slot
-                .compare_exchange(UNKNOWN, slot, Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.slot.compare_exchange(UNKNOWN, slot, Ordering::Relaxed, Ordering::Relaxed);
         } else {
             self.slot.store(slot, Ordering::Relaxed);
         }
@@ -198,11 +184,7 @@ impl<J: Job> Task<J> {
     fn finish(&self, ending: Result<J::Output, crate::Panic>) {
         let mut cell = self.cell.lock();
         let unwanted = cell.stage.finish(ending);
-        let unclaimed = if cell.abandoned {
-            cell.stage.claim()
-        } else {
-            None
-        };
+        let unclaimed = if cell.abandoned { cell.stage.claim() } else { None };
         let waiters = cell.take_waiters();
         drop(cell);
         discard(unwanted);
@@ -217,10 +199,7 @@ impl<J: Job> Cell<J> {
     }
 
     fn take_waiters(&mut self) -> Vec<Waker> {
-        self.cold
-            .as_mut()
-            .map(|cold| cold.waiters.take())
-            .unwrap_or_default()
+        self.cold.as_mut().map(|cold| cold.waiters.take()).unwrap_or_default()
     }
 }
 
@@ -230,21 +209,26 @@ impl<J: Job> Runnable for Task<J> {
             return Verdict::Ended;
         };
         run.begin(&job);
-        match run.call(|| job.run(run)) {
+        let ran = run.call(|| {
+            let ran = job.run(run);
+            if let Ran::Ended(Err(panic)) = &ran {
+                trace::panicked(panic.message());
+            }
+            ran
+        });
+        match ran {
             Ran::Ended(ending) => {
-                if let Err(panic) = &ending {
-                    trace::panicked(panic.message());
-                }
                 self.finish(ending);
                 Verdict::Ended
             }
-            Ran::Again(job, next) => match self.cell.lock().stage.rest(job) {
-                None => Verdict::Again(next),
-                cancelled => {
-                    discard(cancelled);
-                    Verdict::Ended
+            Ran::Again(job, next) => {
+                let cancelled = self.cell.lock().stage.rest(job);
+                if cancelled.is_none() {
+                    return Verdict::Again(next);
                 }
-            },
+                discard(cancelled);
+                Verdict::Ended
+            }
         }
     }
 
@@ -285,11 +269,7 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn name(&self) -> Option<Arc<str>> {
-        self.cell
-            .lock()
-            .cold
-            .as_ref()
-            .and_then(|cold| cold.name.clone())
+        self.cell.lock().cold.as_ref().and_then(|cold| cold.name.clone())
     }
 
     fn is_periodic(&self) -> bool {
@@ -308,11 +288,7 @@ impl<J: Job> Runnable for Task<J> {
         let waker = waker.clone();
         let mut cell = self.cell.lock();
         let is_done = cell.stage.state().is_done();
-        let unused = if is_done {
-            Some(waker)
-        } else {
-            cell.cold().waiters.register(waker)
-        };
+        let unused = if is_done { Some(waker) } else { cell.cold().waiters.register(waker) };
         drop(cell);
         discard(unused);
         is_done
@@ -320,10 +296,7 @@ impl<J: Job> Runnable for Task<J> {
 
     fn forget(&self, waker: &Waker) {
         let mut cell = self.cell.lock();
-        let forgotten = cell
-            .cold
-            .as_mut()
-            .and_then(|cold| cold.waiters.deregister(waker));
+        let forgotten = cell.cold.as_mut().and_then(|cold| cold.waiters.deregister(waker));
         drop(cell);
         discard(forgotten);
     }

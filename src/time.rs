@@ -89,14 +89,8 @@ enum Source {
 impl Clock {
     /// The system's monotonic clock ([`Instant`]), counted from now on.
     pub fn system() -> Self {
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "the one place where a clock begins"
-        )]
-        Self {
-            origin: Instant::now(),
-            source: Source::System,
-        }
+        #[allow(clippy::disallowed_methods, reason = "the one place where a clock begins")]
+        Self { origin: Instant::now(), source: Source::System }
     }
 
     /// The present.
@@ -161,10 +155,7 @@ impl Default for Clock {
 
 impl From<ManualClock> for Clock {
     fn from(manual: ManualClock) -> Self {
-        Self {
-            origin: manual.origin(),
-            source: Source::Manual(manual),
-        }
+        Self { origin: manual.origin(), source: Source::Manual(manual) }
     }
 }
 
@@ -176,14 +167,8 @@ mod tests {
     fn the_longest_delay_means_never() {
         let clock = Clock::system();
         assert_eq!(clock.now().after(Duration::MAX), Deadline::NEVER);
-        assert_eq!(
-            Deadline::LAST.after(Duration::from_nanos(1)),
-            Deadline::NEVER
-        );
-        assert_eq!(
-            Deadline::NEVER.after(Duration::from_nanos(1)),
-            Deadline::NEVER
-        );
+        assert_eq!(Deadline::LAST.after(Duration::from_nanos(1)), Deadline::NEVER);
+        assert_eq!(Deadline::NEVER.after(Duration::from_nanos(1)), Deadline::NEVER);
         assert!(clock.instant_of(Deadline::NEVER).is_none());
     }
 

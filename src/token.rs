@@ -73,21 +73,13 @@ impl CancellationToken {
     }
 
     pub(crate) fn on(clock: Clock) -> Self {
-        Self {
-            own: Arc::default(),
-            parent: None,
-            clock,
-        }
+        Self { own: Arc::default(), parent: None, clock }
     }
 
     /// A token of its own that is raised together with this one.
     pub(crate) fn child(&self) -> Self {
         let parent = Some(Arc::clone(&self.own));
-        Self {
-            own: Arc::default(),
-            parent,
-            clock: self.clock.clone(),
-        }
+        Self { own: Arc::default(), parent, clock: self.clock.clone() }
     }
 
     /// Raises the token and wakes everyone who waits for it. Does not block; raising it twice is
@@ -116,11 +108,7 @@ impl CancellationToken {
     /// [`Cancelled`] if the token was raised before the time was over.
     pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
         let deadline = self.clock.now().after(duration);
-        if self.wait_until(deadline) {
-            Err(Cancelled(()))
-        } else {
-            Ok(())
-        }
+        if self.wait_until(deadline) { Err(Cancelled(())) } else { Ok(()) }
     }
 
     /// Whether the token was raised before `deadline`.
@@ -181,9 +169,7 @@ impl Default for CancellationToken {
 
 impl fmt::Debug for CancellationToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancellationToken")
-            .field("is_cancelled", &self.is_cancelled())
-            .finish()
+        f.debug_struct("CancellationToken").field("is_cancelled", &self.is_cancelled()).finish()
     }
 }
 

@@ -48,18 +48,17 @@ mod events {
         tell(|| debug!(target: TARGET, task = id, name, delay_us = micros(delay), "scheduled"));
     }
 
-    /// Calls `run` in the span of one run of a task.
+    /// Calls `run` in the span of one run of a task, and says when it starts and ends.
     #[inline]
-    pub(crate) fn in_span<R>(about: impl FnOnce() -> About, run: impl FnOnce() -> R) -> R {
+    pub(crate) fn in_span<R>(
+        about: impl FnOnce() -> About,
+        run_time: impl FnOnce() -> Duration,
+        run: impl FnOnce() -> R,
+    ) -> R {
         if !enabled!(target: TARGET, Level::INFO) {
             return run();
         }
-        let About {
-            id,
-            name,
-            run: number,
-            lateness,
-        } = about();
+        let About { id, name, run: number, lateness } = about();
         let mut span = Span::none();
         tell(|| {
             span = info_span!(
@@ -68,7 +67,9 @@ mod events {
             );
         });
         let entered = contain(|| span.enter()).map_err(discard).ok();
+        tell(|| debug!(target: TARGET, "started"));
         let result = run();
+        tell(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
         tell(|| drop(entered));
         result
     }
@@ -79,14 +80,6 @@ mod events {
         pub(crate) name: Option<std::sync::Arc<str>>,
         pub(crate) run: u64,
         pub(crate) lateness: Duration,
-    }
-
-    pub(crate) fn started() {
-        tell(|| debug!(target: TARGET, "started"));
-    }
-
-    pub(crate) fn ended(run_time: Duration) {
-        tell(|| debug!(target: TARGET, run_time_us = micros(run_time), "ended"));
     }
 
     pub(crate) fn panicked(message: &str) {
@@ -122,7 +115,11 @@ mod events {
     pub(crate) fn scheduled(_: u64, _: Option<&str>, _: Duration) {}
 
     #[inline]
-    pub(crate) fn in_span<R>(_: impl FnOnce() -> About, run: impl FnOnce() -> R) -> R {
+    pub(crate) fn in_span<R>(
+        _: impl FnOnce() -> About,
+        _: impl FnOnce() -> Duration,
+        run: impl FnOnce() -> R,
+    ) -> R {
         run()
     }
 
@@ -134,8 +131,6 @@ mod events {
         pub(crate) lateness: Duration,
     }
 
-    pub(crate) fn started() {}
-    pub(crate) fn ended(_: Duration) {}
     pub(crate) fn panicked(_: &str) {}
     pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn worker(_: &'static str, _: &str) {}

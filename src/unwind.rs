@@ -33,11 +33,7 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// Unwind safety is asserted, because nothing of what the closure could have broken is looked
 /// at again: a one-shot closure is gone, a periodic one that panicked is dropped.
 pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
-    debug_assert_eq!(
-        sync::locks_held(),
-        0,
-        "foreign code is about to run under a lock"
-    );
+    debug_assert_eq!(sync::locks_held(), 0, "foreign code is about to run under a lock");
     #[allow(clippy::disallowed_methods, reason = "this is the door")]
     panic::catch_unwind(AssertUnwindSafe(call))
 }

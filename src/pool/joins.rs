@@ -48,20 +48,12 @@ impl Joins {
     ) -> Result<Joining<'a>, WouldDeadlock> {
         let mut awaited = self.0.lock();
         awaited.push(Arc::clone(task));
-        let all = if awaited.len() >= workers {
-            awaited.clone()
-        } else {
-            Vec::new()
-        };
+        let all = if awaited.len() >= workers { awaited.clone() } else { Vec::new() };
         drop(awaited);
         let joining = Joining { joins: self, task };
         let nobody_is_left = !all.is_empty() && all.iter().all(|task| !task.state().is_done());
         discard(all);
-        if nobody_is_left {
-            Err(WouldDeadlock(()))
-        } else {
-            Ok(joining)
-        }
+        if nobody_is_left { Err(WouldDeadlock(())) } else { Ok(joining) }
     }
 }
 

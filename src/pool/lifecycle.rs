@@ -170,11 +170,7 @@ impl Lifecycle {
         let waker = waker.clone();
         let mut inner = self.inner.lock();
         let is_over = inner.phase == Phase::Terminated;
-        let unused = if is_over {
-            Some(waker)
-        } else {
-            inner.waiters.register(waker)
-        };
+        let unused = if is_over { Some(waker) } else { inner.waiters.register(waker) };
         drop(inner);
         discard(unused);
         is_over.then_some(())

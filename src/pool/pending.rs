@@ -42,17 +42,8 @@ pub struct PendingTask {
 
 impl PendingTask {
     pub(super) fn new(entry: Entry<Arc<dyn Runnable>>, clock: Clock) -> Self {
-        let Entry {
-            deadline,
-            sequence,
-            element,
-        } = entry;
-        Self {
-            task: Some(element),
-            id: sequence,
-            deadline,
-            clock,
-        }
+        let Entry { deadline, sequence, element } = entry;
+        Self { task: Some(element), id: sequence, deadline, clock }
     }
 
     /// The number of the task, as its future has it.
@@ -82,10 +73,7 @@ impl PendingTask {
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         let stop = CancellationToken::on(self.clock.clone());
-        let ground = Rc::new(Ground {
-            clock: self.clock.clone(),
-            stop,
-        });
+        let ground = Rc::new(Ground { clock: self.clock.clone(), stop });
         let run = Run::new(ground, task, self.id, self.deadline, self.clock.now());
         if run.task().run(&run) != Verdict::Ended {
             run.task().cancel(CancelReason::ShutdownNow);

@@ -41,21 +41,14 @@ pub(super) fn is_of(pool: &Pool) -> bool {
 }
 
 fn work(pool: &Pool) {
-    let ground = Rc::new(Ground {
-        clock: pool.clock().clone(),
-        stop: pool.stop.clone(),
-    });
+    let ground = Rc::new(Ground { clock: pool.clock().clone(), stop: pool.stop.clone() });
     while let Some((entry, now)) = pool.queue.take() {
         process(pool, &ground, entry, now);
     }
 }
 
 fn process(pool: &Pool, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, now: Deadline) {
-    let Entry {
-        deadline,
-        sequence,
-        element,
-    } = entry;
+    let Entry { deadline, sequence, element } = entry;
     let run = Run::new(Rc::clone(ground), element, sequence, deadline, now);
     if let Verdict::Again(next) = run.task().run(&run) {
         pool.rearm(run.task(), sequence, next);

@@ -23,10 +23,7 @@ pub(super) struct Chunks<T> {
 
 impl<T: Copy> Chunks<T> {
     pub(super) const fn new() -> Self {
-        Self {
-            chunks: Vec::new(),
-            len: 0,
-        }
+        Self { chunks: Vec::new(), len: 0 }
     }
 
     #[inline]

@@ -199,11 +199,7 @@ impl<E> DelayHeap<E> {
                 self.place(kept, key, slot);
                 kept += 1;
             } else if let Some(element) = self.table.remove(slot) {
-                removed.push(Entry {
-                    deadline,
-                    sequence: sequence_of(key),
-                    element,
-                });
+                removed.push(Entry { deadline, sequence: sequence_of(key), element });
             }
         }
         while self.end() > kept {
@@ -215,10 +211,7 @@ impl<E> DelayHeap<E> {
 
     /// Takes out everything, in no particular order.
     pub(crate) fn remove_all(&mut self) -> Self {
-        let emptied = Self {
-            next_sequence: self.next_sequence,
-            ..Self::new()
-        };
+        let emptied = Self { next_sequence: self.next_sequence, ..Self::new() };
         std::mem::replace(self, emptied)
     }
 
@@ -229,11 +222,7 @@ impl<E> DelayHeap<E> {
             let (key, slot) = (self.key(position), self.slots[position]);
             if let Some(element) = self.table.remove(slot) {
                 let (deadline, sequence) = (deadline_of(key), sequence_of(key));
-                entries.push(Entry {
-                    deadline,
-                    sequence,
-                    element,
-                });
+                entries.push(Entry { deadline, sequence, element });
             }
         }
         entries
@@ -274,11 +263,7 @@ impl<E> DelayHeap<E> {
             self.sift(position, last_key, last_slot);
         }
         let element = self.table.remove(slot)?;
-        Some(Entry {
-            deadline: deadline_of(key),
-            sequence: sequence_of(key),
-            element,
-        })
+        Some(Entry { deadline: deadline_of(key), sequence: sequence_of(key), element })
     }
 
     /// Makes room for one more entry; gives its position.
@@ -365,16 +350,8 @@ impl<E> DelayHeap<E> {
 /// The smallest of four siblings and its place among them, without a branch.
 #[inline]
 fn smallest(keys: &[u128; ARITY]) -> (usize, u128) {
-    let left = if keys[1] < keys[0] {
-        (1, keys[1])
-    } else {
-        (0, keys[0])
-    };
-    let right = if keys[3] < keys[2] {
-        (3, keys[3])
-    } else {
-        (2, keys[2])
-    };
+    let left = if keys[1] < keys[0] { (1, keys[1]) } else { (0, keys[0]) };
+    let right = if keys[3] < keys[2] { (3, keys[3]) } else { (2, keys[2]) };
     if right.1 < left.1 { right } else { left }
 }
 

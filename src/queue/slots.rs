@@ -33,10 +33,7 @@ struct Chunk<E> {
 
 impl<E> Slots<E> {
     pub(super) const fn new() -> Self {
-        Self {
-            chunks: Vec::new(),
-            partial: Vec::new(),
-        }
+        Self { chunks: Vec::new(), partial: Vec::new() }
     }
 
     /// Stores an element; its position is still to be written.
@@ -86,8 +83,7 @@ impl<E> Slots<E> {
     fn grow(&mut self) -> u32 {
         let index = self.chunks.len() as u32;
         // The first chunk begins small, as in `Chunks`.
-        self.chunks
-            .push(Chunk::new(if index == 0 { 0 } else { CHUNK }));
+        self.chunks.push(Chunk::new(if index == 0 { 0 } else { CHUNK }));
         self.partial.push(index);
         index
     }
@@ -106,12 +102,7 @@ impl<E> Slots<E> {
 impl<E> Chunk<E> {
     fn new(capacity: usize) -> Self {
         let (positions, elements) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
-        Self {
-            positions,
-            elements,
-            free: NONE,
-            used: 0,
-        }
+        Self { positions, elements, free: NONE, used: 0 }
     }
 
     fn insert(&mut self, element: E) -> u32 {
@@ -142,10 +133,7 @@ mod tests {
 
     impl<E> Slots<E> {
         fn backed_chunks(&self) -> usize {
-            self.chunks
-                .iter()
-                .filter(|chunk| chunk.positions.capacity() > 0)
-                .count()
+            self.chunks.iter().filter(|chunk| chunk.positions.capacity() > 0).count()
         }
     }
 
@@ -179,11 +167,7 @@ mod tests {
             for (n, slot) in order {
                 assert_eq!(slots.remove(slot), Some(n));
             }
-            assert!(
-                slots.backed_chunks() <= 1,
-                "round {round}: {}",
-                slots.backed_chunks()
-            );
+            assert!(slots.backed_chunks() <= 1, "round {round}: {}", slots.backed_chunks());
         }
     }
 }

@@ -77,10 +77,7 @@ impl Takers {
         let may_lead = self.leader.as_ref().is_none_or(|leader| leader.id == id);
         match head {
             Some(due) if may_lead => {
-                self.leader = Some(Leader {
-                    id,
-                    asleep: Some((waker, due)),
-                });
+                self.leader = Some(Leader { id, asleep: Some((waker, due)) });
                 due
             }
             _ => {
@@ -120,18 +117,10 @@ impl Takers {
     /// is `more` in the heap.
     #[must_use]
     pub(super) fn depart(&mut self, id: Option<TakerId>, more: bool) -> Option<Waker> {
-        if self
-            .leader
-            .as_ref()
-            .is_some_and(|leader| Some(leader.id) == id)
-        {
+        if self.leader.as_ref().is_some_and(|leader| Some(leader.id) == id) {
             self.leader = None;
         }
-        if more && self.leader.is_none() {
-            self.promote()
-        } else {
-            None
-        }
+        if more && self.leader.is_none() { self.promote() } else { None }
     }
 
     /// Everyone who sleeps: there will be nothing more for anyone, or everyone must look.

@@ -51,16 +51,8 @@ fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
     let start = Clock::system();
     let mut results = Vec::new();
     while results.len() < expected {
-        assert!(
-            start.now() < at(0).after(LIMIT),
-            "{} of {expected}",
-            results.len()
-        );
-        results.extend(
-            receivers
-                .iter()
-                .filter_map(|receiver| receiver.try_recv().ok()),
-        );
+        assert!(start.now() < at(0).after(LIMIT), "{} of {expected}", results.len());
+        results.extend(receivers.iter().filter_map(|receiver| receiver.try_recv().ok()));
         thread::yield_now();
     }
     results
@@ -74,9 +66,7 @@ fn elements_come_out_when_due_and_in_order() {
     }
     assert!(queue.poll().is_none());
     clock.advance(Duration::from_nanos(20));
-    let taken: Vec<_> = std::iter::from_fn(|| queue.poll())
-        .map(|e| e.element)
-        .collect();
+    let taken: Vec<_> = std::iter::from_fn(|| queue.poll()).map(|e| e.element).collect();
     assert_eq!(taken, [10, 10, 20]);
     assert_eq!(queue.len(), 1);
 }
@@ -90,10 +80,7 @@ fn one_thread_leads_and_the_others_follow() {
     assert_eq!(clock.sleepers(), [Deadline::NEVER; 4]);
     queue.offer(at(10), 'a').expect("it is open");
     clock.run_until_idle();
-    assert_eq!(
-        clock.sleepers(),
-        [at(10), Deadline::NEVER, Deadline::NEVER, Deadline::NEVER]
-    );
+    assert_eq!(clock.sleepers(), [at(10), Deadline::NEVER, Deadline::NEVER, Deadline::NEVER]);
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 1), [Some('a')]);
     clock.run_until_idle();
@@ -171,11 +158,7 @@ fn nothing_else_wakes_anybody() {
     let offer = |n| queue.offer(at(10 + n), n).expect("it is open");
     let tickets: Vec<_> = (0..100).map(offer).collect();
     assert_eq!(queue.remove(head), Some(0));
-    assert!(
-        tickets
-            .into_iter()
-            .all(|ticket| queue.remove(ticket).is_some())
-    );
+    assert!(tickets.into_iter().all(|ticket| queue.remove(ticket).is_some()));
     // Not before the leader's time is up, which is still that of the first head.
     queue.offer(at(11), 1).expect("it is open");
     clock.run_until_idle();
@@ -191,9 +174,7 @@ fn a_poll_that_gives_up_passes_leadership_on() {
     let (clock, queue) = queue::<char>();
     let poller = {
         let queue = Arc::clone(&queue);
-        worker(&clock, move || {
-            queue.poll_timeout(Duration::from_nanos(5)).is_some()
-        })
+        worker(&clock, move || queue.poll_timeout(Duration::from_nanos(5)).is_some())
     };
     clock.run_until_idle();
     queue.offer(at(100), 'z').expect("it is open");
@@ -215,11 +196,7 @@ fn a_poll_with_a_limit_takes_what_falls_due_within_it() {
     queue.offer(at(3), 'a').expect("it is open");
     let poller = {
         let queue = Arc::clone(&queue);
-        worker(&clock, move || {
-            queue
-                .poll_timeout(LIMIT)
-                .map(|(entry, now)| (entry.element, now))
-        })
+        worker(&clock, move || queue.poll_timeout(LIMIT).map(|(entry, now)| (entry.element, now)))
     };
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(4));
@@ -267,10 +244,7 @@ fn a_closed_queue_gives_elements_back_and_is_taken_to_its_end() {
     clock.run_until_idle();
     assert!(queue.close(Admission::Closed, |_, _| false).is_empty());
     assert!(matches!(queue.offer(at(5), 'c'), Err(Refused::Closed('c'))));
-    assert!(matches!(
-        queue.offer_again(at(5), 0, 'c'),
-        Err(Refused::Closed('c'))
-    ));
+    assert!(matches!(queue.offer_again(at(5), 0, 'c'), Err(Refused::Closed('c'))));
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(20));
     let mut taken = results(&takers, 3);
@@ -299,15 +273,9 @@ fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
     let entry = queue.poll().expect("it is due");
     queue.close(Admission::Returning, |_, _| false);
     assert!(queue.offer(at(2), 'c').is_err());
-    let (ticket, _) = queue
-        .offer_again(at(50), entry.sequence, 'a')
-        .expect("it may return");
+    let (ticket, _) = queue.offer_again(at(50), entry.sequence, 'a').expect("it may return");
     clock.advance(Duration::from_nanos(49));
-    assert_eq!(
-        queue.poll().map(|e| e.element),
-        Some('a'),
-        "it keeps its seniority"
-    );
+    assert_eq!(queue.poll().map(|e| e.element), Some('a'), "it keeps its seniority");
     assert_eq!(queue.remove(ticket), None);
     let unwanted = queue.close(Admission::Closed, |_, element| *element == 'b');
     assert_eq!(unwanted.len(), 1);
@@ -321,11 +289,7 @@ fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
 fn drain_takes_everything() {
     let (_, queue) = queue();
     (0..1_000).for_each(|n| assert!(queue.offer(at(n), n).is_ok()));
-    let mut drained: Vec<_> = queue
-        .drain()
-        .into_iter()
-        .map(|entry| entry.element)
-        .collect();
+    let mut drained: Vec<_> = queue.drain().into_iter().map(|entry| entry.element).collect();
     drained.sort_unstable();
     assert_eq!(drained, (0..1_000).collect::<Vec<_>>());
     assert_eq!(queue.len(), 0);

@@ -54,15 +54,7 @@ impl Run {
         started: Deadline,
     ) -> Self {
         let (number, missed) = (Cell::new(1), Cell::new(0));
-        Self {
-            ground,
-            task,
-            id,
-            planned,
-            started,
-            number,
-            missed,
-        }
+        Self { ground, task, id, planned, started, number, missed }
     }
 
     pub(crate) fn task(&self) -> &Arc<dyn Runnable> {
@@ -83,14 +75,8 @@ impl Run {
             run: self.number.get(),
             lateness: self.started.since(self.planned),
         };
-        trace::in_span(about, || {
-            trace::started();
-            let result = CURRENT.set(self, body);
-            if trace::is_listening() {
-                trace::ended(self.clock().now().since(self.started));
-            }
-            result
-        })
+        let run_time = || self.clock().now().since(self.started);
+        trace::in_span(about, run_time, || CURRENT.set(self, body))
     }
 
     pub(super) fn planned(&self) -> Deadline {

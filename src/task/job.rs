@@ -79,21 +79,11 @@ pub(crate) struct Periodic<F> {
 
 impl<F> Periodic<F> {
     pub(crate) fn at_fixed_rate(body: F, period: Duration, missed: MissedRuns) -> Self {
-        Self {
-            body,
-            period: Period::FixedRate { period, missed },
-            runs: 0,
-            skipped: 0,
-        }
+        Self { body, period: Period::FixedRate { period, missed }, runs: 0, skipped: 0 }
     }
 
     pub(crate) fn with_fixed_delay(body: F, delay: Duration) -> Self {
-        Self {
-            body,
-            period: Period::FixedDelay { delay },
-            runs: 0,
-            skipped: 0,
-        }
+        Self { body, period: Period::FixedDelay { delay }, runs: 0, skipped: 0 }
     }
 
     pub(crate) fn into_body(self) -> F {
@@ -109,9 +99,7 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
     fn run(mut self, run: &Run) -> Ran<Self> {
         match contain(&mut self.body) {
             Ok(()) => {
-                let plan = self
-                    .period
-                    .plan(run.planned(), run.started(), run.clock().now());
+                let plan = self.period.plan(run.planned(), run.started(), run.clock().now());
                 self.runs += 1;
                 self.skipped = plan.skipped;
                 Ran::Again(self, plan.next)
@@ -128,7 +116,6 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
     }
 
     fn missed(&self, planned: Deadline, started: Deadline) -> u64 {
-        self.skipped
-            .saturating_add(self.period.covered(planned, started))
+        self.skipped.saturating_add(self.period.covered(planned, started))
     }
 }

@@ -48,13 +48,8 @@ pub enum MissedRuns {
 /// How a periodic task is timed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Period {
-    FixedRate {
-        period: Duration,
-        missed: MissedRuns,
-    },
-    FixedDelay {
-        delay: Duration,
-    },
+    FixedRate { period: Duration, missed: MissedRuns },
+    FixedDelay { delay: Duration },
 }
 
 /// The plan for the next run.
@@ -70,10 +65,9 @@ impl Period {
     /// `started` stands for, beyond its own.
     pub(super) fn covered(&self, planned: Deadline, started: Deadline) -> u64 {
         match self {
-            Self::FixedRate {
-                period,
-                missed: MissedRuns::Coalesce | MissedRuns::Delay,
-            } => whole_periods(planned, started, *period),
+            Self::FixedRate { period, missed: MissedRuns::Coalesce | MissedRuns::Delay } => {
+                whole_periods(planned, started, *period)
+            }
             _ => 0,
         }
     }
@@ -82,39 +76,21 @@ impl Period {
     pub(super) fn plan(&self, planned: Deadline, started: Deadline, ended: Deadline) -> Plan {
         let (period, missed) = match *self {
             Self::FixedDelay { delay } => {
-                return Plan {
-                    next: ended.after(delay),
-                    skipped: 0,
-                };
+                return Plan { next: ended.after(delay), skipped: 0 };
             }
             Self::FixedRate { period, missed } => (period, missed),
         };
         let on_grid = |points: u64| planned.after_times(period, points.saturating_add(1));
         let late = whole_periods(planned, started, period);
         match missed {
-            MissedRuns::Burst => Plan {
-                next: on_grid(0),
-                skipped: 0,
-            },
-            MissedRuns::Coalesce => Plan {
-                next: on_grid(late),
-                skipped: 0,
-            },
+            MissedRuns::Burst => Plan { next: on_grid(0), skipped: 0 },
+            MissedRuns::Coalesce => Plan { next: on_grid(late), skipped: 0 },
             MissedRuns::Skip => {
                 let skipped = whole_periods(planned, ended, period);
-                Plan {
-                    next: on_grid(skipped),
-                    skipped,
-                }
+                Plan { next: on_grid(skipped), skipped }
             }
-            MissedRuns::Delay if late == 0 => Plan {
-                next: on_grid(0),
-                skipped: 0,
-            },
-            MissedRuns::Delay => Plan {
-                next: started.after(period),
-                skipped: 0,
-            },
+            MissedRuns::Delay if late == 0 => Plan { next: on_grid(0), skipped: 0 },
+            MissedRuns::Delay => Plan { next: started.after(period), skipped: 0 },
         }
     }
 }
@@ -140,10 +116,7 @@ mod tests {
     }
 
     fn rate(missed: MissedRuns) -> Period {
-        Period::FixedRate {
-            period: Duration::from_millis(10),
-            missed,
-        }
+        Period::FixedRate { period: Duration::from_millis(10), missed }
     }
 
     /// The starts of the runs, if the first is planned for 10, the clock leaps to `leap` before
@@ -178,18 +151,9 @@ mod tests {
 
     #[test]
     fn after_a_stall_the_others_run_once() {
-        assert_eq!(
-            starts(MissedRuns::Coalesce, 1_014, 0, 1_040),
-            [1_014, 1_020, 1_030, 1_040]
-        );
-        assert_eq!(
-            starts(MissedRuns::Skip, 1_014, 0, 1_040),
-            [1_014, 1_020, 1_030, 1_040]
-        );
-        assert_eq!(
-            starts(MissedRuns::Delay, 1_014, 0, 1_040),
-            [1_014, 1_024, 1_034]
-        );
+        assert_eq!(starts(MissedRuns::Coalesce, 1_014, 0, 1_040), [1_014, 1_020, 1_030, 1_040]);
+        assert_eq!(starts(MissedRuns::Skip, 1_014, 0, 1_040), [1_014, 1_020, 1_030, 1_040]);
+        assert_eq!(starts(MissedRuns::Delay, 1_014, 0, 1_040), [1_014, 1_024, 1_034]);
     }
 
     #[test]
@@ -202,31 +166,17 @@ mod tests {
 
     #[test]
     fn a_little_late_is_not_missed() {
-        for missed in [
-            MissedRuns::Burst,
-            MissedRuns::Coalesce,
-            MissedRuns::Skip,
-            MissedRuns::Delay,
-        ] {
+        for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
+        {
             let plan = rate(missed).plan(at(10), at(19), at(19));
-            assert_eq!(
-                plan,
-                Plan {
-                    next: at(20),
-                    skipped: 0
-                },
-                "{missed:?}"
-            );
+            assert_eq!(plan, Plan { next: at(20), skipped: 0 }, "{missed:?}");
             assert_eq!(rate(missed).covered(at(10), at(19)), 0);
         }
     }
 
     #[test]
     fn what_was_missed_is_counted() {
-        assert_eq!(
-            rate(MissedRuns::Skip).plan(at(10), at(10), at(45)).skipped,
-            3
-        );
+        assert_eq!(rate(MissedRuns::Skip).plan(at(10), at(10), at(45)).skipped, 3);
         assert_eq!(rate(MissedRuns::Coalesce).covered(at(10), at(45)), 3);
         assert_eq!(rate(MissedRuns::Delay).covered(at(10), at(45)), 3);
         assert_eq!(rate(MissedRuns::Burst).covered(at(10), at(45)), 0);
@@ -234,30 +184,16 @@ mod tests {
 
     #[test]
     fn fixed_delay_counts_from_the_end() {
-        let period = Period::FixedDelay {
-            delay: Duration::from_millis(10),
-        };
+        let period = Period::FixedDelay { delay: Duration::from_millis(10) };
         assert_eq!(period.plan(at(10), at(12), at(45)).next, at(55));
     }
 
     #[test]
     fn nothing_overflows() {
-        let moments = [
-            at(0),
-            Deadline::from_nanos(1),
-            Deadline::from_nanos(u64::MAX - 1),
-        ];
-        let spans = [
-            Duration::from_nanos(1),
-            Duration::from_secs(1),
-            Duration::MAX,
-        ];
-        for missed in [
-            MissedRuns::Burst,
-            MissedRuns::Coalesce,
-            MissedRuns::Skip,
-            MissedRuns::Delay,
-        ] {
+        let moments = [at(0), Deadline::from_nanos(1), Deadline::from_nanos(u64::MAX - 1)];
+        let spans = [Duration::from_nanos(1), Duration::from_secs(1), Duration::MAX];
+        for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
+        {
             for (period, start) in spans.into_iter().flat_map(|s| moments.map(|m| (s, m))) {
                 let plan = Period::FixedRate { period, missed }.plan(at(0), start, start);
                 assert!(plan.next > at(0));
@@ -265,10 +201,7 @@ mod tests {
                 assert!(plan.next > start);
             }
         }
-        let never = Period::FixedDelay {
-            delay: Duration::MAX,
-        }
-        .plan(at(0), at(0), at(1));
+        let never = Period::FixedDelay { delay: Duration::MAX }.plan(at(0), at(0), at(1));
         assert_eq!(never.next, Deadline::NEVER);
     }
 }

@@ -209,31 +209,19 @@ mod tests {
     #[test]
     fn cancelling_a_waiting_task_hands_out_its_job() {
         let mut stage = Subject::Scheduled("job");
-        assert!(matches!(
-            stage.cancel(CancelReason::Requested),
-            Cancel::Waiting("job")
-        ));
+        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Waiting("job")));
         assert_eq!(stage.start(), None);
-        assert!(matches!(
-            stage.cancel(CancelReason::Shutdown),
-            Cancel::TooLate
-        ));
+        assert!(matches!(stage.cancel(CancelReason::Shutdown), Cancel::TooLate));
         for _ in 0..2 {
             let claim = stage.claim();
-            assert!(matches!(
-                claim,
-                Some(Err(TaskError::Cancelled(CancelReason::Requested)))
-            ));
+            assert!(matches!(claim, Some(Err(TaskError::Cancelled(CancelReason::Requested)))));
         }
     }
 
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();
-        assert!(matches!(
-            stage.cancel(CancelReason::Requested),
-            Cancel::Running
-        ));
+        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Running));
         assert_eq!(stage.state(), TaskState::Cancelled);
         assert!(matches!(stage.finish(Ok(7)), Some(Ok(7))));
         assert_eq!(stage.rest("job"), Some("job"));
@@ -250,9 +238,6 @@ mod tests {
         stage.rearm();
         assert_eq!(stage.start(), Some("job"));
         assert_eq!(stage.rest("job"), None);
-        assert!(matches!(
-            stage.cancel(CancelReason::Requested),
-            Cancel::Waiting("job")
-        ));
+        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Waiting("job")));
     }
 }

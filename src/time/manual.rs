@@ -101,29 +101,17 @@ impl ManualClock {
             #[cfg(test)]
             parks: 0,
         };
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "any instant serves as the origin"
-        )]
+        #[allow(clippy::disallowed_methods, reason = "any instant serves as the origin")]
         let origin = Instant::now();
-        let shared = Shared {
-            origin,
-            state: Mutex::new(state),
-            changed: Condvar::default(),
-        };
-        Self {
-            shared: Arc::new(shared),
-        }
+        let shared = Shared { origin, state: Mutex::new(state), changed: Condvar::default() };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The present, as the [`Instant`] that
     /// [`schedule_at`](crate::Handle::schedule_at) understands.
     pub fn now(&self) -> Instant {
         let elapsed = self.elapsed();
-        self.shared
-            .origin
-            .checked_add(elapsed)
-            .unwrap_or(self.shared.origin)
+        self.shared.origin.checked_add(elapsed).unwrap_or(self.shared.origin)
     }
 
     /// How far the present is from the origin.
@@ -201,20 +189,14 @@ impl ManualClock {
             return;
         }
         let bell = Arc::clone(parker.bell());
-        state.sleepers.push(Sleeper {
-            until,
-            bell,
-            is_worker: parker.is_worker(),
-        });
+        state.sleepers.push(Sleeper { until, bell, is_worker: parker.is_worker() });
         #[cfg(test)]
         state.count_park();
         self.shared.changed.notify_all();
         drop(state);
         parker.park();
         let mut state = self.shared.state.lock();
-        state
-            .sleepers
-            .retain(|sleeper| !Arc::ptr_eq(&sleeper.bell, parker.bell()));
+        state.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.bell, parker.bell()));
         parker.hear();
     }
 
@@ -255,20 +237,12 @@ impl State {
     }
 
     fn next_deadline(&self) -> Deadline {
-        self.sleepers
-            .iter()
-            .map(|sleeper| sleeper.until)
-            .min()
-            .unwrap_or(Deadline::NEVER)
+        self.sleepers.iter().map(|sleeper| sleeper.until).min().unwrap_or(Deadline::NEVER)
     }
 
     fn move_to(&mut self, now: Deadline) {
         self.now = self.now.max(now);
-        for sleeper in self
-            .sleepers
-            .iter()
-            .filter(|sleeper| sleeper.until <= self.now)
-        {
+        for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
             std::task::Wake::wake_by_ref(&sleeper.bell);
         }
     }
@@ -282,8 +256,6 @@ impl Default for ManualClock {
 
 impl fmt::Debug for ManualClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ManualClock")
-            .field("elapsed", &self.elapsed())
-            .finish_non_exhaustive()
+        f.debug_struct("ManualClock").field("elapsed", &self.elapsed()).finish_non_exhaustive()
     }
 }

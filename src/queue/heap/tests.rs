@@ -9,25 +9,14 @@ use super::*;
 impl<E> DelayHeap<E> {
     /// The three invariants of the module.
     fn check(&self) {
-        let groups = if self.len == 0 {
-            self.groups.len()
-        } else {
-            (self.end() - 1) / ARITY + 1
-        };
+        let groups = if self.len == 0 { self.groups.len() } else { (self.end() - 1) / ARITY + 1 };
         assert_eq!(self.groups.len(), groups);
         for position in ROOT..self.end() {
             if position > ROOT {
-                assert!(
-                    self.key(parent(position)) < self.key(position),
-                    "order at {position}"
-                );
+                assert!(self.key(parent(position)) < self.key(position), "order at {position}");
             }
             let slot = self.slots[position];
-            assert_eq!(
-                self.table.position(slot) as usize,
-                position,
-                "index of slot {slot}"
-            );
+            assert_eq!(self.table.position(slot) as usize, position, "index of slot {slot}");
             assert!(self.table.get(slot).is_some(), "slot {slot} is empty");
         }
         for group in 0..self.groups.len() {
@@ -79,12 +68,7 @@ struct Subject {
 impl Subject {
     fn new() -> Self {
         let (heap, model, tickets) = (DelayHeap::new(), BTreeMap::new(), Vec::new());
-        Self {
-            heap,
-            model,
-            tickets,
-            next: 0,
-        }
+        Self { heap, model, tickets, next: 0 }
     }
 
     fn step(&mut self, step: Step) {
@@ -92,10 +76,7 @@ impl Subject {
             Step::Insert(at) => {
                 let element = self.next;
                 self.next += 1;
-                let ticket = self
-                    .heap
-                    .insert(Deadline::from_nanos(at), element)
-                    .expect("room");
+                let ticket = self.heap.insert(Deadline::from_nanos(at), element).expect("room");
                 self.now_there(ticket, at, element);
             }
             Step::Pop(now) => _ = self.pop(now),
@@ -128,12 +109,8 @@ impl Subject {
                 let mut removed: Vec<_> = removed.into_iter().map(|e| e.element).collect();
                 removed.sort_unstable();
                 let gone = |(_, _, e): &(u64, u32, u64)| e % n == 0;
-                let mut expected: Vec<_> = self
-                    .model
-                    .values()
-                    .filter(|e| gone(e))
-                    .map(|e| e.2)
-                    .collect();
+                let mut expected: Vec<_> =
+                    self.model.values().filter(|e| gone(e)).map(|e| e.2).collect();
                 expected.sort_unstable();
                 assert_eq!(removed, expected);
                 self.model.retain(|_, e| !gone(e));
@@ -149,27 +126,16 @@ impl Subject {
     fn check(&self) {
         self.heap.check();
         assert_eq!(self.heap.len(), self.model.len());
-        let head = self
-            .model
-            .values()
-            .map(|(at, _, _)| Deadline::from_nanos(*at))
-            .min();
+        let head = self.model.values().map(|(at, _, _)| Deadline::from_nanos(*at)).min();
         assert_eq!(self.heap.head(), head);
     }
 
     /// Pops from both; the model's first is the smallest deadline, then the smallest sequence.
     fn pop(&mut self, now: u64) -> Option<Entry<u64>> {
-        let first = self
-            .model
-            .iter()
-            .map(|(sequence, e)| (e.0, *sequence))
-            .min();
+        let first = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).min();
         let expected = first.filter(|(at, _)| *at <= now);
         let popped = self.heap.pop_due(Deadline::from_nanos(now));
-        assert_eq!(
-            popped.as_ref().map(|e| (e.deadline.as_nanos(), e.sequence)),
-            expected
-        );
+        assert_eq!(popped.as_ref().map(|e| (e.deadline.as_nanos(), e.sequence)), expected);
         if let Some(entry) = &popped {
             let known = self.model.remove(&entry.sequence);
             assert_eq!(known.map(|(_, _, element)| element), Some(entry.element));
@@ -178,9 +144,7 @@ impl Subject {
     }
 
     fn now_there(&mut self, ticket: Ticket, at: u64, element: u64) {
-        let before = self
-            .model
-            .insert(ticket.sequence, (at, ticket.slot, element));
+        let before = self.model.insert(ticket.sequence, (at, ticket.slot, element));
         assert!(before.is_none(), "a sequence was used twice");
         self.tickets.push(ticket);
     }
@@ -192,11 +156,7 @@ impl Subject {
     /// Takes out of the model what the ticket names, if that is still there.
     fn forget(&mut self, ticket: Ticket) -> Option<(u64, u32, u64)> {
         let (_, slot, _) = self.model.get(&ticket.sequence)?;
-        if *slot == ticket.slot {
-            self.model.remove(&ticket.sequence)
-        } else {
-            None
-        }
+        if *slot == ticket.slot { self.model.remove(&ticket.sequence) } else { None }
     }
 }
 
@@ -218,8 +178,7 @@ fn growth_keeps_the_order() {
     let mut heap = DelayHeap::new();
     let count = 10_000_u64;
     for n in 0..count {
-        heap.insert(Deadline::from_nanos(n * 7_919 % count), n)
-            .expect("room");
+        heap.insert(Deadline::from_nanos(n * 7_919 % count), n).expect("room");
     }
     heap.check();
     for n in 0..count {
@@ -237,10 +196,7 @@ fn equal_deadlines_are_first_come_first_served() {
         heap.insert(Deadline::from_nanos(5), n).expect("room");
     }
     for n in 0..1_000 {
-        assert_eq!(
-            heap.pop_due(Deadline::from_nanos(5)).map(|e| e.element),
-            Some(n)
-        );
+        assert_eq!(heap.pop_due(Deadline::from_nanos(5)).map(|e| e.element), Some(n));
     }
 }
 
@@ -248,9 +204,7 @@ fn equal_deadlines_are_first_come_first_served() {
 #[test]
 fn removal_from_the_middle_sifts_both_ways() {
     for remove in 0..11 {
-        let delays = [
-            3000, 3400, 3900, 3800, 3700, 3600, 3430, 3420, 3310, 3500, 3200,
-        ];
+        let delays = [3000, 3400, 3900, 3800, 3700, 3600, 3430, 3420, 3310, 3500, 3200];
         let mut heap = DelayHeap::new();
         let insert = |at: &u64| heap.insert(Deadline::from_nanos(*at), *at).expect("room");
         let tickets: Vec<_> = delays.iter().map(insert).collect();
