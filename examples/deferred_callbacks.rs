@@ -1,0 +1,61 @@
+//! Ten callbacks are registered with delays in no order; they run in the order of their delays.
+//!
+//! Each says when it was to run and when it did, counted from the start. They are never early.
+//!
+//! ```text
+//! cargo run --example deferred_callbacks
+//! ```
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a program that reads the clock and talks to its user"
+)]
+
+use std::{
+    error::Error,
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use punctual::{ScheduledThreadPoolExecutor, current_task};
+
+/// The delays, in steps, in the order in which the callbacks are registered.
+const DELAYS: [u32; 10] = [7, 2, 10, 5, 1, 8, 3, 9, 6, 4];
+const STEP: Duration = Duration::from_millis(50);
+
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (report, reports) = mpsc::channel();
+    let start = Instant::now();
+    for delay in DELAYS.map(|steps| steps * STEP) {
+        let report = report.clone();
+        println!("registered: in {delay:?}");
+        executor.schedule(delay, move || {
+            let actual = Instant::now();
+            let planned = current_task().and_then(|task| task.planned());
+            // The receiver outlives the executor.
+            let _ = report.send((delay, planned, actual));
+            if let Some(planned) = planned {
+                let [planned, actual] = [planned, actual].map(|moment| moment - start);
+                println!("ran: planned {planned:>9.2?}, actual {actual:>9.2?}");
+            }
+        })?;
+    }
+    let registered_after = start.elapsed();
+    drop(report);
+    executor.close()?;
+
+    let runs: Vec<_> = reports.iter().collect();
+    assert_eq!(runs.len(), DELAYS.len());
+    assert!(runs.is_sorted_by_key(|(_, planned, _)| *planned));
+    for (_, planned, actual) in &runs {
+        assert!(planned.is_some_and(|planned| planned <= *actual));
+    }
+    // A delay counts from its registration: they compare if all were registered in one go.
+    if registered_after < STEP {
+        assert!(runs.is_sorted_by_key(|(delay, ..)| *delay));
+        println!("all ten in the order of their delays");
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! A callback that is registered later, but due sooner, runs first.
+//!
+//! The first is registered for eight units from now; three units later a second one for one
+//! unit, which is due four units before the first although the executor sleeps for that one
+//! already. A unit is a tenth of a second.
+//!
+//! ```text
+//! cargo run --example late_then_early
+//! ```
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a program that reads the clock, sleeps, and talks to its user"
+)]
+
+use std::{
+    error::Error,
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use punctual::{ScheduledThreadPoolExecutor, current_task};
+
+const UNIT: Duration = Duration::from_millis(100);
+
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (report, reports) = mpsc::channel();
+    let start = Instant::now();
+    let units = move |moment: Instant| (moment - start).as_secs_f64() / UNIT.as_secs_f64();
+    let register = |name, delay: u32| {
+        let report = report.clone();
+        println!("{:5.2}  {name} is registered, for {delay} from now", units(Instant::now()));
+        executor.schedule(delay * UNIT, move || {
+            let planned = current_task().and_then(|task| task.planned());
+            println!("{:5.2}  {name} runs", units(Instant::now()));
+            // The receiver outlives the executor.
+            let _ = report.send((name, planned));
+        })
+    };
+
+    println!("units");
+    register("the first", 8)?;
+    thread::sleep(3 * UNIT);
+    register("the second", 1)?;
+    let registered_after = start.elapsed();
+    drop(report);
+    executor.close()?;
+
+    let runs: Vec<_> = reports.iter().collect();
+    assert!(runs.is_sorted_by_key(|(_, planned)| *planned));
+    // On a machine that is held up for long enough the second is not due sooner.
+    if registered_after < 7 * UNIT {
+        assert_eq!(
+            runs.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            ["the second", "the first"]
+        );
+        println!("the second, registered later, was first");
+    }
+    Ok(())
+}
