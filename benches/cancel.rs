@@ -40,10 +40,7 @@ fn schedule_and_cancel(c: &mut Criterion) {
             b.iter(|| {
                 n += 1;
                 let captured = n;
-                executor
-                    .schedule(far(n), move || captured)
-                    .expect("it is open")
-                    .cancel()
+                executor.schedule(far(n), move || captured).expect("it is open").cancel()
             });
         });
     }

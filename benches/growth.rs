@@ -6,11 +6,7 @@
 //! machine (the thread lost its core, the kernel had to find memory). To tell them apart it prints
 //! the same for a loop that only reads the clock.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "it measures, and says so"
-)]
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "it measures, and says so")]
 
 mod common;
 
@@ -22,11 +18,7 @@ const TASKS: u64 = 10_000_000;
 
 fn main() {
     // `cargo test --benches` only wants to see that it runs.
-    let tasks = if std::env::args().any(|arg| arg == "--bench") {
-        TASKS
-    } else {
-        10_000
-    };
+    let tasks = if std::env::args().any(|arg| arg == "--bench") { TASKS } else { 10_000 };
     report("clock alone", tasks, |n| _ = black_box(common::far(n)));
 
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -42,9 +34,7 @@ fn main() {
     let per_task = pending.saturating_sub(before) as f64 / tasks as f64;
     println!("memory: {per_task:.1} bytes for each pending task, everything included");
 
-    report("cancel", tasks, |n| {
-        _ = futures[n as usize].take().map(|future| future.cancel())
-    });
+    report("cancel", tasks, |n| _ = futures[n as usize].take().map(|future| future.cancel()));
     let left = resident().saturating_sub(before) as f64 / 1e6;
     println!("memory: {left:.1} MB left after all were cancelled (the allocator keeps some)");
 }
@@ -65,23 +55,14 @@ fn report(what: &str, count: u64, mut step: impl FnMut(u64)) {
         last = now;
     }
     let mean = start.elapsed().as_nanos() as f64 / count as f64;
-    let slowest: Vec<_> = slowest
-        .iter()
-        .rev()
-        .map(|ns| format!("{:.0}", *ns as f64 / 1e3))
-        .collect();
-    println!(
-        "{what}: {count} calls, {mean:.0} ns each, slowest {} us",
-        slowest.join(", ")
-    );
+    let slowest: Vec<_> =
+        slowest.iter().rev().map(|ns| format!("{:.0}", *ns as f64 / 1e3)).collect();
+    println!("{what}: {count} calls, {mean:.0} ns each, slowest {} us", slowest.join(", "));
 }
 
 /// The bytes of memory that the process occupies; zero where the system does not say.
 fn resident() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm
-        .split_whitespace()
-        .nth(1)
-        .and_then(|pages| pages.parse().ok());
+    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0_u64) * 4096
 }

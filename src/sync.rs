@@ -149,7 +149,8 @@ pub(crate) struct Parker {
     token: Token,
     bell: Arc<Bell>,
     waker: Waker,
-    works: Cell<bool>,
+    /// The clock whose worker this thread is, by its address; zero if it is nobody's.
+    clock: Cell<usize>,
 }
 
 /// What wakes a parked thread.
@@ -191,7 +192,7 @@ impl Parker {
             heard: AtomicU32::new(0),
         });
         let waker = Waker::from(Arc::clone(&bell));
-        Self { token, bell, waker, works: Cell::new(false) }
+        Self { token, bell, waker, clock: Cell::new(0) }
     }
 
     /// The parker of the calling thread, or a new one while the thread is being torn down.
@@ -208,13 +209,13 @@ impl Parker {
         &self.bell
     }
 
-    /// Says that this thread is a worker of a pool.
-    pub(crate) fn work(&self) {
-        self.works.set(true);
+    /// Says that this thread is a worker of a pool on this clock.
+    pub(crate) fn work_by(&self, clock: usize) {
+        self.clock.set(clock);
     }
 
-    pub(crate) fn is_worker(&self) -> bool {
-        self.works.get()
+    pub(crate) fn works_by(&self, clock: usize) -> bool {
+        self.clock.get() == clock
     }
 
     /// Sleeps until rung, or not at all if that has happened already.

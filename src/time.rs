@@ -139,6 +139,13 @@ impl Clock {
         }
     }
 
+    /// Tells the clock that the calling thread, whose parker this is, is that worker.
+    pub(crate) fn worker_begins(&self, parker: &Parker) {
+        if let Source::Manual(manual) = &self.source {
+            manual.worker_begins(parker);
+        }
+    }
+
     /// Tells the clock that a worker thread has ended.
     pub(crate) fn worker_ended(&self) {
         if let Source::Manual(manual) = &self.source {

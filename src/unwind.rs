@@ -100,6 +100,7 @@ mod tests {
     #[cfg(debug_assertions)]
     fn the_door_notices_a_held_lock() {
         let lock = sync::Mutex::new(());
+        #[allow(clippy::disallowed_methods, reason = "a thread of the test's own")]
         let outcome = std::thread::spawn(move || {
             let _guard = lock.lock();
             discard(());

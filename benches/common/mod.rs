@@ -30,8 +30,6 @@ pub(crate) fn filled(pending: u64) -> ScheduledThreadPoolExecutor {
 /// The time of `iterations` calls that `measure` makes in batches of a size of its own.
 pub(crate) fn in_batches(iterations: u64, mut measure: impl FnMut(u64) -> Duration) -> Duration {
     let (whole, rest) = (iterations / BATCH as u64, iterations % BATCH as u64);
-    let sizes = (0..whole)
-        .map(|_| BATCH as u64)
-        .chain((rest > 0).then_some(rest));
+    let sizes = (0..whole).map(|_| BATCH as u64).chain((rest > 0).then_some(rest));
     sizes.map(&mut measure).sum()
 }

@@ -28,7 +28,7 @@ pub(super) fn start(pool: &Arc<Pool>, number: usize) -> io::Result<thread::JoinH
     let pool = Arc::clone(pool);
     builder.spawn(move || {
         trace::worker("started", &name);
-        Parker::current().work();
+        pool.clock().worker_begins(&Parker::current());
         POOL.set(&pool, || work(&pool));
         trace::worker("ended", &name);
         pool.worker_ended();

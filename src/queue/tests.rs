@@ -32,7 +32,7 @@ fn worker<T: Send + 'static>(
     clock.worker_starts();
     #[allow(clippy::disallowed_methods, reason = "a test")]
     thread::spawn(move || {
-        Parker::current().work();
+        clock.worker_begins(&Parker::current());
         let result = body();
         clock.worker_ended();
         let _ = sender.send(result);

@@ -81,6 +81,7 @@ struct State {
 struct Sleeper {
     until: Deadline,
     bell: Arc<Bell>,
+    /// Whether it is a worker of a pool on this clock, and not of another that waits here.
     is_worker: bool,
 }
 
@@ -189,7 +190,7 @@ impl ManualClock {
             return;
         }
         let bell = Arc::clone(parker.bell());
-        state.sleepers.push(Sleeper { until, bell, is_worker: parker.is_worker() });
+        state.sleepers.push(Sleeper { until, bell, is_worker: parker.works_by(self.address()) });
         #[cfg(test)]
         state.count_park();
         self.shared.changed.notify_all();
@@ -202,6 +203,15 @@ impl ManualClock {
 
     pub(super) fn worker_starts(&self) {
         self.shared.state.lock().workers += 1;
+    }
+
+    pub(super) fn worker_begins(&self, parker: &Parker) {
+        parker.work_by(self.address());
+    }
+
+    /// Tells this clock from others, for as long as anybody has it.
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.shared) as usize
     }
 
     pub(super) fn worker_ended(&self) {
