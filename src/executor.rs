@@ -81,8 +81,8 @@ impl ScheduledThreadPoolExecutor {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`] on one of the executor's own workers: then it has been shut down, and
-    /// goes on to its end by itself.
+    /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of what a shutdown on
+    /// this thread is cancelling: then it has been shut down, and goes on to its end by itself.
     pub fn close(self) -> Result<(), WouldDeadlock> {
         self.shutdown();
         let pool = self.into_pool();
@@ -99,7 +99,7 @@ impl ScheduledThreadPoolExecutor {
     pub fn close_unless(self, token: &CancellationToken) -> Result<(), WouldDeadlock> {
         self.shutdown();
         let pool = self.into_pool();
-        if pool.is_own_worker() {
+        if pool.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
         let parker = crate::sync::Parker::current();
@@ -143,7 +143,7 @@ impl Drop for ScheduledThreadPoolExecutor {
             return;
         }
         pool.stop();
-        // An error means that this is one of the workers: it does not wait for itself.
+        // An error means that the pool waits for this thread: one of its workers, say.
         let _ = pool.join();
     }
 }
@@ -292,7 +292,7 @@ impl Handle {
 
     /// Takes no more tasks. What waits is run or cancelled by the two policies: by default
     /// one-shot tasks still run, however far in the future, and periodic ones are cancelled.
-    /// What is due runs in any case. Does not wait; doing it twice is doing it once. Linear in
+    /// A one-shot task that is due runs in any case. Does not wait; doing it twice is doing it once. Linear in
     /// the number of tasks that wait. Java: `shutdown`.
     ///
     /// The owner's drop comes after it, and stops what is not yet due: to see it through, use
@@ -315,7 +315,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], at once, in one of the executor's own tasks.
+    /// [`WouldDeadlock`], at once, in one of the executor's own tasks, and in the drop of what a
+    /// shutdown on this thread is cancelling.
     #[doc(alias = "awaitTermination")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         self.pool.await_termination(timeout)
@@ -328,7 +329,7 @@ impl Handle {
 
     /// Whether it was shut down and has not terminated. Java: `isTerminating`.
     pub fn is_terminating(&self) -> bool {
-        matches!(self.pool.lifecycle().phase(), Phase::ShuttingDown | Phase::Stopping)
+        self.is_shutdown() && !self.is_terminated()
     }
 
     /// Whether it was shut down and everything has ended. Java: `isTerminated`.

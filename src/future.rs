@@ -101,19 +101,17 @@ impl<T> ScheduledFuture<T> {
         }))
     }
 
-    /// Blocks until the task has ended, or until `token` is raised. `None` if the token was
-    /// first; the task goes on. Java: `get` in a thread that may be interrupted.
+    /// Blocks until the task has ended, or until `token` is raised. `None` if the task has not
+    /// ended and the token is raised; the task goes on. Java: `get` in a thread that may be interrupted.
     ///
     /// # Errors
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_unless(&self, token: &CancellationToken) -> Option<Result<T, TaskError>> {
         let answer = wait::block_on(self.pool.clock(), |waker| {
-            // The token first: raised before the call, it wins over a result.
-            match token.poll(waker) {
-                Some(()) => Some(None),
-                None => self.poll_join(waker).map(Some),
-            }
+            // The task first: a result that is there is given, whatever the token says.
+            let result = self.poll_join(waker).map(Some);
+            result.or_else(|| token.poll(waker).map(|()| None))
         });
         token.forget(Parker::current().waker());
         self.unregistered(answer)

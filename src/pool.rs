@@ -43,12 +43,14 @@
 //! | `stop` (drop) | nothing | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
-//! Each moves the [lifecycle](lifecycle) on, closes the queue, and ends the tasks taken out.
+//! Each moves the [lifecycle](lifecycle) on, closes the queue, and ends the tasks taken out. What
+//! is due is decided when the queue is closed: a task that was let in without delay is due.
 //! Workers end when the queue is closed and empty; the last one out terminates the pool.
 
 mod joins;
 mod lifecycle;
 mod pending;
+mod serving;
 mod worker;
 
 use std::{io, task::Waker, time::Duration};
@@ -58,6 +60,7 @@ pub use self::pending::PendingTask;
 use self::{
     joins::Joins,
     lifecycle::{Lifecycle, Start},
+    serving::{Role, Serving},
 };
 use crate::{
     CancelReason, CancellationToken, RejectedExecutionError, WouldDeadlock,
@@ -170,9 +173,9 @@ impl Pool {
     }
 
     fn worker_ended(&self) {
-        self.clock().worker_ended();
         let waiters = self.lifecycle.leave();
         self.announce(waiters);
+        self.clock().worker_ended();
     }
 
     /// Puts a periodic task that has run back into the queue, or ends it if the pool takes it no
@@ -189,7 +192,7 @@ impl Pool {
         let is_queued = task.rearm(&mut enqueue);
         wake_all(wake);
         if !is_queued {
-            task.cancel(CancelReason::Shutdown);
+            end_as_cancelled(&**task, sequence, self.lifecycle.phase().reason());
         }
     }
 
@@ -200,19 +203,14 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
-        let reason = CancelReason::Requested;
-        let found = task.cancel(reason);
-        if found == Cancellation::TooLate {
-            return false;
-        }
-        if found == Cancellation::Waiting {
-            let node = self.queue.remove(Ticket { slot: task.slot(), sequence: id });
-            discard(node);
-        } else if signal {
-            task.token(&self.stop).cancel();
-        }
-        if trace::is_listening() {
-            trace::cancelled(id, task.name().as_deref(), &reason);
+        match end_as_cancelled(task, id, CancelReason::Requested) {
+            Cancellation::TooLate => return false,
+            Cancellation::Waiting => {
+                let node = self.queue.remove(Ticket { slot: task.slot(), sequence: id });
+                discard(node);
+            }
+            Cancellation::Running if signal => task.token(&self.stop).cancel(),
+            Cancellation::Running => {}
         }
         true
     }
@@ -229,56 +227,46 @@ impl Pool {
 
     /// Takes no more tasks; those that the policies keep will still run.
     pub(crate) fn shutdown(&self) {
-        self.lifecycle.advance(Phase::ShuttingDown);
+        let stopping = self.begin_stopping("shut down", Phase::ShuttingDown);
         let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
-        let admission = if keep_periodic { Admission::Returning } else { Admission::Closed };
+        self.queue.close(if keep_periodic { Admission::Returning } else { Admission::Closed });
+        // Read when nothing more comes in: whatever was submitted without delay is due now.
         let now = self.clock().now();
-        let unwanted = self.queue.close(admission, |deadline, task| {
+        stopping.cancel_where(|deadline, task| {
             if task.is_periodic() { !keep_periodic } else { !keep_delayed && deadline > now }
         });
-        self.end("shut down", unwanted, CancelReason::Shutdown);
     }
 
     /// Takes no more tasks, and runs only what is due already: what dropping the owner does.
     pub(crate) fn stop(&self) {
-        self.lifecycle.advance(Phase::ShuttingDown);
+        let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
+        self.queue.close(Admission::Closed);
+        // As in `shutdown`.
         let now = self.clock().now();
-        let unwanted = self.queue.close(Admission::Closed, |deadline, _| deadline > now);
-        self.end("dropped", unwanted, CancelReason::ExecutorDropped);
+        stopping.cancel_where(|deadline, _| deadline > now);
     }
 
     /// Takes no more tasks, asks the running ones to stop, and gives back the others.
     pub(crate) fn shutdown_now(&self) -> Vec<PendingTask> {
-        self.lifecycle.advance(Phase::Stopping);
-        self.queue.close(Admission::Closed, |_, _| false);
+        let _stopping = self.begin_stopping("shut down now", Phase::Stopping);
+        self.queue.close(Admission::Closed);
         let drained = self.queue.drain();
         self.stop.cancel();
-        self.end("shut down now", Vec::new(), CancelReason::ShutdownNow);
         let pending = |entry| PendingTask::new(entry, self.clock().clone());
         drained.into_iter().map(pending).collect()
     }
 
-    /// The queue is closed: ends the tasks that were taken out of it, and then no longer holds up
-    /// termination.
-    fn end(
-        &self,
-        what: &'static str,
-        unwanted: Vec<Entry<Arc<dyn Runnable>>>,
-        reason: CancelReason,
-    ) {
-        trace::lifecycle(what, self.thread_name(), unwanted.len());
-        for entry in unwanted {
-            entry.element.cancel(reason);
-            discard(entry.element);
-        }
-        let waiters = self.lifecycle.release();
-        self.announce(waiters);
+    /// Moves the phase. The pool does not terminate before what is returned is dropped.
+    fn begin_stopping(&self, what: &'static str, phase: Phase) -> Stopping<'_> {
+        self.lifecycle.advance(phase);
+        trace::lifecycle(what, self.thread_name());
+        Stopping { pool: self, phase, _serving: Serving::begin(self, Role::Stopper) }
     }
 
     /// Tells everyone who waits for termination, if it has come.
     fn announce(&self, terminated: Option<Vec<Waker>>) {
         if let Some(waiters) = terminated {
-            trace::lifecycle("terminated", self.thread_name(), 0);
+            trace::lifecycle("terminated", self.thread_name());
             wake_all(waiters);
         }
     }
@@ -323,7 +311,7 @@ impl Pool {
 
     /// Waits for every worker to have ended; whether they have, after at most `timeout`.
     pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        if self.is_own_worker() {
+        if self.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
         let deadline = self.clock().now().after(timeout);
@@ -346,9 +334,9 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether the calling thread is one of this pool's workers.
-    pub(crate) fn is_own_worker(&self) -> bool {
-        worker::is_of(self)
+    /// Whether the pool cannot end before the calling thread has gone on; see [`serving`].
+    pub(crate) fn would_wait_for_itself(&self) -> bool {
+        serving::serves(self)
     }
 
     /// Says that the calling thread is about to wait for a task without a limit; until what is
@@ -360,9 +348,46 @@ impl Pool {
         if Run::is_of(task) && !task.state().is_done() {
             return Err(WouldDeadlock(()));
         }
-        if !self.is_own_worker() || self.lifecycle.phase() >= Phase::Stopping {
+        if !serving::works_for(self) || self.lifecycle.phase() >= Phase::Stopping {
             return Ok(None);
         }
         self.joins.enter(task, self.lifecycle.live()).map(Some)
     }
+}
+
+/// A shutdown that is under way.
+struct Stopping<'a> {
+    pool: &'a Pool,
+    phase: Phase,
+    _serving: Serving,
+}
+
+impl Stopping<'_> {
+    /// Takes tasks out of the closed queue, and ends them.
+    fn cancel_where(self, unwanted: impl Fn(Deadline, &dyn Runnable) -> bool) {
+        let removed = self.pool.queue.remove_where(|deadline, task| unwanted(deadline, &**task));
+        for Entry { sequence, element, .. } in removed {
+            end_as_cancelled(&*element, sequence, self.phase.reason());
+            discard(element);
+        }
+    }
+}
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        let waiters = self.pool.lifecycle.release();
+        self.pool.announce(waiters);
+    }
+}
+
+/// Ends a task as cancelled, unless it has ended, and says so.
+fn end_as_cancelled<R>(task: &R, id: u64, reason: CancelReason) -> Cancellation
+where
+    R: Runnable + ?Sized,
+{
+    let found = task.cancel(reason);
+    if found != Cancellation::TooLate && trace::is_listening() {
+        trace::cancelled(id, task.name().as_deref(), &reason);
+    }
+    found
 }

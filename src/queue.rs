@@ -19,8 +19,8 @@
 //! # Wake-ups
 //!
 //! An offer wakes somebody only if its element is the new head and no thread is awake that will
-//! look. A thread that leaves wakes one if something is left. Closing wakes all. Nothing else
-//! wakes anybody: removal does not (a leader that wakes early sleeps again), and an idle queue
+//! look. A thread that leaves wakes one if something is left. Whoever makes a closed queue empty
+//! wakes all, to end. Nothing else wakes anybody: removal does not (a leader that wakes early sleeps again), and an idle queue
 //! makes no system call.
 //!
 //! # The way to several heaps
@@ -203,21 +203,24 @@ impl<E> DelayedWorkQueue<E> {
         everything.into_entries()
     }
 
-    /// Lets in no more than `admission` says from now on, and takes out, in the same step, what
-    /// is `unwanted`. What stays will still be taken; when nothing is left `take` ends. May be
-    /// called again, to close further.
-    pub(crate) fn close(
-        &self,
-        admission: Admission,
-        unwanted: impl FnMut(Deadline, &E) -> bool,
-    ) -> Vec<Entry<E>> {
+    /// Takes out what is `unwanted`, in one step.
+    pub(crate) fn remove_where(&self, unwanted: impl FnMut(Deadline, &E) -> bool) -> Vec<Entry<E>> {
         let mut inner = self.inner.lock();
-        inner.admission = inner.admission.max(admission);
         let removed = inner.heap.remove_where(unwanted);
-        let wake = inner.takers.rouse_all();
+        let wake = inner.rouse_all_if_finished();
         drop(inner);
         wake_all(wake);
         removed
+    }
+
+    /// Lets in no more than `admission` says from now on. What is inside will still be taken;
+    /// when nothing is left `take` ends. May be called again, to close further.
+    pub(crate) fn close(&self, admission: Admission) {
+        let mut inner = self.inner.lock();
+        inner.admission = inner.admission.max(admission);
+        let wake = inner.rouse_all_if_finished();
+        drop(inner);
+        wake_all(wake);
     }
 }
 

@@ -11,7 +11,7 @@
 //! | a task panicked | error | `panic`, in its span |
 //! | a worker started, ended | debug | `worker` |
 //! | a worker could not be started | warn | `error` |
-//! | shutdown, shut down now, dropped, terminated | debug | `executor`, `cancelled` |
+//! | shutdown, shut down now, dropped, terminated | debug | `executor` |
 //!
 //! The target is always `punctual`. When nobody listens each of these costs one load and a
 //! branch; a subscriber is foreign code, so it is called with no lock held, and one that panics
@@ -21,7 +21,9 @@
 mod events {
     use std::{fmt, io, time::Duration};
 
-    use tracing::{Level, Span, debug, enabled, error, info_span, warn};
+    use tracing::{
+        Level, Span, debug, enabled, error, info_span, level_filters::LevelFilter, warn,
+    };
 
     use crate::unwind::{contain, discard};
 
@@ -41,7 +43,13 @@ mod events {
     /// Whether anybody listens to what happens to single tasks.
     #[inline]
     pub(crate) fn is_listening() -> bool {
-        enabled!(target: TARGET, Level::DEBUG)
+        listens(Level::DEBUG, || enabled!(target: TARGET, Level::DEBUG))
+    }
+
+    /// The level is one load; only if that lets it through is the subscriber asked.
+    #[inline]
+    fn listens(level: Level, ask: impl FnOnce() -> bool) -> bool {
+        level <= LevelFilter::current() && contain(ask).map_err(discard).unwrap_or(false)
     }
 
     pub(crate) fn scheduled(id: u64, name: Option<&str>, delay: Duration) {
@@ -55,7 +63,7 @@ mod events {
         run_time: impl FnOnce() -> Duration,
         run: impl FnOnce() -> R,
     ) -> R {
-        if !enabled!(target: TARGET, Level::INFO) {
+        if !listens(Level::INFO, || enabled!(target: TARGET, Level::INFO)) {
             return run();
         }
         let About { id, name, run: number, lateness } = about();
@@ -71,6 +79,7 @@ mod events {
         let result = run();
         tell(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
         tell(|| drop(entered));
+        tell(|| drop(span));
         result
     }
 
@@ -98,8 +107,8 @@ mod events {
         tell(|| warn!(target: TARGET, %error, "a worker could not be started, others live"));
     }
 
-    pub(crate) fn lifecycle(what: &'static str, executor: &str, cancelled: usize) {
-        tell(|| debug!(target: TARGET, executor, cancelled, "{what}"));
+    pub(crate) fn lifecycle(what: &'static str, executor: &str) {
+        tell(|| debug!(target: TARGET, executor, "{what}"));
     }
 }
 
@@ -135,7 +144,7 @@ mod events {
     pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn worker(_: &'static str, _: &str) {}
     pub(crate) fn spawn_failed(_: &io::Error) {}
-    pub(crate) fn lifecycle(_: &'static str, _: &str, _: usize) {}
+    pub(crate) fn lifecycle(_: &'static str, _: &str) {}
 }
 
 pub(crate) use self::events::*;

@@ -1,8 +1,10 @@
 //! How far the pool has come, how many workers live, and who waits for the end.
 //!
 //! ```text
-//!   Running ──▶ ShuttingDown ──▶ Stopping ──▶ Terminated        never back
+//!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Terminated
 //! ```
+//!
+//! Phases may be left out, but there is no way back.
 //!
 //! The queue decides what is still let in; this counts and announces. The pool terminates when it
 //! is at least shutting down, no worker lives, and no shutdown is under way: each takes a *hold*
@@ -23,6 +25,7 @@
 use std::{io, task::Waker, thread::JoinHandle};
 
 use crate::{
+    CancelReason,
     sync::{
         Mutex,
         atomic::{AtomicU8, AtomicUsize, Ordering},
@@ -35,9 +38,24 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Running,
+    /// By `shutdown` or `close`.
     ShuttingDown,
+    /// By the owner's drop.
+    OwnerDropped,
+    /// By `shutdown_now`.
     Stopping,
     Terminated,
+}
+
+impl Phase {
+    /// Why a task ends that a pool in this phase does not keep.
+    pub(super) fn reason(self) -> CancelReason {
+        match self {
+            Self::Running | Self::ShuttingDown => CancelReason::Shutdown,
+            Self::OwnerDropped => CancelReason::ExecutorDropped,
+            Self::Stopping | Self::Terminated => CancelReason::ShutdownNow,
+        }
+    }
 }
 
 /// See the [module](self).
@@ -92,7 +110,8 @@ impl Lifecycle {
         match self.phase.load(Ordering::SeqCst) {
             0 => Phase::Running,
             1 => Phase::ShuttingDown,
-            2 => Phase::Stopping,
+            2 => Phase::OwnerDropped,
+            3 => Phase::Stopping,
             _ => Phase::Terminated,
         }
     }
@@ -183,7 +202,7 @@ impl Lifecycle {
 
     fn try_terminate(&self, inner: &mut Inner) -> Option<Vec<Waker>> {
         let is_end = inner.live == 0 && inner.holds == 0;
-        if !is_end || !matches!(inner.phase, Phase::ShuttingDown | Phase::Stopping) {
+        if !is_end || matches!(inner.phase, Phase::Running | Phase::Terminated) {
             return None;
         }
         self.set(inner, Phase::Terminated);

@@ -3,6 +3,7 @@
 
 use std::{fmt, rc::Rc, time::Instant};
 
+use super::end_as_cancelled;
 use crate::{
     CancelReason, CancellationToken, TaskId,
     queue::Entry,
@@ -76,7 +77,7 @@ impl PendingTask {
         let ground = Rc::new(Ground { clock: self.clock.clone(), stop });
         let run = Run::new(ground, task, self.id, self.deadline, self.clock.now());
         if run.task().run(&run) != Verdict::Ended {
-            run.task().cancel(CancelReason::ShutdownNow);
+            end_as_cancelled(&**run.task(), self.id, CancelReason::ShutdownNow);
         }
         discard(run);
     }
@@ -85,7 +86,7 @@ impl PendingTask {
 impl Drop for PendingTask {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            task.cancel(CancelReason::ShutdownNow);
+            end_as_cancelled(&*task, self.id, CancelReason::ShutdownNow);
             discard(task);
         }
     }

@@ -6,7 +6,10 @@
 
 use std::{io, rc::Rc, thread};
 
-use super::Pool;
+use super::{
+    Pool,
+    serving::{Role, Serving},
+};
 use crate::{
     queue::Entry,
     sync::{Arc, Parker},
@@ -15,8 +18,6 @@ use crate::{
     trace,
     unwind::discard,
 };
-
-scoped_tls::scoped_thread_local!(static POOL: Arc<Pool>);
 
 /// Starts the worker with this number.
 pub(super) fn start(pool: &Arc<Pool>, number: usize) -> io::Result<thread::JoinHandle<()>> {
@@ -29,15 +30,12 @@ pub(super) fn start(pool: &Arc<Pool>, number: usize) -> io::Result<thread::JoinH
     builder.spawn(move || {
         trace::worker("started", &name);
         pool.clock().worker_begins(&Parker::current());
-        POOL.set(&pool, || work(&pool));
+        let serving = Serving::begin(&pool, Role::Worker);
+        work(&pool);
+        drop(serving);
         trace::worker("ended", &name);
         pool.worker_ended();
     })
-}
-
-/// Whether the calling thread is a worker of `pool`.
-pub(super) fn is_of(pool: &Pool) -> bool {
-    POOL.is_set() && POOL.with(|own| std::ptr::eq(&**own, pool))
 }
 
 fn work(pool: &Pool) {

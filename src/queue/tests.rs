@@ -85,7 +85,7 @@ fn one_thread_leads_and_the_others_follow() {
     assert_eq!(results(&takers, 1), [Some('a')]);
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [Deadline::NEVER; 3]);
-    queue.close(Admission::Closed, |_, _| false);
+    queue.close(Admission::Closed);
     assert_eq!(results(&takers, 3), [None; 3]);
 }
 
@@ -103,7 +103,7 @@ fn a_leaving_leader_passes_leadership_on() {
     assert_eq!(clock.sleepers(), [at(20), Deadline::NEVER]);
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 1), [Some('b')]);
-    queue.close(Admission::Closed, |_, _| false);
+    queue.close(Admission::Closed);
     assert_eq!(results(&takers, 1), [None]);
 }
 
@@ -165,7 +165,7 @@ fn nothing_else_wakes_anybody() {
     assert_eq!(clock.parks(), parks);
     clock.advance(Duration::from_nanos(11));
     assert_eq!(results(&takers, 1), [Some(1)]);
-    queue.close(Admission::Closed, |_, _| false);
+    queue.close(Admission::Closed);
     results(&takers, 2);
 }
 
@@ -215,7 +215,7 @@ fn a_waiting_thread_holds_nothing() {
     assert_eq!(clock.sleepers(), [at(10)]);
     drop(queue.remove(ticket));
     assert!(witness.upgrade().is_none());
-    queue.close(Admission::Closed, |_, _| false);
+    queue.close(Admission::Closed);
     assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
 }
 
@@ -242,7 +242,7 @@ fn a_closed_queue_gives_elements_back_and_is_taken_to_its_end() {
     queue.offer(at(20), 'b').expect("it is open");
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
-    assert!(queue.close(Admission::Closed, |_, _| false).is_empty());
+    queue.close(Admission::Closed);
     assert!(matches!(queue.offer(at(5), 'c'), Err(Refused::Closed('c'))));
     assert!(matches!(queue.offer_again(at(5), 0, 'c'), Err(Refused::Closed('c'))));
     clock.run_until_idle();
@@ -258,7 +258,7 @@ fn removing_the_last_element_of_a_closed_queue_ends_the_wait() {
     let ticket = queue.offer(at(10), 'a').expect("it is open");
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
-    queue.close(Admission::Closed, |_, _| false);
+    queue.close(Admission::Closed);
     clock.run_until_idle();
     assert_eq!(queue.remove(ticket), Some('a'));
     assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
@@ -271,17 +271,18 @@ fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
     queue.offer(at(50), 'b').expect("it is open");
     clock.advance(Duration::from_nanos(1));
     let entry = queue.poll().expect("it is due");
-    queue.close(Admission::Returning, |_, _| false);
+    queue.close(Admission::Returning);
     assert!(queue.offer(at(2), 'c').is_err());
     let (ticket, _) = queue.offer_again(at(50), entry.sequence, 'a').expect("it may return");
     clock.advance(Duration::from_nanos(49));
     assert_eq!(queue.poll().map(|e| e.element), Some('a'), "it keeps its seniority");
     assert_eq!(queue.remove(ticket), None);
-    let unwanted = queue.close(Admission::Closed, |_, element| *element == 'b');
+    let unwanted = queue.remove_where(|_, element| *element == 'b');
     assert_eq!(unwanted.len(), 1);
+    queue.close(Admission::Closed);
     assert!(queue.offer_again(at(2), entry.sequence, 'a').is_err());
     // It never opens again.
-    queue.close(Admission::Open, |_, _| false);
+    queue.close(Admission::Open);
     assert!(queue.offer(at(2), 'c').is_err());
 }
 

@@ -1,0 +1,60 @@
+//! Which pools the calling thread serves: those whose end it must not wait for.
+//!
+//! A pool ends when its workers have ended and no shutdown is under way. So two kinds of threads
+//! would wait for themselves: its workers, and one that is in the middle of shutting it down, and
+//! runs foreign code there: the captures of a task it has cancelled may own the executor, and
+//! their drop would wait.
+//!
+//! A thread can serve several at once (a task of one pool shuts down another), so this is a
+//! stack: a few addresses, for as long as the guards live.
+
+use std::cell::RefCell;
+
+use super::Pool;
+
+std::thread_local! {
+    static SERVED: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It runs the pool's tasks.
+    Worker,
+    /// It shuts the pool down.
+    Stopper,
+}
+
+/// The calling thread serves a pool until this is dropped.
+pub(super) struct Serving(());
+
+impl Serving {
+    pub(super) fn begin(pool: &Pool, role: Role) -> Self {
+        SERVED.with_borrow_mut(|served| served.push((address(pool), role)));
+        Self(())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // The last to begin is the first to end. A thread that is torn down serves nobody.
+        let _ = SERVED.try_with(|served| served.borrow_mut().pop());
+    }
+}
+
+/// Whether the calling thread serves the pool, in whichever role.
+pub(super) fn serves(pool: &Pool) -> bool {
+    served(|(served, _)| served == address(pool))
+}
+
+/// Whether the calling thread is a worker of the pool.
+pub(super) fn works_for(pool: &Pool) -> bool {
+    served(|(served, role)| served == address(pool) && role == Role::Worker)
+}
+
+fn served(found: impl Fn((usize, Role)) -> bool) -> bool {
+    SERVED.try_with(|served| served.borrow().iter().any(|one| found(*one))).unwrap_or(false)
+}
+
+fn address(pool: &Pool) -> usize {
+    std::ptr::from_ref(pool) as usize
+}
