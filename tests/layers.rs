@@ -30,42 +30,18 @@ const LAYERS: [(&str, u8, &[&str]); 14] = [
 /// The public names that modules import from the crate's root, and where they live.
 const HOMES: [(&str, &[&str]); 8] = [
     ("builder", &["Builder"]),
-    (
-        "error",
-        &[
-            "BuildError",
-            "CancelReason",
-            "Panic",
-            "Rejected",
-            "RejectedExecutionError",
-        ],
-    ),
+    ("error", &["BuildError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
-    (
-        "future",
-        &["CancelHandle", "CancelOnDrop", "ScheduledFuture"],
-    ),
-    (
-        "task",
-        &[
-            "MissedRuns",
-            "TaskContext",
-            "TaskId",
-            "TaskState",
-            "current_task",
-        ],
-    ),
+    ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
+    ("task", &["MissedRuns", "TaskContext", "TaskId", "TaskState", "current_task"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
 ];
 
 fn sources() -> Vec<(PathBuf, String)> {
     fn visit(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
-        for entry in fs::read_dir(folder)
-            .expect("a folder")
-            .map(|entry| entry.expect("an entry"))
-        {
+        for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
             let path = entry.path();
             if path.is_dir() {
                 visit(&path, found);
@@ -76,10 +52,7 @@ fn sources() -> Vec<(PathBuf, String)> {
         }
     }
     let mut found = Vec::new();
-    visit(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut found,
-    );
+    visit(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
     assert!(found.len() > 20, "there are sources");
     found
 }
@@ -87,21 +60,13 @@ fn sources() -> Vec<(PathBuf, String)> {
 /// The top-level module that a file belongs to.
 fn module_of(path: &Path) -> String {
     let inside = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    let first = inside
-        .expect("a source")
-        .iter()
-        .next()
-        .expect("a name")
-        .to_string_lossy();
+    let first = inside.expect("a source").iter().next().expect("a name").to_string_lossy();
     first.trim_end_matches(".rs").to_owned()
 }
 
 /// What a source names right after `crate::`, in paths and in lists.
 fn imports(text: &str) -> Vec<String> {
-    let code: String = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .collect();
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let mut names = Vec::new();
     for rest in code.split("crate::").skip(1) {
         let Some(list) = rest.strip_prefix('{') else {
@@ -128,26 +93,17 @@ fn imports(text: &str) -> Vec<String> {
 }
 
 fn word(text: &str) -> String {
-    text.chars()
-        .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
-        .collect()
+    text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
 }
 
 fn layer(module: &str) -> Option<(u8, &'static [&'static str])> {
-    LAYERS
-        .iter()
-        .find(|(name, ..)| *name == module)
-        .map(|(_, layer, beside)| (*layer, *beside))
+    LAYERS.iter().find(|(name, ..)| *name == module).map(|(_, layer, beside)| (*layer, *beside))
 }
 
 fn home(name: &str) -> String {
     let of_root = HOMES.iter().find(|(_, names)| names.contains(&name));
     let pending = if name == "PendingTask" { "pool" } else { name };
-    let builder = if name == "TaskBuilder" {
-        "submit"
-    } else {
-        pending
-    };
+    let builder = if name == "TaskBuilder" { "submit" } else { pending };
     of_root.map_or(builder, |(module, _)| module).to_owned()
 }
 
@@ -161,9 +117,7 @@ fn layers_point_one_way() {
         let (own, beside) = layer(&module).unwrap_or_else(|| panic!("{module} has no layer"));
         for name in imports(&text) {
             let target = home(&name);
-            let Some((other, _)) = layer(&target) else {
-                panic!("{module} uses {name}")
-            };
+            let Some((other, _)) = layer(&target) else { panic!("{module} uses {name}") };
             let allowed = target == module || other < own || beside.contains(&target.as_str());
             assert!(allowed, "{} uses {name} of {target}", path.display());
         }
@@ -179,16 +133,10 @@ fn nothing_goes_around_the_doors() {
         ("thread::Builder", "worker.rs"),
     ];
     for (path, text) in sources() {
-        let code = text
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("//"));
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         for line in code {
             for (what, door) in doors {
-                assert!(
-                    path.ends_with(door) || !line.contains(what),
-                    "{}: {line}",
-                    path.display()
-                );
+                assert!(path.ends_with(door) || !line.contains(what), "{}: {line}", path.display());
             }
         }
     }
@@ -208,28 +156,14 @@ fn the_map_is_the_territory() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
     for (path, _) in sources() {
-        let name = path
-            .strip_prefix(root.join("src"))
-            .expect("a source")
-            .to_string_lossy();
+        let name = path.strip_prefix(root.join("src")).expect("a source").to_string_lossy();
         if !name.ends_with("tests.rs") {
-            assert!(
-                page.contains(&format!("`{name}`")),
-                "{name} is not on the map"
-            );
+            assert!(page.contains(&format!("`{name}`")), "{name} is not on the map");
         }
     }
-    let cells = page
-        .lines()
-        .filter(|line| line.starts_with("| "))
-        .filter_map(|l| l.split('|').nth(2));
-    for file in cells
-        .flat_map(|cell| cell.split('`'))
-        .filter(|name| name.ends_with(".rs"))
-    {
-        assert!(
-            root.join("src").join(file).is_file(),
-            "{file} is on the map and not on the disk"
-        );
+    let cells =
+        page.lines().filter(|line| line.starts_with("| ")).filter_map(|l| l.split('|').nth(2));
+    for file in cells.flat_map(|cell| cell.split('`')).filter(|name| name.ends_with(".rs")) {
+        assert!(root.join("src").join(file).is_file(), "{file} is on the map and not on the disk");
     }
 }

@@ -5,9 +5,31 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
     clippy::disallowed_types,
     reason = "tests have threads of their own"
 )]
-#![allow(missing_docs)]
+#![allow(missing_docs, unreachable_pub, reason = "there is nobody to reach them")]
 
+mod awaiting;
+mod cancellation;
+mod drops;
+mod fixed_delay;
+mod fixed_rate;
+mod futures;
+mod handles;
+mod idle;
+mod limits;
+mod manual_clock;
+mod one_shot;
+mod overflow;
+mod panics;
+mod reentrancy;
+mod shutdown_now;
+mod shutdown_policies;
 mod support;
+mod termination;
+mod tokens;
+mod tracing_events;
+mod ways_to_stop;

@@ -57,11 +57,7 @@ impl Counter {
             .1
             .wait_timeout_while(guard, LONG, |now| *now < count)
             .unwrap_or_else(PoisonError::into_inner);
-        assert!(
-            *count_now >= count,
-            "waited for {count}, got {} in {LONG:?}",
-            *count_now
-        );
+        assert!(*count_now >= count, "waited for {count}, got {} in {LONG:?}", *count_now);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, usize> {
@@ -123,17 +119,11 @@ impl<T: Clone> Log<T> {
     }
 
     pub fn push(&self, entry: T) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(entry);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 
     pub fn entries(&self) -> Vec<T> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -1,0 +1,59 @@
+//! An idle pool does nothing: its threads sleep, and nothing wakes them. Linux says how often a
+//! thread has given up its core.
+
+#![cfg(target_os = "linux")]
+
+use std::{fs, thread, time::Duration};
+
+use punctual::ScheduledThreadPoolExecutor;
+
+use crate::support::{Counter, eventually};
+
+/// State and number of context switches of each thread with this name, by thread.
+fn workers(name: &str) -> Vec<(String, char, u64)> {
+    let mut workers = Vec::new();
+    for task in fs::read_dir("/proc/self/task").expect("the kernel lists threads").flatten() {
+        let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+        let field = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key));
+            line.unwrap_or_default().trim_start_matches(':').trim().to_owned()
+        };
+        if field("Name").starts_with(name) {
+            let switches = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
+            let count = switches.iter().filter_map(|key| field(key).parse::<u64>().ok()).sum();
+            workers.push((field("Pid"), field("State").chars().next().unwrap_or('?'), count));
+        }
+    }
+    workers.sort();
+    workers
+}
+
+/// With only far-off tasks the workers are not scheduled at all.
+#[test]
+fn an_idle_pool_does_nothing() {
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(3).thread_name("idlers");
+    let executor = builder.build().expect("the settings are good");
+    let ran = Counter::new();
+    for _ in 0..3 {
+        let ran = ran.clone();
+        executor.execute(move || ran.add()).expect("it is open");
+    }
+    ran.wait_for(3);
+    for hours in 1..4 {
+        let far = Duration::from_secs(hours * 3600);
+        drop(executor.schedule(far, || ()).expect("it is open"));
+    }
+    eventually("all sleep", || {
+        let now = workers("idlers");
+        now.len() == 3 && now.iter().all(|(_, state, _)| *state == 'S')
+    });
+    // A thread is seen asleep a moment before its switch is counted; two equal looks are enough.
+    let mut before = workers("idlers");
+    eventually("they have settled", || {
+        let now = workers("idlers");
+        std::mem::replace(&mut before, now.clone()) == now
+    });
+    // Time that passes is what is tested here.
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(workers("idlers"), before);
+}

@@ -1,0 +1,498 @@
+//! Panics: wherever foreign code throws, its task ends, the reason is kept, and the worker lives.
+
+use std::{
+    any::Any,
+    fmt::Debug,
+    panic::{self, AssertUnwindSafe, panic_any},
+    pin::Pin,
+    process::Command,
+    sync::{Arc, mpsc},
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+use punctual::{
+    CancelHandle, Handle, ManualClock, Panic, RejectedExecutionError, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskError, TaskState,
+};
+
+use crate::support::{Bomb, Counter, DropToken, Drops, LONG, manual, ms};
+
+/// Runs a task, which shows that a worker lives, and gives the thread that ran it.
+pub(crate) fn worker_of(executor: &Handle) -> ThreadId {
+    let (tell, told) = mpsc::channel();
+    executor
+        .execute(move || tell.send(thread::current().id()).unwrap_or_default())
+        .expect("the executor is open");
+    told.recv_timeout(LONG).expect("a worker lives")
+}
+
+/// Polls a future once.
+pub(crate) fn poll<T>(
+    future: &mut ScheduledFuture<T>,
+    waker: &Waker,
+) -> Poll<Result<T, TaskError>> {
+    Future::poll(Pin::new(future), &mut Context::from_waker(waker))
+}
+
+/// Makes a closure capture what it does not use.
+pub(crate) fn hold<T>(_: &T) {}
+
+/// What a task panicked with that has ended.
+fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Panic {
+    let error = future.try_join().expect("ended").expect_err("panicked");
+    error.into_panic().expect("it is a panic")
+}
+
+/// An executor with one worker, on a clock that stands still, and the thread of the worker.
+struct Subject {
+    clock: ManualClock,
+    executor: Executor,
+    worker: ThreadId,
+}
+
+impl Subject {
+    fn new() -> Self {
+        let (clock, executor) = manual(1);
+        let worker = worker_of(&executor);
+        Self { clock, executor, worker }
+    }
+
+    /// Waits until everything that is due has run, on the same thread as ever.
+    fn assert_worker_lives(&self) {
+        assert_eq!(worker_of(&self.executor), self.worker);
+    }
+}
+
+/// Something of the test's own to panic with.
+#[derive(Debug, PartialEq)]
+struct Custom(u32);
+
+/// F1, HK-004 to HK-007: what a one-shot task panics with is in its future, with its text and as
+/// it was thrown.
+#[test]
+fn a_one_shot_task_keeps_what_it_panicked_with() {
+    type Look = fn(&(dyn Any + Send)) -> bool;
+    let is_custom: Look = |payload| payload.downcast_ref() == Some(&Custom(7));
+    let silent = "a panic without a message";
+    let cases: [(fn(), &str, Look); 4] = [
+        (|| panic_any("a literal"), "a literal", |payload| payload.is::<&'static str>()),
+        (|| panic_any("text".to_owned()), "text", |payload| payload.is::<String>()),
+        (|| panic_any(Custom(7)), silent, is_custom),
+        (|| panic::resume_unwind(Box::new(Custom(7))), silent, is_custom),
+    ];
+    let subject = Subject::new();
+    for (body, message, is_as_thrown) in cases {
+        let future = subject.executor.submit(body).expect("accepted");
+        subject.assert_worker_lives();
+        assert_eq!(future.state(), TaskState::Panicked);
+        let error = future.try_join().expect("ended").expect_err("panicked");
+        assert_eq!(error.to_string(), format!("the task panicked: {message}"));
+        let panic = error.into_panic().expect("it is a panic");
+        assert_eq!(panic.message(), message);
+        assert!(is_as_thrown(&*panic.into_payload()), "{message}");
+    }
+}
+
+/// F2: a periodic task ends with its first panic, which can go on in who joins it, is not run
+/// again, and disturbs no other task.
+#[test]
+fn a_periodic_task_ends_with_its_first_panic() {
+    let subject = Subject::new();
+    let (bad_runs, good_runs) = (Counter::new(), Counter::new());
+    let (bad, good) = (bad_runs.clone(), good_runs.clone());
+    let future = subject
+        .executor
+        .schedule_at_fixed_rate(ms(1), ms(1), move || {
+            bad.add();
+            assert!(bad.get() < 3, "the third run");
+        })
+        .expect("accepted");
+    subject.executor.schedule_at_fixed_rate(ms(1), ms(1), move || good.add()).expect("accepted");
+    for _ in 0..5 {
+        subject.clock.advance(ms(1));
+        subject.assert_worker_lives();
+    }
+    assert_eq!((bad_runs.get(), good_runs.get()), (3, 5));
+    assert_eq!(subject.executor.pending_count(), 1);
+    let panic = panic_of(&future);
+    assert_eq!(panic.message(), "the third run");
+    let resumed = panic::catch_unwind(AssertUnwindSafe(|| panic.resume()));
+    assert_eq!(resumed.expect_err("it goes on").downcast_ref(), Some(&"the third run"));
+}
+
+/// How a task can come to lose its captures.
+type Loss = fn(&ManualClock, Executor, &ScheduledFuture<()>);
+
+const LOSSES: [(&str, Loss, TaskState); 5] = [
+    ("run", lose_by_run, TaskState::Panicked),
+    ("cancelled", lose_by_cancel, TaskState::Cancelled),
+    ("shut down", lose_by_shutdown, TaskState::Cancelled),
+    ("drained", |_, executor, _| drop(executor.shutdown_now()), TaskState::Cancelled),
+    ("executor dropped", |_, executor, _| drop(executor), TaskState::Cancelled),
+];
+
+fn lose_by_run(clock: &ManualClock, executor: Executor, _: &ScheduledFuture<()>) {
+    clock.advance(ms(1));
+    worker_of(&executor);
+}
+
+fn lose_by_cancel(_: &ManualClock, executor: Executor, future: &ScheduledFuture<()>) {
+    assert!(future.cancel());
+    worker_of(&executor);
+}
+
+fn lose_by_shutdown(_: &ManualClock, executor: Executor, _: &ScheduledFuture<()>) {
+    executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+    executor.shutdown();
+}
+
+/// F3, HK-037: a capture that panics when it is dropped unwinds into nobody, whichever way the task goes,
+/// and the captures beside it are dropped all the same.
+#[test]
+fn a_capture_that_panics_is_contained_wherever_it_is_dropped() {
+    for (how, lose, expected) in LOSSES {
+        let (clock, executor) = manual(1);
+        let drops = Drops::new();
+        let captures = (drops.token(), Bomb("a capture"), drops.token());
+        let future = executor.schedule(ms(1), move || hold(&captures)).expect("accepted");
+        lose(&clock, executor, &future);
+        assert_eq!(future.state(), expected, "{how}");
+        assert_eq!(drops.count(), 2, "{how}");
+    }
+}
+
+/// F3: a capture that panics at the end of a run is that run's panic.
+#[test]
+fn a_capture_that_panics_at_the_end_of_a_run_is_its_panic() {
+    let subject = Subject::new();
+    let bomb = Bomb("a capture");
+    let future = subject.executor.submit(move || hold(&bomb)).expect("accepted");
+    subject.assert_worker_lives();
+    let panic = panic_of(&future);
+    assert_eq!(panic.message(), "a capture");
+}
+
+/// F3: a refused closure that panics when it is dropped does not hide why it was refused.
+#[test]
+fn a_capture_that_panics_does_not_hide_a_refusal() {
+    let (_clock, executor) = manual(1);
+    executor.shutdown();
+    let bomb = Bomb("a capture");
+    let refused = executor.submit(move || hold(&bomb));
+    assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
+    let bomb = Bomb("a capture");
+    let refused = executor.schedule_with_fixed_delay(ms(1), Duration::ZERO, move || hold(&bomb));
+    assert!(matches!(refused, Err(RejectedExecutionError::ZeroPeriod)));
+}
+
+/// Panics when it is dropped, with something that does the same.
+struct Chain(u32);
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            panic_any(Chain(self.0 - 1));
+        }
+    }
+}
+
+/// F5: a payload that panics when it is dropped, with a payload that does too, ends no worker.
+#[test]
+fn a_payload_that_panics_is_contained() {
+    let subject = Subject::new();
+    for length in 1..4 {
+        let body = move || panic_any(Chain(length));
+        subject.executor.execute(body).expect("accepted");
+        subject.assert_worker_lives();
+        let kept: ScheduledFuture<()> = subject.executor.submit(body).expect("accepted");
+        subject.assert_worker_lives();
+        assert_eq!(kept.state(), TaskState::Panicked);
+        drop(kept);
+    }
+    subject.assert_worker_lives();
+}
+
+/// F6: a result that nobody has joined is dropped once, and may panic.
+#[test]
+fn a_result_that_panics_is_contained_and_dropped_once() {
+    let subject = Subject::new();
+    let drops = Drops::new();
+    let token = || (drops.token(), Bomb("a result"));
+    let (early, late) = (token(), token());
+    drop(subject.executor.submit(move || early).expect("accepted"));
+    subject.assert_worker_lives();
+    assert_eq!(drops.count(), 1);
+    let kept = subject.executor.submit(move || late).expect("accepted");
+    subject.assert_worker_lives();
+    assert_eq!(drops.count(), 1);
+    drop(kept);
+    assert_eq!(drops.count(), 2);
+}
+
+/// A waker that panics when it is woken.
+struct PanicsOnWake;
+
+impl Wake for PanicsOnWake {
+    fn wake(self: Arc<Self>) {
+        panic_any("a waker");
+    }
+}
+
+/// F8: a waker that panics when it is woken keeps neither the result nor the others from it.
+#[test]
+fn a_waker_that_panics_keeps_nobody_from_being_woken() {
+    let subject = Subject::new();
+    let mut future = subject.executor.schedule(ms(1), || 7).expect("accepted");
+    assert!(poll(&mut future, &Waker::from(Arc::new(PanicsOnWake))).is_pending());
+    let future = Arc::new(future);
+    let (waits, waiter) = (Counter::new(), Arc::clone(&future));
+    let (tell, told) = mpsc::channel();
+    let about_to_wait = waits.clone();
+    thread::spawn(move || {
+        about_to_wait.add();
+        let _ = tell.send(waiter.wait());
+    });
+    waits.wait_for(1);
+    subject.clock.advance(ms(1));
+    let waited = told.recv_timeout(LONG).expect("the other waiter is woken");
+    waited.expect("it waits outside the pool");
+    assert!(matches!(future.try_join(), Some(Ok(7))));
+    subject.assert_worker_lives();
+}
+
+/// A waker that panics when the last of its clones is dropped.
+struct PanicsOnDrop(#[expect(dead_code, reason = "its drop is what counts")] Bomb);
+
+impl Wake for PanicsOnDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// F8: a waker that panics when it is dropped is contained: woken, replaced, and let go.
+#[test]
+fn a_waker_that_panics_when_dropped_is_contained() {
+    let subject = Subject::new();
+    let ways: [fn(&Subject, &mut ScheduledFuture<i32>); 3] = [
+        |subject, _| {
+            subject.clock.advance(ms(1));
+            subject.assert_worker_lives();
+        },
+        |_, future| assert!(poll(future, Waker::noop()).is_pending()),
+        |_, _| {},
+    ];
+    for way in ways {
+        let mut future = subject.executor.schedule(ms(1), || 7).expect("accepted");
+        let waker = Waker::from(Arc::new(PanicsOnDrop(Bomb("a waker"))));
+        assert!(poll(&mut future, &waker).is_pending());
+        drop(waker);
+        way(&subject, &mut future);
+        drop(future);
+        subject.assert_worker_lives();
+    }
+}
+
+/// F4: a one-shot body that panics while a capture panics aborts the process, as Rust has it.
+#[test]
+fn a_body_and_a_capture_that_panic_at_once_abort() {
+    const CHILD: &str = "PUNCTUAL_TEST_ABORTS";
+    if std::env::var_os(CHILD).is_some() {
+        let executor = Executor::new(1);
+        let bomb = Bomb("a capture");
+        let body = move || {
+            hold(&bomb);
+            panic_any("the body");
+        };
+        executor.execute(body).expect("accepted");
+        worker_of(&executor);
+        return;
+    }
+    let (_, module) = module_path!().split_once("::").expect("not the root");
+    let name = format!("{module}::a_body_and_a_capture_that_panic_at_once_abort");
+    let output = Command::new(std::env::current_exe().expect("a test is a program"))
+        .args(["--exact", &name, "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    #[cfg(unix)]
+    assert!(std::os::unix::process::ExitStatusExt::signal(&output.status).is_some(), "{said}");
+    assert!(said.contains("a capture") || said.contains("the body"), "{said}");
+}
+
+/// Counts when it is dropped, and panics if it is armed.
+struct Loud {
+    armed: bool,
+    _token: DropToken,
+}
+
+impl Loud {
+    fn new(armed: bool, drops: &Drops) -> Self {
+        Self { armed, _token: drops.token() }
+    }
+}
+
+impl Drop for Loud {
+    fn drop(&mut self) {
+        if self.armed {
+            panic_any("a drop");
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moment {
+    Before,
+    During,
+    After,
+}
+
+/// What panics in a task, and what is done to it when.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    periodic: bool,
+    body: bool,
+    capture: bool,
+    result: bool,
+    /// None: kept and joined.
+    dropped: Option<Moment>,
+    cancelled: Option<Moment>,
+}
+
+/// What the parts of one case share.
+#[derive(Default)]
+struct Stage {
+    started: Counter,
+    gate: Counter,
+    captures: Drops,
+    results: Drops,
+}
+
+impl Stage {
+    /// A body that says that it runs, and waits until it may go on.
+    fn body(&self, panics: bool) -> impl Fn() + Send + 'static {
+        let (started, gate) = (self.started.clone(), self.gate.clone());
+        move || {
+            started.add();
+            gate.wait_for(1);
+            assert!(!panics, "the body");
+        }
+    }
+}
+
+impl Case {
+    fn check(self, subject: &Subject) {
+        let stage = Stage::default();
+        let body = stage.body(self.body);
+        let capture = Loud::new(self.capture, &stage.captures);
+        if self.periodic {
+            let future = subject.executor.schedule_with_fixed_delay(ms(1), ms(1), move || {
+                hold(&capture);
+                body();
+            });
+            self.walk(subject, &stage, future.expect("accepted"));
+        } else {
+            let results = stage.results.clone();
+            let future = subject.executor.schedule(ms(1), move || {
+                hold(&capture);
+                body();
+                Loud::new(self.result, &results)
+            });
+            self.walk(subject, &stage, future.expect("accepted"));
+        }
+        assert_eq!(stage.captures.count(), 1, "{self:?}");
+        // What a function returns is leaked by today's compilers if its captures panic after it.
+        if self.periodic || !self.capture {
+            let has_result = self.runs() && !self.body && !self.periodic;
+            assert_eq!(stage.results.count(), usize::from(has_result), "{self:?}");
+        }
+    }
+
+    /// Takes the task through its life; the future is gone at the end.
+    fn walk<T>(self, subject: &Subject, stage: &Stage, future: ScheduledFuture<T>) {
+        let handle = future.cancel_handle();
+        let mut future = Some(future);
+        self.act(Moment::Before, &handle, &mut future);
+        subject.clock.advance(ms(1));
+        if self.runs() {
+            stage.started.wait_for(1);
+        }
+        self.act(Moment::During, &handle, &mut future);
+        stage.gate.add();
+        subject.assert_worker_lives();
+        let state = self.expected_state();
+        assert_eq!(handle.state(), state, "{self:?}");
+        self.act(Moment::After, &handle, &mut future);
+        if let Some(future) = future {
+            self.join(&future, state);
+        }
+        assert_eq!(handle.cancel(), state == TaskState::Scheduled, "{self:?}");
+        subject.assert_worker_lives();
+    }
+
+    fn act<T>(self, now: Moment, handle: &CancelHandle, future: &mut Option<ScheduledFuture<T>>) {
+        if self.cancelled == Some(now) {
+            assert!(handle.cancel(), "{self:?}");
+        }
+        if self.dropped == Some(now) {
+            *future = None;
+        }
+    }
+
+    fn join<T>(self, future: &ScheduledFuture<T>, state: TaskState) {
+        let joined = future.try_join();
+        let found = match &joined {
+            None => TaskState::Scheduled,
+            Some(Ok(_)) => TaskState::Completed,
+            Some(Err(TaskError::Panicked(_))) => TaskState::Panicked,
+            Some(Err(_)) => TaskState::Cancelled,
+        };
+        assert_eq!(found, state, "{self:?}");
+        let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(joined)));
+        let is_loud = self.result && state == TaskState::Completed;
+        assert_eq!(dropped.is_err(), is_loud, "{self:?}");
+    }
+
+    fn runs(self) -> bool {
+        self.cancelled != Some(Moment::Before)
+    }
+
+    fn expected_state(self) -> TaskState {
+        let panics = self.body || (self.capture && !self.periodic);
+        match self.cancelled {
+            Some(_) => TaskState::Cancelled,
+            None if panics => TaskState::Panicked,
+            None if self.periodic => TaskState::Scheduled,
+            None => TaskState::Completed,
+        }
+    }
+}
+
+/// F2, F3, F5, F6, F37: one worker survives every combination of what can panic, when the future
+/// is dropped and when the task is cancelled; each capture and each result is dropped once.
+#[test]
+fn one_worker_survives_every_combination() {
+    use Moment::{After, Before, During};
+    // Periodic, and whether body, capture and result panic. A one-shot body and its capture
+    // cannot both, see F4; a periodic task has no result.
+    let faults = [
+        (false, false, false, false),
+        (false, false, false, true),
+        (false, false, true, false),
+        (false, true, false, false),
+        (true, false, false, false),
+        (true, false, true, false),
+        (true, true, false, false),
+        (true, true, true, false),
+    ];
+    let subject = Subject::new();
+    for (periodic, body, capture, result) in faults {
+        for dropped in [Some(Before), Some(During), Some(After), None] {
+            for cancelled in [Some(Before), Some(During), None] {
+                let case = Case { periodic, body, capture, result, dropped, cancelled };
+                case.check(&subject);
+            }
+        }
+    }
+}
