@@ -28,11 +28,11 @@ pub(super) fn start(pool: &Arc<Pool>, number: usize) -> io::Result<thread::JoinH
     }
     let pool = Arc::clone(pool);
     builder.spawn(move || {
-        trace::worker("started", &name);
+        // To the very end: what is told of the end must not wait for this thread either.
+        let _serving = Serving::begin(&pool, Role::Worker);
         pool.clock().worker_begins(&Parker::current());
-        let serving = Serving::begin(&pool, Role::Worker);
+        trace::worker("started", &name);
         work(&pool);
-        drop(serving);
         trace::worker("ended", &name);
         pool.worker_ended();
     })
