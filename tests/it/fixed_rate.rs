@@ -79,10 +79,19 @@ fn runs_after(
     let runs = Log::new();
     let body = recorder(&clock, &runs, lengths);
     let task = executor.task().missed_runs(policy);
-    task.schedule_at_fixed_rate(ms(10), ms(10), body).unwrap();
+    task.schedule_at_fixed_rate(ms(10), ms(10), body).expect("accepted");
     clock.advance(ms(stall));
     clock.run_for(ms(200));
     summary(&runs).into_iter()
+}
+
+/// The executor, with all its workers started.
+fn staffed(executor: ScheduledThreadPoolExecutor) -> ScheduledThreadPoolExecutor {
+    for _ in 0..executor.core_pool_size() {
+        executor.execute(|| ()).expect("the executor is open");
+    }
+    assert_eq!(executor.pool_size(), executor.core_pool_size());
+    executor
 }
 
 /// Tries spans of 1, 3, 9, … milliseconds until `attempt` is content with one: what must not take
@@ -124,7 +133,7 @@ fn each_run_starts_at_its_moment() {
 #[test]
 fn a_rate_is_kept() {
     for workers in [1, 4] {
-        let executor = ScheduledThreadPoolExecutor::new(workers);
+        let executor = staffed(ScheduledThreadPoolExecutor::new(workers));
         for_some_span(|period| {
             let runs = Counter::new();
             let count = runs.clone();
@@ -145,6 +154,7 @@ fn a_rate_is_kept() {
 #[test]
 fn a_series_does_not_outlive_a_shutdown() {
     let (clock, executor) = manual(4);
+    let executor = staffed(executor);
     let runs = Counter::new();
     let count = runs.clone();
     let series =
@@ -164,7 +174,7 @@ fn a_series_does_not_outlive_a_shutdown() {
 /// and each sees what the one before did.
 #[test]
 fn runs_do_not_overlap() {
-    let executor = ScheduledThreadPoolExecutor::new(8);
+    let executor = staffed(ScheduledThreadPoolExecutor::new(8));
     let is_inside = Arc::new(AtomicBool::new(false));
     let mut runs = 0;
     let series = executor
@@ -186,7 +196,7 @@ fn runs_do_not_overlap() {
 /// and a decorator around the body was called as often as the body.
 #[test]
 fn the_run_that_panics_is_the_last_among_many_workers() {
-    let executor = ScheduledThreadPoolExecutor::new(10);
+    let executor = staffed(ScheduledThreadPoolExecutor::new(10));
     let (calls, runs) = (Counter::new(), Counter::new());
     let body = {
         let runs = runs.clone();

@@ -7,10 +7,7 @@ use punctual::{
     TaskError, TaskState, current_task,
 };
 
-use crate::{
-    panics::worker_of,
-    support::{Counter, Drops, LONG, Log, manual, ms},
-};
+use crate::support::{Counter, Drops, LONG, Log, manual, ms, worker_of};
 
 /// Threads that cannot be started. What happens when another worker lives cannot be provoked.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -20,7 +17,7 @@ mod spawn {
     use punctual::{Handle, ManualClock, Rejected};
 
     use super::*;
-    use crate::{panics::hold, reentrancy::in_time, support::DropToken};
+    use crate::support::{DropToken, hold, in_time};
 
     /// A stack for which no address space has room.
     const TOO_LARGE: usize = 1 << 60;

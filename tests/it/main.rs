@@ -5,10 +5,11 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     clippy::expect_used,
     clippy::panic,
-    clippy::disallowed_types,
-    reason = "tests have threads of their own"
+    clippy::unwrap_used,
+    reason = "tests have threads of their own, and fail by panicking"
 )]
 #![allow(missing_docs, unreachable_pub, reason = "there is nobody to reach them")]
 

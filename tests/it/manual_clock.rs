@@ -4,10 +4,7 @@ use std::{sync::mpsc, sync::mpsc::Receiver, thread, time::Duration};
 
 use punctual::{ManualClock, ScheduledThreadPoolExecutor};
 
-use crate::{
-    reentrancy::in_time,
-    support::{Counter, LONG, Log, eventually, manual, ms},
-};
+use crate::support::{Counter, LONG, Log, eventually, in_time, manual, ms};
 
 const NANO: Duration = Duration::from_nanos(1);
 

@@ -29,22 +29,22 @@ type Verb = fn(&Handle, Duration, Counter) -> CancelHandle;
 const VERBS: [(&str, Verb); 4] = [
     ("nothing, once", |handle, delay, runs| {
         let task = handle.schedule(delay, move || runs.add());
-        task.unwrap().cancel_handle()
+        task.expect("accepted").cancel_handle()
     }),
     ("a value, once", |handle, delay, runs| {
         let task = handle.schedule(delay, move || {
             runs.add();
             7
         });
-        task.unwrap().cancel_handle()
+        task.expect("accepted").cancel_handle()
     }),
     ("with fixed delay", |handle, delay, runs| {
         let task = handle.schedule_with_fixed_delay(delay, 1_000 * NANO, move || runs.add());
-        task.unwrap().cancel_handle()
+        task.expect("accepted").cancel_handle()
     }),
     ("at fixed rate", |handle, delay, runs| {
         let task = handle.schedule_at_fixed_rate(delay, SECOND, move || runs.add());
-        task.unwrap().cancel_handle()
+        task.expect("accepted").cancel_handle()
     }),
 ];
 

@@ -4,40 +4,19 @@ use std::{
     any::Any,
     fmt::Debug,
     panic::{self, AssertUnwindSafe, panic_any},
-    pin::Pin,
     process::Command,
     sync::{Arc, mpsc},
-    task::{Context, Poll, Wake, Waker},
+    task::{Wake, Waker},
     thread::{self, ThreadId},
     time::Duration,
 };
 
 use punctual::{
-    CancelHandle, Handle, ManualClock, Panic, RejectedExecutionError, ScheduledFuture,
+    CancelHandle, ManualClock, Panic, RejectedExecutionError, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, TaskError, TaskState,
 };
 
-use crate::support::{Bomb, Counter, DropToken, Drops, LONG, manual, ms};
-
-/// Runs a task, which shows that a worker lives, and gives the thread that ran it.
-pub(crate) fn worker_of(executor: &Handle) -> ThreadId {
-    let (tell, told) = mpsc::channel();
-    executor
-        .execute(move || tell.send(thread::current().id()).unwrap_or_default())
-        .expect("the executor is open");
-    told.recv_timeout(LONG).expect("a worker lives")
-}
-
-/// Polls a future once.
-pub(crate) fn poll<T>(
-    future: &mut ScheduledFuture<T>,
-    waker: &Waker,
-) -> Poll<Result<T, TaskError>> {
-    Future::poll(Pin::new(future), &mut Context::from_waker(waker))
-}
-
-/// Makes a closure capture what it does not use.
-pub(crate) fn hold<T>(_: &T) {}
+use crate::support::{Bomb, Counter, DropToken, Drops, LONG, hold, manual, ms, poll, worker_of};
 
 /// What a task panicked with that has ended.
 fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Panic {

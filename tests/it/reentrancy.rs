@@ -6,7 +6,6 @@ use std::{
         mpsc::{self, Receiver, Sender},
     },
     task::{Wake, Waker},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -15,20 +14,7 @@ use punctual::{
     ScheduledThreadPoolExecutor, TaskError, TaskState,
 };
 
-use crate::{
-    panics::{hold, poll, worker_of},
-    support::{Counter, Drops, LONG, manual, ms},
-};
-
-/// Does it in a thread of its own, and panics if it does not come back: for what might hang.
-pub(crate) fn in_time<R: Send + 'static>(
-    what: &str,
-    act: impl FnOnce() -> R + Send + 'static,
-) -> R {
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || tell.send(act()));
-    told.recv_timeout(LONG).unwrap_or_else(|error| panic!("{what}: {error}"))
-}
+use crate::support::{Counter, Drops, LONG, hold, in_time, manual, ms, poll, worker_of};
 
 /// A channel through which something is given to a task that runs.
 fn passage<T>() -> (Sender<T>, impl FnOnce() -> T + Send)

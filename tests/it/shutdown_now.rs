@@ -7,10 +7,7 @@ use punctual::{
     ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState, current_task,
 };
 
-use crate::{
-    support::{Counter, Drops, LONG, Log, manual, ms},
-    termination::elsewhere,
-};
+use crate::support::{Counter, Drops, LONG, Log, elsewhere, manual, ms};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -2,14 +2,22 @@
 //! manual clock.
 
 use std::{
+    fmt::Debug,
+    pin::Pin,
     sync::{
         Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
+    task::{Context, Poll, Waker},
+    thread::{self, ThreadId},
     time::{Duration, Instant},
 };
 
-use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+use punctual::{
+    CancelReason, Handle, ManualClock, RejectedExecutionError, ScheduledFuture,
+    ScheduledThreadPoolExecutor, TaskError,
+};
 
 /// "Must have happened by now"; only ever reached by a test that fails.
 pub const LONG: Duration = Duration::from_secs(10);
@@ -133,5 +141,70 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(start.elapsed() < LONG, "not within {LONG:?}: {what}");
         std::thread::yield_now();
+    }
+}
+
+/// What a call on another thread gives, waited for no longer than [`LONG`], so that a call that
+/// blocks for ever is a failure.
+pub struct Elsewhere<R>(mpsc::Receiver<R>);
+
+pub fn elsewhere<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> Elsewhere<R> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(call()));
+    Elsewhere(receiver)
+}
+
+impl<R> Elsewhere<R> {
+    pub fn get(self) -> R {
+        self.get_of("the call")
+    }
+
+    fn get_of(self, what: &str) -> R {
+        self.0.recv_timeout(LONG).unwrap_or_else(|error| panic!("{what}: {error}"))
+    }
+}
+
+/// Does it in a thread of its own, and panics if it does not come back: for what might hang.
+pub fn in_time<R: Send + 'static>(what: &str, act: impl FnOnce() -> R + Send + 'static) -> R {
+    elsewhere(act).get_of(what)
+}
+
+/// Runs a task, which shows that a worker lives, and gives the thread that ran it.
+pub fn worker_of(executor: &Handle) -> ThreadId {
+    let (tell, told) = mpsc::channel();
+    executor
+        .execute(move || tell.send(thread::current().id()).unwrap_or_default())
+        .expect("the executor is open");
+    told.recv_timeout(LONG).expect("a worker lives")
+}
+
+/// Polls a future once.
+pub fn poll<T>(future: &mut ScheduledFuture<T>, waker: &Waker) -> Poll<Result<T, TaskError>> {
+    Future::poll(Pin::new(future), &mut Context::from_waker(waker))
+}
+
+/// Makes a closure capture what it does not use.
+pub fn hold<T>(_: &T) {}
+
+pub fn assert_shut_down(handle: &Handle) {
+    assert!(handle.is_shutdown());
+    assert!(handle.is_terminating() || handle.is_terminated());
+    let refused = handle.execute(|| ());
+    assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
+}
+
+pub fn assert_terminated(handle: &Handle) {
+    assert_shut_down(handle);
+    assert!(handle.is_terminated());
+    assert!(!handle.is_terminating());
+    assert_eq!(handle.pending_count(), 0);
+    assert_eq!(handle.pool_size(), 0);
+    assert_eq!(handle.await_termination(Duration::ZERO), Ok(true));
+}
+
+pub fn assert_cancelled<T: Debug>(future: &ScheduledFuture<T>, expected: CancelReason) {
+    match future.try_join() {
+        Some(Err(TaskError::Cancelled(reason))) => assert_eq!(reason, expected),
+        outcome => panic!("not cancelled: {outcome:?}"),
     }
 }

@@ -1,59 +1,20 @@
 //! The end: waiting for it, closing, and dropping, whatever the executor is doing.
 
 use std::{
-    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
 use punctual::{
-    CancelReason, CancellationToken, Cancelled, Handle, RejectedExecutionError, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskError, WouldDeadlock, current_task,
+    CancelReason, CancellationToken, Cancelled, Handle, ScheduledThreadPoolExecutor, WouldDeadlock,
+    current_task,
 };
 
-use crate::support::{Counter, LONG, eventually, ms};
+use crate::support::{
+    Counter, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, eventually, ms,
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// What a call on another thread gives, waited for no longer than [`LONG`], so that a call that
-/// blocks for ever is a failure.
-pub struct Elsewhere<R>(mpsc::Receiver<R>);
-
-pub fn elsewhere<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> Elsewhere<R> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || sender.send(call()));
-    Elsewhere(receiver)
-}
-
-impl<R> Elsewhere<R> {
-    pub fn get(self) -> R {
-        let answer = self.0.recv_timeout(LONG);
-        answer.expect("it returns, and does not panic")
-    }
-}
-
-pub fn assert_shut_down(handle: &Handle) {
-    assert!(handle.is_shutdown());
-    assert!(handle.is_terminating() || handle.is_terminated());
-    let refused = handle.execute(|| ());
-    assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
-}
-
-pub fn assert_terminated(handle: &Handle) {
-    assert_shut_down(handle);
-    assert!(handle.is_terminated());
-    assert!(!handle.is_terminating());
-    assert_eq!(handle.pending_count(), 0);
-    assert_eq!(handle.pool_size(), 0);
-    assert_eq!(handle.await_termination(Duration::ZERO), Ok(true));
-}
-
-pub fn assert_cancelled<T: std::fmt::Debug>(future: &ScheduledFuture<T>, expected: CancelReason) {
-    match future.try_join() {
-        Some(Err(TaskError::Cancelled(reason))) => assert_eq!(reason, expected),
-        outcome => panic!("not cancelled: {outcome:?}"),
-    }
-}
 
 /// A body that blocks, and says that it has begun.
 #[derive(Clone, Default)]

@@ -10,10 +10,7 @@ use punctual::{
     CancellationToken, Handle, ScheduledFuture, ScheduledThreadPoolExecutor, current_task,
 };
 
-use crate::{
-    panics::worker_of,
-    support::{Counter, LONG, eventually, manual, ms},
-};
+use crate::support::{Counter, LONG, eventually, manual, ms, worker_of};
 
 fn own_token() -> CancellationToken {
     current_task().expect("inside a task").token()

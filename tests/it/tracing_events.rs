@@ -27,11 +27,7 @@ use tracing::{
     subscriber::Interest,
 };
 
-use crate::{
-    panics::worker_of,
-    reentrancy::in_time,
-    support::{manual, ms},
-};
+use crate::support::{in_time, manual, ms, worker_of};
 
 /// Fields by name, as text; the message is one of them.
 #[derive(Clone, Debug, Default)]

@@ -15,9 +15,9 @@ use punctual::{
     ScheduledThreadPoolExecutor, TaskState, current_task,
 };
 
-use crate::{
-    support::{Bomb, Counter, Drops, LONG, eventually, manual, ms},
-    termination::{assert_cancelled, assert_terminated, elsewhere},
+use crate::support::{
+    Bomb, Counter, Drops, LONG, assert_cancelled, assert_terminated, elsewhere, eventually, manual,
+    ms,
 };
 
 const SECOND: Duration = ms(1000);

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs the concurrent tests many times: ci/repeat.sh [TIMES] [FILTER ...]
+# Stops at the first failure and shows its output. Not the property tests and subprocess tests,
+# which are slow and sequential.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+times=${1:-1000}
+shift || true
+
+# The paths of the two test binaries, as cargo says them.
+binaries=$(cargo test --no-run --lib --test it 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
+[ -n "$binaries" ] || { echo "no test binary was built" >&2; exit 1; }
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for round in $(seq "$times"); do
+  for binary in $binaries; do
+    if ! timeout 120 "$binary" "$@" --skip every_history --skip aborts >"$log" 2>&1; then
+      cat "$log"
+      echo "round $round of $times failed: $binary" >&2
+      exit 1
+    fi
+  done
+done
+echo "$times rounds passed"
