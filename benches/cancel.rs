@@ -1,7 +1,7 @@
 //! What one `cancel` costs, with so many tasks pending: `cargo bench --bench cancel`. Also
 //! `schedule` and `cancel` together, the life of a timeout that is not needed.
 
-#![allow(clippy::disallowed_methods, reason = "it measures")]
+#![allow(clippy::disallowed_methods, clippy::expect_used, reason = "it measures")]
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! What it costs to run a task, from its submission to its end: `cargo bench --bench fire`. Tiny
 //! tasks without delay, as fast as one thread can submit them; per task.
 
-#![allow(clippy::disallowed_methods, reason = "it measures")]
+#![allow(clippy::disallowed_methods, clippy::expect_used, reason = "it measures")]
 
 mod common;
 

@@ -6,7 +6,7 @@
 //! machine (the thread lost its core, the kernel had to find memory). To tell them apart it prints
 //! the same for a loop that only reads the clock.
 
-#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "it measures, and says so")]
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::print_stdout)]
 
 mod common;
 

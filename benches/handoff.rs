@@ -1,7 +1,7 @@
 //! A task and its result, there and back: `submit` and `join`, one after the other, while the
 //! workers sleep in between: `cargo bench --bench handoff`.
 
-#![allow(clippy::disallowed_methods, reason = "it measures")]
+#![allow(clippy::disallowed_methods, clippy::expect_used, reason = "it measures")]
 
 mod common;
 

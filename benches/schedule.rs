@@ -1,6 +1,6 @@
 //! What one call to `schedule` costs, with so many tasks pending: `cargo bench --bench schedule`.
 
-#![allow(clippy::disallowed_methods, reason = "it measures")]
+#![allow(clippy::disallowed_methods, clippy::expect_used, reason = "it measures")]
 
 mod common;
 

@@ -5,7 +5,7 @@
 //! The owner dereferences to its handle, so there is one list of verbs, and a function that only
 //! schedules takes a `&Handle` and can be given either.
 //!
-//! Each verb is the unnamed form of the one on [`TaskBuilder`](crate::TaskBuilder), which is
+//! Each verb is the unnamed form of the one on [`TaskBuilder`], which is
 //! where closures become tasks.
 
 use std::{

@@ -1,7 +1,7 @@
 //! The future: the caller's half of a task.
 //!
 //! It waits for the result, by blocking or by being awaited, which is the same code
-//! ([`wait`](crate::wait)); it says where the task is; and it cancels. It holds the task, and
+//! ([`wait`]); it says where the task is; and it cancels. It holds the task, and
 //! the pool only to take the task out of its queue: a future that outlives its executor still
 //! works, it has nothing left to take out.
 //!
@@ -215,7 +215,7 @@ impl<T> ScheduledFuture<T> {
         CancelOnDrop { future: Some(self) }
     }
 
-    /// The poll of [`wait`](crate::wait): the result once the task has ended.
+    /// The poll of [`wait`]: the result once the task has ended.
     fn poll_join(&self, waker: &Waker) -> Option<Result<T, TaskError>> {
         if self.task.poll_done(waker) { self.task.claim() } else { None }
     }

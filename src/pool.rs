@@ -43,7 +43,7 @@
 //! | `stop` (drop) | nothing | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
-//! Each moves the [lifecycle](lifecycle) on, closes the queue, and ends the tasks taken out. What
+//! Each moves the [`lifecycle`] on, closes the queue, and ends the tasks taken out. What
 //! is due is decided when the queue is closed: a task that was let in without delay is due.
 //! Workers end when the queue is closed and empty; the last one out terminates the pool.
 

@@ -1,6 +1,6 @@
 //! The `DelayedWorkQueue`: elements come in with a deadline and go out when it has come.
 //!
-//! One lock protects everything: the [heap](heap), who waits ([`takers`]), and whether elements
+//! One lock protects everything: the [`heap`], who waits ([`takers`]), and whether elements
 //! are still let in. So three questions that are subtle in other designs have one-line answers.
 //!
 //! * **When is a submission too late?** [`offer`](DelayedWorkQueue::offer) and

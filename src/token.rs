@@ -119,7 +119,7 @@ impl CancellationToken {
         raised
     }
 
-    /// The poll of [`wait`](crate::wait): an answer once the token is raised.
+    /// The poll of [`wait`]: an answer once the token is raised.
     pub(crate) fn poll(&self, waker: &Waker) -> Option<()> {
         for signal in self.signals() {
             signal.watch(waker);

@@ -1,6 +1,6 @@
 //! What the documents say of the tests is true.
 
-#![allow(missing_docs, clippy::expect_used)]
+#![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{fs, path::Path};
 

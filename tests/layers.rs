@@ -1,7 +1,7 @@
 //! The style of the sources, read from the sources: layers point one way, nothing goes around the
 //! doors, and files stay short.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{
     fs,

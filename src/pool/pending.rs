@@ -17,7 +17,7 @@ use crate::{
 /// [shut down now](crate::Handle::shutdown_now): the caller may still [run](Self::run) it.
 ///
 /// **Dropping it ends its future as cancelled**
-/// ([`CancelReason::ShutdownNow`](crate::CancelReason::ShutdownNow)) and drops the closure.
+/// ([`CancelReason::ShutdownNow`]) and drops the closure.
 ///
 /// ```
 /// use std::time::Duration;
