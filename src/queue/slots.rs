@@ -84,6 +84,9 @@ impl<E> Slots<E> {
         let index = self.chunks.len() as u32;
         // The first chunk begins small, as in `Chunks`.
         self.chunks.push(Chunk::new(if index == 0 { 0 } else { CHUNK }));
+        // Room for every chunk: a stack that grows when slots are freed would be one more large
+        // allocation under the lock, at the moment when it is most expensive.
+        self.partial.reserve(self.chunks.len());
         self.partial.push(index);
         index
     }
