@@ -164,6 +164,9 @@ impl Error for RejectedExecutionError {
 }
 
 /// A task that was not accepted, with the closure that would have been run.
+///
+/// It is an error as well; `?` turns it into a `Box<dyn Error + Send + Sync>` if the closure is
+/// `Sync`, and [`into_error`](Self::into_error) leaves one that always can be.
 pub struct Rejected<F> {
     pub(crate) error: RejectedExecutionError,
     pub(crate) closure: F,
@@ -195,6 +198,12 @@ impl<F> fmt::Debug for Rejected<F> {
 impl<F> fmt::Display for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
+    }
+}
+
+impl<F> Error for Rejected<F> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
     }
 }
 

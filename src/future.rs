@@ -322,7 +322,7 @@ impl fmt::Debug for CancelHandle {
 }
 
 /// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`].
-/// Dereferences to the future.
+/// Dereferences to the future, and can be awaited in its place.
 #[must_use = "the task is cancelled at once if the guard is not kept"]
 pub struct CancelOnDrop<T> {
     /// None once detached.
@@ -345,6 +345,17 @@ impl<T> Deref for CancelOnDrop<T> {
     fn deref(&self) -> &ScheduledFuture<T> {
         match &self.future {
             Some(future) => future,
+            None => unreachable!("the future is there until the guard is taken"),
+        }
+    }
+}
+
+impl<T> Future for CancelOnDrop<T> {
+    type Output = Result<T, TaskError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.future {
+            Some(future) => Pin::new(future).poll(context),
             None => unreachable!("the future is there until the guard is taken"),
         }
     }

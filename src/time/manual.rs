@@ -155,7 +155,8 @@ impl ManualClock {
     }
 
     /// The moment nearest in time that anybody waits for, as the span from now; `None` if there
-    /// is none. Exact when [idle](Self::run_until_idle).
+    /// is none. Does not block. Exact when [idle](Self::run_until_idle), but for this: a worker
+    /// that waits for a task looks up only then, also if the task has been cancelled meanwhile.
     pub fn next_deadline(&self) -> Option<Duration> {
         let state = self.shared.state.lock();
         let next = state.next_deadline();
@@ -163,7 +164,7 @@ impl ManualClock {
     }
 
     fn step_up_to(&self, end: Deadline) -> Option<Duration> {
-        self.run_until_idle();
+        self.settle();
         let mut state = self.shared.state.lock();
         let next = state.next_deadline();
         if next > end {
@@ -174,6 +175,16 @@ impl ManualClock {
         drop(state);
         self.run_until_idle();
         Some(step)
+    }
+
+    /// Waits until idle, and until every worker sleeps for what there is now: one that slept for
+    /// a task that has been cancelled since would show a moment for which nobody waits.
+    fn settle(&self) {
+        self.run_until_idle();
+        for worker in self.shared.state.lock().sleepers.iter().filter(|one| one.is_worker) {
+            std::task::Wake::wake_by_ref(&worker.bell);
+        }
+        self.run_until_idle();
     }
 
     pub(super) fn origin(&self) -> Instant {

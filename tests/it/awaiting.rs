@@ -97,6 +97,20 @@ fn awaiting_needs_no_runtime() {
     assert_eq!(product.expect("both complete"), 42);
 }
 
+/// A guard is awaited as its future is, and cancels if the wait for it is given up.
+#[test]
+fn a_guard_can_be_awaited() {
+    let (clock, executor) = manual(1);
+    let at_once = executor.submit(|| 6).expect("the executor is open").cancel_on_drop();
+    assert_eq!(block_on(at_once).expect("it completes"), 6);
+    let mut given_up =
+        Box::pin(executor.schedule(ms(10), || 7).expect("the executor is open").cancel_on_drop());
+    let waker = Waker::from(Wakes::new());
+    assert!(given_up.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(given_up);
+    assert_eq!((executor.pending_count(), clock.advance_to_next_deadline()), (0, None));
+}
+
 /// Only the waker of the last poll is woken, and the others are let go of at once.
 #[test]
 fn the_last_waker_wins() {

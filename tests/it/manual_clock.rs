@@ -387,3 +387,15 @@ fn a_worker_of_another_clock_does_not_keep_it_busy() {
     let answer = outer.expect("accepted").join_timeout(LONG);
     assert!(matches!(answer, Some(Ok(true))), "{answer:?}");
 }
+
+/// The next deadline is that of a task that is still there, not of one that was cancelled.
+#[test]
+fn a_cancelled_task_is_not_stepped_to() {
+    let (clock, executor) = manual(2);
+    let cancelled = executor.schedule(ms(10), || ()).expect("it is open");
+    let kept = executor.schedule(ms(30), || ()).expect("it is open");
+    clock.run_until_idle();
+    assert!(cancelled.cancel());
+    assert_eq!(clock.advance_to_next_deadline(), Some(ms(30)));
+    assert!(kept.is_done());
+}
