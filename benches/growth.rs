@@ -4,7 +4,7 @@
 //!
 //! A call is slow because of us (an array that grows, under the queue's lock) or because of the
 //! machine (the thread lost its core, the kernel had to find memory). To tell them apart it prints
-//! the same for a loop that only reads the clock.
+//! the same for a loop that only reads the clock, and for one that allocates as much and no more.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::print_stdout)]
 
@@ -20,6 +20,11 @@ fn main() {
     // `cargo test --benches` only wants to see that it runs.
     let tasks = if std::env::args().any(|arg| arg == "--bench") { TASKS } else { 10_000 };
     report("clock alone", tasks, |n| _ = black_box(common::far(n)));
+
+    let mut boxes: Vec<Option<Box<[u64; 12]>>> = Vec::new();
+    boxes.resize_with(tasks as usize, || None);
+    report("allocation alone", tasks, |n| boxes[n as usize] = Some(Box::new([n; 12])));
+    drop(boxes);
 
     let executor = ScheduledThreadPoolExecutor::new(1);
     let mut futures = Vec::with_capacity(tasks as usize);
