@@ -183,7 +183,7 @@ impl Handle {
     }
 
     /// Runs the closure as soon as a worker is free. There is no future: nobody sees the result,
-    /// and a panic is only reported. Java: `execute`.
+    /// and a panic is only reported. Does not block. Java: `execute`.
     ///
     /// # Errors
     ///
@@ -196,7 +196,16 @@ impl Handle {
         self.task().execute(closure)
     }
 
-    /// Runs the closure as soon as a worker is free. Java: `submit`.
+    /// Runs the closure as soon as a worker is free. Does not block. Java: `submit`.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(2);
+    /// let length = executor.submit(|| "punctual".len())?;
+    /// assert_eq!(length.join()?, 8);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -210,7 +219,21 @@ impl Handle {
     }
 
     /// Runs the closure once, when `delay` has passed; never earlier. A delay of zero is due at
-    /// once, behind what is due already; `Duration::MAX` never is. Java: `schedule`.
+    /// once, behind what is due already; `Duration::MAX` never is. Does not block. Java:
+    /// `schedule`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let timeout = executor.schedule(Duration::from_secs(30), || "too late")?;
+    /// clock.run_for(Duration::from_secs(29));
+    /// assert!(timeout.cancel()); // the answer came in time
+    /// assert_eq!(executor.pending_count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -229,7 +252,18 @@ impl Handle {
 
     /// Runs the closure once, at `instant`; a moment that is past means now. On a
     /// [`ManualClock`](crate::ManualClock) the instants are those of
-    /// [`ManualClock::now`](crate::ManualClock::now).
+    /// [`ManualClock::now`](crate::ManualClock::now). Does not block.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let deadline = Instant::now() + Duration::from_millis(2);
+    /// let ran_at = executor.schedule_at(deadline, Instant::now)?.join()?;
+    /// assert!(ran_at >= deadline);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -250,7 +284,25 @@ impl Handle {
     /// `initial_delay + 2 * period`, and so on, planned from the first moment, so without drift.
     /// Runs do not overlap: one that takes longer than the period makes the next ones late, and
     /// each of them is made up for (Java's rule; see [`MissedRuns`](crate::MissedRuns) for
-    /// others). The first panic ends the series. Java: `scheduleAtFixedRate`.
+    /// others). The first panic ends the series. Does not block. Java: `scheduleAtFixedRate`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (report, reports) = std::sync::mpsc::channel();
+    /// let second = Duration::from_secs(1);
+    /// let beat = executor.schedule_at_fixed_rate(second, second, move || {
+    ///     let run = current_task().map(|task| task.run_number());
+    ///     report.send(run).ok();
+    /// })?;
+    /// clock.run_for(Duration::from_secs(3));
+    /// beat.cancel();
+    /// assert_eq!(reports.iter().collect::<Vec<_>>(), [Some(1), Some(2), Some(3)]);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -270,8 +322,24 @@ impl Handle {
     }
 
     /// Runs the closure again and again: first at `initial_delay`, and then each time `delay`
-    /// after the end of the run before. The first panic ends the series. Java:
+    /// after the end of the run before. The first panic ends the series. Does not block. Java:
     /// `scheduleWithFixedDelay`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut left = 3;
+    /// let delay = Duration::from_millis(1);
+    /// let countdown = executor.schedule_with_fixed_delay(Duration::ZERO, delay, move || {
+    ///     left -= 1;
+    ///     assert!(left > 0, "lift-off");
+    /// })?;
+    /// let end = countdown.join().expect_err("the panic ends it");
+    /// assert_eq!(end.to_string(), "the task panicked: lift-off");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -304,7 +372,7 @@ impl Handle {
 
     /// Takes no more tasks, raises the [token](crate::TaskContext::token) of every task that
     /// runs, and gives back those that wait, in no particular order, to be run or dropped. Does
-    /// not wait. Java: `shutdownNow`.
+    /// not wait. Linear in the number of tasks that wait. Java: `shutdownNow`.
     pub fn shutdown_now(&self) -> Vec<PendingTask> {
         self.pool.shutdown_now()
     }
@@ -312,6 +380,18 @@ impl Handle {
     /// Blocks until the executor has terminated: it was shut down, everything has ended, and no
     /// worker lives. Gives whether it has, after at most `timeout`; `Duration::MAX` waits without
     /// limit. Java: `awaitTermination`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// executor.schedule(Duration::from_millis(1), || println!("still runs"))?;
+    /// executor.shutdown();
+    /// assert!(executor.await_termination(Duration::from_secs(60))?);
+    /// assert!(executor.is_terminated());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -91,6 +91,18 @@ impl<T> ScheduledFuture<T> {
     /// Blocks until the task has ended, but no longer than `timeout`. `None` if it has not ended
     /// by then; the task goes on. Java: `get(timeout, unit)`.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let later = executor.schedule(Duration::from_secs(60), || "done")?;
+    /// assert!(later.join_timeout(Duration::from_millis(1)).is_none());
+    /// later.cancel();
+    /// assert!(matches!(later.join_timeout(Duration::ZERO), Some(Err(error)) if error.is_cancelled()));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
@@ -128,7 +140,8 @@ impl<T> ScheduledFuture<T> {
         self.task.claim()
     }
 
-    /// Blocks until the task has ended, and leaves the result where it is. Several threads may.
+    /// Blocks until the task has ended, and leaves the result where it is. Several threads may
+    /// wait for one future at once.
     ///
     /// # Errors
     ///

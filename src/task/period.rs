@@ -28,6 +28,26 @@ use crate::time::{Deadline, saturating_nanos};
 ///
 /// Set by [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java knows only the
 /// first. [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) says how many were lost.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, current_task};
+///
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let (report, reports) = std::sync::mpsc::channel();
+/// let second = Duration::from_secs(1);
+/// executor.task().missed_runs(MissedRuns::Coalesce).schedule_at_fixed_rate(
+///     second,
+///     second,
+///     move || report.send(current_task().map(|task| task.missed_runs())).unwrap_or_default(),
+/// )?;
+/// clock.run_until_idle();
+/// clock.advance(10 * second); // the machine was suspended, say
+/// clock.run_until_idle();
+/// assert_eq!(reports.try_iter().collect::<Vec<_>>(), [Some(9)]); // one run for all ten
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissedRuns {

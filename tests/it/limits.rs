@@ -370,3 +370,10 @@ fn a_context_outlives_its_task() {
     assert!(context.token().is_cancelled());
     assert!(current_task().is_none());
 }
+
+/// Unless told otherwise there are as many workers as the process may use cores.
+#[test]
+fn the_default_is_a_worker_for_each_core() {
+    let executor = ScheduledThreadPoolExecutor::builder().build().expect("the settings are good");
+    assert_eq!(executor.core_pool_size(), num_cpus::get());
+}
