@@ -20,8 +20,8 @@
 //!
 //! An offer wakes somebody only if its element is the new head and no thread is awake that will
 //! look. A thread that leaves wakes one if something is left. Whoever makes a closed queue empty
-//! wakes all, to end. Nothing else wakes anybody: removal does not (a leader that wakes early sleeps again), and an idle queue
-//! makes no system call.
+//! wakes all, to end. Nothing else wakes anybody: removal does not (a leader that wakes early
+//! sleeps again), and an idle queue makes no system call.
 //!
 //! # The way to several heaps
 //!

@@ -35,10 +35,10 @@
 //!
 //! `slot` tells the queue where the task's entry is, for cancelling in O(log n). It is written
 //! by the submitter before anyone has a handle, and by the worker that re-arms the task, in the
-//! same step that queues it again, under the lock. A canceller reads it after it has found the
-//! task waiting, under the same lock, so it reads the slot of the entry that is in the queue. If
-//! a worker has taken that entry meanwhile the slot is out of date, and does no harm: the queue
-//! compares the task's number, which is never used twice.
+//! same step that queues it again, under the lock. A canceller reads it after it has ended the
+//! task under that lock, and nobody writes it from then on; so it reads the slot of the entry
+//! that is in the queue. If a worker has taken that entry meanwhile the slot is out of date, and
+//! does no harm: the queue compares the task's number, which is never used twice.
 
 mod context;
 mod job;

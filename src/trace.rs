@@ -13,8 +13,8 @@
 //! | a worker could not be started | warn | `error` |
 //! | shutdown, shut down now, dropped, terminated | debug | `executor` |
 //!
-//! The target is always `punctual`. When nobody listens each of these costs one load and a
-//! branch; a subscriber is foreign code, so it is called with no lock held, and one that panics
+//! The target is always `punctual`. When nobody listens, what is said on the way of a task costs
+//! one load and a branch each; a subscriber is foreign code, so it is called with no lock held, and one that panics
 //! on a worker does not end the worker.
 
 #[cfg(feature = "tracing")]

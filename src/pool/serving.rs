@@ -7,6 +7,10 @@
 //!
 //! A thread can serve several at once (a task of one pool shuts down another), so this is a
 //! stack: a few addresses, for as long as the guards live.
+//!
+//! A thread that is being torn down may have lost its stack already, and still drop an executor
+//! that a thread-local owned. It then counts as serving nobody. That is right unless one of the
+//! tasks that this drop cancels waits in its own drop for the same pool: only there it would hang.
 
 use std::cell::RefCell;
 
@@ -29,14 +33,14 @@ pub(super) struct Serving(());
 
 impl Serving {
     pub(super) fn begin(pool: &Pool, role: Role) -> Self {
-        SERVED.with_borrow_mut(|served| served.push((address(pool), role)));
+        let _ = SERVED.try_with(|served| served.borrow_mut().push((address(pool), role)));
         Self(())
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // The last to begin is the first to end. A thread that is torn down serves nobody.
+        // The last to begin is the first to end.
         let _ = SERVED.try_with(|served| served.borrow_mut().pop());
     }
 }

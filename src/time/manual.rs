@@ -55,7 +55,8 @@ use crate::sync::{Arc, Bell, Condvar, Mutex, Parker};
 ///
 /// [`run_until_idle`](Self::run_until_idle) and what is built on it wait for tasks that run. A
 /// task that waits for the test itself (a channel, a barrier) makes them wait for ever; one that
-/// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not.
+/// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Inside a
+/// task they would wait for the task itself.
 #[derive(Clone)]
 pub struct ManualClock {
     shared: Arc<Shared>,

@@ -4,8 +4,10 @@
 //! until a way has done what it does, so "due" and "not yet due" are exact.
 
 use std::{
+    cell::RefCell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -393,4 +395,25 @@ fn a_refused_closure_that_is_not_given_back_is_dropped() {
         assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
         assert_eq!(drops.count(), 1);
     }
+}
+
+/// An executor that a thread-local owns goes with its thread, whatever else is torn down before.
+#[test]
+fn an_executor_can_be_dropped_while_its_thread_is_torn_down() {
+    thread_local! {
+        static EARLY: RefCell<Option<ScheduledThreadPoolExecutor>> = const { RefCell::new(None) };
+        static LATE: RefCell<Option<ScheduledThreadPoolExecutor>> = const { RefCell::new(None) };
+    }
+    let (first, second) =
+        (ScheduledThreadPoolExecutor::new(1), ScheduledThreadPoolExecutor::new(1));
+    let handles = [first.handle(), second.handle()];
+    handles.iter().for_each(|handle| handle.execute(|| ()).unwrap());
+    let thread = thread::spawn(move || {
+        EARLY.set(Some(first));
+        // What the crate itself keeps for a thread comes between the two.
+        drop(ScheduledThreadPoolExecutor::new(1));
+        LATE.set(Some(second));
+    });
+    thread.join().unwrap();
+    handles.iter().for_each(assert_terminated);
 }
