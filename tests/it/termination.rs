@@ -1,9 +1,6 @@
 //! The end: waiting for it, closing, and dropping, whatever the executor is doing.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use punctual::{
     CancelReason, CancellationToken, Cancelled, Handle, ScheduledThreadPoolExecutor, WouldDeadlock,
@@ -140,10 +137,17 @@ fn closing_and_dropping_wait_for_what_is_due() {
     for (end, tasks) in ways.into_iter().flat_map(|end| [1, 2, 3].map(|n| (end, n))) {
         let executor = ScheduledThreadPoolExecutor::new(2);
         let handle = executor.handle();
-        let futures: Vec<_> = (0..tasks)
-            .map(|n| executor.submit(move || (thread::sleep(ms(2)), n).1).unwrap())
-            .collect();
-        end(executor);
+        let gate = Counter::new();
+        let body = |n| {
+            let gate = gate.clone();
+            move || (gate.wait_for(1), n).1
+        };
+        let futures: Vec<_> = (0..tasks).map(|n| executor.submit(body(n)).unwrap()).collect();
+        let ended = elsewhere(move || end(executor));
+        eventually("it is shutting down", || handle.is_shutdown());
+        assert!(!handle.is_terminated());
+        gate.add();
+        ended.get();
         assert_terminated(&handle);
         for (n, future) in futures.iter().enumerate() {
             assert!(matches!(future.try_join(), Some(Ok(value)) if value == n));
