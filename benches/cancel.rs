@@ -7,28 +7,16 @@ mod common;
 
 use std::time::Instant;
 
-use common::{BATCH, PENDING, far, filled};
+use common::{PENDING, cancel_all, far, filled, for_each_size, schedule_far};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 fn cancel(c: &mut Criterion) {
-    let mut group = c.benchmark_group("cancel");
-    for pending in PENDING {
-        let executor = filled(pending);
-        group.bench_with_input(BenchmarkId::from_parameter(pending), &pending, |b, _| {
-            b.iter_custom(|iterations| {
-                common::in_batches(iterations, |count| {
-                    let mut futures = Vec::with_capacity(BATCH);
-                    for n in 0..count {
-                        futures.push(executor.schedule(far(n), move || n).expect("it is open"));
-                    }
-                    let start = Instant::now();
-                    futures.iter().for_each(|future| assert!(future.cancel()));
-                    start.elapsed()
-                })
-            });
-        });
-    }
-    group.finish();
+    for_each_size(c, "cancel", |executor, count, futures| {
+        schedule_far(executor, count, futures);
+        let start = Instant::now();
+        cancel_all(futures);
+        start.elapsed()
+    });
 }
 
 fn schedule_and_cancel(c: &mut Criterion) {

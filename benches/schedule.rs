@@ -6,29 +6,17 @@ mod common;
 
 use std::time::Instant;
 
-use common::{BATCH, PENDING, far, filled};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use common::{cancel_all, for_each_size, schedule_far};
+use criterion::{Criterion, criterion_group, criterion_main};
 
 fn schedule(c: &mut Criterion) {
-    let mut group = c.benchmark_group("schedule");
-    for pending in PENDING {
-        let executor = filled(pending);
-        group.bench_with_input(BenchmarkId::from_parameter(pending), &pending, |b, _| {
-            b.iter_custom(|iterations| {
-                common::in_batches(iterations, |count| {
-                    let mut futures = Vec::with_capacity(BATCH);
-                    let start = Instant::now();
-                    for n in 0..count {
-                        futures.push(executor.schedule(far(n), move || n).expect("it is open"));
-                    }
-                    let time = start.elapsed();
-                    futures.iter().for_each(|future| assert!(future.cancel()));
-                    time
-                })
-            });
-        });
-    }
-    group.finish();
+    for_each_size(c, "schedule", |executor, count, futures| {
+        let start = Instant::now();
+        schedule_far(executor, count, futures);
+        let time = start.elapsed();
+        cancel_all(futures);
+        time
+    });
 }
 
 criterion_group!(benches, schedule);
