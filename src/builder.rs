@@ -44,6 +44,7 @@ impl Builder {
                 thread_name: "punctual".to_owned(),
                 stack_size: None,
                 clock: Clock::system(),
+                stripes: (2 * num_cpus::get()).next_power_of_two(),
                 keep_delayed: true,
                 keep_periodic: false,
             },

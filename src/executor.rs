@@ -18,7 +18,7 @@ use std::{
 use crate::{
     CancellationToken, PendingTask, RejectedExecutionError, ScheduledFuture, TaskBuilder,
     WouldDeadlock,
-    pool::{Config, Phase, Pool},
+    pool::{Config, Phase, Pool, Ports},
     sync::Arc,
     wait,
 };
@@ -68,7 +68,7 @@ pub struct ScheduledThreadPoolExecutor {
 
 impl ScheduledThreadPoolExecutor {
     pub(crate) fn from_config(config: Config) -> Self {
-        Self { handle: Handle { pool: Pool::new(config) }, is_open: true }
+        Self { handle: Handle { ports: Ports::to_new_pool(config) }, is_open: true }
     }
 
     /// A handle to be passed around. It schedules, and does not keep the executor alive.
@@ -128,13 +128,13 @@ impl ScheduledThreadPoolExecutor {
     /// The pool, with nobody left whose drop would stop it.
     fn into_pool(mut self) -> Arc<Pool> {
         self.is_open = false;
-        Arc::clone(&self.handle.pool)
+        Arc::clone(self.handle.pool())
     }
 }
 
 impl Drop for ScheduledThreadPoolExecutor {
     fn drop(&mut self) {
-        let pool = &self.handle.pool;
+        let pool = self.handle.pool();
         if !self.is_open {
             return;
         }
@@ -173,13 +173,13 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
 /// due before all others.
 #[derive(Clone)]
 pub struct Handle {
-    pool: Arc<Pool>,
+    ports: Arc<Ports>,
 }
 
 impl Handle {
     /// Describes a task further, before it is submitted: its name, what becomes of missed runs.
     pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::new(&self.pool)
+        TaskBuilder::new(&self.ports)
     }
 
     /// Runs the closure as soon as a worker is free. There is no future: nobody sees the result,
@@ -367,14 +367,14 @@ impl Handle {
     /// [`close`](ScheduledThreadPoolExecutor::close), or wait with
     /// [`await_termination`](Self::await_termination) first.
     pub fn shutdown(&self) {
-        self.pool.shutdown();
+        self.pool().shutdown();
     }
 
     /// Takes no more tasks, raises the [token](crate::TaskContext::token) of every task that
     /// runs, and gives back those that wait, in no particular order, to be run or dropped. Does
     /// not wait. Linear in the number of tasks that wait. Java: `shutdownNow`.
     pub fn shutdown_now(&self) -> Vec<PendingTask> {
-        self.pool.shutdown_now()
+        self.pool().shutdown_now()
     }
 
     /// Blocks until the executor has terminated: it was shut down, everything has ended, and no
@@ -399,12 +399,12 @@ impl Handle {
     /// shutdown on this thread is cancelling.
     #[doc(alias = "awaitTermination")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        self.pool.await_termination(timeout)
+        self.pool().await_termination(timeout)
     }
 
     /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.
     pub fn is_shutdown(&self) -> bool {
-        self.pool.lifecycle().phase() > Phase::Running
+        self.pool().lifecycle().phase() > Phase::Running
     }
 
     /// Whether it was shut down and has not terminated. Java: `isTerminating`.
@@ -414,55 +414,59 @@ impl Handle {
 
     /// Whether it was shut down and everything has ended. Java: `isTerminated`.
     pub fn is_terminated(&self) -> bool {
-        self.pool.lifecycle().phase() == Phase::Terminated
+        self.pool().lifecycle().phase() == Phase::Terminated
     }
 
     /// How many workers there are to be. Java: `getCorePoolSize`.
     #[doc(alias = "getCorePoolSize")]
     pub fn core_pool_size(&self) -> usize {
-        self.pool.core_pool_size()
+        self.pool().core_pool_size()
     }
 
     /// How many workers there are. Java: `getPoolSize`.
     #[doc(alias = "getPoolSize")]
     pub fn pool_size(&self) -> usize {
-        self.pool.lifecycle().live()
+        self.pool().lifecycle().live()
     }
 
     /// How many tasks wait; those that run are not among them. Java: `getQueue().size()`.
     #[doc(alias = "getQueue")]
     pub fn pending_count(&self) -> usize {
-        self.pool.pending_count()
+        self.pool().pending_count()
     }
 
     /// Whether one-shot tasks that are not yet due run after a shutdown. Java:
     /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
     pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
-        self.pool.keeps_delayed()
+        self.pool().keeps_delayed()
     }
 
     /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
     /// switching it on brings nothing back.
     pub fn set_execute_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
-        self.pool.set_keep_delayed(keep);
+        self.pool().set_keep_delayed(keep);
     }
 
     /// Whether periodic tasks go on after a shutdown. Java:
     /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
     pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
-        self.pool.keeps_periodic()
+        self.pool().keeps_periodic()
     }
 
     /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
     /// switching it on brings nothing back.
     pub fn set_continue_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
-        self.pool.set_keep_periodic(keep);
+        self.pool().set_keep_periodic(keep);
+    }
+
+    fn pool(&self) -> &Arc<Pool> {
+        self.ports.pool()
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
         f.debug_struct(what)
-            .field("name", &self.pool.thread_name())
-            .field("state", &self.pool.lifecycle().phase())
+            .field("name", &self.pool().thread_name())
+            .field("state", &self.pool().lifecycle().phase())
             .field("core_pool_size", &self.core_pool_size())
             .field("pool_size", &self.pool_size())
             .field("pending", &self.pending_count())

@@ -20,7 +20,7 @@ use std::{
 
 use crate::{
     CancellationToken, TaskError, TaskId, TaskState,
-    pool::Pool,
+    pool::Port,
     sync::{Arc, Parker},
     task::{Claim, Runnable},
     time::Deadline,
@@ -60,15 +60,15 @@ use crate::{
 #[doc(alias = "FutureTask")]
 pub struct ScheduledFuture<T> {
     task: Arc<dyn Claim<T>>,
-    pool: Arc<Pool>,
+    port: Port,
     id: u64,
     /// The waker of the task that awaits this future.
     awaited_by: Option<Waker>,
 }
 
 impl<T> ScheduledFuture<T> {
-    pub(crate) fn new(task: Arc<dyn Claim<T>>, pool: Arc<Pool>, id: u64) -> Self {
-        Self { task, pool, id, awaited_by: None }
+    pub(crate) fn new(task: Arc<dyn Claim<T>>, port: Port, id: u64) -> Self {
+        Self { task, port, id, awaited_by: None }
     }
 
     /// Blocks until the task has ended, and gives its result. Java: `get`.
@@ -82,10 +82,10 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "get")]
     pub fn join(self) -> Result<T, TaskError> {
         let task = Arc::clone(&self.task).erase();
-        let Ok(_waiting) = self.pool.enter_join(&task) else {
+        let Ok(_waiting) = self.port.enter_join(&task) else {
             return Err(TaskError::WouldDeadlock);
         };
-        wait::block_on(self.pool.clock(), |waker| self.poll_join(waker))
+        wait::block_on(self.port.clock(), |waker| self.poll_join(waker))
     }
 
     /// Blocks until the task has ended, but no longer than `timeout`. `None` if it has not ended
@@ -107,8 +107,8 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        let deadline = self.pool.clock().now().after(timeout);
-        self.unregistered(wait::block_until(self.pool.clock(), deadline, |waker| {
+        let deadline = self.port.clock().now().after(timeout);
+        self.unregistered(wait::block_until(self.port.clock(), deadline, |waker| {
             self.poll_join(waker)
         }))
     }
@@ -120,7 +120,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_unless(&self, token: &CancellationToken) -> Option<Result<T, TaskError>> {
-        let answer = wait::block_on(self.pool.clock(), |waker| {
+        let answer = wait::block_on(self.port.clock(), |waker| {
             // The task first: a result that is there is given, whatever the token says.
             let result = self.poll_join(waker).map(Some);
             result.or_else(|| token.poll(waker).map(|()| None))
@@ -148,10 +148,10 @@ impl<T> ScheduledFuture<T> {
     /// [`TaskError::WouldDeadlock`], as [`join`](Self::join).
     pub fn wait(&self) -> Result<(), TaskError> {
         let task = Arc::clone(&self.task).erase();
-        let Ok(_waiting) = self.pool.enter_join(&task) else {
+        let Ok(_waiting) = self.port.enter_join(&task) else {
             return Err(TaskError::WouldDeadlock);
         };
-        wait::block_on(self.pool.clock(), |waker| task.poll_done(waker).then_some(()));
+        wait::block_on(self.port.clock(), |waker| task.poll_done(waker).then_some(()));
         Ok(())
     }
 
@@ -174,11 +174,11 @@ impl<T> ScheduledFuture<T> {
     /// the task runs or has ended. Locks the queue. Java: `getDelay`.
     #[doc(alias = "getDelay")]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline = self.pool.deadline(&*self.task, self.id)?;
+        let deadline = self.port.deadline(&*self.task, self.id)?;
         if deadline == Deadline::NEVER {
             return Some(Duration::MAX);
         }
-        Some(deadline.since(self.pool.clock().now()))
+        Some(deadline.since(self.port.clock().now()))
     }
 
     /// The number of the task.
@@ -196,19 +196,19 @@ impl<T> ScheduledFuture<T> {
     /// task that runs goes on to the end of its body, but its future is cancelled now, and a
     /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
     pub fn cancel(&self) -> bool {
-        self.pool.cancel(&*self.task, self.id, false)
+        self.port.cancel(&*self.task, self.id, false)
     }
 
     /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
     /// that runs, to ask the body to stop. Java: `cancel(true)`.
     pub fn cancel_and_signal(&self) -> bool {
-        self.pool.cancel(&*self.task, self.id, true)
+        self.port.cancel(&*self.task, self.id, true)
     }
 
     /// A handle that can cancel the task and not take its result.
     pub fn cancel_handle(&self) -> CancelHandle {
         let task = Arc::clone(&self.task).erase();
-        CancelHandle { task, pool: Arc::clone(&self.pool), id: self.id }
+        CancelHandle { task, port: Arc::clone(&self.port), id: self.id }
     }
 
     /// A guard that cancels the task when it is dropped.
@@ -287,19 +287,19 @@ impl<T> fmt::Debug for ScheduledFuture<T> {
 #[derive(Clone)]
 pub struct CancelHandle {
     task: Arc<dyn Runnable>,
-    pool: Arc<Pool>,
+    port: Port,
     id: u64,
 }
 
 impl CancelHandle {
     /// See [`ScheduledFuture::cancel`].
     pub fn cancel(&self) -> bool {
-        self.pool.cancel(&*self.task, self.id, false)
+        self.port.cancel(&*self.task, self.id, false)
     }
 
     /// See [`ScheduledFuture::cancel_and_signal`].
     pub fn cancel_and_signal(&self) -> bool {
-        self.pool.cancel(&*self.task, self.id, true)
+        self.port.cancel(&*self.task, self.id, true)
     }
 
     /// Whether the task has ended.

@@ -15,7 +15,7 @@
 //! A submission first sees to it that there is a worker, then offers the task to the queue. So a
 //! task in the queue always has a worker that will come for it ([`lifecycle`] has the argument),
 //! and a task for which no worker could be started was never queued. Offer and shutdown meet at
-//! the queue's lock, and nowhere else.
+//! the lock of a stripe of the queue, and nowhere else.
 //!
 //! # Cancelling
 //!
@@ -31,7 +31,7 @@
 //! # The one place with two locks
 //!
 //! [`Pool::rearm`] holds the task's lock while the queue's is taken. That order, task before
-//! queue, is never reversed: nothing under the queue's lock touches a task's. It makes "is it
+//! queue, is never reversed: nothing under a lock of the queue's touches a task's. It makes "is it
 //! cancelled?" and "it is in the queue" one step, so a cancelled periodic task is never queued
 //! again, not even for a moment.
 //!
@@ -50,6 +50,7 @@
 mod joins;
 mod lifecycle;
 mod pending;
+mod port;
 mod serving;
 mod worker;
 
@@ -57,6 +58,7 @@ use std::{io, task::Waker, time::Duration};
 
 pub(crate) use self::lifecycle::Phase;
 pub use self::pending::PendingTask;
+pub(crate) use self::port::{Port, Ports};
 use self::{
     joins::Joins,
     lifecycle::{Lifecycle, Start},
@@ -83,6 +85,8 @@ pub(crate) struct Config {
     pub(crate) thread_name: String,
     pub(crate) stack_size: Option<usize>,
     pub(crate) clock: Clock,
+    /// How many heaps the queue has.
+    pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
     pub(crate) keep_periodic: bool,
 }
@@ -103,7 +107,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
-            queue: DelayedWorkQueue::new(config.clock.clone()),
+            queue: DelayedWorkQueue::new(config.clock.clone(), config.stripes),
             lifecycle: Lifecycle::new(),
             keep_delayed: AtomicBool::new(config.keep_delayed),
             keep_periodic: AtomicBool::new(config.keep_periodic),
@@ -138,10 +142,12 @@ impl Pool {
     /// Queues a task that is ready to run, in a pool that has a worker. Gives its number.
     pub(crate) fn admit(
         &self,
+        stripe: usize,
         task: Arc<dyn Runnable>,
+        now: Deadline,
         deadline: Deadline,
     ) -> Result<Ticket, RejectedExecutionError> {
-        match self.queue.offer(deadline, task) {
+        match self.queue.offer(stripe, now, deadline, task) {
             Ok(ticket) => Ok(ticket),
             // The submitter has another handle, so this drops no closure.
             Err(Refused::Closed(_)) => Err(RejectedExecutionError::Shutdown),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     MissedRuns, Rejected, RejectedExecutionError, ScheduledFuture,
-    pool::Pool,
+    pool::Ports,
     sync::Arc,
     task::{Job, OneShot, Periodic, Task},
     time::Deadline,
@@ -37,7 +37,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "nothing is submitted until one of the verbs is called"]
 pub struct TaskBuilder<'a> {
-    pool: &'a Arc<Pool>,
+    ports: &'a Ports,
     name: Option<Arc<str>>,
     missed: MissedRuns,
 }
@@ -46,8 +46,8 @@ pub struct TaskBuilder<'a> {
 type Tried<T, F> = Result<ScheduledFuture<T>, Rejected<F>>;
 
 impl<'a> TaskBuilder<'a> {
-    pub(crate) fn new(pool: &'a Arc<Pool>) -> Self {
-        Self { pool, name: None, missed: MissedRuns::default() }
+    pub(crate) fn new(ports: &'a Ports) -> Self {
+        Self { ports, name: None, missed: MissedRuns::default() }
     }
 
     /// Names the task, for logs, spans, and [`PendingTask`](crate::PendingTask)s. Costs one
@@ -140,7 +140,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let now = self.pool.clock().now();
+        let now = self.ports.pool().clock().now();
         self.launch(OneShot(closure), now, now.after(delay), |job| job.0)
     }
 
@@ -171,7 +171,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let clock = self.pool.clock();
+        let clock = self.ports.pool().clock();
         let now = clock.now();
         // What is past is due now, and takes its turn with what else is due now.
         let deadline = clock.deadline_of(instant).max(now);
@@ -266,7 +266,7 @@ impl<'a> TaskBuilder<'a> {
         if period.is_zero() {
             return Err(Rejected { error: RejectedExecutionError::ZeroPeriod, closure });
         }
-        let now = self.pool.clock().now();
+        let now = self.ports.pool().clock().now();
         self.launch(job(closure), now, now.after(initial_delay), Periodic::into_body)
     }
 
@@ -278,19 +278,20 @@ impl<'a> TaskBuilder<'a> {
         deadline: Deadline,
         closure_of: impl FnOnce(J) -> F,
     ) -> Tried<J::Output, F> {
-        if let Err(error) = self.pool.ensure_worker() {
+        let port = self.ports.here();
+        if let Err(error) = port.ensure_worker() {
             let error = RejectedExecutionError::Spawn(error);
             return Err(Rejected { error, closure: closure_of(job) });
         }
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let task = Arc::new(Task::new(job, self.name));
-        match self.pool.admit(task.clone(), deadline) {
+        match port.admit(port.stripe(), task.clone(), now, deadline) {
             Ok(ticket) => {
                 task.note_first_slot(ticket.slot);
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
                 }
-                Ok(ScheduledFuture::new(task, Arc::clone(self.pool), ticket.sequence))
+                Ok(ScheduledFuture::new(task, Arc::clone(port), ticket.sequence))
             }
             Err(error) => match task.reclaim() {
                 Some(job) => Err(Rejected { error, closure: closure_of(job) }),

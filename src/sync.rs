@@ -23,8 +23,9 @@
 //! Every test in the crate is therefore also a test of the rule. In release builds the counter
 //! does not exist.
 //!
-//! Two locks are held at once in one place only, and always in this order: a task's cell, then
-//! the queue (`Pool::rearm`; explained at the head of `pool`).
+//! Two locks are held at once in two places only, and always in this order: a task's cell, then
+//! a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); and all
+//! stripes of a queue, by their numbers (`DelayedWorkQueue::pop_among_equals`).
 
 pub(crate) use std::sync::Arc;
 use std::{
@@ -39,10 +40,12 @@ use crossbeam_utils::sync::{Parker as Token, Unparker};
 
 /// The atomics of the crate.
 pub(crate) mod atomic {
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    };
 }
 
-use self::atomic::{AtomicU32, Ordering};
+use self::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// A lock without poisoning.
 #[derive(Debug, Default)]
@@ -129,6 +132,24 @@ impl Held {
     fn one_more() -> Self {
         Self
     }
+}
+
+std::thread_local! {
+    static THREAD_NUMBER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The calling thread's number: they are given out one by one, so that threads which are spread
+/// by it are spread evenly.
+#[inline]
+pub(crate) fn thread_number() -> usize {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    let mut number = THREAD_NUMBER.get();
+    if number == 0 {
+        // Ordering: it is one variable, and nothing else hangs on it.
+        number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        THREAD_NUMBER.set(number);
+    }
+    number
 }
 
 /// How many of the crate's locks the calling thread holds; always zero in release builds.

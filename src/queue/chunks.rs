@@ -1,7 +1,7 @@
 //! An array that grows without ever moving what is in it.
 //!
 //! A plain vector copies itself when it is full: at ten million entries that is tens of
-//! milliseconds, under the queue's lock, for everybody. Here the array is a list of chunks of a
+//! milliseconds, under the heap's lock, for everybody. Here the array is a list of chunks of a
 //! fixed size. Growing adds a chunk; only the first one starts small and is copied while it
 //! grows, so that a queue of ten tasks stays small. An index is split into chunk and offset by a
 //! shift and a mask.

@@ -71,7 +71,6 @@ pub(crate) struct DelayHeap<E> {
     slots: Chunks<u32>,
     table: Slots<E>,
     len: usize,
-    next_sequence: u64,
 }
 
 const fn key(deadline: Deadline, sequence: u64) -> u128 {
@@ -99,13 +98,7 @@ const fn children(position: usize) -> usize {
 
 impl<E> DelayHeap<E> {
     pub(crate) const fn new() -> Self {
-        Self {
-            groups: Chunks::new(),
-            slots: Chunks::new(),
-            table: Slots::new(),
-            len: 0,
-            next_sequence: 0,
-        }
+        Self { groups: Chunks::new(), slots: Chunks::new(), table: Slots::new(), len: 0 }
     }
 
     #[inline]
@@ -113,34 +106,29 @@ impl<E> DelayHeap<E> {
         self.len
     }
 
+    /// Deadline and sequence of the entry that is due first.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+    pub(crate) fn head(&self) -> Option<(Deadline, u64)> {
+        if self.len == 0 {
+            return None;
+        }
+        let key = self.key(ROOT);
+        Some((deadline_of(key), sequence_of(key)))
     }
 
-    /// The deadline of the entry that is due first.
-    #[inline]
-    pub(crate) fn head(&self) -> Option<Deadline> {
-        (!self.is_empty()).then(|| deadline_of(self.key(ROOT)))
+    /// The deadlines of the first two entries; those that are not there are never.
+    pub(crate) fn first_two(&self) -> [Deadline; 2] {
+        let Some((first, _)) = self.head() else { return [Deadline::NEVER; 2] };
+        let group = children(ROOT);
+        if group >= self.groups.len() {
+            return [first, Deadline::NEVER];
+        }
+        [first, deadline_of(smallest(&self.groups[group].0).1)]
     }
 
-    #[inline]
-    pub(crate) fn is_head(&self, ticket: Ticket) -> bool {
-        !self.is_empty() && sequence_of(self.key(ROOT)) == ticket.sequence
-    }
-
-    /// Inserts an element behind all that have the same deadline. Gives it back if four billion
-    /// are there already.
-    pub(crate) fn insert(&mut self, deadline: Deadline, element: E) -> Result<Ticket, E> {
-        let sequence = self.next_sequence;
-        let ticket = self.insert_again(deadline, sequence, element)?;
-        self.next_sequence += 1;
-        Ok(ticket)
-    }
-
-    /// Inserts an element that was taken out before, with the sequence it had then: among equal
-    /// deadlines it keeps its seniority.
-    pub(crate) fn insert_again(
+    /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two
+    /// entries may have the same. Gives the element back if four billion are there already.
+    pub(crate) fn insert(
         &mut self,
         deadline: Deadline,
         sequence: u64,
@@ -155,12 +143,9 @@ impl<E> DelayHeap<E> {
         Ok(Ticket { slot, sequence })
     }
 
-    /// Takes out the first entry if it is due at `now`.
-    pub(crate) fn pop_due(&mut self, now: Deadline) -> Option<Entry<E>> {
-        if self.head()? > now {
-            return None;
-        }
-        self.remove_at(ROOT)
+    /// Takes out the first entry.
+    pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
+        if self.len == 0 { None } else { self.remove_at(ROOT) }
     }
 
     /// Takes an entry out, wherever it is.
@@ -211,8 +196,7 @@ impl<E> DelayHeap<E> {
 
     /// Takes out everything, in no particular order.
     pub(crate) fn remove_all(&mut self) -> Self {
-        let emptied = Self { next_sequence: self.next_sequence, ..Self::new() };
-        std::mem::replace(self, emptied)
+        std::mem::replace(self, Self::new())
     }
 
     /// The entries of a heap that nobody else has, in no particular order.

@@ -1,140 +1,202 @@
-//! Leader and followers: which of the threads that want an element waits for what.
+//! Who looks for an element, who sleeps until when, and who is woken.
 //!
-//! Of all threads that sleep in `take`, at most one waits for a moment: the **leader**, until
-//! the head of the heap is due. The others are **followers** and wait without a time limit. So
-//! one deadline wakes one thread, however many there are.
-//!
-//! The leader's office is a place, held by one thread or vacant:
+//! A thread in `take` either *searches*, that is, it is awake and will look at the heads, or it
+//! sleeps, armed with a moment at which it wakes by itself. Two threads are armed at most: the
+//! **leader** until the first deadline and its **deputy** until the second; the others, the
+//! **followers**, sleep without limit. So one deadline wakes one thread, however many there are,
+//! and a leader that leaves with its element has nobody to wake: the deputy leads already.
 //!
 //! ```text
-//!             sleep (heap not empty, office vacant)
-//!   vacant ──────────────────────────────────────────▶ held, asleep until d
-//!     │  ▲                                               │  ▲
-//!     │  │ depart; or sleep (heap empty)           rouse │  │ sleep
-//!     │  └─────────────────────── held, awake ◀──────────┘  │
-//!     │                             │  ▲  └─────────────────┘
-//!     └──── promote a follower ─────┼──┘
+//!               lie_down                   its moment, or rouse
+//!   searching ────────────▶ asleep, armed ──────────────────────▶ searching
+//!       │  ▲
+//!       │  └── arrive
+//!       └── leave, with an element or without
 //! ```
 //!
-//! A thread that is rung for keeps, or is given, the office *at that moment*, by the one who
-//! rings; it need not get there first. While the office is held by somebody awake nobody else is
-//! rung for: that thread is on its way to look.
+//! # Who wakes somebody
+//!
+//! * *Whoever makes a head nearer*, after publishing it: if nobody searches and nobody is armed
+//!   early enough.
+//! * *The last searcher to leave*: likewise, for what it leaves behind. This is the baton.
+//! * *Whoever empties a closed queue*: everyone, for there will be nothing more.
+//!
+//! Nothing else wakes anybody. One who is woken searches from that moment, by the hand of the one
+//! who wakes it; until it has looked nobody else is woken.
 //!
 //! # The invariant, and why nobody is missed
 //!
-//! > If the heap is not empty and some thread sleeps in `take`, the office is held: by one who
-//! > is awake, or by one who sleeps no longer than until the head is due.
+//! > A published head is not forgotten: as long as it is there, somebody searches, or somebody
+//! > sleeps who is armed for it or for an earlier moment, or nobody sleeps.
 //!
-//! Everything here happens under the queue's lock, so it is enough that each step keeps it.
+//! Who sleeps is listed under a lock, the *gate*, but an offer must not take a lock that others
+//! take. So two numbers stand outside, `searching` and `wake_before`, the smallest moment for
+//! which a sleeper is armed, and each side first writes what the other reads:
 //!
-//! * *Offer, reset*: a new head nearer than what the leader sleeps until rouses him. If the
-//!   office is vacant a follower is promoted. No other offer can break the invariant.
-//! * *Sleep*: the thread has just seen that the head is not due. It takes the office if that is
-//!   vacant, and sleeps until the head is due. If the heap is empty it is a follower.
-//! * *Depart*, with an element or because its own time is up: if it held the office the office
-//!   is vacant; if the heap is not empty a follower is promoted. This is the baton: a thread
-//!   never leaves without passing it on.
-//! * *Remove*: the head may go further away; then the leader wakes too early, and sleeps again.
+//! | the one who offers | the one who sleeps or leaves |
+//! |---|---|
+//! | 1. publishes the head | 1. lists itself, sets `wake_before` (to sleep) |
+//! | 2. reads `searching`; not zero: done | 2. takes itself off `searching`; others left: done |
+//! | 3. reads `wake_before`; not later: done | 3. reads the heads once more |
+//! | 4. wakes somebody, under the gate | 4. nearer than `wake_before`: searches on, or wakes somebody |
 //!
-//! A thread may wake for no reason; `wake` takes it off the list, and it looks like any other.
+//! All of these are sequentially consistent, so there is one order of them. If the offer reads
+//! `searching` before the last searcher takes itself off, that one reads the heads afterwards,
+//! and sees the offer's. If it reads it later it finds zero, and `wake_before` as it was listed.
+//! With other searchers left the question passes to them, and the last of them answers it.
+//!
+//! A head that is pushed back, or removed, wakes nobody: who is armed for it wakes too early,
+//! once. `wake_before` is zero when nobody sleeps: all are busy, and look when they are not.
 
 use std::task::Waker;
 
-use crate::time::Deadline;
+use crossbeam_utils::CachePadded;
 
-/// Who sleeps in `take`, and who leads.
-#[derive(Default)]
+use crate::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Deadline,
+};
+
+/// See the [module](self).
 pub(super) struct Takers {
-    leader: Option<Leader>,
-    /// The last to come is the first to be promoted: its core is still warm.
-    followers: Vec<Sleeper>,
+    /// How many threads are in `take` and awake.
+    searching: CachePadded<AtomicUsize>,
+    /// The smallest moment that a sleeper is armed for; zero if nobody sleeps.
+    wake_before: CachePadded<AtomicU64>,
+    gate: Mutex<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    /// In the order of lying down: the last is the first to be woken, its core is still warm.
+    sleepers: Vec<Sleeper>,
     next: u64,
 }
 
-/// Names a thread for the length of one call to `take`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct TakerId(u64);
-
 struct Sleeper {
-    id: TakerId,
+    id: SleeperId,
     waker: Waker,
+    armed: Deadline,
 }
 
-struct Leader {
-    id: TakerId,
-    /// None while awake.
-    asleep: Option<(Waker, Deadline)>,
+/// Names a thread while it sleeps once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct SleeperId(u64);
+
+/// How a thread is to sleep.
+pub(super) struct Sleep {
+    pub(super) id: SleeperId,
+    pub(super) until: Deadline,
+    /// Whether it was the last to search, and so has to look once more.
+    pub(super) is_last: bool,
 }
 
 impl Takers {
-    pub(super) fn enter(&mut self) -> TakerId {
-        self.next += 1;
-        TakerId(self.next)
-    }
-
-    /// A thread lies down. Gives how long it sleeps: until `head` is due if it leads.
-    pub(super) fn sleep(&mut self, id: TakerId, waker: Waker, head: Option<Deadline>) -> Deadline {
-        let may_lead = self.leader.as_ref().is_none_or(|leader| leader.id == id);
-        match head {
-            Some(due) if may_lead => {
-                self.leader = Some(Leader { id, asleep: Some((waker, due)) });
-                due
-            }
-            _ => {
-                if may_lead {
-                    self.leader = None;
-                }
-                self.followers.push(Sleeper { id, waker });
-                Deadline::NEVER
-            }
+    pub(super) fn new() -> Self {
+        let (searching, wake_before) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self {
+            searching: CachePadded::new(searching),
+            wake_before: CachePadded::new(wake_before),
+            gate: Mutex::default(),
         }
     }
 
-    /// A thread is up again, for whatever reason. Gives back its waker, if nobody used it.
-    pub(super) fn wake(&mut self, id: TakerId) -> Option<Waker> {
-        match &mut self.leader {
-            Some(leader) if leader.id == id => leader.asleep.take().map(|(waker, _)| waker),
-            _ => {
-                let index = self.followers.iter().position(|sleeper| sleeper.id == id)?;
-                Some(self.followers.remove(index).waker)
-            }
-        }
+    /// A thread begins to search.
+    #[inline]
+    pub(super) fn arrive(&self) {
+        // Ordering: see the head of the module; so everywhere in this file.
+        self.searching.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The head has become `due`: somebody has to know. Gives whom to ring for, if anybody.
+    /// A thread no longer searches, and does not sleep either. Gives whom to wake for what is
+    /// left.
+    #[inline]
+    pub(super) fn leave(&self, head: impl FnOnce() -> Deadline) -> Option<Waker> {
+        if self.searching.fetch_sub(1, Ordering::SeqCst) > 1 {
+            return None;
+        }
+        self.rouse(head())
+    }
+
+    /// Something waits for the moment `due`. Gives whom to wake, if anybody.
+    #[inline]
     #[must_use]
-    pub(super) fn rouse(&mut self, due: Deadline) -> Option<Waker> {
-        match &mut self.leader {
-            None => self.promote(),
-            Some(leader) => match leader.asleep {
-                Some((_, until)) if due < until => leader.asleep.take().map(|(waker, _)| waker),
-                _ => None,
-            },
+    pub(super) fn rouse(&self, due: Deadline) -> Option<Waker> {
+        if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
+            return None;
         }
+        self.rouse_one(due)
     }
 
-    /// A thread leaves `take`. Gives whom to ring for, if somebody has to take over because there
-    /// is `more` in the heap.
-    #[must_use]
-    pub(super) fn depart(&mut self, id: Option<TakerId>, more: bool) -> Option<Waker> {
-        if self.leader.as_ref().is_some_and(|leader| Some(leader.id) == id) {
-            self.leader = None;
+    /// Whether somebody is armed for that moment or an earlier one, or nobody sleeps.
+    #[inline]
+    pub(super) fn is_covered(&self, due: Deadline) -> bool {
+        due.as_nanos() >= self.wake_before.load(Ordering::SeqCst)
+    }
+
+    #[cold]
+    fn rouse_one(&self, due: Deadline) -> Option<Waker> {
+        let mut gate = self.gate.lock();
+        // It may all have changed while this thread waited for the gate.
+        if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
+            return None;
         }
-        if more && self.leader.is_none() { self.promote() } else { None }
+        let sleepers = gate.sleepers.iter().enumerate();
+        let (index, _) = sleepers.max_by_key(|(_, sleeper)| sleeper.armed)?;
+        let woken = gate.sleepers.remove(index);
+        self.searching.fetch_add(1, Ordering::SeqCst);
+        self.set_wake_before(&gate);
+        Some(woken.waker)
     }
 
-    /// Everyone who sleeps: there will be nothing more for anyone, or everyone must look.
+    /// Everyone who sleeps.
     #[must_use]
-    pub(super) fn rouse_all(&mut self) -> Vec<Waker> {
-        let leader = self.leader.as_mut().and_then(|leader| leader.asleep.take());
-        let followers = self.followers.drain(..).map(|sleeper| sleeper.waker);
-        followers.chain(leader.map(|(waker, _)| waker)).collect()
+    pub(super) fn rouse_all(&self) -> Vec<Waker> {
+        let mut gate = self.gate.lock();
+        self.searching.fetch_add(gate.sleepers.len(), Ordering::SeqCst);
+        let woken = gate.sleepers.drain(..).map(|sleeper| sleeper.waker).collect();
+        self.set_wake_before(&gate);
+        woken
     }
 
-    /// Gives the vacant office to a follower, who is to be rung for.
-    fn promote(&mut self) -> Option<Waker> {
-        let Sleeper { id, waker } = self.followers.pop()?;
-        self.leader = Some(Leader { id, asleep: None });
-        Some(waker)
+    /// A thread that searched lies down. `first` and `second` are the next deadlines, as it has
+    /// seen them.
+    pub(super) fn lie_down(&self, waker: Waker, [first, second]: [Deadline; 2]) -> Sleep {
+        let mut gate = self.gate.lock();
+        gate.next += 1;
+        let id = SleeperId(gate.next);
+        let armed_by = |due| gate.sleepers.iter().filter(|sleeper| sleeper.armed <= due).count();
+        let until = if armed_by(first) == 0 {
+            first
+        } else if armed_by(second) < 2 {
+            second
+        } else {
+            Deadline::NEVER
+        };
+        gate.sleepers.push(Sleeper { id, waker, armed: until });
+        self.set_wake_before(&gate);
+        let is_last = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
+        Sleep { id, until, is_last }
+    }
+
+    /// A thread is up, for whatever reason, and searches. Gives back its waker, if nobody used
+    /// it.
+    pub(super) fn get_up(&self, id: SleeperId) -> Option<Waker> {
+        let mut gate = self.gate.lock();
+        // Not there: it was roused, and counted then.
+        let index = gate.sleepers.iter().position(|sleeper| sleeper.id == id)?;
+        let sleeper = gate.sleepers.remove(index);
+        self.searching.fetch_add(1, Ordering::SeqCst);
+        self.set_wake_before(&gate);
+        Some(sleeper.waker)
+    }
+
+    fn set_wake_before(&self, gate: &Gate) {
+        let smallest = gate.sleepers.iter().map(|sleeper| sleeper.armed).min();
+        let smallest = smallest.map_or(0, Deadline::as_nanos);
+        self.wake_before.store(smallest, Ordering::SeqCst);
     }
 }

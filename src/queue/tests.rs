@@ -18,8 +18,17 @@ const fn at(nanos: u64) -> Deadline {
 
 fn queue<E>() -> (ManualClock, Queue<E>) {
     let clock = ManualClock::new();
-    let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone())));
+    let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone()), 4));
     (clock, queue)
+}
+
+impl<E> DelayedWorkQueue<E> {
+    /// Offers as a program of many threads would: each time into another stripe.
+    fn put(&self, deadline: Deadline, element: E) -> Result<Ticket, Refused<E>> {
+        let now = self.clock.now();
+        let stripe = self.clock.moment(now) as usize % self.stripes();
+        self.offer(stripe, now, deadline, element)
+    }
 }
 
 /// Runs `body` on a thread that counts as a worker, so that the clock waits for it.
@@ -62,7 +71,7 @@ fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
 fn elements_come_out_when_due_and_in_order() {
     let (clock, queue) = queue();
     for nanos in [30, 10, 20, 10] {
-        queue.offer(at(nanos), nanos).expect("it is open");
+        queue.put(at(nanos), nanos).expect("it is open");
     }
     assert!(queue.poll().is_none());
     clock.advance(Duration::from_nanos(20));
@@ -78,7 +87,7 @@ fn one_thread_leads_and_the_others_follow() {
     let takers: Vec<_> = (0..4).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [Deadline::NEVER; 4]);
-    queue.offer(at(10), 'a').expect("it is open");
+    queue.put(at(10), 'a').expect("it is open");
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [at(10), Deadline::NEVER, Deadline::NEVER, Deadline::NEVER]);
     clock.advance(Duration::from_nanos(10));
@@ -94,8 +103,8 @@ fn one_thread_leads_and_the_others_follow() {
 fn a_leaving_leader_passes_leadership_on() {
     let (clock, queue) = queue();
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
-    queue.offer(at(10), 'a').expect("it is open");
-    queue.offer(at(20), 'b').expect("it is open");
+    queue.put(at(10), 'a').expect("it is open");
+    queue.put(at(20), 'b').expect("it is open");
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 1), [Some('a')]);
@@ -122,22 +131,22 @@ fn elements_that_are_due_together_wake_as_many_threads() {
         })
         .collect();
     clock.run_until_idle();
-    (0..3).for_each(|n| assert!(queue.offer(at(10), n).is_ok()));
+    (0..3).for_each(|n| assert!(queue.put(at(10), n).is_ok()));
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 3).len(), 3);
 }
 
 #[test]
-fn a_nearer_element_rouses_the_leader() {
+fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
     let (clock, queue) = queue();
     let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
-    queue.offer(at(100), 'z').expect("it is open");
+    queue.put(at(100), 'z').expect("it is open");
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [at(100), Deadline::NEVER]);
-    queue.offer(at(10), 'a').expect("it is open");
+    queue.put(at(10), 'a').expect("it is open");
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [at(10), Deadline::NEVER]);
+    assert_eq!(clock.sleepers(), [at(10), at(100)]);
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 1), [Some('a')]);
     clock.run_until_idle();
@@ -152,15 +161,15 @@ fn nothing_else_wakes_anybody() {
     let (clock, queue) = queue();
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
-    let head = queue.offer(at(10), 0_u64).expect("it is open");
+    let head = queue.put(at(10), 0_u64).expect("it is open");
     clock.run_until_idle();
     let parks = clock.parks();
-    let offer = |n| queue.offer(at(10 + n), n).expect("it is open");
+    let offer = |n| queue.put(at(10 + n), n).expect("it is open");
     let tickets: Vec<_> = (0..100).map(offer).collect();
     assert_eq!(queue.remove(head), Some(0));
     assert!(tickets.into_iter().all(|ticket| queue.remove(ticket).is_some()));
     // Not before the leader's time is up, which is still that of the first head.
-    queue.offer(at(11), 1).expect("it is open");
+    queue.put(at(11), 1).expect("it is open");
     clock.run_until_idle();
     assert_eq!(clock.parks(), parks);
     clock.advance(Duration::from_nanos(11));
@@ -177,7 +186,7 @@ fn a_poll_that_gives_up_passes_leadership_on() {
         worker(&clock, move || queue.poll_timeout(Duration::from_nanos(5)).is_some())
     };
     clock.run_until_idle();
-    queue.offer(at(100), 'z').expect("it is open");
+    queue.put(at(100), 'z').expect("it is open");
     clock.run_until_idle();
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
@@ -193,7 +202,7 @@ fn a_poll_that_gives_up_passes_leadership_on() {
 #[test]
 fn a_poll_with_a_limit_takes_what_falls_due_within_it() {
     let (clock, queue) = queue();
-    queue.offer(at(3), 'a').expect("it is open");
+    queue.put(at(3), 'a').expect("it is open");
     let poller = {
         let queue = Arc::clone(&queue);
         worker(&clock, move || queue.poll_timeout(LIMIT).map(|(entry, now)| (entry.element, now)))
@@ -209,7 +218,7 @@ fn a_waiting_thread_holds_nothing() {
     let (clock, queue) = queue();
     let element = Arc::new(());
     let witness: Weak<()> = Arc::downgrade(&element);
-    let ticket = queue.offer(at(10), element).expect("it is open");
+    let ticket = queue.put(at(10), element).expect("it is open");
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [at(10)]);
@@ -222,7 +231,7 @@ fn a_waiting_thread_holds_nothing() {
 #[test]
 fn resetting_to_a_nearer_moment_rouses_the_leader() {
     let (clock, queue) = queue();
-    let ticket = queue.offer(at(100), 'a').expect("it is open");
+    let ticket = queue.put(at(100), 'a').expect("it is open");
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
     assert!(queue.reset(ticket, at(10)));
@@ -238,12 +247,12 @@ fn resetting_to_a_nearer_moment_rouses_the_leader() {
 #[test]
 fn a_closed_queue_gives_elements_back_and_is_taken_to_its_end() {
     let (clock, queue) = queue();
-    queue.offer(at(10), 'a').expect("it is open");
-    queue.offer(at(20), 'b').expect("it is open");
+    queue.put(at(10), 'a').expect("it is open");
+    queue.put(at(20), 'b').expect("it is open");
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
     queue.close(Admission::Closed);
-    assert!(matches!(queue.offer(at(5), 'c'), Err(Refused::Closed('c'))));
+    assert!(matches!(queue.put(at(5), 'c'), Err(Refused::Closed('c'))));
     assert!(matches!(queue.offer_again(at(5), 0, 'c'), Err(Refused::Closed('c'))));
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(20));
@@ -255,7 +264,7 @@ fn a_closed_queue_gives_elements_back_and_is_taken_to_its_end() {
 #[test]
 fn removing_the_last_element_of_a_closed_queue_ends_the_wait() {
     let (clock, queue) = queue();
-    let ticket = queue.offer(at(10), 'a').expect("it is open");
+    let ticket = queue.put(at(10), 'a').expect("it is open");
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
     queue.close(Admission::Closed);
@@ -267,12 +276,12 @@ fn removing_the_last_element_of_a_closed_queue_ends_the_wait() {
 #[test]
 fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
     let (clock, queue) = queue();
-    queue.offer(at(1), 'a').expect("it is open");
-    queue.offer(at(50), 'b').expect("it is open");
+    queue.put(at(1), 'a').expect("it is open");
+    queue.put(at(50), 'b').expect("it is open");
     clock.advance(Duration::from_nanos(1));
     let entry = queue.poll().expect("it is due");
     queue.close(Admission::Returning);
-    assert!(queue.offer(at(2), 'c').is_err());
+    assert!(queue.put(at(2), 'c').is_err());
     let (ticket, _) = queue.offer_again(at(50), entry.sequence, 'a').expect("it may return");
     clock.advance(Duration::from_nanos(49));
     assert_eq!(queue.poll().map(|e| e.element), Some('a'), "it keeps its seniority");
@@ -283,13 +292,13 @@ fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
     assert!(queue.offer_again(at(2), entry.sequence, 'a').is_err());
     // It never opens again.
     queue.close(Admission::Open);
-    assert!(queue.offer(at(2), 'c').is_err());
+    assert!(queue.put(at(2), 'c').is_err());
 }
 
 #[test]
 fn drain_takes_everything() {
     let (_, queue) = queue();
-    (0..1_000).for_each(|n| assert!(queue.offer(at(n), n).is_ok()));
+    (0..1_000).for_each(|n| assert!(queue.put(at(n), n).is_ok()));
     let mut drained: Vec<_> = queue.drain().into_iter().map(|entry| entry.element).collect();
     drained.sort_unstable();
     assert_eq!(drained, (0..1_000).collect::<Vec<_>>());

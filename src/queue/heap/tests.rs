@@ -30,6 +30,10 @@ impl<E> DelayHeap<E> {
     }
 }
 
+const fn at(nanos: u64) -> Deadline {
+    Deadline::from_nanos(nanos)
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64),
@@ -76,7 +80,8 @@ impl Subject {
             Step::Insert(at) => {
                 let element = self.next;
                 self.next += 1;
-                let ticket = self.heap.insert(Deadline::from_nanos(at), element).expect("room");
+                let inserted = self.heap.insert(Deadline::from_nanos(at), element, element);
+                let ticket = inserted.expect("room");
                 self.now_there(ticket, at, element);
             }
             Step::Pop(now) => _ = self.pop(now),
@@ -84,7 +89,7 @@ impl Subject {
                 if let Some(entry) = self.pop(now) {
                     let (later, element) = (entry.deadline.as_nanos() + 3, entry.element);
                     let deadline = Deadline::from_nanos(later);
-                    let ticket = self.heap.insert_again(deadline, entry.sequence, element);
+                    let ticket = self.heap.insert(deadline, entry.sequence, element);
                     self.now_there(ticket.expect("room"), later, element);
                 }
             }
@@ -126,15 +131,18 @@ impl Subject {
     fn check(&self) {
         self.heap.check();
         assert_eq!(self.heap.len(), self.model.len());
-        let head = self.model.values().map(|(at, _, _)| Deadline::from_nanos(*at)).min();
-        assert_eq!(self.heap.head(), head);
+        let mut keys: Vec<_> = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).collect();
+        keys.sort_unstable();
+        let deadline = |n: usize| keys.get(n).map_or(Deadline::NEVER, |key| at(key.0));
+        assert_eq!(self.heap.head(), keys.first().map(|(nanos, sequence)| (at(*nanos), *sequence)));
+        assert_eq!(self.heap.first_two(), [deadline(0), deadline(1)]);
     }
 
     /// Pops from both; the model's first is the smallest deadline, then the smallest sequence.
     fn pop(&mut self, now: u64) -> Option<Entry<u64>> {
         let first = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).min();
         let expected = first.filter(|(at, _)| *at <= now);
-        let popped = self.heap.pop_due(Deadline::from_nanos(now));
+        let popped = if expected.is_some() { self.heap.pop() } else { None };
         assert_eq!(popped.as_ref().map(|e| (e.deadline.as_nanos(), e.sequence)), expected);
         if let Some(entry) = &popped {
             let known = self.model.remove(&entry.sequence);
@@ -145,7 +153,7 @@ impl Subject {
 
     fn now_there(&mut self, ticket: Ticket, at: u64, element: u64) {
         let before = self.model.insert(ticket.sequence, (at, ticket.slot, element));
-        assert!(before.is_none(), "a sequence was used twice");
+        assert!(before.is_none(), "a sequence is used once");
         self.tickets.push(ticket);
     }
 
@@ -178,14 +186,14 @@ fn growth_keeps_the_order() {
     let mut heap = DelayHeap::new();
     let count = 10_000_u64;
     for n in 0..count {
-        heap.insert(Deadline::from_nanos(n * 7_919 % count), n).expect("room");
+        heap.insert(Deadline::from_nanos(n * 7_919 % count), n, n).expect("room");
     }
     heap.check();
     for n in 0..count {
-        let entry = heap.pop_due(Deadline::from_nanos(count)).expect("an entry");
+        let entry = heap.pop().expect("an entry");
         assert_eq!(entry.deadline.as_nanos(), n);
     }
-    assert!(heap.is_empty());
+    assert!(heap.pop().is_none());
     heap.check();
 }
 
@@ -193,10 +201,10 @@ fn growth_keeps_the_order() {
 fn equal_deadlines_are_first_come_first_served() {
     let mut heap = DelayHeap::new();
     for n in 0..1_000 {
-        heap.insert(Deadline::from_nanos(5), n).expect("room");
+        heap.insert(Deadline::from_nanos(5), n, n).expect("room");
     }
     for n in 0..1_000 {
-        assert_eq!(heap.pop_due(Deadline::from_nanos(5)).map(|e| e.element), Some(n));
+        assert_eq!(heap.pop().map(|e| e.element), Some(n));
     }
 }
 
@@ -206,16 +214,14 @@ fn removal_from_the_middle_sifts_both_ways() {
     for remove in 0..11 {
         let delays = [3000, 3400, 3900, 3800, 3700, 3600, 3430, 3420, 3310, 3500, 3200];
         let mut heap = DelayHeap::new();
-        let insert = |at: &u64| heap.insert(Deadline::from_nanos(*at), *at).expect("room");
+        let insert = |at: &u64| heap.insert(Deadline::from_nanos(*at), *at, *at).expect("room");
         let tickets: Vec<_> = delays.iter().map(insert).collect();
         heap.remove(tickets[remove]).expect("it is there");
         heap.check();
         let mut rest = delays.to_vec();
         rest.remove(remove);
         rest.sort_unstable();
-        let popped: Vec<_> = std::iter::from_fn(|| heap.pop_due(Deadline::from_nanos(9_999)))
-            .map(|entry| entry.element)
-            .collect();
+        let popped: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
         assert_eq!(popped, rest);
     }
 }
@@ -223,9 +229,9 @@ fn removal_from_the_middle_sifts_both_ways() {
 #[test]
 fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     let mut heap = DelayHeap::new();
-    let old = heap.insert(Deadline::from_nanos(1), 'a').expect("room");
+    let old = heap.insert(Deadline::from_nanos(1), 0, 'a').expect("room");
     assert!(heap.remove(old).is_some());
-    let new = heap.insert(Deadline::from_nanos(1), 'b').expect("room");
+    let new = heap.insert(Deadline::from_nanos(1), 1, 'b').expect("room");
     assert_eq!(old.slot, new.slot);
     assert!(heap.remove(old).is_none());
     assert!(!heap.reset(old, Deadline::from_nanos(9)));

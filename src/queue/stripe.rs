@@ -1,0 +1,205 @@
+//! A stripe: one heap, its lock, and the deadline of its head for everyone to read.
+//!
+//! The queue has several of these, so that threads that submit at once do not meet. A stripe
+//! knows nothing of the others but its own number, which it writes into the sequence of every
+//! element that comes in:
+//!
+//! ```text
+//!   sequence = moment of submission (60 bits) │ number of the stripe (4 bits)
+//! ```
+//!
+//! The moment is the clock's (see [`Clock::moment`](crate::time::Clock::moment)); where two fall
+//! together, or a clock were to stand still, it is one more than the last one of this stripe. So
+//! no sequence is used twice, a ticket says by itself where its element is, and between elements
+//! of different stripes the sequence tells which was submitted first. (60 bits of nanoseconds
+//! are 36 years.)
+//!
+//! # The published head
+//!
+//! `head` repeats the deadline of the heap's first entry, [`NEVER`](Deadline::NEVER) if there is
+//! none. It is written under the lock, always before the lock is released; so whoever has the
+//! lock and reads a head, its own or another's, sees every submission that was over before. It
+//! may be read without the lock: then it is news of a moment ago.
+//!
+//! A head that comes *nearer* is stored with sequential consistency, because that is one half of
+//! the argument that nobody is missed ([`takers`](super::takers)). One that goes away is not:
+//! whoever reads the old one looks once for nothing.
+
+use super::heap::{DelayHeap, Entry, Ticket};
+use super::{Admission, Refused};
+use crate::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Deadline,
+};
+
+/// The most stripes a queue can have.
+pub(super) const MOST: usize = 1 << NUMBER_BITS;
+const NUMBER_BITS: u32 = 4;
+const LATEST: u64 = u64::MAX >> NUMBER_BITS;
+
+/// See the [module](self).
+pub(super) struct Stripe<E> {
+    head: AtomicU64,
+    inner: Mutex<Inner<E>>,
+}
+
+struct Inner<E> {
+    heap: DelayHeap<E>,
+    admission: Admission,
+    number: u64,
+    last_moment: u64,
+}
+
+/// A stripe whose lock is held. What changes the heap also publishes the head.
+pub(super) struct Locked<'a, E> {
+    head: &'a AtomicU64,
+    inner: MutexGuard<'a, Inner<E>>,
+}
+
+/// The stripe that a ticket's element is in.
+pub(super) fn number_of(sequence: u64) -> usize {
+    sequence as usize & (MOST - 1)
+}
+
+impl<E> Stripe<E> {
+    pub(super) fn new(number: usize) -> Self {
+        let (heap, number) = (DelayHeap::new(), number as u64);
+        let inner = Inner { heap, admission: Admission::Open, number, last_moment: 0 };
+        Self { head: AtomicU64::new(Deadline::NEVER.as_nanos()), inner: Mutex::new(inner) }
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) -> Locked<'_, E> {
+        Locked { head: &self.head, inner: self.inner.lock() }
+    }
+
+    /// The deadline of the head.
+    #[inline]
+    pub(super) fn head(&self) -> Deadline {
+        // Ordering: see the head of the module, and `takers`.
+        Deadline::from_nanos(self.head.load(Ordering::SeqCst))
+    }
+}
+
+impl<E> Locked<'_, E> {
+    /// Lets an element in that was submitted at `moment`. Says whether it became the head.
+    #[inline]
+    pub(super) fn offer(
+        &mut self,
+        moment: u64,
+        deadline: Deadline,
+        element: E,
+    ) -> Result<(Ticket, bool), Refused<E>> {
+        if self.inner.admission != Admission::Open {
+            return Err(Refused::Closed(element));
+        }
+        let moment = moment.max(self.inner.last_moment + 1).min(LATEST);
+        let sequence = moment << NUMBER_BITS | self.inner.number;
+        let inserted = self.inner.heap.insert(deadline, sequence, element);
+        let ticket = inserted.map_err(Refused::Full)?;
+        self.inner.last_moment = moment;
+        Ok((ticket, self.publish_nearer(deadline)))
+    }
+
+    /// Lets an element in that was taken out before.
+    pub(super) fn offer_again(
+        &mut self,
+        deadline: Deadline,
+        sequence: u64,
+        element: E,
+    ) -> Result<Ticket, Refused<E>> {
+        if self.inner.admission == Admission::Closed {
+            return Err(Refused::Closed(element));
+        }
+        let inserted = self.inner.heap.insert(deadline, sequence, element);
+        let ticket = inserted.map_err(Refused::Full)?;
+        self.publish_nearer(deadline);
+        Ok(ticket)
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Entry<E>> {
+        let entry = self.inner.heap.pop();
+        self.publish();
+        entry
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+        let entry = self.inner.heap.remove(ticket);
+        self.publish();
+        entry
+    }
+
+    pub(super) fn reset(&mut self, ticket: Ticket, deadline: Deadline) -> bool {
+        let was_there = self.inner.heap.reset(ticket, deadline);
+        self.publish();
+        was_there
+    }
+
+    pub(super) fn remove_all(&mut self) -> DelayHeap<E> {
+        let removed = self.inner.heap.remove_all();
+        self.publish();
+        removed
+    }
+
+    pub(super) fn remove_where(
+        &mut self,
+        unwanted: impl FnMut(Deadline, &E) -> bool,
+    ) -> Vec<Entry<E>> {
+        let removed = self.inner.heap.remove_where(unwanted);
+        self.publish();
+        removed
+    }
+
+    pub(super) fn close(&mut self, admission: Admission) {
+        self.inner.admission = self.inner.admission.max(admission);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.inner.heap.len()
+    }
+
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
+        self.inner.heap.deadline(ticket)
+    }
+
+    /// Deadline and sequence of the head.
+    #[inline]
+    pub(super) fn head(&self) -> Option<(Deadline, u64)> {
+        self.inner.heap.head()
+    }
+
+    /// The deadlines of the first two entries.
+    pub(super) fn first_two(&self) -> [Deadline; 2] {
+        self.inner.heap.first_two()
+    }
+
+    /// Whether there is, and will be, nothing here to take.
+    pub(super) fn is_finished(&self) -> bool {
+        self.inner.admission != Admission::Open && self.inner.heap.len() == 0
+    }
+
+    /// An entry has come to stand at `deadline`. Whether the head is nearer for it.
+    #[inline]
+    fn publish_nearer(&self, deadline: Deadline) -> bool {
+        // Ordering: only written under this lock.
+        let is_nearer = deadline.as_nanos() < self.head.load(Ordering::Relaxed);
+        if is_nearer {
+            // Ordering: see `takers`.
+            self.head.store(deadline.as_nanos(), Ordering::SeqCst);
+        }
+        is_nearer
+    }
+
+    /// The head may have changed.
+    #[inline]
+    fn publish(&self) {
+        let head = self.inner.heap.head().map_or(Deadline::NEVER, |(deadline, _)| deadline);
+        self.publish_nearer(head);
+        // Ordering: it is no nearer than what is there, see the head of the module; the lock
+        // orders it against other writers.
+        self.head.store(head.as_nanos(), Ordering::Release);
+    }
+}
