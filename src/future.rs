@@ -21,10 +21,14 @@ use std::{
 use crate::{
     CancellationToken, TaskError, TaskId, TaskState,
     pool::Port,
-    sync::{Arc, Parker},
+    queue::Ticket,
+    sync::{
+        Arc, Parker,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Claim, Runnable},
     time::Deadline,
-    unwind::discard,
+    unwind::Contained,
     wait,
 };
 
@@ -59,16 +63,19 @@ use crate::{
 #[doc(alias = "Future")]
 #[doc(alias = "FutureTask")]
 pub struct ScheduledFuture<T> {
-    task: Arc<dyn Claim<T>>,
+    task: Contained<Arc<dyn Claim<T>>>,
     port: Port,
-    id: u64,
-    /// The waker of the task that awaits this future.
-    awaited_by: Option<Waker>,
+    ticket: Ticket,
+    /// Whether a task awaits this future.
+    is_awaited: bool,
+    /// Whether there are handles that would keep the result.
+    has_handles: AtomicBool,
 }
 
 impl<T> ScheduledFuture<T> {
-    pub(crate) fn new(task: Arc<dyn Claim<T>>, port: Port, id: u64) -> Self {
-        Self { task, port, id, awaited_by: None }
+    pub(crate) fn new(task: Arc<dyn Claim<T>>, port: Port, ticket: Ticket) -> Self {
+        let has_handles = AtomicBool::new(false);
+        Self { task: Contained::new(task), port, ticket, is_awaited: false, has_handles }
     }
 
     /// Blocks until the task has ended, and gives its result. Java: `get`.
@@ -174,7 +181,7 @@ impl<T> ScheduledFuture<T> {
     /// the task runs or has ended. Locks the queue. Java: `getDelay`.
     #[doc(alias = "getDelay")]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline = self.port.deadline(&*self.task, self.id)?;
+        let deadline = self.port.deadline(&**self.task, self.ticket)?;
         if deadline == Deadline::NEVER {
             return Some(Duration::MAX);
         }
@@ -183,7 +190,7 @@ impl<T> ScheduledFuture<T> {
 
     /// The number of the task.
     pub fn id(&self) -> TaskId {
-        TaskId(self.id)
+        TaskId(self.ticket.sequence)
     }
 
     /// The name of the task, if it was given one.
@@ -196,19 +203,21 @@ impl<T> ScheduledFuture<T> {
     /// task that runs goes on to the end of its body, but its future is cancelled now, and a
     /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
     pub fn cancel(&self) -> bool {
-        self.port.cancel(&*self.task, self.id, false)
+        self.port.cancel(&**self.task, self.ticket, false)
     }
 
     /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
     /// that runs, to ask the body to stop. Java: `cancel(true)`.
     pub fn cancel_and_signal(&self) -> bool {
-        self.port.cancel(&*self.task, self.id, true)
+        self.port.cancel(&**self.task, self.ticket, true)
     }
 
     /// A handle that can cancel the task and not take its result.
     pub fn cancel_handle(&self) -> CancelHandle {
+        // Ordering: read in the drop, which comes after every use.
+        self.has_handles.store(true, Ordering::Relaxed);
         let task = Arc::clone(&self.task).erase();
-        CancelHandle { task, port: Arc::clone(&self.port), id: self.id }
+        CancelHandle { task, port: Arc::clone(&self.port), ticket: self.ticket }
     }
 
     /// A guard that cancels the task when it is dropped.
@@ -240,45 +249,34 @@ impl<T> ScheduledFuture<T> {
         }
         answer
     }
-
-    fn stop_awaiting(&mut self) {
-        if let Some(waker) = self.awaited_by.take() {
-            self.task.forget(&waker);
-            discard(waker);
-        }
-    }
 }
 
 impl<T> Future for ScheduledFuture<T> {
     type Output = Result<T, TaskError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let waker = context.waker();
-        // Only the last waker is woken: the future may have moved to another task.
-        if !self.awaited_by.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            self.stop_awaiting();
-            self.awaited_by = Some(waker.clone());
+        self.is_awaited = !self.task.poll_awaited(context.waker());
+        if self.is_awaited {
+            return Poll::Pending;
         }
-        match self.poll_join(waker) {
-            Some(answer) => {
-                discard(self.awaited_by.take());
-                Poll::Ready(answer)
-            }
-            None => Poll::Pending,
-        }
+        self.task.claim().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl<T> Drop for ScheduledFuture<T> {
     fn drop(&mut self) {
-        self.stop_awaiting();
-        self.task.abandon();
+        if self.is_awaited {
+            self.task.forget_awaiting();
+        }
+        if *self.has_handles.get_mut() {
+            self.task.abandon();
+        }
     }
 }
 
 impl<T> fmt::Debug for ScheduledFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(f, "ScheduledFuture", self.id, self.name(), self.state())
+        describe(f, "ScheduledFuture", self.id(), self.name(), self.state())
     }
 }
 
@@ -288,18 +286,18 @@ impl<T> fmt::Debug for ScheduledFuture<T> {
 pub struct CancelHandle {
     task: Arc<dyn Runnable>,
     port: Port,
-    id: u64,
+    ticket: Ticket,
 }
 
 impl CancelHandle {
     /// See [`ScheduledFuture::cancel`].
     pub fn cancel(&self) -> bool {
-        self.port.cancel(&*self.task, self.id, false)
+        self.port.cancel(&*self.task, self.ticket, false)
     }
 
     /// See [`ScheduledFuture::cancel_and_signal`].
     pub fn cancel_and_signal(&self) -> bool {
-        self.port.cancel(&*self.task, self.id, true)
+        self.port.cancel(&*self.task, self.ticket, true)
     }
 
     /// Whether the task has ended.
@@ -319,7 +317,7 @@ impl CancelHandle {
 
     /// The number of the task.
     pub fn id(&self) -> TaskId {
-        TaskId(self.id)
+        TaskId(self.ticket.sequence)
     }
 
     /// The name of the task, if it was given one.
@@ -330,7 +328,7 @@ impl CancelHandle {
 
 impl fmt::Debug for CancelHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(f, "CancelHandle", self.id, self.name(), self.state())
+        describe(f, "CancelHandle", self.id(), self.name(), self.state())
     }
 }
 
@@ -391,12 +389,12 @@ impl<T> fmt::Debug for CancelOnDrop<T> {
 fn describe(
     f: &mut fmt::Formatter<'_>,
     what: &str,
-    id: u64,
+    id: TaskId,
     name: Option<Arc<str>>,
     state: TaskState,
 ) -> fmt::Result {
     let mut shown = f.debug_struct(what);
-    shown.field("id", &id);
+    shown.field("id", &id.0);
     if let Some(name) = name {
         shown.field("name", &name);
     }

@@ -204,17 +204,15 @@ impl Pool {
 
     // Cancelling.
 
-    /// Ends a task as cancelled and takes it out of the queue. Whether this call did it.
-    pub(crate) fn cancel<R>(&self, task: &R, id: u64, signal: bool) -> bool
+    /// Ends a task as cancelled and takes it out of the queue. Whether this call did it. `ticket`
+    /// is the one with which the task was submitted.
+    pub(crate) fn cancel<R>(&self, task: &R, ticket: Ticket, signal: bool) -> bool
     where
         R: Runnable + ?Sized,
     {
-        match end_as_cancelled(task, id, CancelReason::Requested) {
+        match end_as_cancelled(task, ticket.sequence, CancelReason::Requested) {
             Cancellation::TooLate => return false,
-            Cancellation::Waiting => {
-                let node = self.queue.remove(Ticket { slot: task.slot(), sequence: id });
-                discard(node);
-            }
+            Cancellation::Waiting(slot) => discard(self.queue.remove(ticket.moved_to(slot))),
             Cancellation::Running if signal => task.token(&self.stop).cancel(),
             Cancellation::Running => {}
         }
@@ -222,11 +220,11 @@ impl Pool {
     }
 
     /// The moment a task waits for; nothing if it does not wait.
-    pub(crate) fn deadline<R>(&self, task: &R, id: u64) -> Option<Deadline>
+    pub(crate) fn deadline<R>(&self, task: &R, ticket: Ticket) -> Option<Deadline>
     where
         R: Runnable + ?Sized,
     {
-        self.queue.deadline(Ticket { slot: task.slot(), sequence: id })
+        self.queue.deadline(ticket.moved_to(task.slot()))
     }
 
     // Stopping.

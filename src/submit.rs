@@ -287,11 +287,10 @@ impl<'a> TaskBuilder<'a> {
         let task = Arc::new(Task::new(job, self.name));
         match port.admit(port.stripe(), task.clone(), now, deadline) {
             Ok(ticket) => {
-                task.note_first_slot(ticket.slot);
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
                 }
-                Ok(ScheduledFuture::new(task, Arc::clone(port), ticket.sequence))
+                Ok(ScheduledFuture::new(task, Arc::clone(port), ticket))
             }
             Err(error) => match task.reclaim() {
                 Some(job) => Err(Rejected { error, closure: closure_of(job) }),

@@ -7,15 +7,16 @@
 //! * `Task<J>` is the node that the queue, the worker and the future share. All that changes in
 //!   it is under **one lock**, which is at once the task's state ([`state`]) and the slot of its
 //!   closure and result, so that none of the three can disagree with another.
-//! * What only some tasks have (a name, waiters, a token) is in [`Cold`], allocated when first
-//!   needed; a plain task is one allocation and no more.
+//! * What only some tasks have (a name, waiters, a token) is in [`Full`], and allocated when first
+//!   needed; the state then moves there too. So a plain task is one allocation and no more: with
+//!   a closure of eight bytes, forty.
 //!
 //! The types of closure and result disappear behind two traits: a worker sees [`Runnable`], a
 //! future sees [`Claim<T>`].
 //!
 //! # Who may touch what
 //!
-//! The submitter creates the node, queues it, and notes the queue's slot in it. From then on:
+//! The submitter creates the node and queues it. From then on:
 //!
 //! | who | does |
 //! |---|---|
@@ -31,14 +32,19 @@
 //! looks for the result and puts itself on the list in one step too. So none is missed. A waker
 //! that panics changes nothing: the result is there already, and the others are still woken.
 //!
+//! # Whether anybody wants the result
+//!
+//! The future that is dropped lets go of the node, and the result goes with the node when the
+//! worker lets go too. Only if there are handles beside the future would they keep it; so a
+//! future that made some says that it [abandons](Claim::abandon) the result.
+//!
 //! # The slot
 //!
-//! `slot` tells the queue where the task's entry is, for cancelling in O(log n). It is written
-//! by the submitter before anyone has a handle, and by the worker that re-arms the task, in the
-//! same step that queues it again, under the lock. A canceller reads it after it has ended the
-//! task under that lock, and nobody writes it from then on; so it reads the slot of the entry
-//! that is in the queue. If a worker has taken that entry meanwhile the slot is out of date, and
-//! does no harm: the queue compares the task's number, which is never used twice.
+//! The queue's slot finds a task's entry, for cancelling in O(log n). The future keeps the one it
+//! was queued with; a periodic task that is queued again keeps the new one in its [`Job`], set in
+//! the step that queues it, under the lock. `cancel` ends the task under that lock and gives the
+//! slot. If a worker has taken the entry meanwhile the slot is out of date, and does no harm: the
+//! queue compares the task's number, which is never used twice.
 
 mod context;
 mod job;
@@ -62,10 +68,7 @@ use self::{
 };
 use crate::{
     CancelReason, CancellationToken, TaskError,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Deadline,
     trace,
     unwind::{discard, wake_all},
@@ -93,8 +96,8 @@ pub(crate) trait Runnable: Send + Sync {
     fn name(&self) -> Option<Arc<str>>;
     fn is_periodic(&self) -> bool;
 
-    /// Where the queue keeps the task.
-    fn slot(&self) -> u32;
+    /// Where the queue keeps the task, if it was queued again since it was submitted.
+    fn slot(&self) -> Option<u32>;
 
     /// Whether the task has ended; if not, keeps the waker until it has.
     fn poll_done(&self, waker: &Waker) -> bool;
@@ -106,6 +109,12 @@ pub(crate) trait Runnable: Send + Sync {
 pub(crate) trait Claim<T>: Runnable {
     /// The result, once; nothing as long as there is none.
     fn claim(&self) -> Option<Result<T, TaskError>>;
+
+    /// As [`poll_done`](Runnable::poll_done), for the one who awaits the future: of its wakers
+    /// only the last is kept.
+    fn poll_awaited(&self, waker: &Waker) -> bool;
+    /// Nobody awaits the future any more.
+    fn forget_awaiting(&self);
 
     /// Nobody will claim the result: it is dropped as soon as it is there.
     fn abandon(&self);
@@ -128,88 +137,126 @@ pub(crate) enum Verdict {
 pub(crate) enum Cancellation {
     /// The task had ended before.
     TooLate,
-    /// The task waited, in the queue or on its way there.
-    Waiting,
+    /// The task waited, in the queue or on its way there; in this slot, if it was queued again.
+    Waiting(Option<u32>),
     /// The task runs; its worker will see.
     Running,
 }
 
-/// The slot of a task that has not been queued yet.
-const UNKNOWN: u32 = u32::MAX;
-
 /// The node shared by queue, worker and future.
-pub(crate) struct Task<J: Job> {
-    cell: Mutex<Cell<J>>,
-    slot: AtomicU32,
-    /// Nobody will claim the result. Outside the cell because it fits beside the slot there:
-    /// sixteen bytes less for each task.
-    abandoned: AtomicBool,
+pub(crate) struct Task<J: Job>(Mutex<Cell<J>>);
+
+/// The state of a task, alone or with more.
+enum Cell<J: Job> {
+    Plain(Stage<J, J::Output>),
+    Full(Box<Full<J>>),
 }
 
-struct Cell<J: Job> {
+/// The state of a task that has what most do not have.
+struct Full<J: Job> {
     stage: Stage<J, J::Output>,
-    cold: Option<Box<Cold>>,
+    more: More,
 }
 
-/// What most tasks do not have.
 #[derive(Default)]
-struct Cold {
+struct More {
     name: Option<Arc<str>>,
     token: Option<CancellationToken>,
     waiters: WaitList,
+    /// Who awaits the future.
+    awaiting: Option<Waker>,
+    /// Nobody will claim the result.
+    abandoned: bool,
 }
 
 impl<J: Job> Task<J> {
     pub(crate) fn new(job: J, name: Option<Arc<str>>) -> Self {
-        let cold = name.map(|name| Box::new(Cold { name: Some(name), ..Cold::default() }));
-        let cell = Mutex::new(Cell { stage: Stage::Scheduled(job), cold });
-        Self { cell, slot: AtomicU32::new(UNKNOWN), abandoned: AtomicBool::new(false) }
-    }
-
-    /// Notes where the queue put the task when it was submitted. A periodic task may have run
-    /// and been re-armed since; then its slot is known already, and a newer one than this.
-    pub(crate) fn note_first_slot(&self, slot: u32) {
-        // Ordering: see `slot`.
-        if J::IS_PERIODIC {
-            let _ = self.slot.compare_exchange(UNKNOWN, slot, Ordering::Relaxed, Ordering::Relaxed);
-        } else {
-            self.slot.store(slot, Ordering::Relaxed);
+        let mut cell = Cell::Plain(Stage::Scheduled(job));
+        if name.is_some() {
+            cell.more().name = name;
         }
+        Self(Mutex::new(cell))
     }
 
     /// Takes the job back out of a task that was not accepted.
     pub(crate) fn reclaim(&self) -> Option<J> {
-        self.cell.lock().stage.start()
+        self.0.lock().stage().start()
     }
 
     /// Ends the task; what is left over is dropped here.
     fn finish(&self, ending: Result<J::Output, crate::Panic>) {
-        let mut cell = self.cell.lock();
-        let unwanted = cell.stage.finish(ending);
-        // Ordering: see `abandon`.
-        let is_abandoned = self.abandoned.load(Ordering::Relaxed);
-        let unclaimed = if is_abandoned { cell.stage.claim() } else { None };
+        let mut cell = self.0.lock();
+        let unwanted = cell.stage().finish(ending);
+        let is_abandoned = cell.more_if_any().is_some_and(|more| more.abandoned);
+        let unclaimed = if is_abandoned { cell.stage().claim() } else { None };
         let waiters = cell.take_waiters();
         drop(cell);
         discard(unwanted);
         discard(unclaimed);
         wake_all(waiters);
     }
+
+    /// Whether the task has ended; if not, `keep` keeps the waker, and gives back what is left.
+    fn poll_with(&self, waker: &Waker, keep: fn(&mut More, Waker) -> Option<Waker>) -> bool {
+        if self.state().is_done() {
+            return true;
+        }
+        let waker = waker.clone();
+        let mut cell = self.0.lock();
+        let is_done = cell.stage().state().is_done();
+        let unused = if is_done { Some(waker) } else { keep(cell.more(), waker) };
+        drop(cell);
+        discard(unused);
+        is_done
+    }
+
+    /// Takes something out that is foreign, and drops it when the lock is released.
+    fn drop_from_more(&self, take: impl FnOnce(&mut More) -> Option<Waker>) {
+        let mut cell = self.0.lock();
+        let taken = cell.more_if_any().and_then(take);
+        drop(cell);
+        discard(taken);
+    }
 }
 
 impl<J: Job> Cell<J> {
-    fn cold(&mut self) -> &mut Cold {
-        self.cold.get_or_insert_default()
+    fn stage(&mut self) -> &mut Stage<J, J::Output> {
+        match self {
+            Self::Plain(stage) => stage,
+            Self::Full(full) => &mut full.stage,
+        }
+    }
+
+    /// What most tasks do not have; made now if this one has not.
+    fn more(&mut self) -> &mut More {
+        if let Self::Plain(stage) = self {
+            let stage = std::mem::replace(stage, Stage::Running);
+            *self = Self::Full(Box::new(Full { stage, more: More::default() }));
+        }
+        match self {
+            Self::Full(full) => &mut full.more,
+            Self::Plain(_) => unreachable!("it has just been made full"),
+        }
+    }
+
+    fn more_if_any(&mut self) -> Option<&mut More> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Full(full) => Some(&mut full.more),
+        }
     }
 
     fn take_waiters(&mut self) -> Vec<Waker> {
-        self.cold.as_mut().map(|cold| cold.waiters.take()).unwrap_or_default()
+        let Some(more) = self.more_if_any() else { return Vec::new() };
+        let mut waiters = more.waiters.take();
+        waiters.extend(more.awaiting.take());
+        waiters
     }
 }
 
 impl<J: Job> Runnable for Task<J> {
     fn run(&self, run: &Run) -> Verdict {
-        let Some(job) = self.cell.lock().stage.start() else {
+        let Some(job) = self.0.lock().stage().start() else {
             return Verdict::Ended;
         };
         run.begin(&job);
@@ -226,7 +273,7 @@ impl<J: Job> Runnable for Task<J> {
                 Verdict::Ended
             }
             Ran::Again(job, next) => {
-                let cancelled = self.cell.lock().stage.rest(job);
+                let cancelled = self.0.lock().stage().rest(job);
                 if cancelled.is_none() {
                     return Verdict::Again(next);
                 }
@@ -237,22 +284,23 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn rearm(&self, enqueue: &mut dyn FnMut() -> Option<u32>) -> bool {
-        let mut cell = self.cell.lock();
-        if !cell.stage.is_resting() {
+        let mut cell = self.0.lock();
+        if !cell.stage().is_resting() {
             return false;
         }
         let Some(slot) = enqueue() else { return false };
-        // Ordering: see `slot`.
-        self.slot.store(slot, Ordering::Relaxed);
-        cell.stage.rearm();
+        cell.stage().rearm(slot);
         true
     }
 
     fn cancel(&self, reason: CancelReason) -> Cancellation {
-        let mut cell = self.cell.lock();
-        let (job, found) = match cell.stage.cancel(reason) {
+        let mut cell = self.0.lock();
+        let (job, found) = match cell.stage().cancel(reason) {
             Cancel::TooLate => return Cancellation::TooLate,
-            Cancel::Waiting(job) => (Some(job), Cancellation::Waiting),
+            Cancel::Waiting(job) => {
+                let slot = job.slot();
+                (Some(job), Cancellation::Waiting(slot))
+            }
             Cancel::Running => (None, Cancellation::Running),
         };
         let waiters = cell.take_waiters();
@@ -264,59 +312,54 @@ impl<J: Job> Runnable for Task<J> {
 
     fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();
-        let mut cell = self.cell.lock();
-        cell.cold().token.get_or_insert(made).clone()
+        let mut cell = self.0.lock();
+        cell.more().token.get_or_insert(made).clone()
     }
 
     fn state(&self) -> TaskState {
-        self.cell.lock().stage.state()
+        self.0.lock().stage().state()
     }
 
     fn name(&self) -> Option<Arc<str>> {
-        self.cell.lock().cold.as_ref().and_then(|cold| cold.name.clone())
+        self.0.lock().more_if_any().and_then(|more| more.name.clone())
     }
 
     fn is_periodic(&self) -> bool {
         J::IS_PERIODIC
     }
 
-    fn slot(&self) -> u32 {
-        // Ordering: see the head of the module; a stale slot does no harm.
-        self.slot.load(Ordering::Relaxed)
+    fn slot(&self) -> Option<u32> {
+        self.0.lock().stage().slot()
     }
 
     fn poll_done(&self, waker: &Waker) -> bool {
-        if self.state().is_done() {
-            return true;
-        }
-        let waker = waker.clone();
-        let mut cell = self.cell.lock();
-        let is_done = cell.stage.state().is_done();
-        let unused = if is_done { Some(waker) } else { cell.cold().waiters.register(waker) };
-        drop(cell);
-        discard(unused);
-        is_done
+        self.poll_with(waker, |more, waker| more.waiters.register(waker))
     }
 
     fn forget(&self, waker: &Waker) {
-        let mut cell = self.cell.lock();
-        let forgotten = cell.cold.as_mut().and_then(|cold| cold.waiters.deregister(waker));
-        drop(cell);
-        discard(forgotten);
+        self.drop_from_more(|more| more.waiters.deregister(waker));
     }
 }
 
 impl<J: Job> Claim<J::Output> for Task<J> {
     fn claim(&self) -> Option<Result<J::Output, TaskError>> {
-        self.cell.lock().stage.claim()
+        self.0.lock().stage().claim()
+    }
+
+    fn poll_awaited(&self, waker: &Waker) -> bool {
+        self.poll_with(waker, |more, waker| more.awaiting.replace(waker))
+    }
+
+    fn forget_awaiting(&self) {
+        self.drop_from_more(|more| more.awaiting.take());
     }
 
     fn abandon(&self) {
-        // Ordering: that of the lock. Set before it is taken, so `finish` either sees it, or has
-        // left a result that is claimed here.
-        self.abandoned.store(true, Ordering::Relaxed);
-        let mut cell = self.cell.lock();
-        let unclaimed = cell.stage.claim();
+        let mut cell = self.0.lock();
+        let unclaimed = cell.stage().claim();
+        if unclaimed.is_none() {
+            cell.more().abandoned = true;
+        }
         drop(cell);
         discard(unclaimed);
     }

@@ -19,6 +19,7 @@
 use std::{
     any::Any,
     mem,
+    ops::Deref,
     panic::{self, AssertUnwindSafe},
     task::Waker,
 };
@@ -44,6 +45,35 @@ pub(crate) fn discard<T>(value: T) {
         if let Err(worse) = contain(|| drop(payload)) {
             mem::forget(worse);
         }
+    }
+}
+
+/// A value whose drop is foreign code: when this is dropped, a panic of the value goes no
+/// further.
+pub(crate) struct Contained<T>(Option<T>);
+
+impl<T> Contained<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+}
+
+impl<T> Deref for Contained<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match &self.0 {
+            Some(value) => value,
+            None => unreachable!("the value is there until the drop"),
+        }
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    #[inline]
+    fn drop(&mut self) {
+        discard(self.0.take());
     }
 }
 

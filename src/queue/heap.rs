@@ -57,6 +57,13 @@ pub(crate) struct Ticket {
     pub(crate) sequence: u64,
 }
 
+impl Ticket {
+    /// The same entry, which was taken out and put in again since, into this slot.
+    pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
+        Self { slot: slot.unwrap_or(self.slot), ..self }
+    }
+}
+
 /// What was taken out of the heap.
 #[derive(Debug)]
 pub(crate) struct Entry<E> {

@@ -27,6 +27,12 @@ pub(crate) trait Job: Send + Sized + 'static {
     /// Runs it once. Foreign code: no lock is held.
     fn run(self, run: &Run) -> Ran<Self>;
 
+    /// Where the queue keeps the task, if it was queued again.
+    fn slot(&self) -> Option<u32>;
+
+    /// The queue has taken the task back, into this slot.
+    fn set_slot(&mut self, slot: u32);
+
     /// How many runs there have been.
     fn runs(&self) -> u64;
 
@@ -59,6 +65,12 @@ where
         Ran::Ended(contain(self.0).map_err(Panic::new))
     }
 
+    fn slot(&self) -> Option<u32> {
+        None
+    }
+
+    fn set_slot(&mut self, _: u32) {}
+
     fn runs(&self) -> u64 {
         0
     }
@@ -72,6 +84,7 @@ where
 pub(crate) struct Periodic<F> {
     body: F,
     period: Period,
+    slot: Option<u32>,
     runs: u64,
     /// Runs that were left out after the last one.
     skipped: u64,
@@ -79,11 +92,15 @@ pub(crate) struct Periodic<F> {
 
 impl<F> Periodic<F> {
     pub(crate) fn at_fixed_rate(body: F, period: Duration, missed: MissedRuns) -> Self {
-        Self { body, period: Period::FixedRate { period, missed }, runs: 0, skipped: 0 }
+        Self::new(body, Period::FixedRate { period, missed })
     }
 
     pub(crate) fn with_fixed_delay(body: F, delay: Duration) -> Self {
-        Self { body, period: Period::FixedDelay { delay }, runs: 0, skipped: 0 }
+        Self::new(body, Period::FixedDelay { delay })
+    }
+
+    fn new(body: F, period: Period) -> Self {
+        Self { body, period, slot: None, runs: 0, skipped: 0 }
     }
 
     pub(crate) fn into_body(self) -> F {
@@ -109,6 +126,14 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
                 Ran::Ended(Err(Panic::new(payload)))
             }
         }
+    }
+
+    fn slot(&self) -> Option<u32> {
+        self.slot
+    }
+
+    fn set_slot(&mut self, slot: u32) {
+        self.slot = Some(slot);
     }
 
     fn runs(&self) -> u64 {

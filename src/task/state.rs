@@ -28,6 +28,7 @@
 //! it has taken the closure; `cancel` marks the task, which is over for everyone who waits, and
 //! the worker, when the body returns, finds the mark and drops closure and result itself.
 
+use super::Job;
 use crate::{CancelReason, Panic, TaskError};
 
 /// Where a task is; as seen by [`ScheduledFuture::state`](crate::ScheduledFuture::state).
@@ -116,10 +117,25 @@ impl<J, T> Stage<J, T> {
         matches!(self, Self::Resting(_))
     }
 
-    /// The queue has taken the task back.
-    pub(super) fn rearm(&mut self) {
-        if let Some(job) = self.take_job(Self::Running) {
+    /// The queue has taken the task back, into this slot.
+    pub(super) fn rearm(&mut self, slot: u32)
+    where
+        J: Job,
+    {
+        if let Some(mut job) = self.take_job(Self::Running) {
+            job.set_slot(slot);
             *self = Self::Scheduled(job);
+        }
+    }
+
+    /// Where the queue keeps the task, if it was queued again since it was submitted.
+    pub(super) fn slot(&self) -> Option<u32>
+    where
+        J: Job,
+    {
+        match self {
+            Self::Scheduled(job) | Self::Resting(job) => job.slot(),
+            _ => None,
         }
     }
 
@@ -171,9 +187,37 @@ impl<J, T> Stage<J, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Run, job::Ran},
+        *,
+    };
+    use crate::time::Deadline;
 
     type Subject = Stage<&'static str, i32>;
+
+    impl Job for &'static str {
+        type Output = i32;
+
+        const IS_PERIODIC: bool = true;
+
+        fn run(self, _: &Run) -> Ran<Self> {
+            unreachable!("nothing is run here")
+        }
+
+        fn slot(&self) -> Option<u32> {
+            None
+        }
+
+        fn set_slot(&mut self, _: u32) {}
+
+        fn runs(&self) -> u64 {
+            0
+        }
+
+        fn missed(&self, _: Deadline, _: Deadline) -> u64 {
+            0
+        }
+    }
 
     fn running() -> Subject {
         let mut stage = Subject::Scheduled("job");
@@ -235,7 +279,7 @@ mod tests {
         assert_eq!(stage.rest("job"), None);
         assert!(stage.is_resting());
         assert_eq!(stage.state(), TaskState::Scheduled);
-        stage.rearm();
+        stage.rearm(7);
         assert_eq!(stage.start(), Some("job"));
         assert_eq!(stage.rest("job"), None);
         assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Waiting("job")));
