@@ -84,6 +84,7 @@ pub(crate) struct Config {
     pub(crate) core_pool_size: usize,
     pub(crate) thread_name: String,
     pub(crate) stack_size: Option<usize>,
+    pub(crate) timer_slack: Duration,
     pub(crate) clock: Clock,
     /// How many heaps the queue has.
     pub(crate) stripes: usize,

@@ -22,6 +22,7 @@
 //! park may end early (a stale ring, a coarse timer): its callers look at the clock again.
 
 mod manual;
+pub(crate) mod slack;
 
 use std::time::{Duration, Instant};
 

@@ -14,7 +14,7 @@ use crate::{
     queue::Entry,
     sync::{Arc, Parker},
     task::{Ground, Run, Runnable, Verdict},
-    time::Deadline,
+    time::{Deadline, slack},
     trace,
     unwind::discard,
 };
@@ -31,6 +31,7 @@ pub(super) fn start(pool: &Arc<Pool>, number: usize) -> io::Result<thread::JoinH
         // To the very end: what is told of the end must not wait for this thread either.
         let _serving = Serving::begin(&pool, Role::Worker);
         pool.clock().worker_begins(&Parker::current());
+        slack::set(pool.config.timer_slack);
         trace::worker("started", &name);
         work(&pool);
         trace::worker("ended", &name);
