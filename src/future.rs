@@ -19,8 +19,8 @@ use std::{
 };
 
 use crate::{
-    CancellationToken, TaskError, TaskId, TaskState,
-    pool::Port,
+    CancellationToken, TaskError, TaskId, TaskState, WouldDeadlock,
+    pool::{Joining, Port},
     queue::Ticket,
     sync::{
         Arc, Parker,
@@ -88,11 +88,14 @@ impl<T> ScheduledFuture<T> {
     /// already wait in a `join` for a task that has not ended.
     #[doc(alias = "get")]
     pub fn join(self) -> Result<T, TaskError> {
-        let task = Arc::clone(&self.task).erase();
-        let Ok(_waiting) = self.port.enter_join(&task) else {
+        let Ok(_waiting) = self.enter_join() else {
             return Err(TaskError::WouldDeadlock);
         };
-        wait::block_on(self.port.clock(), |waker| self.poll_join(waker))
+        loop {
+            if let Some(result) = self.block_until(Deadline::NEVER) {
+                return result;
+            }
+        }
     }
 
     /// Blocks until the task has ended, but no longer than `timeout`. `None` if it has not ended
@@ -115,9 +118,7 @@ impl<T> ScheduledFuture<T> {
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
         let deadline = self.port.clock().now().after(timeout);
-        self.unregistered(wait::block_until(self.port.clock(), deadline, |waker| {
-            self.poll_join(waker)
-        }))
+        self.unregistered(self.block_until(deadline))
     }
 
     /// Blocks until the task has ended, or until `token` is raised. `None` if the task has not
@@ -154,11 +155,10 @@ impl<T> ScheduledFuture<T> {
     ///
     /// [`TaskError::WouldDeadlock`], as [`join`](Self::join).
     pub fn wait(&self) -> Result<(), TaskError> {
-        let task = Arc::clone(&self.task).erase();
-        let Ok(_waiting) = self.port.enter_join(&task) else {
+        let Ok(_waiting) = self.enter_join() else {
             return Err(TaskError::WouldDeadlock);
         };
-        wait::block_on(self.port.clock(), |waker| task.poll_done(waker).then_some(()));
+        wait::block_on(self.port.clock(), |waker| self.task.poll_done(waker).then_some(()));
         Ok(())
     }
 
@@ -235,6 +235,16 @@ impl<T> ScheduledFuture<T> {
     /// ```
     pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
         CancelOnDrop { future: Some(self) }
+    }
+
+    /// Says that this thread is about to wait for the task without a limit.
+    fn enter_join(&self) -> Result<Option<Joining<'_>>, WouldDeadlock> {
+        self.port.enter_join(|| Arc::clone(&self.task).erase())
+    }
+
+    fn block_until(&self, deadline: Deadline) -> Option<Result<T, TaskError>> {
+        let poll = |waker: &Waker| self.poll_join(waker);
+        wait::block_soon(self.port.clock(), deadline, || self.is_done(), poll)
     }
 
     /// The poll of [`wait`]: the result once the task has ended.

@@ -56,6 +56,7 @@ mod worker;
 
 use std::{io, task::Waker, time::Duration};
 
+pub(crate) use self::joins::Joining;
 pub(crate) use self::lifecycle::Phase;
 pub use self::pending::PendingTask;
 pub(crate) use self::port::{Port, Ports};
@@ -346,11 +347,15 @@ impl Pool {
 
     /// Says that the calling thread is about to wait for a task without a limit; until what is
     /// returned is dropped. An error if nobody would be left to run it.
-    pub(crate) fn enter_join<'a>(
-        &'a self,
-        task: &'a Arc<dyn Runnable>,
-    ) -> Result<Option<joins::Joining<'a>>, WouldDeadlock> {
-        if Run::is_of(task) && !task.state().is_done() {
+    pub(crate) fn enter_join(
+        &self,
+        task: impl FnOnce() -> Arc<dyn Runnable>,
+    ) -> Result<Option<Joining<'_>>, WouldDeadlock> {
+        if !Run::is_any() && !serving::works_for(self) {
+            return Ok(None);
+        }
+        let task = task();
+        if Run::is_of(&task) && !task.state().is_done() {
             return Err(WouldDeadlock(()));
         }
         if !serving::works_for(self) || self.lifecycle.phase() >= Phase::Stopping {

@@ -39,7 +39,7 @@ mod slots;
 mod stripe;
 mod takers;
 
-use std::{task::Waker, time::Duration};
+use std::{rc::Rc, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -52,6 +52,7 @@ use crate::{
     sync::{
         Parker,
         atomic::{AtomicBool, Ordering},
+        patience,
     },
     time::{Clock, Deadline},
     unwind::wake_all,
@@ -150,6 +151,7 @@ impl<E> DelayedWorkQueue<E> {
 
     fn take_until(&self, limit: Deadline) -> Option<(Entry<E>, Deadline)> {
         self.takers.arrive();
+        let mut idle: Option<(Deadline, Rc<Parker>)> = None;
         let mut waker = None;
         loop {
             // Before the locks: a stale reading can only make this thread look once more.
@@ -158,20 +160,38 @@ impl<E> DelayedWorkQueue<E> {
             if taken.is_some() || now >= limit && limit < Deadline::NEVER || self.is_finished() {
                 wake_all(self.takers.leave(|| self.head()));
                 self.end_if_finished();
+                if let (Some(entry), Some((since, parker))) = (&taken, idle) {
+                    parker.patience().learn(entry.deadline.since(since));
+                }
                 return taken.map(|entry| (entry, now));
             }
-            waker = self.sleep(waker, limit);
+            let (_, parker) = idle.get_or_insert_with(|| (now, Parker::current()));
+            if !self.look_on(now, limit, parker) {
+                waker = self.sleep(waker, limit, parker);
+            }
         }
     }
 
+    /// Looks on for a while, unless somebody else does; whether there is something due.
+    fn look_on(&self, now: Deadline, limit: Deadline, parker: &Parker) -> bool {
+        if self.clock.is_manual() || !self.takers.is_alone() {
+            return false;
+        }
+        let until = now.after(parker.patience().span()).min(limit);
+        let is_due = || {
+            let now = self.clock.now();
+            if now >= until { Some(false) } else { (self.head() <= now).then_some(true) }
+        };
+        patience::look_on(is_due)
+    }
+
     /// Sleeps until there may be something to take. The waker comes back if it was not used.
-    fn sleep(&self, waker: Option<Waker>, limit: Deadline) -> Option<Waker> {
-        let parker = Parker::current();
+    fn sleep(&self, waker: Option<Waker>, limit: Deadline, parker: &Parker) -> Option<Waker> {
         let waker = waker.unwrap_or_else(|| parker.waker().clone());
         let sleep = self.takers.lie_down(waker, self.first_two());
         let has_changed = sleep.is_last && !self.takers.is_covered(self.head());
         if !has_changed && !self.is_finished() {
-            self.clock.park_until(&parker, sleep.until.min(limit));
+            self.clock.park_until(parker, sleep.until.min(limit));
         }
         self.takers.get_up(sleep.id)
     }

@@ -27,6 +27,8 @@
 //! a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); and all
 //! stripes of a queue, by their numbers (`DelayedWorkQueue::pop_among_equals`).
 
+pub(crate) mod patience;
+
 pub(crate) use std::sync::Arc;
 use std::{
     cell::Cell,
@@ -37,6 +39,8 @@ use std::{
 };
 
 use crossbeam_utils::sync::{Parker as Token, Unparker};
+
+use self::patience::Patience;
 
 /// The atomics of the crate.
 pub(crate) mod atomic {
@@ -172,6 +176,7 @@ pub(crate) struct Parker {
     waker: Waker,
     /// The clock whose worker this thread is, by its address; zero if it is nobody's.
     clock: Cell<usize>,
+    patience: Patience,
 }
 
 /// What wakes a parked thread.
@@ -213,7 +218,7 @@ impl Parker {
             heard: AtomicU32::new(0),
         });
         let waker = Waker::from(Arc::clone(&bell));
-        Self { token, bell, waker, clock: Cell::new(0) }
+        Self { token, bell, waker, clock: Cell::new(0), patience: Patience::new() }
     }
 
     /// The parker of the calling thread, or a new one while the thread is being torn down.
@@ -224,6 +229,11 @@ impl Parker {
     /// What others keep to end a park of this thread.
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
+    }
+
+    /// How long this thread looks on before it parks.
+    pub(crate) fn patience(&self) -> &Patience {
+        &self.patience
     }
 
     pub(crate) fn bell(&self) -> &Arc<Bell> {

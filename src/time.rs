@@ -106,6 +106,11 @@ impl Clock {
         }
     }
 
+    /// Whether it stands still until somebody moves it.
+    pub(crate) fn is_manual(&self) -> bool {
+        matches!(self.source, Source::Manual(_))
+    }
+
     /// A number that is larger than that of every submission that was over before this one began,
     /// in whichever thread; `now` was read from this clock since.
     ///

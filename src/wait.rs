@@ -13,7 +13,7 @@
 use std::task::Waker;
 
 use crate::{
-    sync::Parker,
+    sync::{Parker, patience},
     time::{Clock, Deadline},
 };
 
@@ -63,6 +63,25 @@ pub(crate) fn block_until<R>(
         }
         clock.park_until(&parker, deadline);
     }
+}
+
+/// Blocks until it is there, looking on for a while before it sleeps: see
+/// [`patience`]. `is_there` is a look that leaves nothing behind.
+pub(crate) fn block_soon<R>(
+    clock: &Clock,
+    deadline: Deadline,
+    is_there: impl Fn() -> bool,
+    poll: impl FnMut(&Waker) -> Option<R>,
+) -> Option<R> {
+    if is_there() || clock.is_manual() {
+        return block_until(clock, deadline, poll);
+    }
+    let (parker, start) = (Parker::current(), clock.now());
+    let until = start.after(parker.patience().span()).min(deadline);
+    patience::look_on(|| (is_there() || clock.now() >= until).then_some(()));
+    let answer = block_until(clock, deadline, poll);
+    parker.patience().learn(clock.now().since(start));
+    answer
 }
 
 /// Blocks the thread until `poll` has an answer.

@@ -33,7 +33,7 @@ pub(super) struct Joins(Mutex<Vec<Arc<dyn Runnable>>>);
 /// One worker that waits; ends with its drop.
 pub(crate) struct Joining<'a> {
     joins: &'a Joins,
-    task: &'a Arc<dyn Runnable>,
+    task: Arc<dyn Runnable>,
 }
 
 impl Joins {
@@ -41,13 +41,13 @@ impl Joins {
         Self(Mutex::new(Vec::new()))
     }
 
-    pub(super) fn enter<'a>(
-        &'a self,
-        task: &'a Arc<dyn Runnable>,
+    pub(super) fn enter(
+        &self,
+        task: Arc<dyn Runnable>,
         workers: usize,
-    ) -> Result<Joining<'a>, WouldDeadlock> {
+    ) -> Result<Joining<'_>, WouldDeadlock> {
         let mut awaited = self.0.lock();
-        awaited.push(Arc::clone(task));
+        awaited.push(Arc::clone(&task));
         let all = if awaited.len() >= workers { awaited.clone() } else { Vec::new() };
         drop(awaited);
         let joining = Joining { joins: self, task };
@@ -60,7 +60,7 @@ impl Joins {
 impl Drop for Joining<'_> {
     fn drop(&mut self) {
         let mut awaited = self.joins.0.lock();
-        if let Some(index) = awaited.iter().position(|task| Arc::ptr_eq(task, self.task)) {
+        if let Some(index) = awaited.iter().position(|task| Arc::ptr_eq(task, &self.task)) {
             // Not the last handle: the one who waits has one.
             awaited.swap_remove(index);
         }

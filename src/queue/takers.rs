@@ -111,6 +111,11 @@ impl Takers {
         self.searching.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Whether the calling thread is the only one that searches; a guess.
+    pub(super) fn is_alone(&self) -> bool {
+        self.searching.load(Ordering::SeqCst) == 1
+    }
+
     /// A thread no longer searches, and does not sleep either. Gives whom to wake for what is
     /// left.
     #[inline]

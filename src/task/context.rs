@@ -91,6 +91,11 @@ impl Run {
         &self.ground.clock
     }
 
+    /// Whether the calling thread is in the middle of running a task, of whichever executor.
+    pub(crate) fn is_any() -> bool {
+        CURRENT.is_set()
+    }
+
     /// Whether the calling thread is in the middle of running `task`.
     pub(crate) fn is_of(task: &Arc<dyn Runnable>) -> bool {
         CURRENT.is_set() && CURRENT.with(|run| Arc::ptr_eq(&run.task, task))
