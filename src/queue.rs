@@ -35,6 +35,7 @@
 
 mod chunks;
 mod heap;
+mod lane;
 mod slots;
 mod stripe;
 mod takers;

@@ -36,11 +36,17 @@
 //! 2. `table[slots[p]].position == p` for every position in use.
 //! 3. As many elements as keys; every unused place of a group is `VACANT`.
 
-use super::{chunks::Chunks, slots::Slots};
+use super::{
+    chunks::Chunks,
+    lane::{self, Lane},
+    slots::Slots,
+};
 use crate::time::Deadline;
 
-/// The largest number of entries: slots and positions are 32 bits.
-const CAPACITY: usize = (u32::MAX - 4 * ARITY as u32) as usize;
+/// The largest number of entries: positions are 31 bits, and one that says where.
+const CAPACITY: usize = (i32::MAX - 4 * ARITY as i32) as usize;
+/// With so many holes more than entries the lane gives entries to the heap.
+const TOLERANCE: usize = 64;
 const ARITY: usize = 4;
 const ROOT: usize = 3;
 const VACANT: u128 = u128::MAX;
@@ -77,7 +83,9 @@ pub(crate) struct DelayHeap<E> {
     groups: Chunks<Group>,
     slots: Chunks<u32>,
     table: Slots<E>,
+    /// How many entries the heap itself has.
     len: usize,
+    lane: Lane,
 }
 
 const fn key(deadline: Deadline, sequence: u64) -> u128 {
@@ -104,33 +112,32 @@ const fn children(position: usize) -> usize {
 }
 
 impl<E> DelayHeap<E> {
-    pub(crate) const fn new() -> Self {
-        Self { groups: Chunks::new(), slots: Chunks::new(), table: Slots::new(), len: 0 }
+    pub(crate) fn new() -> Self {
+        let (groups, slots) = (Chunks::new(), Chunks::new());
+        Self { groups, slots, table: Slots::new(), len: 0, lane: Lane::new() }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len + self.lane.len()
     }
 
     /// Deadline and sequence of the entry that is due first.
     #[inline]
     pub(crate) fn head(&self) -> Option<(Deadline, u64)> {
-        if self.len == 0 {
-            return None;
-        }
-        let key = self.key(ROOT);
-        Some((deadline_of(key), sequence_of(key)))
+        let key = self.root().min(self.lane.first());
+        (key != VACANT).then(|| (deadline_of(key), sequence_of(key)))
     }
 
-    /// The deadlines of the first two entries; those that are not there are never.
+    /// The deadlines of the first two entries; those that are not there are never. A second one
+    /// behind many holes of the lane may be missed.
     pub(crate) fn first_two(&self) -> [Deadline; 2] {
-        let Some((first, _)) = self.head() else { return [Deadline::NEVER; 2] };
         let group = children(ROOT);
-        if group >= self.groups.len() {
-            return [first, Deadline::NEVER];
-        }
-        [first, deadline_of(smallest(&self.groups[group].0).1)]
+        let child =
+            if group < self.groups.len() { smallest(&self.groups[group].0).1 } else { VACANT };
+        let mut keys = [self.root(), child, self.lane.first(), self.lane.second()];
+        keys.sort_unstable();
+        [deadline_of(keys[0]), deadline_of(keys[1])]
     }
 
     /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two
@@ -141,38 +148,65 @@ impl<E> DelayHeap<E> {
         sequence: u64,
         element: E,
     ) -> Result<Ticket, E> {
-        if self.len >= CAPACITY {
+        if self.len() >= CAPACITY {
             return Err(element);
         }
         let slot = self.table.insert(element);
-        let position = self.grow();
-        self.sift_up(position, key(deadline, sequence), slot);
+        let key = key(deadline, sequence);
+        if self.lane.len() == 1 && !self.lane.admits(key) {
+            // One far entry does not close the lane to all that are nearer.
+            self.take_over();
+        }
+        if self.lane.admits(key) {
+            let position = self.lane.push(key, slot);
+            self.table.set_position(slot, position);
+        } else {
+            self.insert_into_heap(key, slot);
+        }
         Ok(Ticket { slot, sequence })
     }
 
     /// Takes out the first entry.
     pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
+        if self.lane.first() < self.root() {
+            let (key, slot) = self.lane.pop()?;
+            return self.entry(key, slot);
+        }
         if self.len == 0 { None } else { self.remove_at(ROOT) }
     }
 
     /// Takes an entry out, wherever it is.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
-        let position = self.position_of(ticket)?;
-        self.remove_at(position)
+        let (position, key) = self.find(ticket)?;
+        if !lane::holds(position) {
+            return self.remove_at(position as usize);
+        }
+        self.lane.remove(position);
+        // Two for each hole that is one too many, so that they do not pile up.
+        for _ in 0..2 {
+            if self.lane.holes() > self.lane.len() + TOLERANCE {
+                self.take_over();
+            }
+        }
+        self.entry(key, ticket.slot)
     }
 
     /// Moves an entry to another deadline, in place. Whether it was there.
     pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Deadline) -> bool {
-        let Some(position) = self.position_of(ticket) else {
-            return false;
-        };
-        self.sift(position, key(deadline, ticket.sequence), ticket.slot);
+        let Some((position, _)) = self.find(ticket) else { return false };
+        let key = key(deadline, ticket.sequence);
+        if !lane::holds(position) {
+            self.sift(position as usize, key, ticket.slot);
+        } else {
+            self.lane.remove(position);
+            self.insert_into_heap(key, ticket.slot);
+        }
         true
     }
 
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
-        let position = self.position_of(ticket)?;
-        Some(deadline_of(self.key(position)))
+        let (_, key) = self.find(ticket)?;
+        Some(deadline_of(key))
     }
 
     /// Takes out every entry that is `unwanted`, in no particular order, in linear time.
@@ -181,6 +215,9 @@ impl<E> DelayHeap<E> {
         mut unwanted: impl FnMut(Deadline, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
+        while self.lane.len() > 0 {
+            self.take_over();
+        }
         let end = self.end();
         let mut kept = ROOT;
         for position in ROOT..end {
@@ -208,15 +245,39 @@ impl<E> DelayHeap<E> {
 
     /// The entries of a heap that nobody else has, in no particular order.
     pub(crate) fn into_entries(mut self) -> Vec<Entry<E>> {
-        let mut entries = Vec::with_capacity(self.len);
+        let mut entries = Vec::with_capacity(self.len());
+        while let Some((key, slot)) = self.lane.pop() {
+            entries.extend(self.entry(key, slot));
+        }
         for position in ROOT..self.end() {
             let (key, slot) = (self.key(position), self.slots[position]);
-            if let Some(element) = self.table.remove(slot) {
-                let (deadline, sequence) = (deadline_of(key), sequence_of(key));
-                entries.push(Entry { deadline, sequence, element });
-            }
+            entries.extend(self.entry(key, slot));
         }
         entries
+    }
+
+    /// Takes the element of an entry that is out of heap and lane.
+    fn entry(&mut self, key: u128, slot: u32) -> Option<Entry<E>> {
+        let element = self.table.remove(slot)?;
+        Some(Entry { deadline: deadline_of(key), sequence: sequence_of(key), element })
+    }
+
+    /// Takes the first entry of the lane over.
+    fn take_over(&mut self) {
+        if let Some((key, slot)) = self.lane.pop() {
+            self.insert_into_heap(key, slot);
+        }
+    }
+
+    fn insert_into_heap(&mut self, key: u128, slot: u32) {
+        let position = self.grow();
+        self.sift_up(position, key, slot);
+    }
+
+    /// The smallest key of the heap itself; larger than any if there is none.
+    #[inline]
+    fn root(&self) -> u128 {
+        if self.len == 0 { VACANT } else { self.key(ROOT) }
     }
 
     /// The first position that is not in use.
@@ -238,11 +299,16 @@ impl<E> DelayHeap<E> {
         self.table.set_position(slot, position as u32);
     }
 
-    /// Where the ticket's entry is, if it still is.
-    fn position_of(&self, ticket: Ticket) -> Option<usize> {
+    /// Where the ticket's entry is, and its key, if it still is.
+    fn find(&self, ticket: Ticket) -> Option<(u32, u128)> {
         self.table.get(ticket.slot)?;
-        let position = self.table.position(ticket.slot) as usize;
-        (sequence_of(self.key(position)) == ticket.sequence).then_some(position)
+        let position = self.table.position(ticket.slot);
+        let key = if lane::holds(position) {
+            self.lane.key(position)
+        } else {
+            self.key(position as usize)
+        };
+        (sequence_of(key) == ticket.sequence).then_some((position, key))
     }
 
     fn remove_at(&mut self, position: usize) -> Option<Entry<E>> {
@@ -253,8 +319,7 @@ impl<E> DelayHeap<E> {
         if position != last {
             self.sift(position, last_key, last_slot);
         }
-        let element = self.table.remove(slot)?;
-        Some(Entry { deadline: deadline_of(key), sequence: sequence_of(key), element })
+        self.entry(key, slot)
     }
 
     /// Makes room for one more entry; gives its position.
