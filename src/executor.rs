@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    CancellationToken, PendingTask, RejectedExecutionError, ScheduledFuture, TaskBuilder,
+    CancellationToken, PendingTasks, RejectedExecutionError, ScheduledFuture, TaskBuilder,
     WouldDeadlock,
     pool::{Config, Phase, Pool, Ports},
     sync::Arc,
@@ -372,8 +372,9 @@ impl Handle {
 
     /// Takes no more tasks, raises the [token](crate::TaskContext::token) of every task that
     /// runs, and gives back those that wait, in no particular order, to be run or dropped. Does
-    /// not wait. Linear in the number of tasks that wait. Java: `shutdownNow`.
-    pub fn shutdown_now(&self) -> Vec<PendingTask> {
+    /// not wait, and takes the same time however many tasks wait: it is dropping them that is
+    /// linear in their number. Java: `shutdownNow`.
+    pub fn shutdown_now(&self) -> PendingTasks {
         self.pool().shutdown_now()
     }
 

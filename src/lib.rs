@@ -88,7 +88,7 @@ pub use crate::{
     },
     executor::{Handle, ScheduledThreadPoolExecutor},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
-    pool::PendingTask,
+    pool::{PendingTask, PendingTasks},
     submit::TaskBuilder,
     task::{MissedRuns, TaskContext, TaskId, TaskState, current_task},
     time::{Clock, ManualClock},

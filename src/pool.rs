@@ -58,7 +58,7 @@ use std::{io, task::Waker, time::Duration};
 
 pub(crate) use self::joins::Joining;
 pub(crate) use self::lifecycle::Phase;
-pub use self::pending::PendingTask;
+pub use self::pending::{PendingTask, PendingTasks};
 pub(crate) use self::port::{Port, Ports};
 use self::{
     joins::Joins,
@@ -253,13 +253,12 @@ impl Pool {
     }
 
     /// Takes no more tasks, asks the running ones to stop, and gives back the others.
-    pub(crate) fn shutdown_now(&self) -> Vec<PendingTask> {
+    pub(crate) fn shutdown_now(&self) -> PendingTasks {
         let _stopping = self.begin_stopping("shut down now", Phase::Stopping);
         self.queue.close(Admission::Closed);
         let drained = self.queue.drain();
         self.stop.cancel();
-        let pending = |entry| PendingTask::new(entry, self.clock().clone());
-        drained.into_iter().map(pending).collect()
+        PendingTasks::new(drained, self.clock().clone())
     }
 
     /// Moves the phase. The pool does not terminate before what is returned is dropped.

@@ -34,6 +34,7 @@
 //! the head comes nearer. A `take` that need not sleep: two for the lock, two for `searching`.
 
 mod chunks;
+mod drained;
 mod heap;
 mod lane;
 mod slots;
@@ -44,7 +45,10 @@ use std::{rc::Rc, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
-pub(crate) use self::heap::{Entry, Ticket};
+pub(crate) use self::{
+    drained::Drained,
+    heap::{Entry, Ticket},
+};
 use self::{
     stripe::{Locked, Stripe},
     takers::Takers,
@@ -262,11 +266,10 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Takes everything out, due or not.
-    pub(crate) fn drain(&self) -> Vec<Entry<E>> {
-        let drained: Vec<_> =
-            self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
+    pub(crate) fn drain(&self) -> Drained<E> {
+        let heaps = self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
         self.end_if_finished();
-        drained.into_iter().flat_map(|heap| heap.into_entries()).collect()
+        Drained::new(heaps)
     }
 
     /// Takes out what is `unwanted`, each stripe in one step.

@@ -34,13 +34,24 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// Unwind safety is asserted, because nothing of what the closure could have broken is looked
 /// at again: a one-shot closure is gone, a periodic one that panicked is dropped.
 pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
-    debug_assert_eq!(sync::locks_held(), 0, "foreign code is about to run under a lock");
+    assert_no_lock_is_held();
     #[allow(clippy::disallowed_methods, reason = "this is the door")]
     panic::catch_unwind(AssertUnwindSafe(call))
 }
 
+#[inline]
+fn assert_no_lock_is_held() {
+    debug_assert_eq!(sync::locks_held(), 0, "foreign code is about to run under a lock");
+}
+
 /// Drops foreign values; a panic goes no further.
+#[inline]
 pub(crate) fn discard<T>(value: T) {
+    // Also for values that need no drop: another type in their place would.
+    assert_no_lock_is_held();
+    if !mem::needs_drop::<T>() {
+        return;
+    }
     if let Err(payload) = contain(|| drop(value)) {
         if let Err(worse) = contain(|| drop(payload)) {
             mem::forget(worse);

@@ -1,17 +1,87 @@
 //! What `shutdown_now` gives back: tasks that were waiting, each to be run or dropped by the
 //! caller. Either way its future ends, so nobody waits for ever on a task that was drained.
 
-use std::{fmt, rc::Rc, time::Instant};
+use std::{fmt, iter::FusedIterator, rc::Rc, time::Instant};
 
 use super::end_as_cancelled;
 use crate::{
     CancelReason, CancellationToken, TaskId,
-    queue::Entry,
+    queue::{Drained, Entry},
     sync::Arc,
     task::{Ground, Run, Runnable, Verdict},
     time::{Clock, Deadline},
     unwind::discard,
 };
+
+/// What was waiting when an executor was [shut down now](crate::Handle::shutdown_now): an
+/// iterator over the tasks, in no particular order.
+///
+/// **Dropping it ends the futures of those that are left as cancelled**
+/// ([`CancelReason::ShutdownNow`]) and drops their closures; a million take tens of milliseconds.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// for minute in 1..=3 {
+///     executor.schedule(Duration::from_secs(60 * minute), move || println!("{minute}"))?;
+/// }
+/// let mut pending = executor.shutdown_now();
+/// assert_eq!(pending.len(), 3);
+/// if let Some(task) = pending.next() {
+///     task.run();
+/// }
+/// drop(pending); // cancels the other two
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[must_use = "dropping pending tasks cancels them"]
+pub struct PendingTasks {
+    drained: Drained<Arc<dyn Runnable>>,
+    clock: Clock,
+}
+
+impl PendingTasks {
+    pub(super) fn new(drained: Drained<Arc<dyn Runnable>>, clock: Clock) -> Self {
+        Self { drained, clock }
+    }
+
+    /// Whether nothing waited, or nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Iterator for PendingTasks {
+    type Item = PendingTask;
+
+    fn next(&mut self) -> Option<PendingTask> {
+        self.drained.next().map(|entry| PendingTask::new(entry, self.clock.clone()))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.drained.size_hint()
+    }
+}
+
+impl ExactSizeIterator for PendingTasks {}
+
+impl FusedIterator for PendingTasks {}
+
+impl Drop for PendingTasks {
+    fn drop(&mut self) {
+        for Entry { sequence, element, .. } in &mut self.drained {
+            end_as_cancelled(&*element, sequence, CancelReason::ShutdownNow);
+            discard(element);
+        }
+    }
+}
+
+impl fmt::Debug for PendingTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingTasks").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
 
 /// A task that was waiting when its executor was
 /// [shut down now](crate::Handle::shutdown_now): the caller may still [run](Self::run) it.

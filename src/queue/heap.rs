@@ -243,17 +243,17 @@ impl<E> DelayHeap<E> {
         std::mem::replace(self, Self::new())
     }
 
-    /// The entries of a heap that nobody else has, in no particular order.
-    pub(crate) fn into_entries(mut self) -> Vec<Entry<E>> {
-        let mut entries = Vec::with_capacity(self.len());
-        while let Some((key, slot)) = self.lane.pop() {
-            entries.extend(self.entry(key, slot));
-        }
-        for position in ROOT..self.end() {
-            let (key, slot) = (self.key(position), self.slots[position]);
-            entries.extend(self.entry(key, slot));
-        }
-        entries
+    /// Takes an element out of its slot, and leaves the rest as it is. For a heap that is emptied
+    /// so, slot by slot, and not used for anything else.
+    pub(super) fn take(&mut self, slot: u32) -> Option<Entry<E>> {
+        let element = self.table.take(slot)?;
+        let key = self.key_at(self.table.position(slot));
+        Some(Entry { deadline: deadline_of(key), sequence: sequence_of(key), element })
+    }
+
+    /// All slots in use are smaller.
+    pub(super) fn slots(&self) -> u32 {
+        self.table.end()
     }
 
     /// Takes the element of an entry that is out of heap and lane.
@@ -299,15 +299,17 @@ impl<E> DelayHeap<E> {
         self.table.set_position(slot, position as u32);
     }
 
+    /// The key at a position, be it of the heap or of the lane.
+    #[inline]
+    fn key_at(&self, position: u32) -> u128 {
+        if lane::holds(position) { self.lane.key(position) } else { self.key(position as usize) }
+    }
+
     /// Where the ticket's entry is, and its key, if it still is.
     fn find(&self, ticket: Ticket) -> Option<(u32, u128)> {
         self.table.get(ticket.slot)?;
         let position = self.table.position(ticket.slot);
-        let key = if lane::holds(position) {
-            self.lane.key(position)
-        } else {
-            self.key(position as usize)
-        };
+        let key = self.key_at(position);
         (sequence_of(key) == ticket.sequence).then_some((position, key))
     }
 

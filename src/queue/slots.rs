@@ -64,6 +64,17 @@ impl<E> Slots<E> {
         Some(element)
     }
 
+    /// Takes an element out, and leaves the slot unusable.
+    pub(super) fn take(&mut self, slot: u32) -> Option<E> {
+        let chunk = self.chunks.get_mut((slot >> SHIFT) as usize)?;
+        chunk.elements.get_mut(slot as usize & MASK)?.take()
+    }
+
+    /// All slots in use are smaller.
+    pub(super) fn end(&self) -> u32 {
+        (self.chunks.len() << SHIFT) as u32
+    }
+
     #[inline]
     pub(super) fn position(&self, slot: u32) -> u32 {
         self.chunks[(slot >> SHIFT) as usize].positions[slot as usize & MASK]

@@ -299,7 +299,7 @@ fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
 fn drain_takes_everything() {
     let (_, queue) = queue();
     (0..1_000).for_each(|n| assert!(queue.put(at(n), n).is_ok()));
-    let mut drained: Vec<_> = queue.drain().into_iter().map(|entry| entry.element).collect();
+    let mut drained: Vec<_> = queue.drain().map(|entry| entry.element).collect();
     drained.sort_unstable();
     assert_eq!(drained, (0..1_000).collect::<Vec<_>>());
     assert_eq!(queue.len(), 0);

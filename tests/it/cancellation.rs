@@ -84,7 +84,7 @@ fn a_cancelled_task_refuses_to_be_run_by_hand() {
         let (_clock, executor) = manual(1);
         let (runs, wakes) = (Counter::new(), Wakes::new());
         let mut tasks = one_of_each(&executor, &runs);
-        let drained = executor.shutdown_now();
+        let drained: Vec<_> = executor.shutdown_now().collect();
         assert_eq!(drained.len(), tasks.len());
         assert!(tasks.iter_mut().all(|task| poll(task, &wakes).is_pending()));
         assert!(tasks.iter().all(cancel));

@@ -98,7 +98,7 @@ fn a_task_that_joins_with_its_own_token_can_be_stopped() {
         never.join_unless(&token).is_none()
     });
     begun.wait_for(1);
-    let drained = executor.shutdown_now();
+    let drained: Vec<_> = executor.shutdown_now().collect();
     let gave_up = joiner.expect("the executor is open").join_timeout(LONG);
     assert!(matches!(gave_up, Some(Ok(true))));
     assert_eq!(drained.len(), 1);

@@ -52,7 +52,7 @@ fn it_gives_back_what_waits_and_stops_what_runs() {
         })
         .collect();
     ran.wait_for(2);
-    let pending = executor.shutdown_now();
+    let pending: Vec<_> = executor.shutdown_now().collect();
     assert_eq!(sorted_ids(&pending), ids(&futures[2..]));
     assert_eq!(executor.pending_count(), 0);
     assert!(executor.is_shutdown());
@@ -77,7 +77,7 @@ fn it_gives_back_delayed_and_periodic_tasks_whose_futures_end_with_them() {
     }
     assert_eq!(executor.pending_count(), 9);
     assert!(futures.iter().all(|future| future.delay().is_some()));
-    let pending = executor.shutdown_now();
+    let pending: Vec<_> = executor.shutdown_now().collect();
     assert_eq!(sorted_ids(&pending), ids(&futures));
     assert_eq!(executor.pending_count(), 0);
     assert_eq!(executor.await_termination(LONG), Ok(true));
@@ -255,7 +255,7 @@ fn the_state_only_moves_forward() {
 
     executor.shutdown();
     assert!(executor.is_terminating() && !token.is_cancelled() && !kept.is_done());
-    let pending = executor.shutdown_now();
+    let pending: Vec<_> = executor.shutdown_now().collect();
     assert_eq!(sorted_ids(&pending), [kept.id()]);
     assert!(executor.is_terminating() && token.is_cancelled());
     executor.shutdown();
@@ -295,7 +295,7 @@ fn a_pending_task_says_which_one_it_is() {
     let never = executor.schedule(Duration::MAX, || ()).unwrap();
     let named = executor.task().name("report");
     let named = named.schedule_at_fixed_rate(ms(5), ms(1), || ()).unwrap();
-    let mut pending = executor.shutdown_now();
+    let mut pending: Vec<_> = executor.shutdown_now().collect();
     pending.sort_by_key(PendingTask::id);
     let [first, second] = pending.try_into().expect("two tasks");
     assert_eq!((first.id(), second.id()), (never.id(), named.id()));
@@ -318,7 +318,7 @@ fn a_pending_task_can_be_run() {
         (task.id(), task.token().is_cancelled(), thread::current().id())
     };
     let future = executor.schedule(DAY, body).unwrap();
-    run_all(executor.shutdown_now());
+    run_all(executor.shutdown_now().collect());
     let outcome = future.try_join().expect("it has ended").unwrap();
     assert_eq!(outcome, (future.id(), false, thread::current().id()));
     assert!(current_task().is_none());
@@ -330,7 +330,7 @@ fn a_pending_task_that_panics_ends_its_future() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let body = || std::panic::resume_unwind(Box::new("planted"));
     let future: ScheduledFuture<()> = executor.schedule(DAY, body).unwrap();
-    run_all(executor.shutdown_now());
+    run_all(executor.shutdown_now().collect());
     let Some(Err(TaskError::Panicked(panic))) = future.try_join() else {
         panic!("it has not panicked");
     };
@@ -348,7 +348,7 @@ fn a_pending_periodic_task_runs_once() {
         counted.add();
     };
     let future = executor.schedule_at_fixed_rate(DAY, DAY, body).unwrap();
-    run_all(executor.shutdown_now());
+    run_all(executor.shutdown_now().collect());
     assert_eq!((runs.get(), drops.count()), (1, 1));
     assert_given_up(future.try_join());
 }
@@ -370,7 +370,7 @@ fn a_pending_task_that_is_dropped_is_cancelled() {
         }
     });
     waits.wait_for(1);
-    let pending = executor.shutdown_now();
+    let pending: Vec<_> = executor.shutdown_now().collect();
     assert_eq!(drops.count(), 0);
     drop(pending);
     assert_eq!(drops.count(), 1);
@@ -384,7 +384,7 @@ fn a_pending_task_that_was_cancelled_does_not_run() {
     let runs = Counter::new();
     let counted = runs.clone();
     let future = executor.schedule(DAY, move || counted.add()).unwrap();
-    let pending = executor.shutdown_now();
+    let pending: Vec<_> = executor.shutdown_now().collect();
     assert!(future.cancel());
     run_all(pending);
     assert_eq!(runs.get(), 0);
@@ -397,7 +397,7 @@ fn a_pending_task_that_was_cancelled_does_not_run() {
 fn a_pending_task_outlives_its_executor() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let future = executor.schedule(DAY, || "written").unwrap();
-    let pending = executor.shutdown_now();
+    let pending: Vec<_> = executor.shutdown_now().collect();
     drop(executor);
     run_all(pending);
     assert!(matches!(future.try_join(), Some(Ok("written"))));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{super::drained::Drained, *};
 
 impl<E> DelayHeap<E> {
     /// The three invariants of the module.
@@ -122,8 +122,12 @@ impl Subject {
                 self.model.retain(|_, e| !gone(e));
             }
             Step::RemoveAll => {
-                let removed = self.heap.remove_all().into_entries();
+                let removed = Drained::new(vec![self.heap.remove_all()]);
                 assert_eq!(removed.len(), self.model.len());
+                for entry in removed {
+                    let (at, _, element) = self.model[&entry.sequence];
+                    assert_eq!((entry.deadline.as_nanos(), entry.element), (at, element));
+                }
                 self.model.clear();
             }
         }
