@@ -65,7 +65,9 @@ use crate::{
 pub struct ScheduledFuture<T> {
     task: Contained<Arc<dyn Claim<T>>>,
     port: Port,
-    ticket: Ticket,
+    id: u64,
+    /// Where the queue keeps the task, if it has not been queued again.
+    slot: u32,
     /// Whether a task awaits this future.
     is_awaited: bool,
     /// Whether there are handles that would keep the result.
@@ -75,7 +77,8 @@ pub struct ScheduledFuture<T> {
 impl<T> ScheduledFuture<T> {
     pub(crate) fn new(task: Arc<dyn Claim<T>>, port: Port, ticket: Ticket) -> Self {
         let has_handles = AtomicBool::new(false);
-        Self { task: Contained::new(task), port, ticket, is_awaited: false, has_handles }
+        let Ticket { slot, sequence: id } = ticket;
+        Self { task: Contained::new(task), port, id, slot, is_awaited: false, has_handles }
     }
 
     /// Blocks until the task has ended, and gives its result. Java: `get`.
@@ -181,7 +184,7 @@ impl<T> ScheduledFuture<T> {
     /// the task runs or has ended. Locks the queue. Java: `getDelay`.
     #[doc(alias = "getDelay")]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline = self.port.deadline(&**self.task, self.ticket)?;
+        let deadline = self.port.deadline(&**self.task, self.ticket())?;
         if deadline == Deadline::NEVER {
             return Some(Duration::MAX);
         }
@@ -190,7 +193,7 @@ impl<T> ScheduledFuture<T> {
 
     /// The number of the task.
     pub fn id(&self) -> TaskId {
-        TaskId(self.ticket.sequence)
+        TaskId(self.id)
     }
 
     /// The name of the task, if it was given one.
@@ -203,13 +206,13 @@ impl<T> ScheduledFuture<T> {
     /// task that runs goes on to the end of its body, but its future is cancelled now, and a
     /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
     pub fn cancel(&self) -> bool {
-        self.port.cancel(&**self.task, self.ticket, false)
+        self.port.cancel(&**self.task, self.ticket(), false)
     }
 
     /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
     /// that runs, to ask the body to stop. Java: `cancel(true)`.
     pub fn cancel_and_signal(&self) -> bool {
-        self.port.cancel(&**self.task, self.ticket, true)
+        self.port.cancel(&**self.task, self.ticket(), true)
     }
 
     /// A handle that can cancel the task and not take its result.
@@ -217,7 +220,7 @@ impl<T> ScheduledFuture<T> {
         // Ordering: read in the drop, which comes after every use.
         self.has_handles.store(true, Ordering::Relaxed);
         let task = Arc::clone(&self.task).erase();
-        CancelHandle { task, port: Arc::clone(&self.port), ticket: self.ticket }
+        CancelHandle { task, port: Arc::clone(&self.port), ticket: self.ticket() }
     }
 
     /// A guard that cancels the task when it is dropped.
@@ -235,6 +238,10 @@ impl<T> ScheduledFuture<T> {
     /// ```
     pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
         CancelOnDrop { future: Some(self) }
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket { slot: self.slot, sequence: self.id }
     }
 
     /// Says that this thread is about to wait for the task without a limit.

@@ -86,6 +86,8 @@ pub(crate) struct Config {
     pub(crate) thread_name: String,
     pub(crate) stack_size: Option<usize>,
     pub(crate) timer_slack: Duration,
+    /// How long before a deadline a worker wakes; see `Builder::precise`.
+    pub(crate) lead: Duration,
     pub(crate) clock: Clock,
     /// How many heaps the queue has.
     pub(crate) stripes: usize,
@@ -109,7 +111,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
-            queue: DelayedWorkQueue::new(config.clock.clone(), config.stripes),
+            queue: DelayedWorkQueue::new(config.clock.clone(), config.stripes, config.lead),
             lifecycle: Lifecycle::new(),
             keep_delayed: AtomicBool::new(config.keep_delayed),
             keep_periodic: AtomicBool::new(config.keep_periodic),

@@ -66,6 +66,8 @@ use crate::{
 /// See the [module](self).
 pub(crate) struct DelayedWorkQueue<E> {
     clock: Clock,
+    /// How long before a deadline a thread wakes, to await the rest awake.
+    lead: Duration,
     stripes: Box<[CachePadded<Stripe<E>>]>,
     takers: Takers,
     /// Set once every stripe is closed at least in part.
@@ -92,10 +94,10 @@ pub(crate) enum Refused<E> {
 
 impl<E> DelayedWorkQueue<E> {
     /// A queue of as many stripes, but at least one and at most sixteen.
-    pub(crate) fn new(clock: Clock, stripes: usize) -> Self {
+    pub(crate) fn new(clock: Clock, stripes: usize, lead: Duration) -> Self {
         let numbers = 0..stripes.clamp(1, stripe::MOST);
         let stripes = numbers.map(|number| CachePadded::new(Stripe::new(number))).collect();
-        Self { clock, stripes, takers: Takers::new(), closed: AtomicBool::new(false) }
+        Self { clock, lead, stripes, takers: Takers::new(), closed: AtomicBool::new(false) }
     }
 
     pub(crate) fn stripes(&self) -> usize {
@@ -177,17 +179,24 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Looks on for a while, unless somebody else does; whether there is something due.
+    /// Looks on until the next deadline if that is near, else for a while, unless somebody else
+    /// does. Whether there is something due.
     fn look_on(&self, now: Deadline, limit: Deadline, parker: &Parker) -> bool {
-        if self.clock.is_manual() || !self.takers.is_alone() {
+        let head = self.head();
+        let until = if self.clock.is_manual() {
             return false;
-        }
-        let until = now.after(parker.patience().span()).min(limit);
-        let is_due = || {
-            let now = self.clock.now();
-            if now >= until { Some(false) } else { (self.head() <= now).then_some(true) }
+        } else if head <= now.after(self.lead) {
+            head
+        } else if self.takers.is_alone() {
+            now.after(parker.patience().span())
+        } else {
+            return false;
         };
-        patience::look_on(is_due)
+        patience::look_on(|| {
+            let now = self.clock.now();
+            let is_due = self.head() <= now;
+            (is_due || now >= until.min(limit)).then_some(is_due)
+        })
     }
 
     /// Sleeps until there may be something to take. The waker comes back if it was not used.
@@ -196,7 +205,7 @@ impl<E> DelayedWorkQueue<E> {
         let sleep = self.takers.lie_down(waker, self.first_two());
         let has_changed = sleep.is_last && !self.takers.is_covered(self.head());
         if !has_changed && !self.is_finished() {
-            self.clock.park_until(parker, sleep.until.min(limit));
+            self.clock.park_until(parker, sleep.until.before(self.lead).min(limit));
         }
         self.takers.get_up(sleep.id)
     }
@@ -330,7 +339,9 @@ impl<E> DelayedWorkQueue<E> {
         let nearer = |[a, b]: [Deadline; 2], [c, d]: [Deadline; 2]| {
             if a <= c { [a, b.min(c)] } else { [c, a.min(d)] }
         };
-        let of_each = self.stripes.iter().map(|stripe| stripe.lock().first_two());
+        // What waits for ever, or not at all, needs no look behind the lock.
+        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Deadline::NEVER);
+        let of_each = stripes.map(|stripe| stripe.lock().first_two());
         of_each.fold([Deadline::NEVER; 2], nearer)
     }
 }

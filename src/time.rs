@@ -55,6 +55,11 @@ impl Deadline {
         Self(self.0.saturating_add(saturating_nanos(delay)))
     }
 
+    /// `lead` earlier, but not before the origin; never stays never.
+    pub(crate) fn before(self, lead: Duration) -> Self {
+        if self == Self::NEVER { self } else { Self(self.0.saturating_sub(saturating_nanos(lead))) }
+    }
+
     /// How long after `earlier` this is; nothing if it is not.
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

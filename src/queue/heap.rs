@@ -24,6 +24,14 @@
 //! and writes positions; it follows no pointer into an element. The arrays grow by chunks
 //! (`chunks`), so no insertion pays for a copy of all.
 //!
+//! # The lane
+//!
+//! Entries that come in the order in which they fall due need no heap. They go to the [`lane`]
+//! beside it, which is in order by itself; a bit of the position says where an entry is. The
+//! first entry of all is the smaller of root and lane. An entry goes to the heap if the lane ends
+//! with a larger key, and from the lane to the heap in two cases: it is the only one there and a
+//! nearer one comes, or removals have left the lane with more holes than entries.
+//!
 //! # Tickets
 //!
 //! Who inserts gets a [`Ticket`]: slot and sequence. The slot finds the entry, and the sequence,
@@ -33,8 +41,10 @@
 //! # Invariants
 //!
 //! 1. No key is smaller than its parent's.
-//! 2. `table[slots[p]].position == p` for every position in use.
+//! 2. `table[slots[p]].position == p` for every position in use, and likewise for the lane's.
 //! 3. As many elements as keys; every unused place of a group is `VACANT`.
+//! 4. The keys of the lane grow. It is never longer than twice the entries that it once had, and
+//!    when most of these have been removed the rest is in the heap.
 
 use super::{
     chunks::Chunks,

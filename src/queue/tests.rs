@@ -18,7 +18,7 @@ const fn at(nanos: u64) -> Deadline {
 
 fn queue<E>() -> (ManualClock, Queue<E>) {
     let clock = ManualClock::new();
-    let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone()), 4));
+    let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone()), 4, Duration::ZERO));
     (clock, queue)
 }
 

@@ -245,3 +245,25 @@ fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     assert!(heap.deadline(old).is_none());
     assert_eq!(heap.deadline(new), Some(Deadline::from_nanos(1)));
 }
+
+/// Timeouts of one length of which nearly all are cancelled: the few that are left do not hold on
+/// to the places of the others.
+#[test]
+fn survivors_do_not_keep_the_lane_long() {
+    let count = 50_000_u64;
+    for stride in [1, 7_919] {
+        let mut heap = DelayHeap::new();
+        let insert = |n| heap.insert(at(n), n, n).expect("room");
+        let tickets: Vec<_> = (0..count).map(insert).collect();
+        assert_eq!(heap.lane.len(), count as usize);
+        for n in (0..count).map(|n| n * stride % count).filter(|n| n % 500 != 3) {
+            assert!(heap.remove(tickets[n as usize]).is_some());
+            assert!(heap.lane.len() + heap.lane.holes() <= count as usize);
+        }
+        heap.check();
+        assert_eq!(heap.len(), 100);
+        assert!(heap.lane.holes() <= heap.lane.len() + TOLERANCE, "{}", heap.lane.holes());
+        let left: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
+        assert_eq!(left, (0..count).filter(|n| n % 500 == 3).collect::<Vec<_>>());
+    }
+}
