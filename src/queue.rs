@@ -96,6 +96,7 @@ impl<E> DelayedWorkQueue<E> {
     /// A queue of as many stripes, but at least one and at most sixteen.
     pub(crate) fn new(clock: Clock, stripes: usize, lead: Duration) -> Self {
         let numbers = 0..stripes.clamp(1, stripe::MOST);
+        let lead = if clock.is_manual() { Duration::ZERO } else { lead };
         let stripes = numbers.map(|number| CachePadded::new(Stripe::new(number))).collect();
         Self { clock, lead, stripes, takers: Takers::new(), closed: AtomicBool::new(false) }
     }
@@ -185,7 +186,7 @@ impl<E> DelayedWorkQueue<E> {
         let head = self.head();
         let until = if self.clock.is_manual() {
             return false;
-        } else if head <= now.after(self.lead) {
+        } else if head <= now.after(self.lead) && head < Deadline::NEVER {
             head
         } else if self.takers.is_alone() {
             now.after(parker.patience().span())
@@ -193,9 +194,10 @@ impl<E> DelayedWorkQueue<E> {
             return false;
         };
         patience::look_on(|| {
-            let now = self.clock.now();
-            let is_due = self.head() <= now;
-            (is_due || now >= until.min(limit)).then_some(is_due)
+            let (now, next) = (self.clock.now(), self.head());
+            let is_due = next <= now;
+            // If the head has gone away there may be more to it: the queue may be at its end.
+            (is_due || next > head || now >= until.min(limit)).then_some(is_due)
         })
     }
 

@@ -26,6 +26,7 @@ mod manual_clock;
 mod one_shot;
 mod overflow;
 mod panics;
+mod punctuality;
 mod reentrancy;
 mod shutdown_now;
 mod shutdown_policies;
