@@ -17,7 +17,9 @@ use crate::{
 
 scoped_tls::scoped_thread_local!(static CURRENT: Run);
 
-/// The number of a task: unique within its executor, in the order of submission.
+/// The number of a task: unique within its executor, and in the order of submission: a task that
+/// was submitted before another, in whichever thread, has the smaller number. It is made from the
+/// moment of submission, so numbers do not follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub(crate) u64);
 

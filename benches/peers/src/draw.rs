@@ -1,0 +1,20 @@
+//! The pictures: SVG, made of what a run has stored.
+
+mod cost;
+mod labels;
+mod lateness;
+mod style;
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+
+use crate::results::Results;
+
+/// Makes the pictures in `out` of the run in `dir`.
+pub(crate) fn draw(dir: &Path, out: &Path) -> Result<()> {
+    let results = Results::read(dir)?;
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    cost::draw(&results, &out.join("schedule-and-cancel.svg"))?;
+    lateness::draw(&results, &out.join("lateness.svg"))
+}

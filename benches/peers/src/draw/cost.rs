@@ -1,0 +1,163 @@
+//! What scheduling and cancelling cost, against how many tasks are pending: W1.
+
+use std::path::Path;
+
+use anyhow::Result;
+use plotters::prelude::*;
+
+use super::{
+    labels::keep_apart,
+    style::{self, Area, FAINT, GRID, beginning, bold, colour, text},
+};
+use crate::{
+    results::{Figure, Results},
+    roster::{OURS, Peer},
+};
+
+const PENDING: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
+
+/// The points of one peer.
+struct Line {
+    peer: &'static Peer,
+    points: Vec<(f64, f64)>,
+}
+
+pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
+    let panels = [(1, "one thread submits"), (2, "two threads submit")];
+    let panels = panels.map(|(threads, title)| (lines(results, threads), title));
+    let all = panels.iter().flat_map(|(lines, _)| lines).flat_map(|line| &line.points);
+    let costs = all.map(|&(_, cost)| cost);
+    let Some((least, most)) = range(costs) else { return Ok(()) };
+    let notes = [
+        "W1. Medians; lower is better. Both axes are logarithmic: equal distances are equal ratios."
+            .to_owned(),
+        format!("† No yardstick: {}.", style::disqualified().join("; ")),
+    ];
+    let title = "What it costs to schedule a task and cancel it, while others are pending";
+    let (root, area) = style::picture(file, (1240, 640), title, &notes)?;
+    for ((lines, title), area) in panels.iter().zip(area.split_evenly((1, 2))) {
+        panel(&area, title, lines, least..most)?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+fn lines(results: &Results, threads: u64) -> Vec<Line> {
+    let cost = |peer: &Peer, pending: u64| {
+        let figure = Figure::new("w1", "ns_per_op", &[("P", pending), ("T", threads)]);
+        Some((pending as f64, results.get(peer.name, &figure)?.median))
+    };
+    let lines = style::peers().map(|peer| Line {
+        peer,
+        points: PENDING.into_iter().filter_map(|pending| cost(peer, pending)).collect(),
+    });
+    lines.filter(|line| !line.points.is_empty()).collect()
+}
+
+/// From one tick to another, around all costs.
+fn range(costs: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let (least, most) = costs.fold((f64::MAX, 0.0_f64), |(l, m), cost| (l.min(cost), m.max(cost)));
+    let below = ticks().take_while(|tick| *tick <= least).last()?;
+    Some((below, ticks().find(|tick| *tick >= most)?))
+}
+
+fn panel(area: &Area<'_>, title: &str, lines: &[Line], costs: std::ops::Range<f64>) -> Result<()> {
+    let ticks: Vec<_> = ticks().filter(|&t| costs.start <= t && t <= costs.end).collect();
+    let pending = PENDING.map(|pending| pending as f64);
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(style::panel_title(area, title)?)
+        .margin_left(16)
+        .margin_right(160)
+        .x_label_area_size(48)
+        .y_label_area_size(60)
+        .build_cartesian_2d(
+            (pending[0]..pending[3]).log_scale().with_key_points(pending.to_vec()),
+            costs.log_scale().with_key_points(ticks),
+        )?;
+    chart
+        .configure_mesh()
+        .max_light_lines(0)
+        .bold_line_style(GRID)
+        .axis_style(FAINT)
+        .label_style(text(13, FAINT))
+        .x_desc("pending tasks")
+        .axis_desc_style(text(13, FAINT))
+        .x_label_formatter(&|&tasks| grouped(tasks))
+        .y_label_formatter(&|&nanos| duration(nanos))
+        .draw()?;
+    for line in lines {
+        let width = if line.peer.name == OURS { 4 } else { 2 };
+        let style = colour(line.peer).stroke_width(width);
+        let points = || line.points.iter().copied();
+        chart.draw_series(LineSeries::new(points(), style))?;
+        let dot = |point| Circle::new(point, width, colour(line.peer).filled());
+        chart.draw_series(points().map(dot))?;
+    }
+    let ends = lines.iter().filter_map(|line| {
+        let (x, y) = chart.backend_coord(line.points.last()?);
+        Some(End { peer: line.peer, at: (x, y), label: y })
+    });
+    let (_, y_range) = chart.plotting_area().get_pixel_range();
+    name_lines(area, ends.collect(), y_range)
+}
+
+/// Where a line ends, and how high its name stands.
+struct End {
+    peer: &'static Peer,
+    at: (i32, i32),
+    label: i32,
+}
+
+/// Writes the names at the right, in the order of the lines, each joined with its line. The
+/// positions are those of the whole picture.
+fn name_lines(area: &Area<'_>, mut ends: Vec<End>, y_range: std::ops::Range<i32>) -> Result<()> {
+    ends.sort_by_key(|end| end.label);
+    let mut labels: Vec<_> = ends.iter().map(|end| end.label).collect();
+    keep_apart(&mut labels, 17, y_range.start, y_range.end);
+    let (left, top) = area.get_base_pixel();
+    for (End { peer, at: (x, y), .. }, label) in ends.into_iter().zip(labels) {
+        let (x, y, label) = (x - left, y - top, label - top);
+        let colour = colour(peer);
+        area.draw(&PathElement::new([(x + 4, y), (x + 18, label)], colour))?;
+        let size = if peer.name == OURS { bold(15, colour) } else { text(13, colour) };
+        let mark = if peer.disqualified.is_some() { " †" } else { "" };
+        let name = format!("{}{mark}", peer.name);
+        area.draw_text(&name, &beginning(size), (x + 22, label))?;
+    }
+    Ok(())
+}
+
+/// 1, 2, 5, 10, 20, …
+fn ticks() -> impl Iterator<Item = f64> {
+    (0..8).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)))
+}
+
+fn duration(nanos: f64) -> String {
+    if nanos < 1000.0 { format!("{nanos} ns") } else { format!("{} µs", nanos / 1000.0) }
+}
+
+/// Such as `100,000`.
+fn grouped(tasks: f64) -> String {
+    let digits = format!("{tasks:.0}");
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, grouped};
+
+    #[test]
+    fn labels_are_short() {
+        assert_eq!(grouped(1000.0), "1,000");
+        assert_eq!(grouped(1_000_000.0), "1,000,000");
+        assert_eq!(duration(500.0), "500 ns");
+        assert_eq!(duration(2000.0), "2 µs");
+    }
+}

@@ -1,0 +1,44 @@
+//! The measuring program: one workload on one peer, in a process of its own.
+//!
+//! `measure <peer> <workload> key=value…` prints one [`Measurement`](crate::measurement) for each
+//! figure and ends. The programs in the other languages have the same command line.
+//!
+//! [`peer`] is the interface of all peers, [`peers`] implements it, [`workloads`] drives it. The
+//! other modules are what the workloads share.
+
+mod args;
+mod done;
+mod emit;
+mod gauges;
+mod late;
+mod machine;
+mod oneshot;
+mod peer;
+mod peers;
+mod pool;
+mod rng;
+mod workloads;
+
+use anyhow::{Result, bail};
+
+use self::args::Args;
+use crate::roster::MACHINE;
+
+/// Runs one workload on one peer.
+pub(crate) fn run(peer: &str, workload: &str, args: &[String]) -> Result<()> {
+    let args = Args::parse(args)?;
+    match peer {
+        "punctual" => workloads::run::<peers::Punctual>(peer, workload, &args),
+        "scheduled-thread-pool" => {
+            workloads::run::<peers::ScheduledThreadPool>(peer, workload, &args)
+        }
+        "tokio" => workloads::run::<peers::Tokio>(peer, workload, &args),
+        "naive" => workloads::run::<peers::Naive>(peer, workload, &args),
+        "timer" => workloads::run::<peers::Timer>(peer, workload, &args),
+        "delayqueue" => workloads::run::<peers::DelayQueue>(peer, workload, &args),
+        "async-io" => workloads::run::<peers::AsyncIo>(peer, workload, &args),
+        "hhwt" => workloads::run::<peers::Hhwt>(peer, workload, &args),
+        MACHINE => machine::run(workload, &args),
+        _ => bail!("no peer of this program is called {peer}"),
+    }
+}

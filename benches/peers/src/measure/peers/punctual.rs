@@ -1,0 +1,48 @@
+//! `punctual`: this project.
+
+use std::time::Duration;
+
+use punctual::{ScheduledFuture, ScheduledThreadPoolExecutor};
+
+use crate::measure::peer::Peer;
+
+pub(in crate::measure) struct Punctual(ScheduledThreadPoolExecutor);
+
+impl Peer for Punctual {
+    type Handle = ScheduledFuture<()>;
+    type Future = ScheduledFuture<u32>;
+
+    fn new(workers: usize) -> Self {
+        let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(workers);
+        Self(builder.build().expect("its threads have the default name"))
+    }
+
+    fn schedule<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> Self::Handle {
+        self.0.schedule(delay, task).expect("it is open")
+    }
+
+    fn cancel(&self, handle: Self::Handle) {
+        handle.cancel();
+    }
+
+    fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future {
+        self.0.submit(task).expect("it is open")
+    }
+
+    fn wait(&self, future: Self::Future) -> u32 {
+        future.join().expect("it runs")
+    }
+
+    fn schedule_at_fixed_rate<F: FnMut() + Send + 'static>(
+        &self,
+        initial: Duration,
+        period: Duration,
+        task: F,
+    ) {
+        drop(self.0.schedule_at_fixed_rate(initial, period, task).expect("it is open"));
+    }
+
+    fn shutdown_now(self) {
+        drop(self.0.shutdown_now());
+    }
+}

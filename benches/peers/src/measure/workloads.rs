@@ -1,0 +1,43 @@
+//! The workloads, each written once for all peers.
+//!
+//! | | what is done |
+//! |---|---|
+//! | W1 | schedule a task and cancel it, while many others are pending |
+//! | W2 | schedule many tasks |
+//! | W3 | run many tasks: without delay, all at one instant, spread |
+//! | W4 | run tasks at random instants, and see how late they are |
+//! | W5 | run periodic tasks, and see how late they are |
+//! | W6 | submit a task and wait for its result |
+//! | W7 | timeouts that nearly never fire |
+//! | W8 | shut down while many tasks are pending |
+
+mod w1_cancel;
+mod w2_schedule;
+mod w3_run;
+mod w4_late;
+mod w5_periodic;
+mod w6_ping;
+mod w7_timeouts;
+mod w8_shutdown;
+
+pub(super) use self::w4_late::instants;
+
+use anyhow::{Result, bail};
+
+use super::{args::Args, peer::Peer};
+
+/// Runs the workload on `P`, whose figures go under the name `peer`.
+pub(super) fn run<P: Peer>(peer: &str, workload: &str, args: &Args) -> Result<()> {
+    P::prepare();
+    match workload {
+        "w1" => w1_cancel::run::<P>(peer, args),
+        "w2" => w2_schedule::run::<P>(peer, args),
+        "w3" => w3_run::run::<P>(peer, args),
+        "w4" => w4_late::run::<P>(peer, args),
+        "w5" => w5_periodic::run::<P>(peer, args),
+        "w6" => w6_ping::run::<P>(peer, args),
+        "w7" => w7_timeouts::run::<P>(peer, args),
+        "w8" => w8_shutdown::run::<P>(peer, args),
+        _ => bail!("no workload is called {workload}"),
+    }
+}

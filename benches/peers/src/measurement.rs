@@ -1,0 +1,28 @@
+//! One measured figure, as one line of JSON. It is all that the programs of the four languages
+//! and the report have in common.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What a measuring program prints.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Measurement {
+    pub(crate) peer: String,
+    /// `W1` to `W8`; those with modes are `W3-zero` and so on.
+    pub(crate) workload: String,
+    pub(crate) params: BTreeMap<String, u64>,
+    pub(crate) metric: String,
+    pub(crate) value: f64,
+    pub(crate) unit: String,
+}
+
+/// What the runner stores: the same, and where in the run it belongs.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) round: u32,
+    /// The name of the [`Step`](crate::plan::Step). The same workload may be in several.
+    pub(crate) step: String,
+    #[serde(flatten)]
+    pub(crate) measurement: Measurement,
+}

@@ -1,0 +1,109 @@
+//! What is measured: the steps of a round, and how large they are.
+
+use crate::roster::{MACHINE, OURS, Peer};
+
+/// How large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Some minutes: whether all works, and roughly how it stands.
+    Quick,
+    /// The figures to be quoted.
+    Full,
+}
+
+impl Mode {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
+
+    pub(crate) fn rounds(self) -> u32 {
+        match self {
+            Self::Quick => 2,
+            Self::Full => 5,
+        }
+    }
+}
+
+/// One workload with its parameters. In a round each peer runs it once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// What the measuring programs call it.
+    pub(crate) workload: &'static str,
+    /// Its parameters; what is not named has the default of the programs.
+    full: &'static str,
+    /// `None`: left out.
+    quick: Option<&'static str>,
+    who: Who,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    All,
+    /// Without the peers that differ from another one in cancelling only.
+    NothingCancelled,
+    Only(&'static str),
+}
+
+/// The steps of a round, in order.
+pub(crate) const STEPS: [Step; 13] = [
+    step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
+    Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
+    nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
+    nothing_cancelled(step("w3-zero", "w3", "mode=zero", "mode=zero N=200000")),
+    nothing_cancelled(step(
+        "w3-atonce",
+        "w3",
+        "mode=atonce N=500000 ms=1000",
+        "mode=atonce N=100000 ms=300",
+    )),
+    nothing_cancelled(step("w3-spread", "w3", "mode=spread", "mode=spread N=200000 ms=200")),
+    nothing_cancelled(step("w4-idle", "w4", "N=400 ms=4000", "N=100 ms=1000")),
+    // Beside the step that is compared with it.
+    Step { who: Who::Only(MACHINE), ..step("limits", "limits", "N=400 ms=4000", "N=100 ms=1000") },
+    nothing_cancelled(step("w4-loaded", "w4", "N=20000 ms=2000", "N=10000 ms=1000")),
+    nothing_cancelled(step("w5", "w5", "ms=4000", "ms=1000")),
+    nothing_cancelled(step("w6", "w6", "", "N=4000 gaps=200 pipe=100000")),
+    step("w7", "w7", "", "N=100000"),
+    nothing_cancelled(step("w8", "w8", "", "P=200000")),
+];
+
+const fn step(
+    name: &'static str,
+    workload: &'static str,
+    full: &'static str,
+    quick: &'static str,
+) -> Step {
+    Step { name, workload, full, quick: Some(quick), who: Who::All }
+}
+
+const fn nothing_cancelled(step: Step) -> Step {
+    Step { who: Who::NothingCancelled, ..step }
+}
+
+impl Step {
+    /// `key=value…`; `None` if the mode leaves the step out.
+    pub(crate) fn params(&self, mode: Mode) -> Option<impl Iterator<Item = &'static str>> {
+        let params = match mode {
+            Mode::Quick => self.quick?,
+            Mode::Full => self.full,
+        };
+        Some(params.split_whitespace())
+    }
+
+    pub(crate) fn includes(&self, peer: &Peer) -> bool {
+        match self.who {
+            Who::All => peer.name != MACHINE,
+            Who::NothingCancelled => peer.name != MACHINE && peer.name != "jdk17-stpe",
+            Who::Only(name) => peer.name == name,
+        }
+    }
+
+    /// Whether `wanted` names the step, or its workload.
+    pub(crate) fn is_called(&self, wanted: &str) -> bool {
+        self.name == wanted || self.workload == wanted
+    }
+}

@@ -1,0 +1,130 @@
+//! What this project sets out to reach, as data.
+//!
+//! Most goals are a ratio to the best of those peers that do the same work; some are a ratio to
+//! one named figure, some a fixed value. What is compared comes from one and the same run.
+
+use crate::{
+    results::Figure,
+    roster::{MACHINE, OURS},
+};
+
+/// A figure of ours, and what is to be reached with it.
+#[derive(Clone, Debug)]
+pub(super) struct Goal {
+    pub(super) figure: Figure,
+    pub(super) measured_by: Yardstick,
+    pub(super) bound: Bound,
+}
+
+/// What our figure is divided by.
+#[derive(Clone, Debug)]
+pub(super) enum Yardstick {
+    /// The best of the peers that keep the contract.
+    BestPeer,
+    /// A figure of one peer, or another of ours.
+    One(&'static str, Figure),
+    /// Nothing: the bound is in the figure's own unit.
+    Unit,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bound {
+    /// The figure is a cost.
+    AtMost(f64),
+    /// The figure is a yield.
+    AtLeast(f64),
+}
+
+use Bound::{AtLeast, AtMost};
+use Yardstick::{BestPeer, One, Unit};
+
+type Params = [(&'static str, u64)];
+
+/// All of them, in the order of the report.
+pub(super) fn goals() -> Vec<Goal> {
+    [calls(), running(), lateness(), hand_off()].concat()
+}
+
+fn goal(
+    step: &'static str,
+    metric: &'static str,
+    params: &Params,
+    measured_by: Yardstick,
+    bound: Bound,
+) -> Goal {
+    Goal { figure: Figure::new(step, metric, params), measured_by, bound }
+}
+
+fn best(step: &'static str, metric: &'static str, params: &Params, bound: Bound) -> Goal {
+    goal(step, metric, params, BestPeer, bound)
+}
+
+/// Scheduling, cancelling, shutting down.
+fn calls() -> Vec<Goal> {
+    let ns = "ns_per_op";
+    let w1 = |pending, threads| Figure::new("w1", ns, &[("P", pending), ("T", threads)]);
+    let mut goals = Vec::new();
+    for pending in [1_000, 100_000, 1_000_000] {
+        for (threads, bound) in [(1, 0.85), (2, 0.65), (4, 0.65)] {
+            let figure = w1(pending, threads);
+            goals.push(Goal { figure, measured_by: BestPeer, bound: AtMost(bound) });
+        }
+    }
+    for pending in [1_000, 100_000, 1_000_000] {
+        let one_thread = One(OURS, w1(pending, 1));
+        goals.push(Goal { figure: w1(pending, 2), measured_by: one_thread, bound: AtMost(0.6) });
+    }
+    let few = One(OURS, w1(1_000, 1));
+    let deep = [("P", 10_000_000), ("T", 1)];
+    goals.push(goal("w1-deep", ns, &deep, few, AtMost(1.5)));
+    for (threads, bound) in [(1, 0.75), (2, 0.6), (4, 0.6)] {
+        goals.push(best("w2", ns, &[("T", threads)], AtMost(bound)));
+    }
+    goals.push(goal("w2", "bytes_per_task", &[], Unit, AtMost(80.0)));
+    goals.push(best("w7", ns, &[("T", 1)], AtMost(0.95)));
+    goals.push(best("w7", ns, &[("T", 2)], AtMost(0.5)));
+    goals.push(best("w8", "shutdown_ms", &[], AtMost(1.0)));
+    goals
+}
+
+fn running() -> Vec<Goal> {
+    let (one, two) = ([("W", 1)], [("W", 2)]);
+    vec![
+        best("w3-zero", "tasks_per_s", &one, AtLeast(1.1)),
+        best("w3-zero", "tasks_per_s", &two, AtLeast(1.6)),
+        best("w3-atonce", "tasks_per_s", &one, AtLeast(1.5)),
+        best("w3-atonce", "tasks_per_s", &two, AtLeast(1.8)),
+        goal("w3-spread", "tasks_per_s", &two, Unit, AtLeast(0.95e6)),
+        goal("w3-spread", "late_p99", &two, Unit, AtMost(5_000.0)),
+    ]
+}
+
+fn lateness() -> Vec<Goal> {
+    let bare_wait = One(MACHINE, Figure::new("limits", "wait_1ns_p50", &[]));
+    let cpu = "cpu_us_per_task";
+    let java = One("jdk17-stpe-roc", Figure::new("w4-idle", cpu, &[]));
+    let timer = One("timer", Figure::new("w5", "cpu_us_per_run", &[]));
+    vec![
+        best("w4-idle", "late_p50", &[], AtMost(0.8)),
+        best("w4-idle", "late_p99", &[], AtMost(0.8)),
+        best("w4-loaded", "late_p50", &[], AtMost(1.0)),
+        best("w4-loaded", "late_p99", &[], AtMost(1.0)),
+        goal("w4-idle", "late_p50", &[], bare_wait, AtMost(1.2)),
+        goal("w4-idle", "vcsw_per_task", &[], Unit, AtMost(1.1)),
+        goal("w4-idle", cpu, &[], java, AtMost(0.56)),
+        best("w5", "late_p50", &[], AtMost(1.0)),
+        best("w5", "late_p99", &[], AtMost(1.0)),
+        goal("w5", "vcsw_per_run", &[], Unit, AtMost(0.6)),
+        goal("w5", "cpu_us_per_run", &[], timer, AtMost(1.1)),
+    ]
+}
+
+fn hand_off() -> Vec<Goal> {
+    vec![
+        best("w6", "ping_p50", &[], AtMost(1.0)),
+        best("w6", "ping_p99", &[], AtMost(1.0)),
+        best("w6", "gap_ping_p50", &[], AtMost(1.0)),
+        best("w6", "gap_ping_p99", &[], AtMost(1.0)),
+        best("w6", "pipelined_per_s", &[], AtLeast(1.1)),
+    ]
+}

@@ -1,0 +1,131 @@
+//! All peers side by side: the main figures, and ours divided by theirs.
+
+use super::{
+    markdown::table,
+    number::{number, quantity},
+    verdict::ratio,
+};
+use crate::{
+    results::{Figure, Results, Spread},
+    roster::{OURS, Peer, ROSTER},
+};
+
+/// A column of the overview.
+struct Column {
+    heading: &'static str,
+    figure: Figure,
+}
+
+fn column(
+    heading: &'static str,
+    step: &'static str,
+    metric: &'static str,
+    params: &[(&'static str, u64)],
+) -> Column {
+    Column { heading, figure: Figure::new(step, metric, params) }
+}
+
+/// The main figures, in tables that fit a page.
+fn columns() -> [(&'static str, Vec<Column>); 3] {
+    let w1 = |heading, p, t| column(heading, "w1", "ns_per_op", &[("P", p), ("T", t)]);
+    let (t1, t2, w1_only, w2_only) = ([("T", 1)], [("T", 2)], [("W", 1)], [("W", 2)]);
+    let calls = vec![
+        w1("W1 P=10³", 1_000, 1),
+        w1("W1 P=10³ T=2", 1_000, 2),
+        w1("W1 P=10⁵", 100_000, 1),
+        w1("W1 P=10⁵ T=2", 100_000, 2),
+        w1("W1 P=10⁶", 1_000_000, 1),
+        w1("W1 P=10⁶ T=2", 1_000_000, 2),
+        column("W2", "w2", "ns_per_op", &t1),
+        column("W2 T=2", "w2", "ns_per_op", &t2),
+        column("W2 memory", "w2", "bytes_per_task", &t1),
+        column("W7", "w7", "ns_per_op", &t1),
+        column("W7 T=2", "w7", "ns_per_op", &t2),
+        column("W8", "w8", "shutdown_ms", &[]),
+    ];
+    let running = vec![
+        column("W3 zero W=1", "w3-zero", "tasks_per_s", &w1_only),
+        column("W3 zero W=2", "w3-zero", "tasks_per_s", &w2_only),
+        column("W3 at once W=1", "w3-atonce", "tasks_per_s", &w1_only),
+        column("W3 at once W=2", "w3-atonce", "tasks_per_s", &w2_only),
+        column("W3 spread W=2", "w3-spread", "tasks_per_s", &w2_only),
+        column("W6 ping p50", "w6", "ping_p50", &[]),
+        column("W6 ping p99", "w6", "ping_p99", &[]),
+        column("W6 gap p50", "w6", "gap_ping_p50", &[]),
+        column("W6 gap p99", "w6", "gap_ping_p99", &[]),
+        column("W6 pipelined", "w6", "pipelined_per_s", &[]),
+    ];
+    let lateness = vec![
+        column("W4 idle p50", "w4-idle", "late_p50", &[]),
+        column("W4 idle p99", "w4-idle", "late_p99", &[]),
+        column("W4 idle CPU", "w4-idle", "cpu_us_per_task", &[]),
+        column("W4 idle sleeps", "w4-idle", "vcsw_per_task", &[]),
+        column("W4 loaded p50", "w4-loaded", "late_p50", &[]),
+        column("W4 loaded p99", "w4-loaded", "late_p99", &[]),
+        column("W5 p50", "w5", "late_p50", &[]),
+        column("W5 p99", "w5", "late_p99", &[]),
+        column("W5 CPU", "w5", "cpu_us_per_run", &[]),
+        column("W5 sleeps", "w5", "vcsw_per_run", &[]),
+    ];
+    [("Calls", calls), ("Running and hand-off", running), ("Lateness", lateness)]
+}
+
+pub(super) fn figures(results: &Results) -> String {
+    let cell = |peer: &Peer, figure: &Figure| {
+        let (spread, mark) = one_worker_if_need_be(results, peer, figure)?;
+        Some(quantity(spread.median, results.unit(figure)) + mark)
+    };
+    per_peer(results, cell)
+        + "`*`: it runs callbacks on one thread only; this is its figure for W=1. CPU and sleeps\n\
+           (voluntary context switches) are for each task.\n"
+}
+
+pub(super) fn ratios(results: &Results) -> String {
+    let cell = |peer: &Peer, figure: &Figure| {
+        let (theirs, mark) = one_worker_if_need_be(results, peer, figure)?;
+        Some(number(ratio(results.get(OURS, figure)?, theirs)?) + mark)
+    };
+    let how = "Below 1, punctual is better; where the figure is a number per second, above 1.\n\n";
+    how.to_owned() + &per_peer(results, cell)
+}
+
+/// The peer's figure, and a mark if it is the one for a single worker.
+fn one_worker_if_need_be(
+    results: &Results,
+    peer: &Peer,
+    figure: &Figure,
+) -> Option<(Spread, &'static str)> {
+    if let Some(spread) = results.get(peer.name, figure) {
+        return Some((spread, ""));
+    }
+    if figure.params != [("W", 2)] {
+        return None;
+    }
+    let one = Figure::new(figure.step, figure.metric, &[("W", 1)]);
+    Some((results.get(peer.name, &one)?, "*"))
+}
+
+/// Tables with a row for each peer that has a figure in it.
+fn per_peer(results: &Results, cell: impl Fn(&Peer, &Figure) -> Option<String>) -> String {
+    let mut out = String::new();
+    for (title, columns) in columns() {
+        let measured =
+            |column: &&Column| ROSTER.iter().any(|p| results.get(p.name, &column.figure).is_some());
+        let columns: Vec<_> = columns.iter().filter(measured).collect();
+        let mut head = vec![title];
+        head.extend(columns.iter().map(|column| column.heading));
+        let rows = ROSTER.iter().filter_map(|peer| {
+            let cells: Vec<_> = columns.iter().map(|column| cell(peer, &column.figure)).collect();
+            cells.iter().any(Option::is_some).then(|| {
+                let cells = cells.into_iter().map(Option::unwrap_or_default);
+                [peer.name.to_owned()].into_iter().chain(cells).collect()
+            })
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        if !rows.is_empty() {
+            out += &table(&head, rows);
+            out += "\n";
+        }
+    }
+    out
+}

@@ -1,0 +1,66 @@
+//! Who takes part, in which language's program, and whether what it does can be compared.
+
+/// One who takes part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(crate) program: Program,
+    /// The crate whose version the report tells.
+    pub(crate) package: Option<&'static str>,
+    /// Why it is no yardstick, if it is none. It then leaves out work that a scheduled executor
+    /// has to do: it starts tasks early, say, or keeps those that were cancelled.
+    pub(crate) disqualified: Option<&'static str>,
+}
+
+/// The program that measures a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Program {
+    /// This one, with `measure`.
+    Rust,
+    Java17,
+    Java25,
+    Go,
+    Cpp,
+}
+
+/// This project.
+pub(crate) const OURS: &str = "punctual";
+
+/// The pseudo-peer whose figures are those of the machine itself.
+pub(crate) const MACHINE: &str = "machine";
+
+/// All, in the order of the tables.
+pub(crate) const ROSTER: [Peer; 15] = [
+    rust(OURS, OURS),
+    other("jdk17-stpe-roc", Program::Java17),
+    disqualified("it keeps cancelled tasks", other("jdk17-stpe", Program::Java17)),
+    other("jdk25-stpe-roc", Program::Java25),
+    other("jdk25-fjp", Program::Java25),
+    other("go", Program::Go),
+    other("asio", Program::Cpp),
+    rust("scheduled-thread-pool", "scheduled-thread-pool"),
+    rust("tokio", "tokio"),
+    other("naive", Program::Rust),
+    rust("timer", "timer"),
+    rust("delayqueue", "tokio-util"),
+    rust("async-io", "async-io"),
+    disqualified("it starts tasks early", rust("hhwt", "hierarchical_hash_wheel_timer")),
+    disqualified("it is no executor", other(MACHINE, Program::Rust)),
+];
+
+const fn other(name: &'static str, program: Program) -> Peer {
+    Peer { name, program, package: None, disqualified: None }
+}
+
+const fn rust(name: &'static str, package: &'static str) -> Peer {
+    Peer { package: Some(package), ..other(name, Program::Rust) }
+}
+
+const fn disqualified(why: &'static str, peer: Peer) -> Peer {
+    Peer { disqualified: Some(why), ..peer }
+}
+
+/// Whether we are measured against it.
+pub(crate) fn is_yardstick(name: &str) -> bool {
+    name != OURS && ROSTER.iter().any(|peer| peer.name == name && peer.disqualified.is_none())
+}
