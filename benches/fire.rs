@@ -1,44 +1,75 @@
 //! What it costs to run a task, from its submission to its end: `cargo bench --bench fire`. Tiny
-//! tasks without delay, as fast as one thread can submit them; per task.
+//! tasks, submitted by one thread, with one worker and with two.
+//!
+//! * `fire`: without delay, as fast as the thread can submit them; per task.
+//! * `fire_at_once`: all due at the same instant, a little ahead; from that instant to the last
+//!   run, per task.
+//! * `fire_spread`: 100,000 of them, spread over 100 ms; from the first call to the last run, so
+//!   that 100 ms means that the workers keep up.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, reason = "it measures")]
 
 mod common;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Instant,
-};
+use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use common::{Countdown, for_each_pool, group_of_means, scattered, sized};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use punctual::ScheduledThreadPoolExecutor;
 
+/// So many tasks are spread.
+const SPREAD: u64 = 100_000;
+
+/// Over this time.
+const SPAN: Duration = Duration::from_millis(100);
+
 fn fire(c: &mut Criterion) {
-    let mut group = c.benchmark_group("fire");
-    for workers in [1, 2] {
-        let executor = ScheduledThreadPoolExecutor::new(workers);
-        let ran = Arc::new(AtomicU64::new(0));
-        group.bench_with_input(BenchmarkId::new("workers", workers), &workers, |b, _| {
-            b.iter_custom(|iterations| {
-                let before = ran.load(Ordering::Acquire);
-                let start = Instant::now();
-                for _ in 0..iterations {
-                    let ran = Arc::clone(&ran);
-                    let count = move || _ = ran.fetch_add(1, Ordering::Release);
-                    executor.execute(count).expect("it is open");
-                }
-                while ran.load(Ordering::Acquire) < before + iterations {
-                    std::thread::yield_now();
-                }
-                start.elapsed()
-            });
+    for_each_pool(c.benchmark_group("fire"), |b, executor| {
+        b.iter_custom(|iterations| {
+            let countdown = Countdown::leaked(iterations);
+            let start = Instant::now();
+            for _ in 0..iterations {
+                executor.execute(|| countdown.hit()).expect("it is open");
+            }
+            countdown.wait() - start
         });
-    }
-    group.finish();
+    });
 }
 
-criterion_group!(benches, fire);
+fn fire_at_once(c: &mut Criterion) {
+    for_each_pool(c.benchmark_group("fire_at_once"), |b, executor| {
+        b.iter_custom(|iterations| {
+            let countdown = Countdown::leaked(iterations);
+            // Far enough ahead to have submitted them all by then.
+            let ahead = Duration::from_millis(2) + Duration::from_micros(iterations);
+            let deadline = Instant::now() + ahead;
+            for _ in 0..iterations {
+                drop(executor.schedule_at(deadline, || countdown.hit()).expect("it is open"));
+            }
+            countdown.wait() - deadline
+        });
+    });
+}
+
+fn fire_spread(c: &mut Criterion) {
+    let tasks = sized(SPREAD);
+    let mut group = group_of_means(c, "fire_spread");
+    group.sample_size(10).throughput(Throughput::Elements(tasks));
+    for_each_pool(group, |b, executor| {
+        b.iter_custom(|iterations| (0..iterations).map(|_| spread(executor, tasks)).sum());
+    });
+}
+
+/// The time in which so many tasks run that are spread over the span.
+fn spread(executor: &ScheduledThreadPoolExecutor, tasks: u64) -> Duration {
+    let countdown = Countdown::leaked(tasks);
+    let start = Instant::now();
+    for n in 0..tasks {
+        let deadline = start + Duration::from_nanos(scattered(n) % SPAN.as_nanos() as u64);
+        drop(executor.schedule_at(deadline, || countdown.hit()).expect("it is open"));
+    }
+    countdown.wait() - start
+}
+
+criterion_group!(benches, fire, fire_at_once, fire_spread);
 criterion_main!(benches);

@@ -17,8 +17,7 @@ use punctual::ScheduledThreadPoolExecutor;
 const TASKS: u64 = 10_000_000;
 
 fn main() {
-    // `cargo test --benches` only wants to see that it runs.
-    let tasks = if std::env::args().any(|arg| arg == "--bench") { TASKS } else { 10_000 };
+    let tasks = common::sized(TASKS);
     report("clock alone", tasks, |n| _ = black_box(common::far(n)));
 
     let mut boxes: Vec<Option<Box<[u64; 12]>>> = Vec::new();

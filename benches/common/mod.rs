@@ -1,61 +1,95 @@
 //! What the benchmarks share.
 
-#![allow(dead_code, reason = "each benchmark uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each benchmark uses a part of it")]
 
-use std::time::Duration;
+mod countdown;
+mod together;
 
-use criterion::{BenchmarkId, Criterion};
-use punctual::{ScheduledFuture, ScheduledThreadPoolExecutor};
+use std::{cell::LazyCell, env, time::Duration};
+
+use criterion::{
+    Bencher, BenchmarkGroup, BenchmarkId, Criterion, SamplingMode, measurement::WallTime,
+};
+use punctual::{Handle, ScheduledFuture, ScheduledThreadPoolExecutor};
+
+pub(crate) use self::{countdown::Countdown, together::share_out};
 
 /// So many tasks wait while the measured calls are made.
-pub(crate) const PENDING: [u64; 3] = [1_000, 100_000, 1_000_000];
+const PENDING: [u64; 3] = [1_000, 100_000, 1_000_000];
 
 /// So many calls are measured in one go.
-pub(crate) const BATCH: usize = 1_000;
+const BATCH: u64 = 1_000;
+
+/// Whether nothing is measured: `cargo test --benches` only wants to see that it runs.
+pub(crate) fn is_trial() -> bool {
+    let has = |flag| env::args().any(|arg| arg == flag);
+    !has("--bench") || has("--test")
+}
+
+/// `count`, or a thousand if that is less and nothing is measured.
+pub(crate) fn sized(count: u64) -> u64 {
+    if is_trial() { count.min(1_000) } else { count }
+}
+
+/// A number below 2^32 that looks random.
+pub(crate) fn scattered(n: u64) -> u64 {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+}
 
 /// A delay between one and two hours, scattered.
 pub(crate) fn far(n: u64) -> Duration {
-    let scattered = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-    Duration::from_micros(3_600_000_000 + scattered % 3_600_000_000)
+    Duration::from_micros(3_600_000_000 + scattered(n) % 3_600_000_000)
 }
 
-/// An executor of one worker in which so many tasks wait.
-pub(crate) fn filled(pending: u64) -> ScheduledThreadPoolExecutor {
-    let executor = ScheduledThreadPoolExecutor::new(1);
-    for n in 0..pending {
-        drop(executor.schedule(far(n), move || n).expect("it is open"));
-    }
+/// An executor of so many workers, in which this many tasks wait. So many threads have scheduled
+/// them, which [`share_out`] uses.
+pub(crate) fn filled(workers: usize, threads: usize, pending: u64) -> ScheduledThreadPoolExecutor {
+    let executor = ScheduledThreadPoolExecutor::new(workers);
+    let handle = executor.handle();
+    share_out(threads, sized(pending), move |share| drop(schedule_far(&handle, share)));
     executor
 }
 
-/// Measures a call for each number of pending tasks: `measure` makes a batch of so many calls on
-/// the executor, with a list to keep the futures in, and gives the time they took.
+/// Measures calls for each number of pending tasks, which so many threads have scheduled:
+/// `measure` makes so many calls, and gives the time they took.
 pub(crate) fn for_each_size(
-    c: &mut Criterion,
-    name: &str,
-    measure: impl Fn(&ScheduledThreadPoolExecutor, u64, &mut Vec<ScheduledFuture<u64>>) -> Duration,
+    mut group: BenchmarkGroup<'_, WallTime>,
+    threads: usize,
+    measure: impl Fn(&Handle, u64) -> Duration,
 ) {
-    let mut group = c.benchmark_group(name);
     for pending in PENDING {
-        let executor = filled(pending);
-        group.bench_with_input(BenchmarkId::from_parameter(pending), &pending, |b, _| {
-            b.iter_custom(|iterations| {
-                in_batches(iterations, |count| {
-                    measure(&executor, count, &mut Vec::with_capacity(BATCH))
-                })
-            });
+        // Not filled if the command line leaves this size out.
+        let executor = LazyCell::new(|| filled(1, threads, pending));
+        group.bench_function(BenchmarkId::from_parameter(pending), |b| {
+            let handle = executor.handle();
+            b.iter_custom(|iterations| measure(&handle, iterations));
         });
     }
-    group.finish();
+}
+
+/// Measures with one worker and with two.
+pub(crate) fn for_each_pool(
+    mut group: BenchmarkGroup<'_, WallTime>,
+    measure: impl Fn(&mut Bencher<'_>, &ScheduledThreadPoolExecutor),
+) {
+    for workers in [1, 2] {
+        let executor = ScheduledThreadPoolExecutor::new(workers);
+        group.bench_function(BenchmarkId::new("workers", workers), |b| measure(b, &executor));
+    }
+}
+
+/// A group in which each iteration weighs the same: criterion's estimate is then the plain mean.
+pub(crate) fn group_of_means<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = c.benchmark_group(name);
+    group.sampling_mode(SamplingMode::Flat);
+    group
 }
 
 /// Schedules so many tasks for far ahead.
-pub(crate) fn schedule_far(
-    executor: &ScheduledThreadPoolExecutor,
-    count: u64,
-    futures: &mut Vec<ScheduledFuture<u64>>,
-) {
+pub(crate) fn schedule_far(executor: &Handle, count: u64) -> Vec<ScheduledFuture<u64>> {
+    let mut futures = Vec::with_capacity(count as usize);
     futures.extend((0..count).map(|n| executor.schedule(far(n), move || n).expect("it is open")));
+    futures
 }
 
 /// Cancels them.
@@ -63,9 +97,9 @@ pub(crate) fn cancel_all(futures: &[ScheduledFuture<u64>]) {
     futures.iter().for_each(|future| assert!(future.cancel()));
 }
 
-/// The time of `iterations` calls that `measure` makes in batches of a size of its own.
-fn in_batches(iterations: u64, mut measure: impl FnMut(u64) -> Duration) -> Duration {
-    let (whole, rest) = (iterations / BATCH as u64, iterations % BATCH as u64);
-    let sizes = (0..whole).map(|_| BATCH as u64).chain((rest > 0).then_some(rest));
+/// The time of so many calls that `measure` makes in batches.
+pub(crate) fn in_batches(count: u64, mut measure: impl FnMut(u64) -> Duration) -> Duration {
+    let (whole, rest) = (count / BATCH, count % BATCH);
+    let sizes = (0..whole).map(|_| BATCH).chain((rest > 0).then_some(rest));
     sizes.map(&mut measure).sum()
 }
