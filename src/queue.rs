@@ -31,7 +31,7 @@
 //! # What it costs
 //!
 //! In read-modify-writes, of about 8 ns: an offer or a removal two for its lock, and one more if
-//! the head comes nearer. A `take` that need not sleep: two for the lock, two for `searching`.
+//! the head comes nearer. A `take` that finds something due: two for its lock.
 
 mod chunks;
 mod drained;
@@ -41,7 +41,7 @@ mod slots;
 mod stripe;
 mod takers;
 
-use std::{rc::Rc, task::Waker, time::Duration};
+use std::{task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -158,24 +158,34 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     fn take_until(&self, limit: Deadline) -> Option<(Entry<E>, Deadline)> {
-        self.takers.arrive();
-        let mut idle: Option<(Deadline, Rc<Parker>)> = None;
+        // Before the locks: a stale reading can only make this thread look once more.
+        let now = self.clock.now();
+        if let Some(entry) = self.pop_due(now) {
+            wake_all(self.takers.rouse(self.head()));
+            self.end_if_finished();
+            return Some((entry, now));
+        }
+        self.wait_until(limit, now)
+    }
+
+    /// The same for a thread that has found nothing.
+    fn wait_until(&self, limit: Deadline, since: Deadline) -> Option<(Entry<E>, Deadline)> {
+        let parker = Parker::current();
         let mut waker = None;
+        self.takers.arrive();
         loop {
-            // Before the locks: a stale reading can only make this thread look once more.
             let now = self.clock.now();
             let taken = self.pop_due(now);
             if taken.is_some() || now >= limit && limit < Deadline::NEVER || self.is_finished() {
                 wake_all(self.takers.leave(|| self.head()));
                 self.end_if_finished();
-                if let (Some(entry), Some((since, parker))) = (&taken, idle) {
+                if let Some(entry) = &taken {
                     parker.patience().learn(entry.deadline.since(since));
                 }
                 return taken.map(|entry| (entry, now));
             }
-            let (_, parker) = idle.get_or_insert_with(|| (now, Parker::current()));
-            if !self.look_on(now, limit, parker) {
-                waker = self.sleep(waker, limit, parker);
+            if !self.look_on(now, limit, &parker) {
+                waker = self.sleep(waker, limit, &parker);
             }
         }
     }

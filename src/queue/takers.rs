@@ -18,7 +18,8 @@
 //!
 //! * *Whoever makes a head nearer*, after publishing it: if nobody searches and nobody is armed
 //!   early enough.
-//! * *The last searcher to leave*: likewise, for what it leaves behind. This is the baton.
+//! * *Whoever leaves with an element*, for what it leaves behind: likewise. Of several searchers it
+//!   is the last to leave. This is the baton.
 //! * *Whoever empties a closed queue*: everyone, for there will be nothing more.
 //!
 //! Nothing else wakes anybody. One who is woken searches from that moment, by the hand of the one
