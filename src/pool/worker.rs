@@ -33,15 +33,15 @@ pub(super) fn start(pool: &Arc<Pool>, number: usize) -> io::Result<thread::JoinH
         pool.clock().worker_begins(&Parker::current());
         slack::set(pool.config.timer_slack);
         trace::worker("started", &name);
-        work(&pool);
+        work(&pool, number - 1);
         trace::worker("ended", &name);
         pool.worker_ended();
     })
 }
 
-fn work(pool: &Pool) {
+fn work(pool: &Pool, hand: usize) {
     let ground = Rc::new(Ground { clock: pool.clock().clone(), stop: pool.stop.clone() });
-    while let Some((entry, now)) = pool.queue.take() {
+    while let Some((entry, now)) = pool.queue.take(hand) {
         process(pool, &ground, entry, now);
     }
 }
