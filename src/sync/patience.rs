@@ -6,8 +6,8 @@
 //! one it looks on for as long as a wake-up costs, after a long one only half as long as before.
 //! A thread whose waits are long does not look on at all.
 //!
-//! After the first microsecond it gives way at every turn to any other thread that wants its
-//! core: perhaps that is the one it waits for, and in any case nobody is kept from working.
+//! After a few turns it gives way, each time, to any other thread that wants its core: perhaps
+//! that is the one it waits for, and in any case nobody is kept from working.
 
 use std::{cell::Cell, hint, thread, time::Duration};
 
