@@ -172,12 +172,12 @@ impl<E> DelayedWorkQueue<E> {
         let now = self.clock.now();
         if let Some(entry) = hand.and_then(|own| self.take_in_hand(own, now)) {
             self.end_if_finished();
-            return Some((entry, now));
+            return Some(at_its_moment(entry, now));
         }
         if let Some(entry) = self.find(now, hand) {
             wake_all(self.takers.rouse(self.head()));
             self.end_if_finished();
-            return Some((entry, now));
+            return Some(at_its_moment(entry, now));
         }
         self.wait_until(limit, hand, now)
     }
@@ -201,7 +201,7 @@ impl<E> DelayedWorkQueue<E> {
                 if let Some(entry) = &taken {
                     parker.patience().learn(entry.deadline.since(since));
                 }
-                return taken.map(|entry| (entry, now));
+                return taken.map(|entry| at_its_moment(entry, now));
             }
             if !self.look_on(now, limit, &parker) {
                 waker = self.sleep(waker, limit, &parker);
@@ -440,6 +440,13 @@ impl<E> DelayedWorkQueue<E> {
         let of_each = stripes.map(|stripe| stripe.lock().first_two());
         of_each.fold([Deadline::NEVER; 2], nearer)
     }
+}
+
+/// What was taken, and when. An entry from another's hand was due when that one looked at the clock,
+/// which may have been after `now`.
+fn at_its_moment<E>(entry: Entry<E>, now: Deadline) -> (Entry<E>, Deadline) {
+    let moment = now.max(entry.deadline);
+    (entry, moment)
 }
 
 #[cfg(test)]

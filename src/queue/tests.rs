@@ -397,3 +397,15 @@ fn nobody_waits_behind_a_long_task() {
     let taken: Vec<_> = (0..3).filter_map(|_| queue.take(1)).map(|(e, _)| e.element).collect();
     assert_eq!(taken, [20, 30, 41]);
 }
+
+/// Whoever takes from a hand may have looked at the clock before its owner did.
+#[test]
+fn what_is_taken_from_a_hand_is_not_taken_early() {
+    let (clock, queue, _) = in_hand(&[]);
+    let stale = queue.clock.now();
+    queue.put(at(150), 150).expect("it is open");
+    clock.advance(Duration::from_nanos(60));
+    queue.fill(0, &mut queue.stripes[0].lock(), (at(160), u64::MAX));
+    let entry = queue.find(stale, Some(1)).expect("it is due");
+    assert_eq!(at_its_moment(entry, stale).1, at(150));
+}
