@@ -1,5 +1,7 @@
 //! Leader and followers, on the manual clock: its list of sleepers shows who waits until when.
 
+mod stress;
+
 use std::{
     sync::{Barrier, Weak, mpsc},
     thread,

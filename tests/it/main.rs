@@ -24,6 +24,7 @@ mod idle;
 mod limits;
 mod manual_clock;
 mod one_shot;
+mod order;
 mod overflow;
 mod panics;
 mod punctuality;

@@ -1,0 +1,111 @@
+//! Order and wake-ups in real races: a test here shows little when it is run once, and is meant
+//! to be run thousands of times (`ci/repeat.sh`).
+//!
+//! A lost wake-up leaves everyone waiting. So the submitters wait for what they offered to be
+//! taken, with a limit on the whole ([`in_time`]), and no thread does anything else meanwhile
+//! that would happen to wake another.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    hint, panic,
+    sync::mpsc,
+    thread,
+};
+
+use super::*;
+use crate::{
+    ManualClock,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+/// "Must have happened by now"; only ever reached by a test that fails.
+const LIMIT: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const STRIPES: usize = 4;
+
+/// Random numbers, others in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn new() -> Self {
+        Self(RandomState::new().hash_one(()))
+    }
+
+    /// Below `end`. This is splitmix64.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % end
+    }
+
+    fn stripe(&mut self) -> usize {
+        self.below(STRIPES as u64) as usize
+    }
+
+    fn micros(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_micros(from + self.below(to - from))
+    }
+
+    /// Lets a moment pass: mostly a short one, sometimes about as long as threads look on before
+    /// they sleep.
+    fn dawdle(&mut self) {
+        let clock = Clock::system();
+        let nanos = if self.below(3) > 0 { self.below(2_000) } else { self.below(30_000) };
+        while clock.now() < at(nanos) {
+            hint::spin_loop();
+        }
+    }
+}
+
+/// Waits without sleeping, so as to be there at once.
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        for _ in 0..20 {
+            hint::spin_loop();
+        }
+        thread::yield_now();
+    }
+}
+
+const fn at(nanos: u64) -> Deadline {
+    Deadline::from_nanos(nanos)
+}
+
+/// Runs `act` in a thread of its own. If it does not come back somebody sleeps who should not.
+fn in_time(act: impl FnOnce() + Send + 'static) {
+    let (tell, told) = mpsc::channel();
+    #[allow(clippy::disallowed_methods, reason = "a test")]
+    let thread = thread::spawn(move || {
+        act();
+        let _ = tell.send(());
+    });
+    if told.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+        panic!("not over after {LIMIT:?}: a wake-up was lost");
+    }
+    if let Err(payload) = thread.join() {
+        panic::resume_unwind(payload);
+    }
+}
+
+/// A queue for so many threads that have a hand; they wake in time, or a little earlier.
+fn queue_on<E>(clock: &Clock, stripes: usize, hands: usize) -> DelayedWorkQueue<E> {
+    let lead = Duration::from_micros(80 * Dice::new().below(2));
+    DelayedWorkQueue::new(clock.clone(), stripes, hands, lead)
+}
+
+/// Closes a queue when it is dropped, also by a panic, and empties it: that ends everyone.
+struct End<'a, E>(&'a DelayedWorkQueue<E>);
+
+impl<E> Drop for End<'_, E> {
+    fn drop(&mut self) {
+        self.0.close(Admission::Closed);
+        drop(self.0.drain());
+    }
+}
+
+mod deputy;
+mod hands;
+mod order;
+mod wake_ups;

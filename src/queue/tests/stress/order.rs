@@ -1,0 +1,213 @@
+//! What comes out first, while several threads offer into several stripes.
+
+use std::sync::Barrier;
+
+use super::*;
+
+/// How many different deadlines there are where many are to be equal.
+const DEADLINES: usize = 4;
+
+/// How many offers of each submitter were over at some moment.
+type Over = [u64; 3];
+
+/// What a thread offers: enough to say later what came before it.
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    by: usize,
+    number: u64,
+    deadline: u64,
+    /// When the offer began.
+    before: Over,
+}
+
+/// So many threads offer, all of it due, while one takes; gives what was taken, and what was over
+/// when that `take` began. They wait while there is more than a `backlog`.
+fn taken_while_offered(
+    queue: &DelayedWorkQueue<Offered>,
+    submitters: usize,
+    each: u64,
+    stripe: fn(usize, &mut Dice) -> usize,
+    backlog: u64,
+) -> Vec<(Offered, Over)> {
+    let over = [const { AtomicU64::new(0) }; 3];
+    let over_now = || over.each_ref().map(|count| count.load(Ordering::SeqCst));
+    let taken = AtomicU64::new(0);
+    let submit = |by: usize| {
+        let mut dice = Dice::new();
+        for number in 0..each {
+            until(|| over_now().iter().sum::<u64>() <= taken.load(Ordering::SeqCst) + backlog);
+            let stripe = stripe(by, &mut dice) % queue.stripes();
+            let deadline = 1 + dice.below(DEADLINES as u64);
+            let element = Offered { by, number, deadline, before: over_now() };
+            let now = queue.clock.now();
+            assert!(queue.offer(stripe, now, at(deadline), element).is_ok());
+            over[by].store(number + 1, Ordering::SeqCst);
+        }
+    };
+    let take = |_| {
+        let over = over_now();
+        let entry = queue.take(0).map(|(entry, _)| entry);
+        taken.fetch_add(1, Ordering::SeqCst);
+        entry.map(|entry| (entry.element, over))
+    };
+    thread::scope(|scope| {
+        let _end = End(queue);
+        for by in 0..submitters {
+            let submit = &submit;
+            scope.spawn(move || submit(by));
+        }
+        (0..each * submitters as u64).map(take).collect::<Option<_>>().expect("it is open")
+    })
+}
+
+/// Asserts that nothing was taken before what had been submitted before it and is due no later,
+/// nor before what was there when the `take` began and is due earlier.
+fn assert_in_order(taken: &[(Offered, Over)]) {
+    // Of each submitter and deadline the first that was taken later.
+    let mut later = [[u64::MAX; DEADLINES]; 3];
+    for (one, over) in taken.iter().rev() {
+        let own = one.deadline as usize - 1;
+        for (by, later) in later.iter().enumerate() {
+            let first = later[..=own].iter().find(|first| **first < one.before[by]);
+            assert_eq!(first, None, "of {by} was submitted before {one:?}");
+            let first = later[..own].iter().find(|first| **first < over[by]);
+            assert_eq!(first, None, "of {by} was there when {one:?} was taken");
+        }
+        later[one.by][own] = one.number;
+    }
+}
+
+/// A manual clock on which all of [`DEADLINES`] have come.
+fn late() -> Clock {
+    Clock::from(ManualClock::starting_at(Duration::from_nanos(DEADLINES as u64)))
+}
+
+/// While one thread takes and others offer, each into its own stripe or one into all: what was
+/// submitted first, and is due no later, comes first.
+#[test]
+fn what_was_before_in_time_and_in_deadline_comes_first() {
+    for clock in [Clock::system(), late()] {
+        for (stripes, backlog) in [(1, 4), (1, 100), (STRIPES, 1), (STRIPES, 4), (STRIPES, 100)] {
+            let clock = clock.clone();
+            in_time(move || {
+                let queue = queue_on(&clock, stripes, 1);
+                assert_in_order(&taken_while_offered(&queue, 3, 200, |by, _| by, backlog));
+                let queue = queue_on(&clock, stripes, 1);
+                let any = |_, dice: &mut Dice| dice.stripe();
+                assert_in_order(&taken_while_offered(&queue, 1, 600, any, backlog));
+            });
+        }
+    }
+}
+
+/// A thread has looked at the heads and waits for the lock of the nearest. Meanwhile A comes to
+/// another stripe, and then B to this one: it finds B there, and yet takes A.
+#[test]
+fn what_came_between_the_look_and_the_lock_is_seen() {
+    const ROUNDS: u64 = 300;
+    let (clock, mut dice) = (late(), Dice::new());
+    let queue = queue_on(&clock, STRIPES, 1);
+    let [begun, looking, offered, over] = [const { AtomicU64::new(0) }; 4];
+    let offer = |stripe, deadline, name: char| {
+        assert!(queue.offer(stripe, clock.now(), at(deadline), name).is_ok());
+    };
+    let submit = |round| {
+        let stripe = dice.stripe();
+        let other = (stripe + 1 + dice.below(STRIPES as u64 - 1) as usize) % STRIPES;
+        offer(stripe, 3, 'C');
+        // Called with the lock of C's stripe, and perhaps later with that of A's.
+        queue.remove_where(|_, name| {
+            if *name == 'C' {
+                begun.store(round, Ordering::SeqCst);
+                until(|| looking.load(Ordering::SeqCst) == round);
+                dice.dawdle();
+                offer(other, 1 + dice.below(2), 'A');
+            }
+            false
+        });
+        offer(stripe, 2, 'B');
+        offered.store(round, Ordering::SeqCst);
+        until(|| over.load(Ordering::SeqCst) == round);
+    };
+    let take = |round| {
+        until(|| begun.load(Ordering::SeqCst) == round);
+        looking.store(round, Ordering::SeqCst);
+        let first = queue.take(0);
+        until(|| offered.load(Ordering::SeqCst) == round);
+        let all = [first, queue.take(0), queue.take(0)];
+        over.store(round, Ordering::SeqCst);
+        all.into_iter().flatten().map(|(entry, _)| entry.element).collect()
+    };
+    let taken: Vec<String> = thread::scope(|scope| {
+        let taker = scope.spawn(|| (1..=ROUNDS).map(take).collect());
+        (1..=ROUNDS).for_each(submit);
+        taker.join().expect("no panic")
+    });
+    assert_eq!(taken, vec!["ABC"; taken.len()]);
+}
+
+/// Threads that offer in turn, each into a stripe of its own: equal deadlines come out in turn,
+/// whether somebody takes from the beginning, or later.
+#[test]
+fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
+    const ALL: u64 = 400;
+    for clock in [Clock::system(), late()] {
+        for begin in [0, ALL / 2, ALL] {
+            let clock = clock.clone();
+            in_time(move || {
+                let queue = queue_on(&clock, STRIPES, 1);
+                let turn = AtomicU64::new(0);
+                let submit = |stripe: usize| {
+                    for number in (stripe as u64..ALL).step_by(STRIPES) {
+                        until(|| turn.load(Ordering::SeqCst) == number);
+                        assert!(queue.offer(stripe, clock.now(), at(1), number).is_ok());
+                        turn.store(number + 1, Ordering::SeqCst);
+                    }
+                };
+                let taken: Vec<_> = thread::scope(|scope| {
+                    let _end = End(&queue);
+                    for stripe in 0..STRIPES {
+                        let submit = &submit;
+                        scope.spawn(move || submit(stripe));
+                    }
+                    until(|| turn.load(Ordering::SeqCst) >= begin);
+                    (0..ALL).filter_map(|_| queue.take(0)).map(|(entry, _)| entry.element).collect()
+                });
+                assert!(taken.into_iter().eq(0..ALL));
+            });
+        }
+    }
+}
+
+/// What several threads offered at once comes out by deadline, and then by sequence.
+#[test]
+fn what_is_taken_afterwards_is_sorted() {
+    const EACH: u64 = 300;
+    let clock = ManualClock::new();
+    let queue = queue_on(&Clock::from(clock.clone()), STRIPES, 1);
+    let start = Barrier::new(STRIPES);
+    thread::scope(|scope| {
+        for stripe in 0..STRIPES {
+            let (queue, start) = (&queue, &start);
+            scope.spawn(move || {
+                let mut dice = Dice::new();
+                start.wait();
+                for _ in 0..EACH {
+                    let deadline = at(dice.below(100));
+                    let ticket = queue.offer(stripe, at(0), deadline, ()).expect("it is open");
+                    // Some go again, and some move.
+                    match dice.below(8) {
+                        0 => assert!(queue.remove(ticket).is_some()),
+                        1 => assert!(queue.reset(ticket, at(dice.below(100)))),
+                        _ => {}
+                    }
+                }
+            });
+        }
+    });
+    clock.advance(Duration::from_nanos(100));
+    let len = queue.len();
+    let taken: Vec<_> = std::iter::from_fn(|| queue.poll()).collect();
+    assert_eq!(taken.len(), len);
+    assert!(taken.is_sorted_by_key(|entry| (entry.deadline, entry.sequence)));
+}
