@@ -111,12 +111,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
-            queue: DelayedWorkQueue::new(
-                config.clock.clone(),
-                config.stripes,
-                config.core_pool_size.max(1),
-                config.lead,
-            ),
+            queue: DelayedWorkQueue::new(config.clock.clone(), config.stripes, config.lead),
             lifecycle: Lifecycle::new(),
             keep_delayed: AtomicBool::new(config.keep_delayed),
             keep_periodic: AtomicBool::new(config.keep_periodic),

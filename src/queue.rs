@@ -23,10 +23,6 @@
 //! If another head is exactly *equal*, the sequences decide, which needs the locks of both.
 //! That is rare; `pop_among_equals` simply takes all locks, in the order of their numbers.
 //!
-//! A worker that met another thread at a stripe takes some more along, in its hand ([`hands`]), and
-//! goes on with those as long as no stripe has something nearer. They still wait, for everyone who
-//! asks.
-//!
 //! # What happens outside the locks
 //!
 //! The clock is read, elements are made and dropped, and threads are rung for outside. Under a
@@ -39,7 +35,6 @@
 
 mod chunks;
 mod drained;
-mod hands;
 mod heap;
 mod lane;
 mod slots;
@@ -55,7 +50,6 @@ pub(crate) use self::{
     heap::{Entry, Ticket},
 };
 use self::{
-    hands::{BATCH, Hands, Held},
     stripe::{Locked, Stripe},
     takers::Takers,
 };
@@ -75,7 +69,6 @@ pub(crate) struct DelayedWorkQueue<E> {
     /// How long before a deadline a thread wakes, to await the rest awake.
     lead: Duration,
     stripes: Box<[CachePadded<Stripe<E>>]>,
-    hands: Hands<E>,
     takers: Takers,
     /// Set once every stripe is closed at least in part.
     closed: AtomicBool,
@@ -100,14 +93,12 @@ pub(crate) enum Refused<E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// A queue of as many stripes, but at least one and at most sixteen, for so many workers that
-    /// have a [hand](hands).
-    pub(crate) fn new(clock: Clock, stripes: usize, workers: usize, lead: Duration) -> Self {
+    /// A queue of as many stripes, but at least one and at most sixteen.
+    pub(crate) fn new(clock: Clock, stripes: usize, lead: Duration) -> Self {
         let numbers = 0..stripes.clamp(1, stripe::MOST);
         let lead = if clock.is_manual() { Duration::ZERO } else { lead };
         let stripes = numbers.map(|number| CachePadded::new(Stripe::new(number))).collect();
-        let (hands, takers) = (Hands::new(workers), Takers::new());
-        Self { clock, lead, stripes, hands, takers, closed: AtomicBool::new(false) }
+        Self { clock, lead, stripes, takers: Takers::new(), closed: AtomicBool::new(false) }
     }
 
     pub(crate) fn stripes(&self) -> usize {
@@ -146,90 +137,57 @@ impl<E> DelayedWorkQueue<E> {
         Ok((ticket, self.takers.rouse(deadline)))
     }
 
-    /// Waits for an element to fall due and takes it, and perhaps some more into this hand, which
-    /// no other thread comes with. Nothing once the queue is closed and empty. The moment of
-    /// taking comes with it.
-    pub(crate) fn take(&self, hand: usize) -> Option<(Entry<E>, Deadline)> {
-        self.take_until(Deadline::NEVER, Some(hand))
+    /// Waits for an element to fall due and takes it. Nothing once the queue is closed and empty.
+    /// The moment of taking comes with it.
+    pub(crate) fn take(&self) -> Option<(Entry<E>, Deadline)> {
+        self.take_until(Deadline::NEVER)
     }
 
-    /// The same without a hand, and waits no longer than `limit`.
+    /// The same, but waits no longer than `limit`.
     #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
     pub(crate) fn poll_timeout(&self, limit: Duration) -> Option<(Entry<E>, Deadline)> {
-        self.take_until(self.clock.now().after(limit), None)
+        self.take_until(self.clock.now().after(limit))
     }
 
     /// Takes an element if one is due.
     #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
     pub(crate) fn poll(&self) -> Option<Entry<E>> {
-        let taken = self.find(self.clock.now(), None);
+        let taken = self.pop_due(self.clock.now());
         self.end_if_finished();
         taken
     }
 
-    fn take_until(&self, limit: Deadline, hand: Option<usize>) -> Option<(Entry<E>, Deadline)> {
+    fn take_until(&self, limit: Deadline) -> Option<(Entry<E>, Deadline)> {
         // Before the locks: a stale reading can only make this thread look once more.
         let now = self.clock.now();
-        if let Some(entry) = hand.and_then(|own| self.take_in_hand(own, now)) {
-            self.end_if_finished();
-            return Some(at_its_moment(entry, now));
-        }
-        if let Some(entry) = self.find(now, hand) {
+        if let Some(entry) = self.pop_due(now) {
             wake_all(self.takers.rouse(self.head()));
             self.end_if_finished();
-            return Some(at_its_moment(entry, now));
+            return Some((entry, now));
         }
-        self.wait_until(limit, hand, now)
+        self.wait_until(limit, now)
     }
 
     /// The same for a thread that has found nothing.
-    fn wait_until(
-        &self,
-        limit: Deadline,
-        hand: Option<usize>,
-        since: Deadline,
-    ) -> Option<(Entry<E>, Deadline)> {
+    fn wait_until(&self, limit: Deadline, since: Deadline) -> Option<(Entry<E>, Deadline)> {
         let parker = Parker::current();
         let mut waker = None;
         self.takers.arrive();
         loop {
             let now = self.clock.now();
-            let taken = self.find(now, hand);
+            let taken = self.pop_due(now);
             if taken.is_some() || now >= limit && limit < Deadline::NEVER || self.is_finished() {
                 wake_all(self.takers.leave(|| self.head()));
                 self.end_if_finished();
                 if let Some(entry) = &taken {
                     parker.patience().learn(entry.deadline.since(since));
                 }
-                return taken.map(|entry| at_its_moment(entry, now));
+                return taken.map(|entry| (entry, now));
             }
             if !self.look_on(now, limit, &parker) {
                 waker = self.sleep(waker, limit, &parker);
             }
         }
-    }
-
-    /// The next element for one who has something in its hand, or who finds another whose hand
-    /// waits for too long. Nobody has to be woken for what is left: nobody sleeps beside a hand.
-    #[inline]
-    fn take_in_hand(&self, own: usize, now: Deadline) -> Option<Entry<E>> {
-        self.hands.come(own, now);
-        let head = self.hands.head_of(own);
-        if head == Deadline::NEVER {
-            return self.hands.help(own, now);
-        }
-        if self.nearest_stripe().1 <= head {
-            let first = self.hands.lock(own).first()?;
-            if let Some(entry) = self.pop_before(first, None) {
-                return Some(entry);
-            }
-        }
-        self.hands.lock(own).pop()
-    }
-
-    /// The next element for one who has nothing in its hand.
-    fn find(&self, now: Deadline, hand: Option<usize>) -> Option<Entry<E>> {
-        self.pop_before((now, u64::MAX), hand).or_else(|| self.hands.share(hand))
     }
 
     /// Looks on until the next deadline if that is near, else for a while, unless somebody else
@@ -264,68 +222,46 @@ impl<E> DelayedWorkQueue<E> {
         self.takers.get_up(sleep.id)
     }
 
-    /// Takes the first element of all stripes, if its deadline and sequence are smaller than
-    /// these, and some more into the hand; see the head of the module.
-    fn pop_before(&self, bound: (Deadline, u64), hand: Option<usize>) -> Option<Entry<E>> {
+    /// Takes the first element of all, if it is due; see the head of the module.
+    fn pop_due(&self, now: Deadline) -> Option<Entry<E>> {
         loop {
-            let (nearest, head) = self.nearest_stripe();
-            if head > bound.0 {
+            let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
+            let (nearest, head) = heads.min_by_key(|(_, head)| *head)?;
+            if head > now {
                 return None;
             }
-            let (mut stripe, waited) = self.stripes[nearest].lock_or_wait();
+            let mut stripe = self.stripes[nearest].lock();
+            let Some((head, _)) = stripe.head() else { continue };
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
             let other = others.map(|(_, stripe)| stripe.head()).min().unwrap_or(Deadline::NEVER);
-            let Some(first) = stripe.head() else { continue };
-            if first.0 == other {
-                drop(stripe);
-                return self.pop_among_equals(bound);
+            if head < other && head <= now {
+                return stripe.pop();
             }
-            if first.0 < other {
-                let bound = bound.min((other, 0));
-                let entry = stripe.pop_before(bound)?;
-                if let Some(own) = hand.filter(|_| waited) {
-                    self.fill(own, &mut stripe, bound);
-                }
-                return Some(entry);
+            drop(stripe);
+            if head == other && head <= now {
+                return self.pop_among_equals(now);
             }
         }
     }
 
-    /// The same with all locks held, and for one.
+    /// The same with all locks held.
     #[cold]
-    fn pop_among_equals(&self, bound: (Deadline, u64)) -> Option<Entry<E>> {
+    fn pop_among_equals(&self, now: Deadline) -> Option<Entry<E>> {
         let mut stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
         let heads = stripes.iter_mut().filter_map(|stripe| stripe.head().zip(Some(stripe)));
-        let (_, first) = heads.min_by_key(|(head, _)| *head)?;
-        first.pop_before(bound)
+        let ((head, _), first) = heads.min_by_key(|(head, _)| *head)?;
+        if head <= now { first.pop() } else { None }
     }
 
-    /// Takes what comes next in the stripe along in the hand.
-    fn fill(&self, own: usize, stripe: &mut Locked<'_, E>, bound: (Deadline, u64)) {
-        if stripe.head().is_some_and(|next| next < bound) {
-            let mut hand = self.hands.lock(own);
-            while hand.len() < BATCH - 1 {
-                let Some(entry) = stripe.pop_before(bound) else { break };
-                hand.push(entry);
-            }
-        }
-    }
-
-    /// Takes an element out, due or not, be it in a hand.
+    /// Takes an element out, due or not.
     #[inline]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).remove(ticket);
-        let removed = removed.or_else(|| self.remove_from_hands(ticket.sequence));
         self.end_if_finished();
         removed.map(|entry| entry.element)
     }
 
-    #[cold]
-    fn remove_from_hands(&self, sequence: u64) -> Option<Entry<E>> {
-        self.hands.lock_all().iter_mut().find_map(|hand| hand.remove(sequence))
-    }
-
-    /// Moves an element to another deadline. Whether it was there, and not in a hand.
+    /// Moves an element to another deadline. Whether it was there.
     #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
     pub(crate) fn reset(&self, ticket: Ticket, deadline: Deadline) -> bool {
         let was_there = self.lock_of(ticket.sequence).reset(ticket, deadline);
@@ -337,11 +273,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Until when the element waits; nothing if it is not there.
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
-        let waits = self.lock_of(ticket.sequence).deadline(ticket);
-        waits.or_else(|| {
-            let hands = self.hands.lock_all();
-            hands.iter().find_map(|hand| hand.deadline(ticket.sequence))
-        })
+        self.lock_of(ticket.sequence).deadline(ticket)
     }
 
     /// Whether it lets in no new elements.
@@ -351,17 +283,14 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let in_stripes: usize = self.stripes.iter().map(|stripe| stripe.lock().len()).sum();
-        in_stripes + self.hands.lock_all().iter().map(Held::len).sum::<usize>()
+        self.stripes.iter().map(|stripe| stripe.lock().len()).sum()
     }
 
     /// Takes everything out, due or not.
     pub(crate) fn drain(&self) -> Drained<E> {
         let heaps = self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
-        // In this order: things go from a stripe to a hand, and not back.
-        let in_hand = self.hands.lock_all().iter_mut().flat_map(Held::take_all).collect();
         self.end_if_finished();
-        Drained::new(heaps, in_hand)
+        Drained::new(heaps)
     }
 
     /// Takes out what is `unwanted`, each stripe in one step.
@@ -369,13 +298,9 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         mut unwanted: impl FnMut(Deadline, &E) -> bool,
     ) -> Vec<Entry<E>> {
-        let mut removed = Vec::new();
-        for stripe in &self.stripes {
-            removed.append(&mut stripe.lock().remove_where(&mut unwanted));
-        }
-        for mut hand in self.hands.lock_all() {
-            hand.remove_where(&mut unwanted, &mut removed);
-        }
+        let stripes = self.stripes.iter();
+        let removed =
+            stripes.flat_map(|stripe| stripe.lock().remove_where(&mut unwanted)).collect();
         self.end_if_finished();
         removed
     }
@@ -399,9 +324,7 @@ impl<E> DelayedWorkQueue<E> {
     /// asks this and then wakes everyone; whoever sleeps is listed first and asks then. Both go
     /// through the gate in between, so one of the two finds that it is over.
     fn is_finished(&self) -> bool {
-        self.is_closed()
-            && self.stripes.iter().all(|stripe| stripe.lock().is_finished())
-            && self.hands.lock_all().iter().all(|hand| hand.len() == 0)
+        self.is_closed() && self.stripes.iter().all(|stripe| stripe.lock().is_finished())
     }
 
     /// Wakes everyone if there will be nothing more for anyone.
@@ -420,14 +343,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// The nearest of the published heads.
     fn head(&self) -> Deadline {
-        self.nearest_stripe().1.min(self.hands.head())
-    }
-
-    /// The stripe with the nearest head, and that.
-    #[inline]
-    fn nearest_stripe(&self) -> (usize, Deadline) {
-        let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
-        heads.min_by_key(|(_, head)| *head).unwrap_or((0, Deadline::NEVER))
+        self.stripes.iter().map(|stripe| stripe.head()).min().unwrap_or(Deadline::NEVER)
     }
 
     /// The first two deadlines of all.
@@ -440,13 +356,6 @@ impl<E> DelayedWorkQueue<E> {
         let of_each = stripes.map(|stripe| stripe.lock().first_two());
         of_each.fold([Deadline::NEVER; 2], nearer)
     }
-}
-
-/// What was taken, and when. An entry from another's hand was due when that one looked at the clock,
-/// which may have been after `now`.
-fn at_its_moment<E>(entry: Entry<E>, now: Deadline) -> (Entry<E>, Deadline) {
-    let moment = now.max(entry.deadline);
-    (entry, moment)
 }
 
 #[cfg(test)]

@@ -23,10 +23,9 @@
 //! Every test in the crate is therefore also a test of the rule. In release builds the counter
 //! does not exist.
 //!
-//! Two locks are held at once in three places only, and always in this order: a task's cell, then
-//! a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); all stripes
-//! of a queue, by their numbers (`DelayedWorkQueue::pop_among_equals`); and a stripe, then a hand,
-//! or several hands by their numbers (`queue::hands`).
+//! Two locks are held at once in two places only, and always in this order: a task's cell, then
+//! a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); and all
+//! stripes of a queue, by their numbers (`DelayedWorkQueue::pop_among_equals`).
 
 pub(crate) mod patience;
 
@@ -70,15 +69,6 @@ impl<T> Mutex<T> {
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard { guard: self.0.lock(), _held: Held::one_more() }
-    }
-
-    /// The same, and whether another thread had the lock.
-    #[inline]
-    pub(crate) fn lock_or_wait(&self) -> (MutexGuard<'_, T>, bool) {
-        match self.0.try_lock() {
-            Some(guard) => (MutexGuard { guard, _held: Held::one_more() }, false),
-            None => (self.lock(), true),
-        }
     }
 
     pub(crate) fn into_inner(self) -> T {

@@ -33,15 +33,15 @@ pub(super) fn start(pool: &Arc<Pool>, number: usize) -> io::Result<thread::JoinH
         pool.clock().worker_begins(&Parker::current());
         slack::set(pool.config.timer_slack);
         trace::worker("started", &name);
-        work(&pool, number - 1);
+        work(&pool);
         trace::worker("ended", &name);
         pool.worker_ended();
     })
 }
 
-fn work(pool: &Pool, hand: usize) {
+fn work(pool: &Pool) {
     let ground = Rc::new(Ground { clock: pool.clock().clone(), stop: pool.stop.clone() });
-    while let Some((entry, now)) = pool.queue.take(hand) {
+    while let Some((entry, now)) = pool.queue.take() {
         process(pool, &ground, entry, now);
     }
 }

@@ -1,17 +1,13 @@
-//! What was drained from a queue: its heaps, taken out whole, to be emptied outside the locks, and
-//! what was in hand.
+//! What was drained from a queue: its heaps, taken out whole, to be emptied outside the locks.
 //!
 //! The elements come in the order of their slots, which is about the order in which they were
 //! made; so their memory is walked through from one end to the other, and not from heap place to
 //! heap place, which is all over it.
 
-use std::collections::VecDeque;
-
 use super::heap::{DelayHeap, Entry};
 
 /// See the [module](self).
 pub(crate) struct Drained<E> {
-    in_hand: VecDeque<Entry<E>>,
     heaps: Vec<DelayHeap<E>>,
     /// The next slot of the last heap.
     slot: u32,
@@ -19,9 +15,9 @@ pub(crate) struct Drained<E> {
 }
 
 impl<E> Drained<E> {
-    pub(super) fn new(heaps: Vec<DelayHeap<E>>, in_hand: VecDeque<Entry<E>>) -> Self {
-        let len = in_hand.len() + heaps.iter().map(DelayHeap::len).sum::<usize>();
-        Self { in_hand, heaps, slot: 0, len }
+    pub(super) fn new(heaps: Vec<DelayHeap<E>>) -> Self {
+        let len = heaps.iter().map(DelayHeap::len).sum();
+        Self { heaps, slot: 0, len }
     }
 }
 
@@ -29,10 +25,6 @@ impl<E> Iterator for Drained<E> {
     type Item = Entry<E>;
 
     fn next(&mut self) -> Option<Entry<E>> {
-        if let Some(entry) = self.in_hand.pop_front() {
-            self.len -= 1;
-            return Some(entry);
-        }
         loop {
             let heap = self.heaps.last_mut()?;
             while self.slot < heap.slots() {

@@ -53,7 +53,7 @@ struct Inner<E> {
     last_moment: u64,
 }
 
-/// A stripe whose lock is held. Publishes the head, if it has changed, when it is dropped.
+/// A stripe whose lock is held. What changes the heap also publishes the head.
 pub(super) struct Locked<'a, E> {
     head: &'a AtomicU64,
     inner: MutexGuard<'a, Inner<E>>,
@@ -74,13 +74,6 @@ impl<E> Stripe<E> {
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_, E> {
         Locked { head: &self.head, inner: self.inner.lock() }
-    }
-
-    /// The same, and whether this thread had to wait for another.
-    #[inline]
-    pub(super) fn lock_or_wait(&self) -> (Locked<'_, E>, bool) {
-        let (inner, waited) = self.inner.lock_or_wait();
-        (Locked { head: &self.head, inner }, waited)
     }
 
     /// The deadline of the head.
@@ -108,9 +101,7 @@ impl<E> Locked<'_, E> {
         let inserted = self.inner.heap.insert(deadline, sequence, element);
         let ticket = inserted.map_err(Refused::Full)?;
         self.inner.last_moment = moment;
-        // Ordering: only written under this lock.
-        let is_head = deadline.as_nanos() < self.head.load(Ordering::Relaxed);
-        Ok((ticket, is_head))
+        Ok((ticket, self.publish_nearer(deadline)))
     }
 
     /// Lets an element in that was taken out before.
@@ -124,34 +115,42 @@ impl<E> Locked<'_, E> {
             return Err(Refused::Closed(element));
         }
         let inserted = self.inner.heap.insert(deadline, sequence, element);
-        inserted.map_err(Refused::Full)
+        let ticket = inserted.map_err(Refused::Full)?;
+        self.publish_nearer(deadline);
+        Ok(ticket)
     }
 
-    /// Takes the head out, if its deadline and sequence are smaller than these.
-    pub(super) fn pop_before(&mut self, bound: (Deadline, u64)) -> Option<Entry<E>> {
-        if self.head()? >= bound {
-            return None;
-        }
-        self.inner.heap.pop()
+    pub(super) fn pop(&mut self) -> Option<Entry<E>> {
+        let entry = self.inner.heap.pop();
+        self.publish();
+        entry
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
-        self.inner.heap.remove(ticket)
+        let entry = self.inner.heap.remove(ticket);
+        self.publish();
+        entry
     }
 
     pub(super) fn reset(&mut self, ticket: Ticket, deadline: Deadline) -> bool {
-        self.inner.heap.reset(ticket, deadline)
+        let was_there = self.inner.heap.reset(ticket, deadline);
+        self.publish();
+        was_there
     }
 
     pub(super) fn remove_all(&mut self) -> DelayHeap<E> {
-        self.inner.heap.remove_all()
+        let removed = self.inner.heap.remove_all();
+        self.publish();
+        removed
     }
 
     pub(super) fn remove_where(
         &mut self,
         unwanted: impl FnMut(Deadline, &E) -> bool,
     ) -> Vec<Entry<E>> {
-        self.inner.heap.remove_where(unwanted)
+        let removed = self.inner.heap.remove_where(unwanted);
+        self.publish();
+        removed
     }
 
     pub(super) fn close(&mut self, admission: Admission) {
@@ -181,18 +180,26 @@ impl<E> Locked<'_, E> {
     pub(super) fn is_finished(&self) -> bool {
         self.inner.admission != Admission::Open && self.inner.heap.len() == 0
     }
-}
 
-impl<E> Drop for Locked<'_, E> {
+    /// An entry has come to stand at `deadline`. Whether the head is nearer for it.
     #[inline]
-    fn drop(&mut self) {
-        let head = self.inner.heap.head().map_or(Deadline::NEVER, |(deadline, _)| deadline);
-        let (head, before) = (head.as_nanos(), self.head.load(Ordering::Relaxed));
-        // Ordering: see the head of the module. Only written under this lock.
-        if head < before {
-            self.head.store(head, Ordering::SeqCst);
-        } else if head > before {
-            self.head.store(head, Ordering::Release);
+    fn publish_nearer(&self, deadline: Deadline) -> bool {
+        // Ordering: only written under this lock.
+        let is_nearer = deadline.as_nanos() < self.head.load(Ordering::Relaxed);
+        if is_nearer {
+            // Ordering: see `takers`.
+            self.head.store(deadline.as_nanos(), Ordering::SeqCst);
         }
+        is_nearer
+    }
+
+    /// The head may have changed.
+    #[inline]
+    fn publish(&self) {
+        let head = self.inner.heap.head().map_or(Deadline::NEVER, |(deadline, _)| deadline);
+        self.publish_nearer(head);
+        // Ordering: it is no nearer than what is there, see the head of the module; the lock
+        // orders it against other writers.
+        self.head.store(head.as_nanos(), Ordering::Release);
     }
 }

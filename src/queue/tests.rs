@@ -20,16 +20,11 @@ const fn at(nanos: u64) -> Deadline {
 
 fn queue<E>() -> (ManualClock, Queue<E>) {
     let clock = ManualClock::new();
-    let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone()), 4, 0, Duration::ZERO));
+    let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone()), 4, Duration::ZERO));
     (clock, queue)
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Takes without a hand.
-    fn take_one(&self) -> Option<(Entry<E>, Deadline)> {
-        self.take_until(Deadline::NEVER, None)
-    }
-
     /// Offers as a program of many threads would: each time into another stripe.
     fn put(&self, deadline: Deadline, element: E) -> Result<Ticket, Refused<E>> {
         let now = self.clock.now();
@@ -59,7 +54,7 @@ fn worker<T: Send + 'static>(
 /// A thread that takes one element.
 fn taker<E: Send + 'static>(clock: &ManualClock, queue: &Queue<E>) -> mpsc::Receiver<Option<E>> {
     let queue = Arc::clone(queue);
-    worker(clock, move || queue.take_one().map(|(entry, _)| entry.element))
+    worker(clock, move || queue.take().map(|(entry, _)| entry.element))
 }
 
 /// What the threads have that are through; waits for as many as are expected.
@@ -132,7 +127,7 @@ fn elements_that_are_due_together_wake_as_many_threads() {
         .map(|_| {
             let (queue, meeting) = (Arc::clone(&queue), Arc::clone(&meeting));
             worker(&clock, move || {
-                queue.take_one();
+                queue.take();
                 meeting.wait();
             })
         })
@@ -310,104 +305,4 @@ fn drain_takes_everything() {
     drained.sort_unstable();
     assert_eq!(drained, (0..1_000).collect::<Vec<_>>());
     assert_eq!(queue.len(), 0);
-}
-
-/// A queue of three workers in which worker 0 has in hand what is due of these.
-fn in_hand(elements: &[u64]) -> (ManualClock, Queue<u64>, Vec<Ticket>) {
-    let clock = ManualClock::new();
-    let queue = DelayedWorkQueue::new(Clock::from(clock.clone()), 1, 3, Duration::ZERO);
-    let put = |nanos: &u64| queue.put(at(*nanos), *nanos).expect("it is open");
-    let tickets = elements.iter().map(put).collect();
-    clock.advance(Duration::from_nanos(100));
-    queue.fill(0, &mut queue.stripes[0].lock(), (at(100), u64::MAX));
-    (clock, Arc::new(queue), tickets)
-}
-
-#[test]
-fn what_is_in_hand_still_waits() {
-    let (_, queue, tickets) = in_hand(&[10, 20, 30, 500]);
-    assert_eq!(queue.stripes[0].lock().len(), 1);
-    assert_eq!(queue.len(), 4);
-    assert_eq!(queue.deadline(tickets[1]), Some(at(20)));
-    assert_eq!(queue.remove(tickets[1]), Some(20));
-    assert_eq!(queue.remove(tickets[1]), None);
-    assert_eq!(queue.remove_where(|deadline, _| deadline == at(10)).len(), 1);
-    queue.close(Admission::Closed);
-    let mut drained: Vec<_> = queue.drain().map(|entry| entry.element).collect();
-    drained.sort_unstable();
-    assert_eq!(drained, [30, 500]);
-    assert!(queue.take(0).is_none());
-}
-
-/// The owner goes on with its hand, but what is nearer, or as near and older, comes first.
-#[test]
-fn a_hand_does_not_change_the_order() {
-    let (_, queue, _) = in_hand(&[10, 20, 30]);
-    let (nearer, older) = (at(15), at(20));
-    assert!(queue.offer_again(nearer, 7 << 4, 15).is_ok());
-    assert!(queue.offer_again(older, 1 << 4, 19).is_ok());
-    queue.put(at(30), 31).expect("it is open");
-    let taken: Vec<_> = (0..6).filter_map(|_| queue.take(0)).map(|(e, _)| e.element).collect();
-    assert_eq!(taken, [10, 15, 19, 20, 30, 31]);
-}
-
-/// Whoever has nothing to do takes half of another's hand, the first of it first.
-#[test]
-fn an_idle_worker_shares_a_hand() {
-    let (_, queue, _) = in_hand(&[10, 20, 30, 40, 50]);
-    assert_eq!(queue.take(1).map(|(entry, _)| entry.element), Some(10));
-    assert_eq!(queue.hands.lock(0).len(), 2);
-    assert_eq!(queue.take(2).map(|(entry, _)| entry.element), Some(20));
-    let mut left: Vec<_> =
-        [0, 0, 1].iter().filter_map(|hand| queue.take(*hand)).map(|(e, _)| e.element).collect();
-    left.sort_unstable();
-    assert_eq!(left, [30, 40, 50]);
-    assert_eq!(queue.len(), 0);
-}
-
-/// Who sleeps is woken for what another has taken along.
-#[test]
-fn nobody_sleeps_beside_a_full_hand() {
-    let (clock, queue, _) = in_hand(&[]);
-    let sleeper = {
-        let queue = Arc::clone(&queue);
-        worker(&clock, move || queue.take(1).map(|(entry, _)| entry.element))
-    };
-    clock.run_until_idle();
-    // It falls due in the stripe while all sleep, and the owner comes first and takes it along.
-    for nanos in [101, 102] {
-        let mut stripe = queue.stripes[0].lock();
-        let now = at(nanos);
-        assert!(stripe.offer(nanos, now, nanos).is_ok());
-    }
-    clock.advance(Duration::from_nanos(2));
-    queue.fill(0, &mut queue.stripes[0].lock(), (at(102), u64::MAX));
-    assert_eq!(queue.take(0).map(|(entry, _)| entry.element), Some(101));
-    wake_all(queue.takers.rouse(queue.head()));
-    assert_eq!(sleeper.recv_timeout(LIMIT), Ok(Some(102)));
-}
-
-/// A worker that has been at one task for long is helped also by those who have enough to do.
-#[test]
-fn nobody_waits_behind_a_long_task() {
-    let (clock, queue, _) = in_hand(&[10, 20, 30]);
-    assert_eq!(queue.take(0).map(|(entry, _)| entry.element), Some(10));
-    queue.put(at(40), 40).expect("it is open");
-    assert_eq!(queue.take(1).map(|(entry, _)| entry.element), Some(40), "it is not long yet");
-    queue.put(at(41), 41).expect("it is open");
-    clock.advance(Duration::from_millis(1));
-    let taken: Vec<_> = (0..3).filter_map(|_| queue.take(1)).map(|(e, _)| e.element).collect();
-    assert_eq!(taken, [20, 30, 41]);
-}
-
-/// Whoever takes from a hand may have looked at the clock before its owner did.
-#[test]
-fn what_is_taken_from_a_hand_is_not_taken_early() {
-    let (clock, queue, _) = in_hand(&[]);
-    let stale = queue.clock.now();
-    queue.put(at(150), 150).expect("it is open");
-    clock.advance(Duration::from_nanos(60));
-    queue.fill(0, &mut queue.stripes[0].lock(), (at(160), u64::MAX));
-    let entry = queue.find(stale, Some(1)).expect("it is due");
-    assert_eq!(at_its_moment(entry, stale).1, at(150));
 }

@@ -89,10 +89,10 @@ fn in_time(act: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A queue for so many threads that have a hand; they wake in time, or a little earlier.
-fn queue_on<E>(clock: &Clock, stripes: usize, hands: usize) -> DelayedWorkQueue<E> {
+/// A queue whose takers wake in time, or a little earlier.
+fn queue_on<E>(clock: &Clock, stripes: usize) -> DelayedWorkQueue<E> {
     let lead = Duration::from_micros(80 * Dice::new().below(2));
-    DelayedWorkQueue::new(clock.clone(), stripes, hands, lead)
+    DelayedWorkQueue::new(clock.clone(), stripes, lead)
 }
 
 /// Closes a queue when it is dropped, also by a panic, and empties it: that ends everyone.
@@ -106,6 +106,5 @@ impl<E> Drop for End<'_, E> {
 }
 
 mod deputy;
-mod hands;
 mod order;
 mod wake_ups;

@@ -21,12 +21,8 @@ struct Crew {
 
 impl Crew {
     fn new(size: usize) -> Self {
-        Self::with_hands(size, size)
-    }
-
-    fn with_hands(size: usize, hands: usize) -> Self {
         let clock = ManualClock::new();
-        let queue = Arc::new(queue_on(&Clock::from(clock.clone()), STRIPES, hands));
+        let queue = Arc::new(queue_on(&Clock::from(clock.clone()), STRIPES));
         let (tell, returns) = mpsc::channel();
         let hire = |number| {
             let (call, called) = mpsc::channel();
@@ -36,8 +32,7 @@ impl Crew {
                 clock.worker_begins(&Parker::current());
                 // Whoever calls a thread back also says to the clock that it works.
                 while called.recv().is_ok() {
-                    let hand = (number < hands).then_some(number);
-                    let _ = tell.send((number, queue.take_until(Deadline::NEVER, hand)));
+                    let _ = tell.send((number, queue.take()));
                     clock.worker_ended();
                 }
             });
@@ -176,11 +171,12 @@ fn when_elements_return_to_a_queue_that_was_at_its_end_they_are_taken_in_time() 
 }
 
 /// Whatever is put, removed and moved, and whoever is away: as much as can be is taken of what is
-/// due, and one of those who are there is armed for what comes next.
-fn play_at_random(hands: usize) {
+/// due, what is due first, and one of those who are there is armed for what comes next.
+#[test]
+fn whoever_is_there_takes_what_is_due_first() {
     const CREW: usize = 3;
     let seed = RandomState::new().hash_one(());
-    let (mut dice, mut crew) = (Dice(seed), Crew::with_hands(CREW, hands));
+    let (mut dice, mut crew) = (Dice(seed), Crew::new(CREW));
     let mut waiting: Vec<(u64, Ticket)> = Vec::new();
     for step in 0..300 {
         let deadline = crew.queue.clock.now().as_nanos() + dice.below(20);
@@ -190,7 +186,6 @@ fn play_at_random(hands: usize) {
             3 if one < waiting.len() => {
                 assert!(crew.queue.remove(waiting.swap_remove(one).1).is_some());
             }
-            // What is in a hand stays as it is.
             4 if one < waiting.len() && crew.queue.reset(waiting[one].1, at(deadline)) => {
                 waiting[one].0 = deadline;
             }
@@ -204,8 +199,7 @@ fn play_at_random(hands: usize) {
         let due = keys.iter().filter(|(deadline, _)| *deadline <= now).count();
         let taken = crew.taken();
         assert_eq!(taken.len(), due.min(here), "step {step} of {seed}");
-        let candidates = if hands == 0 { taken.len() } else { due };
-        let is_due = |key| keys[..candidates].contains(key);
+        let is_due = |key| keys[..taken.len()].contains(key);
         assert!(taken.iter().all(is_due), "step {step} of {seed}: {taken:?} of {keys:?}");
         waiting.retain(|(_, ticket)| taken.iter().all(|(_, gone)| *gone != ticket.sequence));
         if let Some((next, _)) = keys.get(due).filter(|_| due < here) {
@@ -213,15 +207,4 @@ fn play_at_random(hands: usize) {
             assert!(is_awaited, "step {step} of {seed}");
         }
     }
-}
-
-/// And what is taken is what is due first.
-#[test]
-fn whoever_is_there_takes_what_is_due_first() {
-    play_at_random(0);
-}
-
-#[test]
-fn whoever_is_there_takes_what_is_due_out_of_stripes_and_hands() {
-    play_at_random(3);
 }

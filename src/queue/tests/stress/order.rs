@@ -46,7 +46,7 @@ fn taken_while_offered(
     };
     let take = |_| {
         let over = over_now();
-        let entry = queue.take(0).map(|(entry, _)| entry);
+        let entry = queue.take().map(|(entry, _)| entry);
         taken.fetch_add(1, Ordering::SeqCst);
         entry.map(|entry| (entry.element, over))
     };
@@ -90,9 +90,9 @@ fn what_was_before_in_time_and_in_deadline_comes_first() {
         for (stripes, backlog) in [(1, 4), (1, 100), (STRIPES, 1), (STRIPES, 4), (STRIPES, 100)] {
             let clock = clock.clone();
             in_time(move || {
-                let queue = queue_on(&clock, stripes, 1);
+                let queue = queue_on(&clock, stripes);
                 assert_in_order(&taken_while_offered(&queue, 3, 200, |by, _| by, backlog));
-                let queue = queue_on(&clock, stripes, 1);
+                let queue = queue_on(&clock, stripes);
                 let any = |_, dice: &mut Dice| dice.stripe();
                 assert_in_order(&taken_while_offered(&queue, 1, 600, any, backlog));
             });
@@ -106,7 +106,7 @@ fn what_was_before_in_time_and_in_deadline_comes_first() {
 fn what_came_between_the_look_and_the_lock_is_seen() {
     const ROUNDS: u64 = 300;
     let (clock, mut dice) = (late(), Dice::new());
-    let queue = queue_on(&clock, STRIPES, 1);
+    let queue = queue_on(&clock, STRIPES);
     let [begun, looking, offered, over] = [const { AtomicU64::new(0) }; 4];
     let offer = |stripe, deadline, name: char| {
         assert!(queue.offer(stripe, clock.now(), at(deadline), name).is_ok());
@@ -132,9 +132,9 @@ fn what_came_between_the_look_and_the_lock_is_seen() {
     let take = |round| {
         until(|| begun.load(Ordering::SeqCst) == round);
         looking.store(round, Ordering::SeqCst);
-        let first = queue.take(0);
+        let first = queue.take();
         until(|| offered.load(Ordering::SeqCst) == round);
-        let all = [first, queue.take(0), queue.take(0)];
+        let all = [first, queue.take(), queue.take()];
         over.store(round, Ordering::SeqCst);
         all.into_iter().flatten().map(|(entry, _)| entry.element).collect()
     };
@@ -155,7 +155,7 @@ fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
         for begin in [0, ALL / 2, ALL] {
             let clock = clock.clone();
             in_time(move || {
-                let queue = queue_on(&clock, STRIPES, 1);
+                let queue = queue_on(&clock, STRIPES);
                 let turn = AtomicU64::new(0);
                 let submit = |stripe: usize| {
                     for number in (stripe as u64..ALL).step_by(STRIPES) {
@@ -171,7 +171,7 @@ fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
                         scope.spawn(move || submit(stripe));
                     }
                     until(|| turn.load(Ordering::SeqCst) >= begin);
-                    (0..ALL).filter_map(|_| queue.take(0)).map(|(entry, _)| entry.element).collect()
+                    (0..ALL).filter_map(|_| queue.take()).map(|(entry, _)| entry.element).collect()
                 });
                 assert!(taken.into_iter().eq(0..ALL));
             });
@@ -184,7 +184,7 @@ fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
 fn what_is_taken_afterwards_is_sorted() {
     const EACH: u64 = 300;
     let clock = ManualClock::new();
-    let queue = queue_on(&Clock::from(clock.clone()), STRIPES, 1);
+    let queue = queue_on(&Clock::from(clock.clone()), STRIPES);
     let start = Barrier::new(STRIPES);
     thread::scope(|scope| {
         for stripe in 0..STRIPES {

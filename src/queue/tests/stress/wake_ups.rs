@@ -14,10 +14,10 @@ struct Scene {
 const NOBODY: usize = 2;
 
 impl Scene {
-    fn new(takers: usize) -> Self {
+    fn new() -> Self {
         let clock = Clock::system();
         let stripes = if Dice::new().below(2) == 0 { 1 } else { STRIPES };
-        let queue = queue_on(&clock, stripes, takers);
+        let queue = queue_on(&clock, stripes);
         Self { clock, queue, taken: [const { AtomicU64::new(0) }; 2] }
     }
 
@@ -40,8 +40,8 @@ impl Scene {
         until(|| self.taken(by) >= count);
     }
 
-    fn take_all(&self, hand: usize) {
-        while let Some(taken) = self.queue.take(hand) {
+    fn take_all(&self) {
+        while let Some(taken) = self.queue.take() {
             self.note(taken);
         }
     }
@@ -50,16 +50,16 @@ impl Scene {
 /// Plays `act` while `takers` threads each do `take`; the end of the queue must end them all.
 fn play_with(
     takers: usize,
-    take: impl Fn(&Scene, usize) + Send + Sync + 'static,
+    take: impl Fn(&Scene) + Send + Sync + 'static,
     act: impl FnOnce(&Scene) + Send + 'static,
 ) {
     in_time(move || {
-        let scene = Scene::new(takers);
+        let scene = Scene::new();
         thread::scope(|scope| {
             let (scene, take) = (&scene, &take);
             let _end = End(&scene.queue);
-            for hand in 0..takers {
-                scope.spawn(move || take(scene, hand));
+            for _ in 0..takers {
+                scope.spawn(move || take(scene));
             }
             act(scene);
         });
@@ -225,8 +225,8 @@ fn the_head_may_be_removed() {
 fn as_many_as_are_due_together_wake_as_many_threads() {
     const ROUNDS: u64 = 250;
     for (takers, width) in [(2, 2), (3, 2), (4, 2), (3, 3), (4, 4)] {
-        let take_together = move |scene: &Scene, hand: usize| {
-            while let Some(taken) = scene.queue.take(hand) {
+        let take_together = move |scene: &Scene| {
+            while let Some(taken) = scene.queue.take() {
                 let count = scene.note(taken);
                 until(|| scene.taken(0) >= count.next_multiple_of(width));
             }
@@ -266,15 +266,14 @@ fn as_many_as_are_due_together_wake_as_many_threads() {
     }
 }
 
-/// Whoever takes the first of a round stays away until the others have taken the rest, also what
-/// it took along.
+/// Whoever takes the first of a round stays away until the others have taken the rest.
 #[test]
 fn nothing_is_kept_behind_one_who_stays_away() {
     const ROUNDS: u64 = 100;
     const WIDTH: u64 = 24;
     for takers in 2..=4 {
-        let take = move |scene: &Scene, hand: usize| {
-            while let Some(taken) = scene.queue.take(hand) {
+        let take = move |scene: &Scene| {
+            while let Some(taken) = scene.queue.take() {
                 let count = scene.note(taken);
                 if count % WIDTH == 1 {
                     until(|| scene.taken(0) >= count.next_multiple_of(WIDTH));
@@ -314,10 +313,10 @@ fn the_end_of_the_queue_ends_everyone() {
         in_time(move || {
             let mut dice = Dice::new();
             for _ in 0..40 {
-                let scene = &Scene::new(takers);
+                let scene = &Scene::new();
                 let removed = thread::scope(|scope| {
-                    for hand in 0..takers {
-                        scope.spawn(move || scene.take_all(hand));
+                    for _ in 0..takers {
+                        scope.spawn(move || scene.take_all());
                     }
                     let delays = [0, 30].map(|micros| dice.micros(micros, micros + 10));
                     let tickets = delays.map(|delay| scene.put(&mut dice, 0, delay));
