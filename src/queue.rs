@@ -1,9 +1,18 @@
 //! The `DelayedWorkQueue`: elements come in with a deadline and go out when it has come.
 //!
 //! It has several heaps, the *stripes* ([`stripe`]), each with its own lock. A thread offers into
-//! one of them, always the same, so threads that submit at once do not meet; an element stays in
-//! its stripe, and its ticket says which, so removal is exact and at once. With one stripe this
-//! is the plain queue of one heap and one lock. Nothing is deferred, marked or merged.
+//! one of them, always the same, so threads that submit at once do not meet; an element's ticket
+//! says which it is in, so removal is exact and at once. With one stripe this is the plain queue
+//! of one heap and one lock.
+//!
+//! ```text
+//!   offer ──▶ stripe 0 ─┐
+//!   offer ──▶ stripe 1 ─┼─▶ take: the first of all, and up to sixteen ─▶ ready list ─▶ take
+//!   offer ──▶ stripe 2 ─┘         that are due right behind it
+//! ```
+//!
+//! So that submitter and worker do not meet at each element either, due entries leave a stripe
+//! some at a time, to the [`ready`] list, where they wait in order, for all who take.
 //!
 //! * **When is a submission too late?** [`offer`](DelayedWorkQueue::offer) and
 //!   [`close`](DelayedWorkQueue::close) meet at the stripe's lock. Whoever comes first is first:
@@ -12,31 +21,37 @@
 //! * **What is taken next?** The smallest deadline of all, and among equals what was submitted
 //!   first: below.
 //!
-//! # Order over several heaps
+//! # Order over all of them
 //!
-//! `take` reads the published heads, locks the stripe with the smallest, and **looks at the
-//! others again** before it pops. Say A was submitted before B (the call was over, whichever
-//! thread it was) and is due before B. Whoever has B's stripe locked and finds B there reads the
-//! other heads after B was let in, and so after A was: it sees A, and begins again. So B is never
-//! taken before A.
+//! `take` locks the ready list, reads the published heads, locks the stripe with the smallest,
+//! unless the list has a smaller one, and **looks at the other heads again** before it pops. Say
+//! A was submitted before B (the call was over, whichever thread it was) and is due before B.
+//! Whoever takes B, or moves it to the list, reads the other heads after B was let in, and so
+//! after A was; and A is not on its way between stripe and list, for that takes the list's lock.
+//! It sees A, and begins again. So B is never taken before A.
 //!
 //! If another head is exactly *equal*, the sequences decide, which needs the locks of both.
-//! That is rare; `pop_among_equals` simply takes all locks, in the order of their numbers.
+//! That is rare; `pop_among_equals` simply takes all locks.
+//!
+//! Locks are taken in this order: the list's, then the stripes' in the order of their numbers.
+//! An offer takes its stripe's only.
 //!
 //! # What happens outside the locks
 //!
 //! The clock is read, elements are made and dropped, and threads are rung for outside. Under a
-//! lock are only moves within one heap or the list of sleepers: no foreign code.
+//! lock are only moves within one heap or list: no foreign code.
 //!
 //! # What it costs
 //!
 //! In read-modify-writes, of about 8 ns: an offer or a removal two for its lock, and one more if
-//! the head comes nearer. A `take` that finds something due: two for its lock.
+//! the head comes nearer. A `take` that finds something due: two for the list's lock, and two for
+//! a stripe's, once for all that it moves.
 
 mod chunks;
 mod drained;
 mod heap;
 mod lane;
+mod ready;
 mod slots;
 mod stripe;
 mod takers;
@@ -50,6 +65,7 @@ pub(crate) use self::{
     heap::{Entry, Ticket},
 };
 use self::{
+    ready::Ready,
     stripe::{Locked, Stripe},
     takers::Takers,
 };
@@ -69,10 +85,14 @@ pub(crate) struct DelayedWorkQueue<E> {
     /// How long before a deadline a thread wakes, to await the rest awake.
     lead: Duration,
     stripes: Box<[CachePadded<Stripe<E>>]>,
+    ready: CachePadded<Ready<E>>,
     takers: Takers,
     /// Set once every stripe is closed at least in part.
     closed: AtomicBool,
 }
+
+/// How many entries go to the ready list together.
+const BATCH: usize = 16;
 
 /// Who is still let in. It only ever goes down the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,7 +118,8 @@ impl<E> DelayedWorkQueue<E> {
         let numbers = 0..stripes.clamp(1, stripe::MOST);
         let lead = if clock.is_manual() { Duration::ZERO } else { lead };
         let stripes = numbers.map(|number| CachePadded::new(Stripe::new(number))).collect();
-        Self { clock, lead, stripes, takers: Takers::new(), closed: AtomicBool::new(false) }
+        let (ready, takers) = (CachePadded::new(Ready::new()), Takers::new());
+        Self { clock, lead, stripes, ready, takers, closed: AtomicBool::new(false) }
     }
 
     pub(crate) fn stripes(&self) -> usize {
@@ -224,56 +245,94 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Takes the first element of all, if it is due; see the head of the module.
     fn pop_due(&self, now: Deadline) -> Option<Entry<E>> {
+        if self.head() > now {
+            return None;
+        }
+        let mut ready = self.ready.lock();
         loop {
             let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
             let (nearest, head) = heads.min_by_key(|(_, head)| *head)?;
-            if head > now {
+            let first = self.ready.head();
+            if head.min(first) > now {
                 return None;
+            } else if first < head {
+                return ready.pop();
+            } else if first == head {
+                return self.pop_among_equals(&mut ready, now);
             }
             let mut stripe = self.stripes[nearest].lock();
             let Some((head, _)) = stripe.head() else { continue };
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
-            let other = others.map(|(_, stripe)| stripe.head()).min().unwrap_or(Deadline::NEVER);
-            if head < other && head <= now {
-                return stripe.pop();
+            let other = others.map(|(_, stripe)| stripe.head()).fold(first, Deadline::min);
+            if head <= now && head < other {
+                let room = if first == Deadline::NEVER { BATCH } else { 0 };
+                let is_next = |deadline| deadline <= now && deadline < other;
+                return stripe.pop_along(room, is_next, |entry| ready.push(entry));
             }
             drop(stripe);
-            if head == other && head <= now {
-                return self.pop_among_equals(now);
+            if head <= now && head == other {
+                return self.pop_among_equals(&mut ready, now);
             }
         }
     }
 
     /// The same with all locks held.
     #[cold]
-    fn pop_among_equals(&self, now: Deadline) -> Option<Entry<E>> {
+    fn pop_among_equals(
+        &self,
+        ready: &mut ready::Locked<'_, E>,
+        now: Deadline,
+    ) -> Option<Entry<E>> {
         let mut stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
         let heads = stripes.iter_mut().filter_map(|stripe| stripe.head().zip(Some(stripe)));
-        let ((head, _), first) = heads.min_by_key(|(head, _)| *head)?;
-        if head <= now { first.pop() } else { None }
+        let nearest = heads.min_by_key(|(head, _)| *head);
+        let is_next =
+            |head: (Deadline, u64)| nearest.as_ref().is_none_or(|(other, _)| head < *other);
+        match (ready.head().filter(|head| is_next(*head)), nearest) {
+            (Some(head), _) if head.0 <= now => ready.pop(),
+            (None, Some((head, stripe))) if head.0 <= now => stripe.pop(),
+            _ => None,
+        }
     }
 
     /// Takes an element out, due or not.
     #[inline]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).remove(ticket);
+        let removed = removed.or_else(|| self.remove_ready(ticket));
         self.end_if_finished();
         removed.map(|entry| entry.element)
     }
 
-    /// Moves an element to another deadline. Whether it was there.
+    #[cold]
+    fn remove_ready(&self, ticket: Ticket) -> Option<Entry<E>> {
+        if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
+    }
+
+    /// Moves an element to another deadline. Gives the ticket it has from now on, or nothing if
+    /// it was not there.
     #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
-    pub(crate) fn reset(&self, ticket: Ticket, deadline: Deadline) -> bool {
+    pub(crate) fn reset(&self, ticket: Ticket, deadline: Deadline) -> Option<Ticket> {
         let was_there = self.lock_of(ticket.sequence).reset(ticket, deadline);
-        if was_there {
-            wake_all(self.takers.rouse(deadline));
-        }
-        was_there
+        let ticket = if was_there { ticket } else { self.take_back(ticket, deadline)? };
+        wake_all(self.takers.rouse(deadline));
+        Some(ticket)
+    }
+
+    /// Moves an element from the ready list back into its stripe.
+    #[cold]
+    fn take_back(&self, ticket: Ticket, deadline: Deadline) -> Option<Ticket> {
+        // Held to the end, or somebody might think that the queue is finished.
+        let mut ready = self.ready.lock();
+        let entry = ready.remove(ticket)?;
+        let back = self.lock_of(ticket.sequence).put_back(deadline, entry);
+        back.map_err(|entry| ready.put_back(entry)).ok()
     }
 
     /// Until when the element waits; nothing if it is not there.
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
-        self.lock_of(ticket.sequence).deadline(ticket)
+        let deadline = self.lock_of(ticket.sequence).deadline(ticket);
+        deadline.or_else(|| self.ready.lock().deadline(ticket))
     }
 
     /// Whether it lets in no new elements.
@@ -283,14 +342,18 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.stripes.iter().map(|stripe| stripe.lock().len()).sum()
+        let ready = self.ready.lock();
+        ready.len() + self.stripes.iter().map(|stripe| stripe.lock().len()).sum::<usize>()
     }
 
     /// Takes everything out, due or not.
     pub(crate) fn drain(&self) -> Drained<E> {
+        let mut ready = self.ready.lock();
         let heaps = self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
+        let drained = Drained::new(ready.remove_all(), heaps);
+        drop(ready);
         self.end_if_finished();
-        Drained::new(heaps)
+        drained
     }
 
     /// Takes out what is `unwanted`, each stripe in one step.
@@ -298,9 +361,12 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         mut unwanted: impl FnMut(Deadline, &E) -> bool,
     ) -> Vec<Entry<E>> {
-        let stripes = self.stripes.iter();
-        let removed =
-            stripes.flat_map(|stripe| stripe.lock().remove_where(&mut unwanted)).collect();
+        let mut ready = self.ready.lock();
+        let mut removed = ready.remove_where(&mut unwanted);
+        for stripe in &self.stripes {
+            removed.append(&mut stripe.lock().remove_where(&mut unwanted));
+        }
+        drop(ready);
         self.end_if_finished();
         removed
     }
@@ -324,7 +390,11 @@ impl<E> DelayedWorkQueue<E> {
     /// asks this and then wakes everyone; whoever sleeps is listed first and asks then. Both go
     /// through the gate in between, so one of the two finds that it is over.
     fn is_finished(&self) -> bool {
-        self.is_closed() && self.stripes.iter().all(|stripe| stripe.lock().is_finished())
+        if !self.is_closed() {
+            return false;
+        }
+        let ready = self.ready.lock();
+        ready.len() == 0 && self.stripes.iter().all(|stripe| stripe.lock().is_finished())
     }
 
     /// Wakes everyone if there will be nothing more for anyone.
@@ -343,7 +413,9 @@ impl<E> DelayedWorkQueue<E> {
 
     /// The nearest of the published heads.
     fn head(&self) -> Deadline {
-        self.stripes.iter().map(|stripe| stripe.head()).min().unwrap_or(Deadline::NEVER)
+        let nearest =
+            self.stripes.iter().map(|stripe| stripe.head()).fold(Deadline::NEVER, Ord::min);
+        nearest.min(self.ready.head())
     }
 
     /// The first two deadlines of all.
@@ -354,7 +426,7 @@ impl<E> DelayedWorkQueue<E> {
         // What waits for ever, or not at all, needs no look behind the lock.
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Deadline::NEVER);
         let of_each = stripes.map(|stripe| stripe.lock().first_two());
-        of_each.fold([Deadline::NEVER; 2], nearer)
+        nearer(of_each.fold([Deadline::NEVER; 2], nearer), self.ready.lock().first_two())
     }
 }
 

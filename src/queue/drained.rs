@@ -4,10 +4,13 @@
 //! made; so their memory is walked through from one end to the other, and not from heap place to
 //! heap place, which is all over it.
 
+use std::collections::VecDeque;
+
 use super::heap::{DelayHeap, Entry};
 
 /// See the [module](self).
 pub(crate) struct Drained<E> {
+    ready: VecDeque<Entry<E>>,
     heaps: Vec<DelayHeap<E>>,
     /// The next slot of the last heap.
     slot: u32,
@@ -15,9 +18,9 @@ pub(crate) struct Drained<E> {
 }
 
 impl<E> Drained<E> {
-    pub(super) fn new(heaps: Vec<DelayHeap<E>>) -> Self {
-        let len = heaps.iter().map(DelayHeap::len).sum();
-        Self { heaps, slot: 0, len }
+    pub(super) fn new(ready: VecDeque<Entry<E>>, heaps: Vec<DelayHeap<E>>) -> Self {
+        let len = ready.len() + heaps.iter().map(DelayHeap::len).sum::<usize>();
+        Self { ready, heaps, slot: 0, len }
     }
 }
 
@@ -25,6 +28,10 @@ impl<E> Iterator for Drained<E> {
     type Item = Entry<E>;
 
     fn next(&mut self) -> Option<Entry<E>> {
+        if let Some(entry) = self.ready.pop_front() {
+            self.len -= 1;
+            return Some(entry);
+        }
         loop {
             let heap = self.heaps.last_mut()?;
             while self.slot < heap.slots() {

@@ -25,6 +25,8 @@
 //! the argument that nobody is missed ([`takers`](super::takers)). One that goes away is not:
 //! whoever reads the old one looks once for nothing.
 
+use crossbeam_utils::CachePadded;
+
 use super::heap::{DelayHeap, Entry, Ticket};
 use super::{Admission, Refused};
 use crate::{
@@ -42,7 +44,8 @@ const LATEST: u64 = u64::MAX >> NUMBER_BITS;
 
 /// See the [module](self).
 pub(super) struct Stripe<E> {
-    head: AtomicU64,
+    /// On a line of its own: it changes much less often than the lock.
+    head: CachePadded<AtomicU64>,
     inner: Mutex<Inner<E>>,
 }
 
@@ -68,7 +71,8 @@ impl<E> Stripe<E> {
     pub(super) fn new(number: usize) -> Self {
         let (heap, number) = (DelayHeap::new(), number as u64);
         let inner = Inner { heap, admission: Admission::Open, number, last_moment: 0 };
-        Self { head: AtomicU64::new(Deadline::NEVER.as_nanos()), inner: Mutex::new(inner) }
+        let head = AtomicU64::new(Deadline::NEVER.as_nanos());
+        Self { head: CachePadded::new(head), inner: Mutex::new(inner) }
     }
 
     #[inline]
@@ -126,6 +130,26 @@ impl<E> Locked<'_, E> {
         entry
     }
 
+    /// Takes the first entry out, and gives away up to `room` of those behind it that are
+    /// `wanted`.
+    pub(super) fn pop_along(
+        &mut self,
+        room: usize,
+        wanted: impl Fn(Deadline) -> bool,
+        mut give: impl FnMut(Entry<E>),
+    ) -> Option<Entry<E>> {
+        let first = self.inner.heap.pop();
+        for _ in 0..room {
+            if !self.head().is_some_and(|(deadline, _)| wanted(deadline)) {
+                break;
+            }
+            self.inner.heap.pop().into_iter().for_each(&mut give);
+        }
+        // Not before: who no longer finds an entry here is to find it where it was given.
+        self.publish();
+        first
+    }
+
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
         let entry = self.inner.heap.remove(ticket);
         self.publish();
@@ -136,6 +160,18 @@ impl<E> Locked<'_, E> {
         let was_there = self.inner.heap.reset(ticket, deadline);
         self.publish();
         was_there
+    }
+
+    /// Lets an entry in that was on the ready list, even if the stripe is closed.
+    pub(super) fn put_back(
+        &mut self,
+        deadline: Deadline,
+        entry: Entry<E>,
+    ) -> Result<Ticket, Entry<E>> {
+        let Entry { deadline: before, sequence, element } = entry;
+        let inserted = self.inner.heap.insert(deadline, sequence, element);
+        self.publish();
+        inserted.map_err(|element| Entry { deadline: before, sequence, element })
     }
 
     pub(super) fn remove_all(&mut self) -> DelayHeap<E> {

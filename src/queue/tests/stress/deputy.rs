@@ -186,8 +186,9 @@ fn whoever_is_there_takes_what_is_due_first() {
             3 if one < waiting.len() => {
                 assert!(crew.queue.remove(waiting.swap_remove(one).1).is_some());
             }
-            4 if one < waiting.len() && crew.queue.reset(waiting[one].1, at(deadline)) => {
-                waiting[one].0 = deadline;
+            4 if one < waiting.len() => {
+                let ticket = crew.queue.reset(waiting[one].1, at(deadline));
+                waiting[one] = (deadline, ticket.expect("it waits"));
             }
             5 | 6 if !crew.away.is_empty() => crew.call_back(),
             _ => crew.clock.advance(Duration::from_nanos(dice.below(12))),

@@ -1,0 +1,159 @@
+//! The ready list: entries that are due, on their way from a stripe to whoever takes them.
+//!
+//! Where one thread submits and others take, each element would bring them together at the
+//! stripe's lock, and to hand a lock from core to core costs more than to run a small task. So
+//! whoever takes the first element of a stripe, and finds more behind it that are due, moves
+//! some of them here in one step. The next ones are taken from here, and the submitter has its
+//! stripe for itself meanwhile.
+//!
+//! There is **one** list, for all who take: with one for each, a task would wait behind the one
+//! that its worker runs, while others are idle or run what is due later. An entry here still
+//! waits: it can be removed, it is counted, and what comes in and is nearer goes before it.
+//!
+//! # Who may touch what
+//!
+//! The list's lock is held during the whole of every taking, so nobody takes while an entry is
+//! between a stripe and the list. Nothing is offered to the list, and entries only ever go from a
+//! stripe to it; the one exception, an entry that is given another deadline, is in nobody's way,
+//! because it has another ticket then.
+//!
+//! Whoever looks for an entry, or at the published heads, *without* that lock looks at the
+//! stripes first and at the list afterwards; and an entry is here before it is gone there. So
+//! whoever looks meets it at least once.
+
+use std::collections::VecDeque;
+
+use super::heap::{Entry, Ticket};
+use crate::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Deadline,
+};
+
+/// See the [module](self).
+pub(super) struct Ready<E> {
+    head: AtomicU64,
+    list: Mutex<VecDeque<Entry<E>>>,
+}
+
+/// The list with its lock held. What changes the list also publishes the head.
+pub(super) struct Locked<'a, E> {
+    head: &'a AtomicU64,
+    list: MutexGuard<'a, VecDeque<Entry<E>>>,
+}
+
+impl<E> Ready<E> {
+    pub(super) fn new() -> Self {
+        let head = AtomicU64::new(Deadline::NEVER.as_nanos());
+        Self { head, list: Mutex::default() }
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) -> Locked<'_, E> {
+        Locked { head: &self.head, list: self.list.lock() }
+    }
+
+    /// Whether it is; exact for who has locked a stripe since, as to entries that were there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.head() == Deadline::NEVER
+    }
+
+    /// The deadline of the first entry.
+    #[inline]
+    pub(super) fn head(&self) -> Deadline {
+        // Ordering: as for the heads of the stripes.
+        Deadline::from_nanos(self.head.load(Ordering::SeqCst))
+    }
+}
+
+impl<E> Locked<'_, E> {
+    /// Deadline and sequence of the first entry.
+    #[inline]
+    pub(super) fn head(&self) -> Option<(Deadline, u64)> {
+        self.list.front().map(|entry| (entry.deadline, entry.sequence))
+    }
+
+    /// The deadlines of the first two entries.
+    pub(super) fn first_two(&self) -> [Deadline; 2] {
+        [0, 1].map(|index| self.list.get(index).map_or(Deadline::NEVER, |entry| entry.deadline))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Adds an entry that is due after all that are here.
+    #[inline]
+    pub(super) fn push(&mut self, entry: Entry<E>) {
+        let is_first = self.list.is_empty();
+        self.list.push_back(entry);
+        if is_first {
+            self.publish();
+        }
+    }
+
+    /// Puts an entry back that was here.
+    pub(super) fn put_back(&mut self, entry: Entry<E>) {
+        let keys = self.list.iter().map(|entry| (entry.deadline, entry.sequence));
+        let key = (entry.deadline, entry.sequence);
+        let index = keys.take_while(|other| *other < key).count();
+        self.list.insert(index, entry);
+        self.publish();
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Entry<E>> {
+        let entry = self.list.pop_front();
+        self.publish();
+        entry
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+        let index = self.index_of(ticket)?;
+        let entry = self.list.remove(index);
+        self.publish();
+        entry
+    }
+
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
+        Some(self.list[self.index_of(ticket)?].deadline)
+    }
+
+    pub(super) fn remove_all(&mut self) -> VecDeque<Entry<E>> {
+        let removed = std::mem::take(&mut *self.list);
+        self.publish();
+        removed
+    }
+
+    pub(super) fn remove_where(
+        &mut self,
+        mut unwanted: impl FnMut(Deadline, &E) -> bool,
+    ) -> Vec<Entry<E>> {
+        let mut removed = Vec::new();
+        for entry in std::mem::take(&mut *self.list) {
+            if unwanted(entry.deadline, &entry.element) {
+                removed.push(entry);
+            } else {
+                self.list.push_back(entry);
+            }
+        }
+        self.publish();
+        removed
+    }
+
+    fn index_of(&self, ticket: Ticket) -> Option<usize> {
+        self.list.iter().position(|entry| entry.sequence == ticket.sequence)
+    }
+
+    #[inline]
+    fn publish(&self) {
+        let head = self.list.front().map_or(Deadline::NEVER, |entry| entry.deadline);
+        // Ordering: as for the heads of the stripes. Only written under this lock.
+        if head.as_nanos() < self.head.load(Ordering::Relaxed) {
+            self.head.store(head.as_nanos(), Ordering::SeqCst);
+        } else {
+            self.head.store(head.as_nanos(), Ordering::Release);
+        }
+    }
+}
