@@ -91,6 +91,9 @@ impl<T> ScheduledFuture<T> {
     /// already wait in a `join` for a task that has not ended.
     #[doc(alias = "get")]
     pub fn join(self) -> Result<T, TaskError> {
+        if let Some(result) = self.task.claim() {
+            return result;
+        }
         let Ok(_waiting) = self.enter_join() else {
             return Err(TaskError::WouldDeadlock);
         };
