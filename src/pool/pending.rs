@@ -10,6 +10,7 @@ use crate::{
     sync::Arc,
     task::{Ground, Run, Runnable, Verdict},
     time::{Clock, Deadline},
+    trace,
     unwind::discard,
 };
 
@@ -70,9 +71,13 @@ impl FusedIterator for PendingTasks {}
 
 impl Drop for PendingTasks {
     fn drop(&mut self) {
-        for Entry { sequence, element, .. } in &mut self.drained {
-            end_as_cancelled(&*element, sequence, CancelReason::ShutdownNow);
-            discard(element);
+        if trace::is_listening() {
+            // Each says its number.
+            return self.for_each(drop);
+        }
+        while let Some(task) = self.drained.next_element() {
+            task.cancel(CancelReason::ShutdownNow);
+            discard(task);
         }
     }
 }

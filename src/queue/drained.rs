@@ -14,13 +14,40 @@ pub(crate) struct Drained<E> {
     heaps: Vec<DelayHeap<E>>,
     /// The next slot of the last heap.
     slot: u32,
+    /// How many are left in the heaps.
     len: usize,
 }
 
 impl<E> Drained<E> {
     pub(super) fn new(ready: VecDeque<Entry<E>>, heaps: Vec<DelayHeap<E>>) -> Self {
-        let len = ready.len() + heaps.iter().map(DelayHeap::len).sum::<usize>();
+        let len = heaps.iter().map(DelayHeap::len).sum();
         Self { ready, heaps, slot: 0, len }
+    }
+
+    /// The next element alone. Its key is not looked up: there are so many that most of these
+    /// looks would miss the cache.
+    pub(crate) fn next_element(&mut self) -> Option<E> {
+        if let Some(entry) = self.ready.pop_front() {
+            return Some(entry.element);
+        }
+        self.next_in_heaps().map(|(_, element)| element)
+    }
+
+    /// The next element of the last heap that has one, and its slot there.
+    fn next_in_heaps(&mut self) -> Option<(u32, E)> {
+        loop {
+            let heap = self.heaps.last_mut()?;
+            while self.slot < heap.slots() {
+                let slot = self.slot;
+                self.slot += 1;
+                if let Some(element) = heap.take(slot) {
+                    self.len -= 1;
+                    return Some((slot, element));
+                }
+            }
+            self.heaps.pop();
+            self.slot = 0;
+        }
     }
 }
 
@@ -29,26 +56,15 @@ impl<E> Iterator for Drained<E> {
 
     fn next(&mut self) -> Option<Entry<E>> {
         if let Some(entry) = self.ready.pop_front() {
-            self.len -= 1;
             return Some(entry);
         }
-        loop {
-            let heap = self.heaps.last_mut()?;
-            while self.slot < heap.slots() {
-                let taken = heap.take(self.slot);
-                self.slot += 1;
-                if taken.is_some() {
-                    self.len -= 1;
-                    return taken;
-                }
-            }
-            self.heaps.pop();
-            self.slot = 0;
-        }
+        let (slot, element) = self.next_in_heaps()?;
+        self.heaps.last().map(|heap| heap.entry_of(slot, element))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len, Some(self.len))
+        let len = self.ready.len() + self.len;
+        (len, Some(len))
     }
 }
 

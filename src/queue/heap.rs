@@ -255,10 +255,14 @@ impl<E> DelayHeap<E> {
 
     /// Takes an element out of its slot, and leaves the rest as it is. For a heap that is emptied
     /// so, slot by slot, and not used for anything else.
-    pub(super) fn take(&mut self, slot: u32) -> Option<Entry<E>> {
-        let element = self.table.take(slot)?;
+    pub(super) fn take(&mut self, slot: u32) -> Option<E> {
+        self.table.take(slot)
+    }
+
+    /// The entry of an element that was [taken](Self::take) out of this slot.
+    pub(super) fn entry_of(&self, slot: u32, element: E) -> Entry<E> {
         let key = self.key_at(self.table.position(slot));
-        Some(Entry { deadline: deadline_of(key), sequence: sequence_of(key), element })
+        Entry { deadline: deadline_of(key), sequence: sequence_of(key), element }
     }
 
     /// All slots in use are smaller.
