@@ -189,7 +189,7 @@ impl Pool {
     }
 
     /// Puts a periodic task that has run back into the queue, or ends it if the pool takes it no
-    /// more. The one place that holds two locks; see the head of the module.
+    /// more. The one place here that holds two locks; see the head of the module.
     fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline) {
         let mut wake = None;
         let mut enqueue = || {

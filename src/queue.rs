@@ -30,8 +30,9 @@
 //! after A was; and A is not on its way between stripe and list, for that takes the list's lock.
 //! It sees A, and begins again. So B is never taken before A.
 //!
-//! If another head is exactly *equal*, the sequences decide, which needs the locks of both.
-//! That is rare; `pop_among_equals` simply takes all locks.
+//! If heads are exactly *equal*, the sequences decide, which stand behind the locks. Between the
+//! list and one stripe both are held anyway; that two stripes have equal heads is rare, and
+//! `pop_among_equals` simply takes all locks.
 //!
 //! Locks are taken in this order: the list's, then the stripes' in the order of their numbers.
 //! An offer takes its stripe's only.
@@ -252,46 +253,40 @@ impl<E> DelayedWorkQueue<E> {
         loop {
             let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
             let (nearest, head) = heads.min_by_key(|(_, head)| *head)?;
-            let first = self.ready.head();
-            if head.min(first) > now {
-                return None;
-            } else if first < head {
-                return ready.pop();
-            } else if first == head {
-                return self.pop_among_equals(&mut ready, now);
+            let first = ready.head();
+            let is_ready = first.is_some_and(|(deadline, _)| deadline < head);
+            if is_ready || head > now {
+                return ready.pop_due(now);
             }
             let mut stripe = self.stripes[nearest].lock();
-            let Some((head, _)) = stripe.head() else { continue };
+            let Some(key) = stripe.head() else { continue };
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
-            let other = others.map(|(_, stripe)| stripe.head()).fold(first, Deadline::min);
-            if head <= now && head < other {
-                let room = if first == Deadline::NEVER { BATCH } else { 0 };
-                let is_next = |deadline| deadline <= now && deadline < other;
-                return stripe.pop_along(room, is_next, |entry| ready.push(entry));
+            let other =
+                others.map(|(_, stripe)| stripe.head()).fold(Deadline::NEVER, Deadline::min);
+            if key.0 > now || other < key.0 {
+                continue;
+            } else if other == key.0 {
+                drop(stripe);
+                return self.pop_among_equals(ready, now);
+            } else if first.is_some_and(|first| first < key) {
+                return ready.pop_due(now);
             }
-            drop(stripe);
-            if head <= now && head == other {
-                return self.pop_among_equals(&mut ready, now);
-            }
+            let room = if first.is_some() { 0 } else { BATCH };
+            let is_next = |deadline| deadline <= now && deadline < other;
+            return stripe.pop_along(room, is_next, |entry| ready.push(entry));
         }
     }
 
     /// The same with all locks held.
     #[cold]
-    fn pop_among_equals(
-        &self,
-        ready: &mut ready::Locked<'_, E>,
-        now: Deadline,
-    ) -> Option<Entry<E>> {
+    fn pop_among_equals(&self, mut ready: ready::Locked<'_, E>, now: Deadline) -> Option<Entry<E>> {
         let mut stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
         let heads = stripes.iter_mut().filter_map(|stripe| stripe.head().zip(Some(stripe)));
-        let nearest = heads.min_by_key(|(head, _)| *head);
-        let is_next =
-            |head: (Deadline, u64)| nearest.as_ref().is_none_or(|(other, _)| head < *other);
-        match (ready.head().filter(|head| is_next(*head)), nearest) {
-            (Some(head), _) if head.0 <= now => ready.pop(),
-            (None, Some((head, stripe))) if head.0 <= now => stripe.pop(),
-            _ => None,
+        match heads.min_by_key(|(head, _)| *head) {
+            Some((head, stripe)) if ready.head().is_none_or(|first| head < first) => {
+                if head.0 <= now { stripe.pop() } else { None }
+            }
+            _ => ready.pop_due(now),
         }
     }
 

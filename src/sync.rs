@@ -23,9 +23,9 @@
 //! Every test in the crate is therefore also a test of the rule. In release builds the counter
 //! does not exist.
 //!
-//! Two locks are held at once in two places only, and always in this order: a task's cell, then
-//! a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); and all
-//! stripes of a queue, by their numbers (`DelayedWorkQueue::pop_among_equals`).
+//! Several locks are held at once in two places only, and always in this order: a task's cell,
+//! then a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); and
+//! the ready list of a queue, then its stripes, by their numbers (`queue`).
 
 pub(crate) mod patience;
 

@@ -103,7 +103,12 @@ impl<E> Locked<'_, E> {
         self.publish();
     }
 
-    pub(super) fn pop(&mut self) -> Option<Entry<E>> {
+    /// Takes the first entry, if it is due for who read the clock at `now`: the one who put it
+    /// here may have read it later.
+    pub(super) fn pop_due(&mut self, now: Deadline) -> Option<Entry<E>> {
+        if self.list.front()?.deadline > now {
+            return None;
+        }
         let entry = self.list.pop_front();
         self.publish();
         entry
