@@ -32,6 +32,7 @@ pub(crate) mod patience;
 pub(crate) use std::sync::Arc;
 use std::{
     cell::Cell,
+    hint,
     ops::{Deref, DerefMut},
     rc::Rc,
     task::{Wake, Waker},
@@ -51,6 +52,9 @@ pub(crate) mod atomic {
 
 use self::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+/// How many turns a thread waits for a lock before it gives way.
+const TURNS: u32 = 100;
+
 /// A lock without poisoning.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
@@ -68,7 +72,23 @@ impl<T> Mutex<T> {
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard { guard: self.0.lock(), _held: Held::one_more() }
+        let guard = self.0.try_lock().unwrap_or_else(|| self.lock_soon());
+        MutexGuard { guard, _held: Held::one_more() }
+    }
+
+    /// The lock is taken. What is done under one of this crate takes less than a microsecond as a
+    /// rule; to give way takes as long, and that is what `parking_lot` does almost at once.
+    #[cold]
+    fn lock_soon(&self) -> parking_lot::MutexGuard<'_, T> {
+        for _ in 0..TURNS {
+            hint::spin_loop();
+            if !self.0.is_locked() {
+                if let Some(guard) = self.0.try_lock() {
+                    return guard;
+                }
+            }
+        }
+        self.0.lock()
     }
 
     pub(crate) fn into_inner(self) -> T {
