@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
-//!   offer ──▶ stripe 1 ─┼─▶ take: the first of all, and up to sixteen ─▶ ready list ─▶ take
+//!   offer ──▶ stripe 1 ─┼─▶ take: the first of all, and up to 32 ─▶ ready list ─▶ take
 //!   offer ──▶ stripe 2 ─┘         that are due right behind it
 //! ```
 //!
@@ -93,7 +93,7 @@ pub(crate) struct DelayedWorkQueue<E> {
 }
 
 /// How many entries go to the ready list together.
-const BATCH: usize = 16;
+const BATCH: usize = 32;
 
 /// Who is still let in. It only ever goes down the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,7 +181,7 @@ impl<E> DelayedWorkQueue<E> {
 
     fn take_until(&self, limit: Deadline) -> Option<(Entry<E>, Deadline)> {
         // Before the locks: a stale reading can only make this thread look once more.
-        let now = self.clock.now();
+        let now = self.ready.pause(&self.clock);
         if let Some(entry) = self.pop_due(now) {
             wake_all(self.takers.rouse(self.head()));
             self.end_if_finished();
@@ -273,7 +273,11 @@ impl<E> DelayedWorkQueue<E> {
             }
             let room = if first.is_some() { 0 } else { BATCH };
             let is_next = |deadline| deadline <= now && deadline < other;
-            return stripe.pop_along(room, is_next, |entry| ready.push(entry));
+            let taken = stripe.pop_along(room, is_next, |entry| ready.push(entry));
+            if (1..BATCH).contains(&ready.len()) {
+                self.ready.pause_after(now);
+            }
+            return taken;
         }
     }
 
