@@ -26,9 +26,9 @@
 //! `take` locks the ready list, reads the published heads, locks the stripe with the smallest,
 //! unless the list has a smaller one, and **looks at the other heads again** before it pops. Say
 //! A was submitted before B (the call was over, whichever thread it was) and is due before B.
-//! Whoever takes B, or moves it to the list, reads the other heads after B was let in, and so
-//! after A was; and A is not on its way between stripe and list, for that takes the list's lock.
-//! It sees A, and begins again. So B is never taken before A.
+//! Whoever takes B, from its stripe or from the list, reads the other heads after B was let in,
+//! and so after A was; and A is not on its way between stripe and list, for that takes the list's
+//! lock. It sees A, and begins again. So B is never taken before A.
 //!
 //! If heads are exactly *equal*, the sequences decide, which stand behind the locks. Between the
 //! list and one stripe both are held anyway; that two stripes have equal heads is rare, and
@@ -44,7 +44,7 @@
 //!
 //! # What it costs
 //!
-//! In read-modify-writes, of about 8 ns: an offer or a removal two for its lock, and one more if
+//! In read-modify-writes, of 2 to 8 ns: an offer or a removal two for its lock, and one more if
 //! the head comes nearer. A `take` that finds something due: two for the list's lock, and two for
 //! a stripe's, once for all that it moves.
 
@@ -183,7 +183,6 @@ impl<E> DelayedWorkQueue<E> {
         // Before the locks: a stale reading can only make this thread look once more.
         let now = self.ready.pause(&self.clock);
         if let Some(entry) = self.pop_due(now) {
-            wake_all(self.takers.rouse(self.head()));
             self.end_if_finished();
             return Some((entry, now));
         }
@@ -272,9 +271,9 @@ impl<E> DelayedWorkQueue<E> {
                 return ready.pop_due(now);
             }
             let room = if first.is_some() { 0 } else { BATCH };
-            let is_next = |deadline| deadline <= now && deadline < other;
-            let taken = stripe.pop_along(room, is_next, |entry| ready.push(entry));
-            if (1..BATCH).contains(&ready.len()) {
+            let is_due = |deadline| deadline <= now;
+            let taken = stripe.pop_along(room, is_due, |entry| ready.push(entry));
+            if room > 0 && (1..BATCH).contains(&ready.len()) {
                 self.ready.pause_after(now);
             }
             return taken;

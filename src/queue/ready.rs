@@ -68,7 +68,8 @@ impl<E> Ready<E> {
         Locked { head: &self.head, list: self.list.lock() }
     }
 
-    /// Whether it is; exact for who has locked a stripe since, as to entries that were there.
+    /// Whether nothing is here. Who has looked for an entry in its stripe and then sees that
+    /// nothing is here can be sure that the entry is gone.
     pub(super) fn is_empty(&self) -> bool {
         self.head() == Deadline::NEVER
     }
@@ -79,7 +80,7 @@ impl<E> Ready<E> {
         self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
     }
 
-    /// Lets the pause pass, or until something is here. Gives the present.
+    /// Waits for the end of the pause, or for something to be here. Gives the present.
     #[inline]
     pub(super) fn pause(&self, clock: &Clock) -> Deadline {
         loop {

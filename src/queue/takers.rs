@@ -46,8 +46,9 @@
 //! and sees the offer's. If it reads it later it finds zero, and `wake_before` as it was listed.
 //! With other searchers left the question passes to them, and the last of them answers it.
 //!
-//! A head that is pushed back, or removed, wakes nobody: who is armed for it wakes too early,
-//! once. `wake_before` is zero when nobody sleeps: all are busy, and look when they are not.
+//! A head that is pushed back, removed, or taken by one who did not search wakes nobody: who is
+//! armed for it wakes too early, once. `wake_before` is zero when nobody sleeps: all are busy, and
+//! look when they are not.
 
 use std::task::Waker;
 
