@@ -28,6 +28,14 @@
 //!   the entry is taken out again) or after it (and nothing is queued).
 //! * *The slot has a new tenant*: the queue compares the number, and refuses.
 //!
+//! # What a task costs
+//!
+//! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
+//! eleven read-modify-writes: six for locks (the stripe twice, the task), three for the count of
+//! the node, two for the port's. To schedule it, drop the future and run it takes a second
+//! reading, and thirteen: the stripe's lock, the list's and twice the task's, three for the node,
+//! two for the port. Who is woken, and when nobody is: [`queue`](crate::queue).
+//!
 //! # The one place with two locks
 //!
 //! [`Pool::rearm`] holds the task's lock while the queue's is taken. That order, task before

@@ -305,6 +305,46 @@ fn nothing_is_kept_behind_one_who_stays_away() {
     }
 }
 
+/// Who looks in moves what is due to the ready list, perhaps just when the first of the takers
+/// leaves with its element; both stay away. The other one is woken for the rest.
+#[test]
+fn what_is_on_its_way_to_the_list_is_not_forgotten() {
+    const ROUNDS: u64 = 2_000;
+    const WIDTH: u64 = 8;
+    static AWAY: AtomicU64 = AtomicU64::new(0);
+    let take = |scene: &Scene| {
+        while let Some(taken) = scene.queue.take() {
+            let round = scene.note(taken).div_ceil(WIDTH);
+            if AWAY.fetch_max(round, Ordering::SeqCst) < round {
+                until(|| scene.taken(0) >= WIDTH * round);
+            }
+        }
+    };
+    play_with(2, take, |scene| {
+        let begun = AtomicU64::new(0);
+        let look_in = || {
+            for round in 1..=ROUNDS {
+                until(|| begun.load(Ordering::SeqCst) >= round);
+                scene.queue.poll().map(|entry| scene.note((entry, scene.clock.now())));
+                scene.wait_for(0, WIDTH * round);
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(look_in);
+            let mut dice = Dice::new();
+            for round in 1..=ROUNDS {
+                // Time for the others to fall asleep.
+                (0..3).for_each(|_| dice.dawdle());
+                for _ in 0..WIDTH {
+                    scene.put(&mut dice, 0, Duration::ZERO);
+                }
+                begun.store(round, Ordering::SeqCst);
+                scene.wait_for(0, WIDTH * round);
+            }
+        });
+    });
+}
+
 /// Whenever the queue is closed, and whatever becomes of its last elements: all threads end, and
 /// all that was let in was taken or removed.
 #[test]
