@@ -55,6 +55,7 @@
 
 mod chunks;
 mod drained;
+mod head;
 mod heap;
 mod lane;
 mod ready;
@@ -414,7 +415,8 @@ impl<E> DelayedWorkQueue<E> {
         self.stripes[stripe::number_of(sequence) % self.stripes.len()].lock()
     }
 
-    /// The nearest of the published heads.
+    /// The nearest of the published heads: the stripes' first, for from there entries go to the
+    /// list.
     fn head(&self) -> Deadline {
         let nearest =
             self.stripes.iter().map(|stripe| stripe.head()).fold(Deadline::NEVER, Ord::min);

@@ -31,7 +31,10 @@
 
 use std::{collections::VecDeque, hint, time::Duration};
 
-use super::heap::{Entry, Ticket};
+use super::{
+    head::Head,
+    heap::{Entry, Ticket},
+};
 use crate::{
     sync::{
         Mutex, MutexGuard,
@@ -45,7 +48,7 @@ const PAUSE: Duration = Duration::from_micros(3);
 
 /// See the [module](self).
 pub(super) struct Ready<E> {
-    head: AtomicU64,
+    head: Head,
     /// Until when the stripes are left alone.
     pause: AtomicU64,
     list: Mutex<VecDeque<Entry<E>>>,
@@ -53,14 +56,13 @@ pub(super) struct Ready<E> {
 
 /// The list with its lock held. What changes the list also publishes the head.
 pub(super) struct Locked<'a, E> {
-    head: &'a AtomicU64,
+    head: &'a Head,
     list: MutexGuard<'a, VecDeque<Entry<E>>>,
 }
 
 impl<E> Ready<E> {
     pub(super) fn new() -> Self {
-        let head = AtomicU64::new(Deadline::NEVER.as_nanos());
-        Self { head, pause: AtomicU64::new(0), list: Mutex::default() }
+        Self { head: Head::new(), pause: AtomicU64::new(0), list: Mutex::default() }
     }
 
     #[inline]
@@ -97,8 +99,7 @@ impl<E> Ready<E> {
     /// The deadline of the first entry.
     #[inline]
     pub(super) fn head(&self) -> Deadline {
-        // Ordering: as for the heads of the stripes.
-        Deadline::from_nanos(self.head.load(Ordering::SeqCst))
+        self.head.deadline()
     }
 }
 
@@ -187,12 +188,6 @@ impl<E> Locked<'_, E> {
 
     #[inline]
     fn publish(&self) {
-        let head = self.list.front().map_or(Deadline::NEVER, |entry| entry.deadline);
-        // Ordering: as for the heads of the stripes. Only written under this lock.
-        if head.as_nanos() < self.head.load(Ordering::Relaxed) {
-            self.head.store(head.as_nanos(), Ordering::SeqCst);
-        } else {
-            self.head.store(head.as_nanos(), Ordering::Release);
-        }
+        self.head.publish(self.head());
     }
 }

@@ -13,27 +13,14 @@
 //! no sequence is used twice, a ticket says by itself where its element is, and between elements
 //! of different stripes the sequence tells which was submitted first. (60 bits of nanoseconds
 //! are 36 years.)
-//!
-//! # The published head
-//!
-//! `head` repeats the deadline of the heap's first entry, [`NEVER`](Deadline::NEVER) if there is
-//! none. It is written under the lock, always before the lock is released; so whoever has the
-//! lock and reads a head, its own or another's, sees every submission that was over before. It
-//! may be read without the lock: then it is news of a moment ago.
-//!
-//! A head that comes *nearer* is stored with sequential consistency, because that is one half of
-//! the argument that nobody is missed ([`takers`](super::takers)). One that goes away is not:
-//! whoever reads the old one looks once for nothing.
 
-use crossbeam_utils::CachePadded;
-
-use super::heap::{DelayHeap, Entry, Ticket};
-use super::{Admission, Refused};
+use super::{
+    Admission, Refused,
+    head::Head,
+    heap::{DelayHeap, Entry, Ticket},
+};
 use crate::{
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard},
     time::Deadline,
 };
 
@@ -44,8 +31,7 @@ const LATEST: u64 = u64::MAX >> NUMBER_BITS;
 
 /// See the [module](self).
 pub(super) struct Stripe<E> {
-    /// On a line of its own: it changes much less often than the lock.
-    head: CachePadded<AtomicU64>,
+    head: Head,
     inner: Mutex<Inner<E>>,
 }
 
@@ -58,7 +44,7 @@ struct Inner<E> {
 
 /// A stripe whose lock is held. What changes the heap also publishes the head.
 pub(super) struct Locked<'a, E> {
-    head: &'a AtomicU64,
+    head: &'a Head,
     inner: MutexGuard<'a, Inner<E>>,
 }
 
@@ -71,8 +57,7 @@ impl<E> Stripe<E> {
     pub(super) fn new(number: usize) -> Self {
         let (heap, number) = (DelayHeap::new(), number as u64);
         let inner = Inner { heap, admission: Admission::Open, number, last_moment: 0 };
-        let head = AtomicU64::new(Deadline::NEVER.as_nanos());
-        Self { head: CachePadded::new(head), inner: Mutex::new(inner) }
+        Self { head: Head::new(), inner: Mutex::new(inner) }
     }
 
     #[inline]
@@ -83,8 +68,7 @@ impl<E> Stripe<E> {
     /// The deadline of the head.
     #[inline]
     pub(super) fn head(&self) -> Deadline {
-        // Ordering: see the head of the module, and `takers`.
-        Deadline::from_nanos(self.head.load(Ordering::SeqCst))
+        self.head.deadline()
     }
 }
 
@@ -105,7 +89,7 @@ impl<E> Locked<'_, E> {
         let inserted = self.inner.heap.insert(deadline, sequence, element);
         let ticket = inserted.map_err(Refused::Full)?;
         self.inner.last_moment = moment;
-        Ok((ticket, self.publish_nearer(deadline)))
+        Ok((ticket, self.head.publish_nearer(deadline)))
     }
 
     /// Lets an element in that was taken out before.
@@ -120,7 +104,7 @@ impl<E> Locked<'_, E> {
         }
         let inserted = self.inner.heap.insert(deadline, sequence, element);
         let ticket = inserted.map_err(Refused::Full)?;
-        self.publish_nearer(deadline);
+        self.head.publish_nearer(deadline);
         Ok(ticket)
     }
 
@@ -217,25 +201,9 @@ impl<E> Locked<'_, E> {
         self.inner.admission != Admission::Open && self.inner.heap.len() == 0
     }
 
-    /// An entry has come to stand at `deadline`. Whether the head is nearer for it.
-    #[inline]
-    fn publish_nearer(&self, deadline: Deadline) -> bool {
-        // Ordering: only written under this lock.
-        let is_nearer = deadline.as_nanos() < self.head.load(Ordering::Relaxed);
-        if is_nearer {
-            // Ordering: see `takers`.
-            self.head.store(deadline.as_nanos(), Ordering::SeqCst);
-        }
-        is_nearer
-    }
-
     /// The head may have changed.
     #[inline]
     fn publish(&self) {
-        let head = self.inner.heap.head().map_or(Deadline::NEVER, |(deadline, _)| deadline);
-        self.publish_nearer(head);
-        // Ordering: it is no nearer than what is there, see the head of the module; the lock
-        // orders it against other writers.
-        self.head.store(head.as_nanos(), Ordering::Release);
+        self.head.publish(self.head());
     }
 }
