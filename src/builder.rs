@@ -1,8 +1,15 @@
 //! The builder: collects choices, checks them, and makes the executor.
 
-use std::time::Duration;
+mod callbacks;
 
-use crate::{BuildError, Clock, ScheduledThreadPoolExecutor, pool::Config};
+use std::{fmt, time::Duration};
+
+use crate::{
+    Clock, ConfigError, RejectedExecutionHandler, ScheduledThreadPoolExecutor, ThreadFactory,
+    pool::{Callbacks, Config},
+    sync::Arc,
+    unwind::note_locations,
+};
 
 impl ScheduledThreadPoolExecutor {
     /// An executor with this many worker threads and default settings. Starts no thread: each
@@ -32,7 +39,7 @@ impl ScheduledThreadPoolExecutor {
 /// # executor.close()?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     config: Config,
@@ -40,9 +47,13 @@ pub struct Builder {
 
 impl Builder {
     fn new() -> Self {
+        let (thread_factory, rejection) = Config::defaults();
         Self {
             config: Config {
                 core_pool_size: num_cpus::get(),
+                keep_alive: Duration::from_millis(10),
+                core_timeout: false,
+                max_pending: None,
                 thread_name: "punctual".to_owned(),
                 stack_size: None,
                 timer_slack: Duration::from_nanos(1),
@@ -51,15 +62,83 @@ impl Builder {
                 stripes: (2 * num_cpus::get()).next_power_of_two(),
                 keep_delayed: true,
                 keep_periodic: false,
+                thread_factory,
+                rejection,
+                callbacks: Callbacks::default(),
             },
         }
     }
 
     /// How many worker threads there will be; the default is the number of logical cores that
     /// the process may use (`num_cpus::get`). Threads are started one by one, as tasks are
-    /// submitted. With zero there is one, started when it is needed. Java: `corePoolSize`.
+    /// submitted. With zero there is one as long as there is something to do or to wait for, and
+    /// none when it has been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
     pub fn core_pool_size(mut self, size: usize) -> Self {
         self.config.core_pool_size = size;
+        self
+    }
+
+    /// How long a worker that may go stays idle before it does; the default is ten milliseconds,
+    /// as in Java. A worker may go if there are more than the core pool size, because that was
+    /// [lowered](crate::Handle::set_core_pool_size) or is zero, or if
+    /// [core threads may time out](Self::allow_core_thread_timeout). The last one stays as long
+    /// as tasks wait, and sleeps until the first is due. Java: `keepAliveTime`.
+    pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
+        self.config.keep_alive = keep_alive;
+        self
+    }
+
+    /// Whether workers of the core go as well when they have been idle for the
+    /// [keep-alive](Self::keep_alive); the default is that they stay. The next submission starts
+    /// them anew. Java: `allowCoreThreadTimeOut`.
+    #[doc(alias = "allowCoreThreadTimeOut")]
+    pub fn allow_core_thread_timeout(mut self, allow: bool) -> Self {
+        self.config.core_timeout = allow;
+        self
+    }
+
+    /// How many tasks may wait; there is no bound unless this is called. One more is
+    /// [rejected](Self::rejected_execution_handler), as
+    /// [`Saturated`](crate::RejectedExecutionError::Saturated). Tasks that run do not count, and a
+    /// periodic task that has run comes back in any case. Costs every submission, cancelling and
+    /// taking a lock that all share.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{BlockPolicy, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .max_pending(100)
+    ///     .rejected_execution_handler(BlockPolicy { timeout: Duration::from_secs(60) })
+    ///     .build()?;
+    /// for n in 0..1_000 {
+    ///     executor.execute(move || drop(n))?; // waits while a hundred wait
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "workQueue")]
+    pub fn max_pending(mut self, tasks: usize) -> Self {
+        self.config.max_pending = Some(tasks);
+        self
+    }
+
+    /// Who decides about tasks that are not let in, because there is no
+    /// [room](Self::max_pending) or the executor was shut down; the default is
+    /// [`AbortPolicy`](crate::AbortPolicy). Java: `RejectedExecutionHandler`.
+    pub fn rejected_execution_handler(
+        mut self,
+        handler: impl RejectedExecutionHandler + 'static,
+    ) -> Self {
+        self.config.rejection = Arc::new(handler);
+        self
+    }
+
+    /// What starts the threads; the default are threads of std. For threads that have to be made
+    /// in another way, or counted, or bound to cores. Java: `ThreadFactory`.
+    ///
+    /// See [`ThreadFactory`] for an example.
+    pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
+        self.config.thread_factory = Arc::new(factory);
         self
     }
 
@@ -133,11 +212,33 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`BuildError::InvalidThreadName`] if no thread can have the name.
-    pub fn build(self) -> Result<ScheduledThreadPoolExecutor, BuildError> {
+    /// [`ConfigError::InvalidThreadName`] if no thread can have the name,
+    /// [`ConfigError::ZeroKeepAlive`] if core threads may time out at once.
+    pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
         if self.config.thread_name.contains('\0') {
-            return Err(BuildError::InvalidThreadName(self.config.thread_name));
+            return Err(ConfigError::InvalidThreadName(self.config.thread_name));
+        }
+        if self.config.core_timeout && self.config.keep_alive.is_zero() {
+            return Err(ConfigError::ZeroKeepAlive);
+        }
+        if self.config.callbacks.hooks.on_panic.is_some() {
+            note_locations();
         }
         Ok(ScheduledThreadPoolExecutor::from_config(self.config))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let config = &self.config;
+        f.debug_struct("Builder")
+            .field("core_pool_size", &config.core_pool_size)
+            .field("thread_name", &config.thread_name)
+            .field("keep_alive", &config.keep_alive)
+            .field("allow_core_thread_timeout", &config.core_timeout)
+            .field("max_pending", &config.max_pending)
+            .field("clock", &config.clock)
+            .field("callbacks", &config.callbacks)
+            .finish_non_exhaustive()
     }
 }

@@ -4,8 +4,9 @@
 use std::{any::Any, error::Error, fmt, io, panic};
 
 use crate::{
+    PanicLocation,
     sync::Mutex,
-    unwind::{Payload, message_of},
+    unwind::{Payload, message_of, take_location},
 };
 
 /// Why there is no result of a task. Answers to Java's `ExecutionException` and
@@ -33,6 +34,11 @@ impl TaskError {
     /// Whether the task was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled(_))
+    }
+
+    /// Whether the task was cancelled because its [timeout](crate::TaskBuilder::timeout) was over.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Cancelled(CancelReason::TimedOut))
     }
 
     /// What the task panicked with, if it did.
@@ -72,6 +78,13 @@ pub enum CancelReason {
     ShutdownNow,
     /// The executor was dropped before the task was due.
     ExecutorDropped,
+    /// It was taken out of the queue by [`remove`](crate::Handle::remove).
+    Removed,
+    /// It was refused, and the executor's
+    /// [handler](crate::RejectedExecutionHandler) dropped it, or another one had to go for it.
+    Rejected,
+    /// Its [timeout](crate::TaskBuilder::timeout) was over.
+    TimedOut,
 }
 
 impl fmt::Display for CancelReason {
@@ -81,15 +94,29 @@ impl fmt::Display for CancelReason {
             Self::Shutdown => "the executor was shut down",
             Self::ShutdownNow => "the executor was shut down now",
             Self::ExecutorDropped => "the executor was dropped",
+            Self::Removed => "it was removed from the queue",
+            Self::Rejected => "it was rejected",
+            Self::TimedOut => "its timeout was over",
         })
     }
 }
 
 /// What a task panicked with.
+///
+/// ```
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let failed = executor.submit(|| assert_eq!(1 + 1, 3, "arithmetic"))?;
+/// let panic = failed.join().expect_err("it panics").into_panic().expect("it was a panic");
+/// assert!(panic.message().contains("arithmetic"));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 pub struct Panic(Box<Panicked>);
 
 struct Panicked {
     message: Box<str>,
+    location: Option<PanicLocation>,
     /// In a lock only so that the error is `Sync`, which a payload need not be.
     payload: Mutex<Payload>,
 }
@@ -97,12 +124,24 @@ struct Panicked {
 impl Panic {
     pub(crate) fn new(payload: Payload) -> Self {
         let message = message_of(&*payload).into();
-        Self(Box::new(Panicked { message, payload: Mutex::new(payload) }))
+        let (location, payload) = (take_location(), Mutex::new(payload));
+        Self(Box::new(Panicked { message, location, payload }))
     }
 
     /// The text of the panic; a stock phrase if the payload is not text.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// Where it began. Known only once an executor with a
+    /// [panic handler](crate::Builder::panic_handler) has been built, for it takes a panic hook.
+    pub fn location(&self) -> Option<&PanicLocation> {
+        self.0.location.as_ref()
+    }
+
+    /// Whether what was thrown is a `T`.
+    pub fn is<T: Any>(&self) -> bool {
+        self.0.payload.lock().is::<T>()
     }
 
     /// What was thrown, as [`std::panic::catch_unwind`] gives it.
@@ -135,7 +174,9 @@ pub enum RejectedExecutionError {
     ZeroPeriod,
     /// There is no worker, and none could be started, for the reason given.
     Spawn(io::Error),
-    /// 4,294,967,295 tasks are pending; there is no place for one more.
+    /// As many tasks wait as the executor's [bound](crate::Builder::max_pending) lets in.
+    Saturated,
+    /// Two billion tasks are pending; there is no place for one more.
     Full,
 }
 
@@ -149,6 +190,10 @@ impl fmt::Display for RejectedExecutionError {
             Self::Spawn(error) => {
                 write!(f, "rejected: there is no worker, and none could be started: {error}")
             }
+            Self::Saturated => f.write_str(
+                "rejected: as many tasks wait as the bound lets in; \
+                 try again later, or use a handler that waits or runs the task here",
+            ),
             Self::Full => f.write_str("rejected: the queue has no place for one more task"),
         }
     }
@@ -207,25 +252,30 @@ impl<F> Error for Rejected<F> {
     }
 }
 
-/// Why an executor could not be built.
+/// Why an executor cannot be as it was asked to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum ConfigError {
     /// A thread cannot have this name: it contains a NUL character.
     InvalidThreadName(String),
+    /// Workers that may end when idle must be idle for a while first.
+    ZeroKeepAlive,
 }
 
-impl fmt::Display for BuildError {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidThreadName(name) => {
                 write!(f, "{name:?} cannot name a thread: it contains a NUL character")
             }
+            Self::ZeroKeepAlive => f.write_str(
+                "core threads cannot time out with a keep-alive of zero; set a longer one first",
+            ),
         }
     }
 }
 
-impl Error for BuildError {}
+impl Error for ConfigError {}
 
 /// A worker of the executor was about to wait for the executor's end, which waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

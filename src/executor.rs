@@ -6,18 +6,22 @@
 //! schedules takes a `&Handle` and can be given either.
 //!
 //! Each verb is the unnamed form of the one on [`TaskBuilder`], which is
-//! where closures become tasks.
+//! where closures become tasks. The verbs for stopping are in [`stopping`], those for changing how
+//! the executor works in [`tuning`], and what can be seen of it in [`inspection`].
+
+mod inspection;
+mod stopping;
+mod tuning;
 
 use std::{
-    fmt,
     ops::Deref,
     thread,
     time::{Duration, Instant},
 };
 
+pub use self::inspection::QueuedTask;
 use crate::{
-    CancellationToken, PendingTasks, RejectedExecutionError, ScheduledFuture, TaskBuilder,
-    WouldDeadlock,
+    CancellationToken, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, Ports},
     sync::Arc,
     wait,
@@ -58,6 +62,7 @@ use crate::{
 /// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
 /// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the drop will stop it |
 /// | [`Handle::shutdown_now`] | given back | given back | no |
+/// | [`Handle::shutdown_within`] | by policy, for a while | by policy, for a while | yes, for a while |
 #[doc(alias = "ScheduledExecutorService")]
 #[doc(alias = "newScheduledThreadPool")]
 pub struct ScheduledThreadPoolExecutor {
@@ -153,12 +158,6 @@ impl Deref for ScheduledThreadPoolExecutor {
 
     fn deref(&self) -> &Handle {
         &self.handle
-    }
-}
-
-impl fmt::Debug for ScheduledThreadPoolExecutor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.handle.describe(f, "ScheduledThreadPoolExecutor")
     }
 }
 
@@ -358,125 +357,7 @@ impl Handle {
         self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
     }
 
-    /// Takes no more tasks. What waits is run or cancelled by the two policies: by default
-    /// one-shot tasks still run, however far in the future, and periodic ones are cancelled.
-    /// A one-shot task that is due runs in any case. Does not wait; doing it twice is doing it once. Linear in
-    /// the number of tasks that wait. Java: `shutdown`.
-    ///
-    /// The owner's drop comes after it, and stops what is not yet due: to see it through, use
-    /// [`close`](ScheduledThreadPoolExecutor::close), or wait with
-    /// [`await_termination`](Self::await_termination) first.
-    pub fn shutdown(&self) {
-        self.pool().shutdown();
-    }
-
-    /// Takes no more tasks, raises the [token](crate::TaskContext::token) of every task that
-    /// runs, and gives back those that wait, in no particular order, to be run or dropped. Does
-    /// not wait, and takes the same time however many tasks wait: it is dropping them that is
-    /// linear in their number. Java: `shutdownNow`.
-    pub fn shutdown_now(&self) -> PendingTasks {
-        self.pool().shutdown_now()
-    }
-
-    /// Blocks until the executor has terminated: it was shut down, everything has ended, and no
-    /// worker lives. Gives whether it has, after at most `timeout`; `Duration::MAX` waits without
-    /// limit. Java: `awaitTermination`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// executor.schedule(Duration::from_millis(1), || println!("still runs"))?;
-    /// executor.shutdown();
-    /// assert!(executor.await_termination(Duration::from_secs(60))?);
-    /// assert!(executor.is_terminated());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`WouldDeadlock`], at once, in one of the executor's own tasks, and in the drop of what a
-    /// shutdown on this thread is cancelling.
-    #[doc(alias = "awaitTermination")]
-    pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        self.pool().await_termination(timeout)
-    }
-
-    /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.
-    pub fn is_shutdown(&self) -> bool {
-        self.pool().lifecycle().phase() > Phase::Running
-    }
-
-    /// Whether it was shut down and has not terminated. Java: `isTerminating`.
-    pub fn is_terminating(&self) -> bool {
-        self.is_shutdown() && !self.is_terminated()
-    }
-
-    /// Whether it was shut down and everything has ended. Java: `isTerminated`.
-    pub fn is_terminated(&self) -> bool {
-        self.pool().lifecycle().phase() == Phase::Terminated
-    }
-
-    /// How many workers there are to be. Java: `getCorePoolSize`.
-    #[doc(alias = "getCorePoolSize")]
-    pub fn core_pool_size(&self) -> usize {
-        self.pool().core_pool_size()
-    }
-
-    /// How many workers there are. Java: `getPoolSize`.
-    #[doc(alias = "getPoolSize")]
-    pub fn pool_size(&self) -> usize {
-        self.pool().lifecycle().live()
-    }
-
-    /// How many tasks wait; those that run are not among them. Java: `getQueue().size()`.
-    #[doc(alias = "getQueue")]
-    pub fn pending_count(&self) -> usize {
-        self.pool().pending_count()
-    }
-
-    /// Whether one-shot tasks that are not yet due run after a shutdown. Java:
-    /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
-    pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
-        self.pool().keeps_delayed()
-    }
-
-    /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
-    /// switching it on brings nothing back.
-    pub fn set_execute_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
-        self.pool().set_keep_delayed(keep);
-    }
-
-    /// Whether periodic tasks go on after a shutdown. Java:
-    /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
-    pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
-        self.pool().keeps_periodic()
-    }
-
-    /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
-    /// switching it on brings nothing back.
-    pub fn set_continue_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
-        self.pool().set_keep_periodic(keep);
-    }
-
-    fn pool(&self) -> &Arc<Pool> {
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
         self.ports.pool()
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
-        f.debug_struct(what)
-            .field("name", &self.pool().thread_name())
-            .field("state", &self.pool().lifecycle().phase())
-            .field("core_pool_size", &self.core_pool_size())
-            .field("pool_size", &self.pool_size())
-            .field("pending", &self.pending_count())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f, "Handle")
     }
 }

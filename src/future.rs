@@ -19,8 +19,8 @@ use std::{
 };
 
 use crate::{
-    CancellationToken, TaskError, TaskId, TaskState, WouldDeadlock,
-    pool::{Joining, Port},
+    CancelReason, CancellationToken, FailedRun, TaskError, TaskId, TaskState, WouldDeadlock,
+    pool::{Joining, Pool, Port},
     queue::Ticket,
     sync::{
         Arc, Parker,
@@ -209,13 +209,13 @@ impl<T> ScheduledFuture<T> {
     /// task that runs goes on to the end of its body, but its future is cancelled now, and a
     /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
     pub fn cancel(&self) -> bool {
-        self.port.cancel(&**self.task, self.ticket(), false)
+        self.port.cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
     }
 
     /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
     /// that runs, to ask the body to stop. Java: `cancel(true)`.
     pub fn cancel_and_signal(&self) -> bool {
-        self.port.cancel(&**self.task, self.ticket(), true)
+        self.port.cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
 
     /// A handle that can cancel the task and not take its result.
@@ -223,7 +223,35 @@ impl<T> ScheduledFuture<T> {
         // Ordering: read in the drop, which comes after every use.
         self.has_handles.store(true, Ordering::Relaxed);
         let task = Arc::clone(&self.task).erase();
-        CancelHandle { task, port: Arc::clone(&self.port), ticket: self.ticket() }
+        CancelHandle::new(task, Arc::clone(&self.port), self.ticket())
+    }
+
+    /// The last run of a periodic task that failed; `None` if none has, and for a one-shot task,
+    /// whose panic is in its result. Stays when the task has ended.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, PanicPolicy, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (mut runs, second) = (0, Duration::from_secs(1));
+    /// let poller = executor.task().on_panic(PanicPolicy::resume()).schedule_at_fixed_rate(
+    ///     second,
+    ///     second,
+    ///     move || {
+    ///         runs += 1;
+    ///         assert!(runs != 2, "no connection");
+    ///     },
+    /// )?;
+    /// clock.run_for(3 * second);
+    /// let failed = poller.last_failure().expect("the second run failed");
+    /// assert_eq!((failed.run_number(), failed.message()), (2, "no connection"));
+    /// assert!(!poller.is_done());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn last_failure(&self) -> Option<FailedRun> {
+        self.task.last_failure()
     }
 
     /// A guard that cancels the task when it is dropped.
@@ -241,6 +269,11 @@ impl<T> ScheduledFuture<T> {
     /// ```
     pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
         CancelOnDrop { future: Some(self) }
+    }
+
+    /// Takes the task out of the queue of this pool, if it waits there.
+    pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
+        self.port.leads_to(pool) && pool.remove_waiting(&**self.task, self.ticket())
     }
 
     fn ticket(&self) -> Ticket {
@@ -310,14 +343,18 @@ pub struct CancelHandle {
 }
 
 impl CancelHandle {
+    pub(crate) fn new(task: Arc<dyn Runnable>, port: Port, ticket: Ticket) -> Self {
+        Self { task, port, ticket }
+    }
+
     /// See [`ScheduledFuture::cancel`].
     pub fn cancel(&self) -> bool {
-        self.port.cancel(&*self.task, self.ticket, false)
+        self.port.cancel(&*self.task, self.ticket, CancelReason::Requested, false)
     }
 
     /// See [`ScheduledFuture::cancel_and_signal`].
     pub fn cancel_and_signal(&self) -> bool {
-        self.port.cancel(&*self.task, self.ticket, true)
+        self.port.cancel(&*self.task, self.ticket, CancelReason::Requested, true)
     }
 
     /// Whether the task has ended.

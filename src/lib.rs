@@ -84,15 +84,24 @@ mod sync;
 pub use crate::{
     builder::Builder,
     error::{
-        BuildError, CancelReason, Panic, Rejected, RejectedExecutionError, TaskError, WouldDeadlock,
+        CancelReason, ConfigError, Panic, Rejected, RejectedExecutionError, TaskError,
+        WouldDeadlock,
     },
-    executor::{Handle, ScheduledThreadPoolExecutor},
+    executor::{Handle, QueuedTask, ScheduledThreadPoolExecutor},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
-    pool::{PendingTask, PendingTasks},
+    pool::{
+        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
+        ExecutorState, PendingTask, PendingTasks, RejectedExecutionHandler, RejectedTask,
+        Rejection, ShutdownReport, Statistics, TaskSummary, ThreadFactory, Worker,
+    },
     submit::TaskBuilder,
-    task::{MissedRuns, TaskContext, TaskId, TaskState, current_task},
+    task::{
+        Done, FailedRun, MissedRuns, Next, PanicPolicy, PanicReport, PanicSource, Submission,
+        TaskContext, TaskId, TaskState, current_task,
+    },
     time::{Clock, ManualClock},
     token::{CancellationToken, Cancelled},
+    unwind::PanicLocation,
 };
 
 /// The README's example is run as a test.

@@ -8,14 +8,14 @@
 //!
 //! The pool ties the two towers below it together: the queue knows nothing of tasks, and a task
 //! knows nothing of the queue. What needs both is here: admission, cancelling, re-arming, and
-//! the three ways to stop.
+//! the three ways to [stop](stopping).
 //!
 //! # Admission
 //!
 //! A submission first sees to it that there is a worker, then offers the task to the queue. So a
-//! task in the queue always has a worker that will come for it ([`lifecycle`] has the argument),
-//! and a task for which no worker could be started was never queued. Offer and shutdown meet at
-//! the lock of a stripe of the queue, and nowhere else.
+//! task in the queue always has a worker that will come for it ([`crew`] has the argument), and a
+//! task for which no worker could be started was never queued. Offer and shutdown meet at the
+//! lock of a stripe of the queue, and nowhere else. What is not let in: [`rejection`].
 //!
 //! # Cancelling
 //!
@@ -42,45 +42,54 @@
 //! queue, is never reversed: nothing under a lock of the queue's touches a task's. It makes "is it
 //! cancelled?" and "it is in the queue" one step, so a cancelled periodic task is never queued
 //! again, not even for a moment.
-//!
-//! # Stopping
-//!
-//! | | queue lets in | taken out of the queue | tokens |
-//! |---|---|---|---|
-//! | `shutdown` | periodic ones between runs, if the policy keeps them | what the policies do not keep | – |
-//! | `stop` (drop) | nothing | what is not yet due | – |
-//! | `shutdown_now` | nothing | everything, given back | raised |
-//!
-//! Each moves the [`lifecycle`] on, closes the queue, and ends the tasks taken out. What
-//! is due is decided when the queue is closed: a task that was let in without delay is due.
-//! Workers end when the queue is closed and empty; the last one out terminates the pool.
 
+mod callbacks;
+mod crew;
 mod joins;
 mod lifecycle;
 mod pending;
 mod port;
+mod record;
+mod rejection;
+mod room;
 mod serving;
+mod setting;
+mod sizing;
+mod statistics;
+mod stopping;
+mod timeouts;
 mod worker;
 
-use std::{io, task::Waker, time::Duration};
+use std::{io, time::Duration};
 
-pub(crate) use self::joins::Joining;
-pub(crate) use self::lifecycle::Phase;
-pub use self::pending::{PendingTask, PendingTasks};
-pub(crate) use self::port::{Port, Ports};
+pub(crate) use self::{
+    callbacks::Callbacks,
+    joins::Joining,
+    lifecycle::Phase,
+    port::{Port, Ports},
+};
 use self::{
-    joins::Joins,
-    lifecycle::{Lifecycle, Start},
-    serving::{Role, Serving},
+    crew::Crew, joins::Joins, lifecycle::Lifecycle, pending::Estate, record::Record, room::Room,
+    setting::Setting, timeouts::Timeouts,
+};
+pub use self::{
+    pending::{PendingTask, PendingTasks},
+    record::{ShutdownReport, TaskSummary},
+    rejection::{
+        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
+        RejectedExecutionHandler, RejectedTask, Rejection,
+    },
+    statistics::{ExecutorState, Statistics},
+    worker::{ThreadFactory, Worker},
 };
 use crate::{
-    CancelReason, CancellationToken, RejectedExecutionError, WouldDeadlock,
-    queue::{Admission, DelayedWorkQueue, Entry, Refused, Ticket},
+    CancelReason, CancellationToken, WouldDeadlock,
+    queue::{DelayedWorkQueue, Listed, Ticket},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64},
     },
-    task::{Cancellation, Run, Runnable},
+    task::{Cancellation, Claim, Desk, Run, Runnable},
     time::{Clock, Deadline},
     trace,
     unwind::{discard, wake_all},
@@ -88,9 +97,12 @@ use crate::{
 };
 
 /// What a pool is made with; filled in by the builder.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) core_pool_size: usize,
+    pub(crate) keep_alive: Duration,
+    pub(crate) core_timeout: bool,
+    pub(crate) max_pending: Option<usize>,
     pub(crate) thread_name: String,
     pub(crate) stack_size: Option<usize>,
     pub(crate) timer_slack: Duration,
@@ -101,6 +113,16 @@ pub(crate) struct Config {
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
     pub(crate) keep_periodic: bool,
+    pub(crate) thread_factory: Arc<dyn ThreadFactory>,
+    pub(crate) rejection: Arc<dyn RejectedExecutionHandler>,
+    pub(crate) callbacks: Callbacks,
+}
+
+impl Config {
+    /// Threads of std; who is refused gets the closure back.
+    pub(crate) fn defaults() -> (Arc<dyn ThreadFactory>, Arc<dyn RejectedExecutionHandler>) {
+        (Arc::new(worker::std_thread), Arc::new(AbortPolicy))
+    }
 }
 
 /// See the [module](self).
@@ -108,12 +130,21 @@ pub(crate) struct Pool {
     config: Config,
     queue: DelayedWorkQueue<Arc<dyn Runnable>>,
     lifecycle: Lifecycle,
+    crew: Crew,
     /// What the policies say now; see `policy_changed`.
     keep_delayed: AtomicBool,
     keep_periodic: AtomicBool,
     /// Raised by `shutdown_now`; the parent of every task's token.
     stop: CancellationToken,
     joins: Joins,
+    thread_factory: Setting<dyn ThreadFactory>,
+    rejection: Setting<dyn RejectedExecutionHandler>,
+    /// How many submissions were not let in.
+    rejected: AtomicU64,
+    /// The bound on how many tasks may wait, if there is one.
+    room: Option<Room>,
+    timeouts: Timeouts,
+    record: Record,
 }
 
 impl Pool {
@@ -121,10 +152,17 @@ impl Pool {
         Arc::new(Self {
             queue: DelayedWorkQueue::new(config.clock.clone(), config.stripes, config.lead),
             lifecycle: Lifecycle::new(),
+            crew: Crew::new(config.core_pool_size, config.core_timeout, config.keep_alive),
             keep_delayed: AtomicBool::new(config.keep_delayed),
             keep_periodic: AtomicBool::new(config.keep_periodic),
             stop: CancellationToken::on(config.clock.clone()),
             joins: Joins::new(),
+            thread_factory: Setting::new(Arc::clone(&config.thread_factory)),
+            rejection: Setting::new(Arc::clone(&config.rejection)),
+            rejected: AtomicU64::new(0),
+            room: config.max_pending.map(Room::new),
+            timeouts: Timeouts::new(),
+            record: Record::default(),
             config,
         })
     }
@@ -133,12 +171,38 @@ impl Pool {
         &self.config.clock
     }
 
-    pub(crate) fn core_pool_size(&self) -> usize {
-        self.config.core_pool_size
-    }
-
     pub(crate) fn pending_count(&self) -> usize {
         self.queue.len()
+    }
+
+    /// What waits, in due order.
+    pub(crate) fn pending(&self) -> Vec<Listed<Arc<dyn Runnable>>> {
+        self.queue.list()
+    }
+
+    pub(crate) fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    pub(crate) fn callbacks(&self) -> &Callbacks {
+        &self.config.callbacks
+    }
+
+    pub(crate) fn max_pending(&self) -> Option<usize> {
+        self.config.max_pending
+    }
+
+    pub(crate) fn thread_factory(&self) -> &Setting<dyn ThreadFactory> {
+        &self.thread_factory
+    }
+
+    pub(crate) fn rejection(&self) -> &Setting<dyn RejectedExecutionHandler> {
+        &self.rejection
+    }
+
+    /// What a task keeps that leaves the pool without having run.
+    fn estate(&self) -> Estate {
+        Estate { clock: self.clock().clone(), hooks: self.config.callbacks.hooks.clone() }
     }
 
     pub(crate) fn lifecycle(&self) -> &Lifecycle {
@@ -151,54 +215,40 @@ impl Pool {
 
     // Admission.
 
-    /// Queues a task that is ready to run, in a pool that has a worker. Gives its number.
-    pub(crate) fn admit(
-        &self,
-        stripe: usize,
-        task: Arc<dyn Runnable>,
-        now: Deadline,
-        deadline: Deadline,
-    ) -> Result<Ticket, RejectedExecutionError> {
-        match self.queue.offer(stripe, now, deadline, task) {
-            Ok(ticket) => Ok(ticket),
-            // The submitter has another handle, so this drops no closure.
-            Err(Refused::Closed(_)) => Err(RejectedExecutionError::Shutdown),
-            Err(Refused::Full(_)) => Err(RejectedExecutionError::Full),
-        }
-    }
-
     /// Starts a worker, unless there are as many as the core pool size, or the pool was shut
     /// down. An error only if there is none at all: a pool that has one can do its work.
+    #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<()> {
-        let wanted = self.config.core_pool_size.max(1);
         // Not the phase: it moves before the queue is closed, and until then tasks are let in.
-        if self.lifecycle.started() >= wanted || self.queue.is_closed() {
+        if self.crew.settled() >= self.wanted() || self.queue.is_closed() {
             return Ok(());
         }
-        self.clock().worker_starts();
-        let start = self.lifecycle.start_worker(wanted, |number| worker::start(self, number));
-        if !matches!(start, Start::Started) {
-            self.clock().worker_ended();
-        }
-        match start {
-            Start::Started | Start::NotNeeded => Ok(()),
-            Start::Failed(error) => {
-                trace::spawn_failed(&error);
-                Ok(())
+        self.start_worker(|| self.wanted()).map(drop).or_else(|error| {
+            if self.crew.settled() == 0 {
+                return Err(error);
             }
-            Start::None(error) => Err(error),
-        }
+            trace::spawn_failed(&error);
+            Ok(())
+        })
     }
 
-    fn worker_ended(&self) {
-        let waiters = self.lifecycle.leave();
-        self.announce(waiters);
-        self.clock().worker_ended();
+    /// How many workers a submission sees to.
+    #[inline]
+    fn wanted(&self) -> usize {
+        self.crew.core().max(1)
+    }
+
+    /// A task that waited does so no longer.
+    #[inline]
+    fn leave_room(&self) {
+        if let Some(room) = &self.room {
+            room.leave();
+        }
     }
 
     /// Puts a periodic task that has run back into the queue, or ends it if the pool takes it no
     /// more. The one place here that holds two locks; see the head of the module.
-    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline) {
+    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline, desk: &Desk) {
         let mut wake = None;
         let mut enqueue = || {
             let offered = self.queue.offer_again(deadline, sequence, Arc::clone(task));
@@ -207,10 +257,16 @@ impl Pool {
                 ticket.slot
             })
         };
+        if let Some(room) = &self.room {
+            room.return_to();
+        }
         let is_queued = task.rearm(&mut enqueue);
         wake_all(wake);
         if !is_queued {
-            end_as_cancelled(&**task, sequence, self.lifecycle.phase().reason());
+            // It has been taken and does not come back: its end is counted here.
+            desk.count_cancelled();
+            self.leave_room();
+            self.end_as_cancelled(&**task, sequence, self.lifecycle.phase().reason());
         }
     }
 
@@ -218,17 +274,91 @@ impl Pool {
 
     /// Ends a task as cancelled and takes it out of the queue. Whether this call did it. `ticket`
     /// is the one with which the task was submitted.
-    pub(crate) fn cancel<R>(&self, task: &R, ticket: Ticket, signal: bool) -> bool
+    pub(crate) fn cancel<R>(
+        &self,
+        task: &R,
+        ticket: Ticket,
+        why: CancelReason,
+        signal: bool,
+    ) -> bool
     where
         R: Runnable + ?Sized,
     {
-        match end_as_cancelled(task, ticket.sequence, CancelReason::Requested) {
+        let found = self.end_as_cancelled(task, ticket.sequence, why);
+        self.take_out(task, ticket, found, signal)
+    }
+
+    /// The same with a value in place of a reason: the task ends as completed, without running.
+    pub(crate) fn settle<T, R>(&self, task: &R, ticket: Ticket, value: T) -> bool
+    where
+        R: Claim<T> + ?Sized,
+    {
+        self.take_out(task, ticket, task.settle(value), true)
+    }
+
+    /// Takes a task that has been ended by hand out of the queue, or asks it to stop. Whether it
+    /// had been ended in time.
+    #[inline]
+    fn take_out<R>(&self, task: &R, ticket: Ticket, found: Cancellation, signal: bool) -> bool
+    where
+        R: Runnable + ?Sized,
+    {
+        match found {
             Cancellation::TooLate => return false,
-            Cancellation::Waiting(slot) => discard(self.queue.remove(ticket.moved_to(slot))),
+            Cancellation::Waiting(slot) => {
+                self.remove(ticket.moved_to(slot));
+            }
             Cancellation::Running if signal => task.token(&self.stop).cancel(),
             Cancellation::Running => {}
         }
         true
+    }
+
+    /// Takes an entry out of the queue, if it is there. Whether it was.
+    #[inline]
+    fn remove(&self, ticket: Ticket) -> bool {
+        let Some(task) = self.queue.remove(ticket) else { return false };
+        discard(task);
+        self.leave_room();
+        if self.crew.is_elastic() && self.queue.seems_empty() {
+            // The last worker may have stayed for this one.
+            self.queue.reconsider();
+        }
+        true
+    }
+
+    /// Takes a task that waits out of the queue, and ends it. Whether it waited.
+    pub(crate) fn remove_waiting<R>(&self, task: &R, ticket: Ticket) -> bool
+    where
+        R: Runnable + ?Sized,
+    {
+        // First out of the queue, so that it cannot begin to run in between.
+        let is_removed = self.remove(ticket.moved_to(task.slot()));
+        if is_removed {
+            self.end_as_cancelled(task, ticket.sequence, CancelReason::Removed);
+        }
+        is_removed
+    }
+
+    /// Takes tasks out of the queue that have ended. Gives how many.
+    pub(crate) fn purge(&self) -> usize {
+        let ended = |one: &Listed<Arc<dyn Runnable>>| one.element.state().is_done();
+        let listed = self.queue.list();
+        let purged = listed.iter().filter(|one| ended(one) && self.remove(one.ticket)).count();
+        discard(listed);
+        purged
+    }
+
+    /// Ends a task as cancelled, unless it has ended.
+    fn end_as_cancelled<R>(&self, task: &R, id: u64, reason: CancelReason) -> Cancellation
+    where
+        R: Runnable + ?Sized,
+    {
+        let found = end_as_cancelled(task, id, reason);
+        if found != Cancellation::TooLate {
+            self.record.cancelled(id, || task.name());
+        }
+        found
     }
 
     /// The moment a task waits for; nothing if it does not wait.
@@ -237,89 +367,6 @@ impl Pool {
         R: Runnable + ?Sized,
     {
         self.queue.deadline(ticket.moved_to(task.slot()))
-    }
-
-    // Stopping.
-
-    /// Takes no more tasks; those that the policies keep will still run.
-    pub(crate) fn shutdown(&self) {
-        let stopping = self.begin_stopping("shut down", Phase::ShuttingDown);
-        let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
-        self.queue.close(if keep_periodic { Admission::Returning } else { Admission::Closed });
-        // Read when nothing more comes in: whatever was submitted without delay is due now.
-        let now = self.clock().now();
-        stopping.cancel_where(|deadline, task| {
-            if task.is_periodic() { !keep_periodic } else { !keep_delayed && deadline > now }
-        });
-    }
-
-    /// Takes no more tasks, and runs only what is due already: what dropping the owner does.
-    pub(crate) fn stop(&self) {
-        let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
-        self.queue.close(Admission::Closed);
-        // As in `shutdown`.
-        let now = self.clock().now();
-        stopping.cancel_where(|deadline, _| deadline > now);
-    }
-
-    /// Takes no more tasks, asks the running ones to stop, and gives back the others.
-    pub(crate) fn shutdown_now(&self) -> PendingTasks {
-        let _stopping = self.begin_stopping("shut down now", Phase::Stopping);
-        self.queue.close(Admission::Closed);
-        let drained = self.queue.drain();
-        self.stop.cancel();
-        PendingTasks::new(drained, self.clock().clone())
-    }
-
-    /// Moves the phase. The pool does not terminate before what is returned is dropped.
-    fn begin_stopping(&self, what: &'static str, phase: Phase) -> Stopping<'_> {
-        self.lifecycle.advance(phase);
-        trace::lifecycle(what, self.thread_name());
-        Stopping { pool: self, phase, _serving: Serving::begin(self, Role::Stopper) }
-    }
-
-    /// Tells everyone who waits for termination, if it has come.
-    fn announce(&self, terminated: Option<Vec<Waker>>) {
-        if let Some(waiters) = terminated {
-            trace::lifecycle("terminated", self.thread_name());
-            wake_all(waiters);
-        }
-    }
-
-    // Policies.
-
-    pub(crate) fn keeps_delayed(&self) -> bool {
-        // Ordering: see `policy_changed`.
-        self.keep_delayed.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn keeps_periodic(&self) -> bool {
-        // Ordering: see `policy_changed`.
-        self.keep_periodic.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn set_keep_delayed(&self, keep: bool) {
-        // Ordering: see `policy_changed`.
-        self.keep_delayed.store(keep, Ordering::SeqCst);
-        self.policy_changed();
-    }
-
-    pub(crate) fn set_keep_periodic(&self, keep: bool) {
-        // Ordering: see `policy_changed`.
-        self.keep_periodic.store(keep, Ordering::SeqCst);
-        self.policy_changed();
-    }
-
-    /// A policy that changes after shutdown acts at once. The queue only ever closes further:
-    /// switching one on again brings nothing back.
-    ///
-    /// Ordering: the setter writes the policy and then reads the phase, a shutdown moves the
-    /// phase and then reads the policies, all sequentially consistent. So one of the two sees
-    /// the other, and no change is missed.
-    fn policy_changed(&self) {
-        if self.lifecycle.phase() == Phase::ShuttingDown {
-            self.shutdown();
-        }
     }
 
     // Waiting for the end.
@@ -342,7 +389,7 @@ impl Pool {
     /// The same without a limit; when it returns the threads are gone as well.
     pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX)?;
-        for thread in self.lifecycle.take_threads() {
+        for thread in self.crew.take_threads() {
             // A worker does not panic; what a thread-local of the user's throws is not ours.
             discard(thread.join());
         }
@@ -370,32 +417,7 @@ impl Pool {
         if !serving::works_for(self) || self.lifecycle.phase() >= Phase::Stopping {
             return Ok(None);
         }
-        self.joins.enter(task, self.lifecycle.live()).map(Some)
-    }
-}
-
-/// A shutdown that is under way.
-struct Stopping<'a> {
-    pool: &'a Pool,
-    phase: Phase,
-    _serving: Serving,
-}
-
-impl Stopping<'_> {
-    /// Takes tasks out of the closed queue, and ends them.
-    fn cancel_where(self, unwanted: impl Fn(Deadline, &dyn Runnable) -> bool) {
-        let removed = self.pool.queue.remove_where(|deadline, task| unwanted(deadline, &**task));
-        for Entry { sequence, element, .. } in removed {
-            end_as_cancelled(&*element, sequence, self.phase.reason());
-            discard(element);
-        }
-    }
-}
-
-impl Drop for Stopping<'_> {
-    fn drop(&mut self) {
-        let waiters = self.pool.lifecycle.release();
-        self.pool.announce(waiters);
+        self.joins.enter(task, self.crew.live()).map(Some)
     }
 }
 

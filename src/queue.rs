@@ -53,6 +53,7 @@
 //!
 //! Nothing is allocated but when a table grows.
 
+mod census;
 mod chunks;
 mod drained;
 mod head;
@@ -68,6 +69,7 @@ use std::{task::Waker, time::Duration};
 use crossbeam_utils::CachePadded;
 
 pub(crate) use self::{
+    census::Listed,
     drained::Drained,
     heap::{Entry, Ticket},
 };
@@ -114,9 +116,17 @@ pub(crate) enum Admission {
 
 /// An element that was not let in.
 #[derive(Debug)]
-pub(crate) enum Refused<E> {
-    Closed(E),
-    Full(E),
+pub(crate) struct Refused<E> {
+    pub(crate) why: Refusal,
+    /// The number that it would have had; nobody else gets it.
+    pub(crate) sequence: u64,
+    pub(crate) element: E,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Closed,
+    Full,
 }
 
 impl<E> DelayedWorkQueue<E> {
@@ -151,6 +161,11 @@ impl<E> DelayedWorkQueue<E> {
         Ok(ticket)
     }
 
+    /// The number that an element would get that is submitted now; nobody else gets it.
+    pub(crate) fn number(&self, stripe: usize, now: Deadline) -> u64 {
+        self.stripes[stripe].lock().number(self.clock.moment(now))
+    }
+
     /// Lets an element in that was taken before, with the number it had. Gives the ticket and
     /// whom the caller is to wake, once it holds no lock.
     pub(crate) fn offer_again(
@@ -167,14 +182,16 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Waits for an element to fall due and takes it. Nothing once the queue is closed and empty.
     /// The moment of taking comes with it.
+    #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
     pub(crate) fn take(&self) -> Option<(Entry<E>, Deadline)> {
-        self.take_until(Deadline::NEVER)
+        self.take_until(|_| Deadline::NEVER)
     }
 
-    /// The same, but waits no longer than `limit`.
+    /// The same, but waits no longer than `timeout`.
     #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
-    pub(crate) fn poll_timeout(&self, limit: Duration) -> Option<(Entry<E>, Deadline)> {
-        self.take_until(self.clock.now().after(limit))
+    pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Deadline)> {
+        let limit = self.clock.now().after(timeout);
+        self.take_until(|_| limit)
     }
 
     /// Takes an element if one is due.
@@ -185,7 +202,13 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    fn take_until(&self, limit: Deadline) -> Option<(Entry<E>, Deadline)> {
+    /// The same, but waits no longer than the limit that `limit` gives for who has waited since
+    /// that moment. It is asked again whenever the thread wakes ([`reconsider`](Self::reconsider)).
+    #[inline]
+    pub(crate) fn take_until(
+        &self,
+        limit: impl Fn(Deadline) -> Deadline,
+    ) -> Option<(Entry<E>, Deadline)> {
         // Before the locks: a stale reading can only make this thread look once more.
         let now = self.ready.pause(&self.clock);
         if let Some(entry) = self.pop_due(now) {
@@ -196,13 +219,18 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// The same for a thread that has found nothing.
-    fn wait_until(&self, limit: Deadline, since: Deadline) -> Option<(Entry<E>, Deadline)> {
+    fn wait_until(
+        &self,
+        limit: impl Fn(Deadline) -> Deadline,
+        since: Deadline,
+    ) -> Option<(Entry<E>, Deadline)> {
         let parker = Parker::current();
         let mut waker = None;
         self.takers.arrive();
         loop {
             let now = self.clock.now();
             let taken = self.pop_due(now);
+            let limit = limit(since);
             if taken.is_some() || now >= limit && limit < Deadline::NEVER || self.is_finished() {
                 wake_all(self.takers.leave(|| self.head()));
                 self.end_if_finished();
@@ -255,6 +283,14 @@ impl<E> DelayedWorkQueue<E> {
             return None;
         }
         let mut ready = self.ready.lock();
+        let taken = self.pop_first_due(&mut ready, now);
+        if taken.is_some() {
+            ready.count_taken();
+        }
+        taken
+    }
+
+    fn pop_first_due(&self, ready: &mut ready::Locked<'_, E>, now: Deadline) -> Option<Entry<E>> {
         loop {
             let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
             let (nearest, head) = heads.min_by_key(|(_, head)| *head)?;
@@ -288,7 +324,11 @@ impl<E> DelayedWorkQueue<E> {
 
     /// The same with all locks held.
     #[cold]
-    fn pop_among_equals(&self, mut ready: ready::Locked<'_, E>, now: Deadline) -> Option<Entry<E>> {
+    fn pop_among_equals(
+        &self,
+        ready: &mut ready::Locked<'_, E>,
+        now: Deadline,
+    ) -> Option<Entry<E>> {
         let mut stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
         let heads = stripes.iter_mut().filter_map(|stripe| stripe.head().zip(Some(stripe)));
         match heads.min_by_key(|(head, _)| *head) {
@@ -297,6 +337,13 @@ impl<E> DelayedWorkQueue<E> {
             }
             _ => ready.pop_due(now),
         }
+    }
+
+    /// Takes out the element that is due first, due or not.
+    pub(crate) fn remove_first(&self) -> Option<Entry<E>> {
+        let removed = self.pop_among_equals(&mut self.ready.lock(), Deadline::NEVER);
+        self.end_if_finished();
+        removed
     }
 
     /// Takes an element out, due or not.
@@ -388,12 +435,22 @@ impl<E> DelayedWorkQueue<E> {
         self.end_if_finished();
     }
 
+    /// Whether no published head is ahead of never.
+    pub(crate) fn seems_empty(&self) -> bool {
+        self.head() == Deadline::NEVER
+    }
+
+    /// Lets everyone who waits ask for its limit again.
+    pub(crate) fn reconsider(&self) {
+        wake_all(self.takers.rouse_all());
+    }
+
     /// Whether there is and will be nothing to take.
     ///
     /// Ordering: whoever closes the queue, or takes the last element out of one that is closed,
     /// asks this and then wakes everyone; whoever sleeps is listed first and asks then. Both go
     /// through the gate in between, so one of the two finds that it is over.
-    fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         if !self.is_closed() {
             return false;
         }

@@ -1,12 +1,15 @@
 //! Submission: where a closure becomes a task, and a task is handed to the pool.
 
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use crate::{
-    MissedRuns, Rejected, RejectedExecutionError, ScheduledFuture,
-    pool::Ports,
+    MissedRuns, PanicPolicy, Rejected, RejectedExecutionError, ScheduledFuture, Submission,
+    pool::{Pool, Port, Ports},
     sync::Arc,
-    task::{Job, OneShot, Periodic, Task},
+    task::{Job, OneShot, Periodic, Task, Wrapper},
     time::Deadline,
     trace,
     unwind::discard,
@@ -40,6 +43,8 @@ pub struct TaskBuilder<'a> {
     ports: &'a Ports,
     name: Option<Arc<str>>,
     missed: MissedRuns,
+    on_panic: PanicPolicy,
+    timeout: Option<Duration>,
 }
 
 /// The result of the `try_` verbs that give a future.
@@ -47,7 +52,8 @@ type Tried<T, F> = Result<ScheduledFuture<T>, Rejected<F>>;
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(ports: &'a Ports) -> Self {
-        Self { ports, name: None, missed: MissedRuns::default() }
+        let (missed, on_panic) = (MissedRuns::default(), PanicPolicy::default());
+        Self { ports, name: None, missed, on_panic, timeout: None }
     }
 
     /// Names the task, for logs, spans, and [`PendingTask`](crate::PendingTask)s. Costs one
@@ -60,6 +66,46 @@ impl<'a> TaskBuilder<'a> {
     /// What becomes of the runs that a fixed-rate task misses; [`MissedRuns::Burst`] unless set.
     pub fn missed_runs(mut self, policy: MissedRuns) -> Self {
         self.missed = policy;
+        self
+    }
+
+    /// What a periodic task does after a run that panicked; [`PanicPolicy::stop`] unless set.
+    pub fn on_panic(mut self, policy: PanicPolicy) -> Self {
+        self.on_panic = policy;
+        self
+    }
+
+    /// How much time the task has. None is set unless this is called. A thread that watches over
+    /// timeouts is started with an executor's first. Java 25: `submitWithTimeout`.
+    ///
+    /// * **A one-shot task** has so long from the moment it is due: time it waits for a worker
+    ///   counts. Then its future ends, with [`CancelReason::TimedOut`](crate::CancelReason), or
+    ///   with the value given to [`submit_or`](Self::submit_or) or
+    ///   [`schedule_or`](Self::schedule_or). If it waits it never runs; if it runs its
+    ///   [token](crate::TaskContext::token) is raised.
+    /// * **A periodic task** has so long for each run. If it is to [stop](PanicPolicy::stop) at
+    ///   the first failure, a run that takes longer ends it in the same way. Otherwise such a run
+    ///   has its token raised, which is a new one for each run, and counts, when its body has
+    ///   returned, as one that panicked.
+    ///
+    /// A task that ends in time leaves nothing behind. `Duration::MAX` never strikes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let endless = executor.task().timeout(Duration::from_millis(5)).submit(|| {
+    ///     let token = current_task().expect("inside a task").token();
+    ///     token.wait(); // until it is raised
+    /// })?;
+    /// assert!(endless.join().expect_err("it had five milliseconds").is_timeout());
+    /// # executor.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "submitWithTimeout")]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 
@@ -141,7 +187,82 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let now = self.ports.pool().clock().now();
-        self.launch(OneShot(closure), now, now.after(delay), |job| job.0)
+        self.launch(OneShot(closure), now, now.after(delay), &mut None, |job| job.0)
+    }
+
+    /// As [`submit`](Self::submit); but if the [timeout](Self::timeout) strikes the future ends
+    /// with `value`, as completed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let quote = executor.task().timeout(Duration::from_millis(5)).submit_or("no answer", || {
+    ///     current_task().expect("inside a task").token().wait(); // a server that is down
+    ///     "an answer, too late"
+    /// })?;
+    /// assert_eq!(quote.join()?, "no answer");
+    /// # executor.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn submit_or<F, T>(
+        self,
+        value: T,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.schedule_or(Duration::ZERO, value, closure)
+    }
+
+    /// As [`schedule`](Self::schedule); but if the [timeout](Self::timeout) strikes the future
+    /// ends with `value`, as completed.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn schedule_or<F, T>(
+        self,
+        delay: Duration,
+        value: T,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.try_schedule_or(delay, value, closure).map_err(without_closure)
+    }
+
+    /// As [`schedule_or`](Self::schedule_or).
+    ///
+    /// # Errors
+    ///
+    /// As there, with value and closure.
+    pub fn try_schedule_or<F, T>(
+        self,
+        delay: Duration,
+        value: T,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, Rejected<(T, F)>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let now = self.ports.pool().clock().now();
+        let mut value = Some(value);
+        let tried = self.launch(OneShot(closure), now, now.after(delay), &mut value, |job| job.0);
+        tried.map_err(|Rejected { error, closure }| match value {
+            Some(value) => Rejected { error, closure: (value, closure) },
+            None => unreachable!("the value is used when the task has been accepted"),
+        })
     }
 
     /// See [`Handle::schedule_at`](crate::Handle::schedule_at).
@@ -175,7 +296,7 @@ impl<'a> TaskBuilder<'a> {
         let now = clock.now();
         // What is past is due now, and takes its turn with what else is due now.
         let deadline = clock.deadline_of(instant).max(now);
-        self.launch(OneShot(closure), now, deadline, |job| job.0)
+        self.launch(OneShot(closure), now, deadline, &mut None, |job| job.0)
     }
 
     /// See [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
@@ -211,9 +332,8 @@ impl<'a> TaskBuilder<'a> {
         F: FnMut() + Send + 'static,
     {
         let missed = self.missed;
-        self.repeat(initial_delay, period, closure, |closure| {
-            Periodic::at_fixed_rate(closure, period, missed)
-        })
+        let job = |closure| Periodic::at_fixed_rate(closure, period, missed);
+        self.repeat(initial_delay, period, closure, job)
     }
 
     /// See [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
@@ -248,9 +368,8 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        self.repeat(initial_delay, delay, closure, |closure| {
-            Periodic::with_fixed_delay(closure, delay)
-        })
+        let job = |closure| Periodic::with_fixed_delay(closure, delay);
+        self.repeat(initial_delay, delay, closure, job)
     }
 
     fn repeat<F>(
@@ -267,26 +386,35 @@ impl<'a> TaskBuilder<'a> {
             return Err(Rejected { error: RejectedExecutionError::ZeroPeriod, closure });
         }
         let now = self.ports.pool().clock().now();
-        self.launch(job(closure), now, now.after(initial_delay), Periodic::into_body)
+        let job = job(closure).on_panic(self.on_panic);
+        self.launch(job, now, now.after(initial_delay), &mut None, Periodic::into_body)
     }
 
-    /// Hands a job to the pool. If that is refused `closure_of` takes the closure out again.
+    /// Hands a job to the pool. If that is refused `closure_of` takes the closure out again, and
+    /// the value for the case that the timeout strikes is left where it is.
     fn launch<J: Job, F>(
         self,
         job: J,
         now: Deadline,
         deadline: Deadline,
+        on_timeout: &mut Option<J::Output>,
         closure_of: impl FnOnce(J) -> F,
     ) -> Tried<J::Output, F> {
         let port = self.ports.here();
-        if let Err(error) = port.ensure_worker() {
+        if let Err(error) = self.ensure_threads(port) {
             let error = RejectedExecutionError::Spawn(error);
             return Err(Rejected { error, closure: closure_of(job) });
         }
+        let wrapper = self.wrapper::<J>(port, deadline.since(now));
+        let timeout = self.timeout.filter(|_| !J::IS_PERIODIC);
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let task = Arc::new(Task::new(job, self.name));
-        match port.admit(port.stripe(), task.clone(), now, deadline) {
+        let task = Arc::new(Task::new(job, self.name, wrapper));
+        match port.submit(port.stripe(), task.clone(), now, deadline) {
             Ok(ticket) => {
+                if let Some(timeout) = timeout {
+                    let (task, moment) = (task.clone(), deadline.after(timeout));
+                    Pool::watch_task(port, task, ticket, moment, on_timeout.take());
+                }
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
                 }
@@ -296,6 +424,27 @@ impl<'a> TaskBuilder<'a> {
                 Some(job) => Err(Rejected { error, closure: closure_of(job) }),
                 None => unreachable!("a task that was refused has been started"),
             },
+        }
+    }
+
+    /// Sees to it that somebody will run the task, and watch over its time.
+    #[inline]
+    fn ensure_threads(&self, port: &Port) -> io::Result<()> {
+        port.ensure_worker()?;
+        if self.timeout.is_some() { port.ensure_timekeeper() } else { Ok(()) }
+    }
+
+    /// What is to be called around each run, if anything is.
+    #[inline]
+    fn wrapper<J: Job>(&self, port: &Port, delay: Duration) -> Option<Wrapper> {
+        let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
+        let budget = self.timeout.filter(|_| is_periodic);
+        let budget = budget.map(|budget| Pool::budget(port, budget, self.on_panic));
+        match &port.callbacks().decorate {
+            None => budget,
+            Some(decorate) => {
+                Some(decorate(&Submission { name, is_periodic, delay }).around(budget))
+            }
         }
     }
 }
@@ -312,6 +461,8 @@ impl std::fmt::Debug for TaskBuilder<'_> {
         f.debug_struct("TaskBuilder")
             .field("name", &self.name)
             .field("missed_runs", &self.missed)
+            .field("on_panic", &self.on_panic)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }

@@ -47,30 +47,40 @@
 //! queue compares the task's number, which is never used twice.
 
 mod context;
+mod decorate;
+mod desk;
+mod failure;
+mod hooks;
 mod job;
 mod period;
 mod state;
 
 pub(crate) use self::{
     context::{Ground, Run},
+    decorate::Wrapper,
+    desk::{Desk, Tally},
+    hooks::Hooks,
     job::{Job, OneShot, Periodic},
 };
 pub use self::{
     context::{TaskContext, TaskId, current_task},
+    decorate::{Done, Next, Submission},
+    failure::{FailedRun, PanicPolicy},
+    hooks::{PanicReport, PanicSource},
     period::MissedRuns,
     state::TaskState,
 };
 use std::task::Waker;
 
 use self::{
+    desk::Ended,
     job::Ran,
     state::{Cancel, Stage},
 };
 use crate::{
-    CancelReason, CancellationToken, TaskError,
-    sync::{Arc, Mutex},
+    CancelReason, CancellationToken, Panic, TaskError,
+    sync::{Arc, Mutex, MutexGuard},
     time::Deadline,
-    trace,
     unwind::{discard, wake_all},
     wait::WaitList,
 };
@@ -91,6 +101,11 @@ pub(crate) trait Runnable: Send + Sync {
 
     /// The token of the task, made now if there is none yet.
     fn token(&self, parent: &CancellationToken) -> CancellationToken;
+    /// From now on the task has another token.
+    fn forget_token(&self);
+
+    /// Keeps something that is to be dropped when the task has ended, or at once if it has.
+    fn attach(&self, companion: Companion);
 
     fn state(&self) -> TaskState;
     fn name(&self) -> Option<Arc<str>>;
@@ -98,6 +113,10 @@ pub(crate) trait Runnable: Send + Sync {
 
     /// Where the queue keeps the task, if it was queued again since it was submitted.
     fn slot(&self) -> Option<u32>;
+    /// How many runs there have been; not told while one is under way.
+    fn runs(&self) -> Option<u64>;
+    /// The last run of a periodic task that failed.
+    fn last_failure(&self) -> Option<FailedRun>;
 
     /// Whether the task has ended; if not, keeps the waker until it has.
     fn poll_done(&self, waker: &Waker) -> bool;
@@ -116,11 +135,17 @@ pub(crate) trait Claim<T>: Runnable {
     /// Nobody awaits the future any more.
     fn forget_awaiting(&self);
 
+    /// Ends the task with this value, unless it has ended.
+    fn settle(&self, value: T) -> Cancellation;
+
     /// Nobody will claim the result: it is dropped as soon as it is there.
     fn abandon(&self);
 
     fn erase(self: Arc<Self>) -> Arc<dyn Runnable>;
 }
+
+/// What goes with a task to its end: dropping it is foreign code.
+pub(crate) type Companion = Box<dyn Send>;
 
 /// What a worker is to do with the task it has run.
 #[must_use]
@@ -167,13 +192,33 @@ struct More {
     awaiting: Option<Waker>,
     /// Nobody will claim the result.
     abandoned: bool,
+    /// What is called around each run; on the worker's stack while one is under way.
+    wrapper: Option<Wrapper>,
+    companion: Option<Companion>,
+    last_failure: Option<FailedRun>,
+}
+
+/// What is left over when a task has ended, apart from its job. All of it is foreign.
+struct Left {
+    waiters: Vec<Waker>,
+    wrapper: Option<Wrapper>,
+    companion: Option<Companion>,
+}
+
+impl Left {
+    fn release(self) {
+        discard(self.wrapper);
+        discard(self.companion);
+        wake_all(self.waiters);
+    }
 }
 
 impl<J: Job> Task<J> {
-    pub(crate) fn new(job: J, name: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {
         let mut cell = Cell::Plain(Stage::Scheduled(job));
-        if name.is_some() {
-            cell.more().name = name;
+        if name.is_some() || wrapper.is_some() {
+            let more = cell.more();
+            (more.name, more.wrapper) = (name, wrapper);
         }
         Self(Mutex::new(cell))
     }
@@ -183,17 +228,67 @@ impl<J: Job> Task<J> {
         self.0.lock().stage().start()
     }
 
-    /// Ends the task; what is left over is dropped here.
-    fn finish(&self, ending: Result<J::Output, crate::Panic>) {
+    /// A run has ended the task; what is left over is dropped here.
+    fn finish(&self, ending: Result<J::Output, Panic>, run: &Run) {
+        let panicked = ending.is_err();
+        let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|p| run.failure(p));
         let mut cell = self.0.lock();
         let unwanted = cell.stage().finish(ending);
+        run.desk().count(Some(match unwanted {
+            Some(_) => Ended::Cancelled,
+            None if panicked => Ended::Panicked,
+            None => Ended::Completed,
+        }));
+        if failure.is_some() {
+            cell.more().last_failure = failure;
+        }
         let is_abandoned = cell.more_if_any().is_some_and(|more| more.abandoned);
         let unclaimed = if is_abandoned { cell.stage().claim() } else { None };
-        let waiters = cell.take_waiters();
+        let left = cell.end();
         drop(cell);
         discard(unwanted);
         discard(unclaimed);
-        wake_all(waiters);
+        if let Some(left) = left {
+            left.release();
+        }
+    }
+
+    /// A run is over and there is to be another. Whether there really is: the task may have been
+    /// cancelled meanwhile.
+    fn rest(&self, job: J, wrapper: Option<Wrapper>, failed: Option<&Panic>, run: &Run) -> bool {
+        let failure = failed.map(|panic| run.failure(panic));
+        let mut cell = self.0.lock();
+        let cancelled = cell.stage().rest(job);
+        let goes_on = cancelled.is_none();
+        run.desk().count(if goes_on { None } else { Some(Ended::Cancelled) });
+        if failure.is_some() {
+            cell.more().last_failure = failure;
+        }
+        let unused =
+            if goes_on { wrapper.and_then(|w| cell.more().wrapper.replace(w)) } else { wrapper };
+        drop(cell);
+        discard(cancelled);
+        discard(unused);
+        goes_on
+    }
+
+    /// The task will not run, or not again: what is left over is dropped here. Says what was found.
+    fn cancelled(mut cell: MutexGuard<'_, Cell<J>>, found: Cancel<J>) -> Cancellation {
+        let (job, found) = match found {
+            Cancel::TooLate => return Cancellation::TooLate,
+            Cancel::Waiting(job) => {
+                let slot = job.slot();
+                (Some(job), Cancellation::Waiting(slot))
+            }
+            Cancel::Running => (None, Cancellation::Running),
+        };
+        let left = cell.end();
+        drop(cell);
+        discard(job);
+        if let Some(left) = left {
+            left.release();
+        }
+        found
     }
 
     /// Whether the task has ended; if not, `keep` keeps the waker, and gives back what is left.
@@ -246,41 +341,42 @@ impl<J: Job> Cell<J> {
         }
     }
 
-    fn take_waiters(&mut self) -> Vec<Waker> {
-        let Some(more) = self.more_if_any() else { return Vec::new() };
+    /// The task has ended: what is left over, to be released without the lock.
+    fn end(&mut self) -> Option<Left> {
+        let more = self.more_if_any()?;
         let mut waiters = more.waiters.take();
         waiters.extend(more.awaiting.take());
-        waiters
+        Some(Left { waiters, wrapper: more.wrapper.take(), companion: more.companion.take() })
     }
 }
 
 impl<J: Job> Runnable for Task<J> {
     fn run(&self, run: &Run) -> Verdict {
-        let Some(job) = self.0.lock().stage().start() else {
+        let mut cell = self.0.lock();
+        let Some(job) = cell.stage().start() else {
+            run.desk().count_cancelled();
             return Verdict::Ended;
         };
-        run.begin(&job);
-        let ran = run.call(|| {
-            let ran = job.run(run);
-            if let Ran::Ended(Err(panic)) = &ran {
-                trace::panicked(panic.message());
-            }
-            ran
-        });
-        match ran {
+        let more = cell.more_if_any().map(|more| (more.name.clone(), more.wrapper.take()));
+        let (name, mut wrapper) = more.unwrap_or_default();
+        drop(cell);
+        run.begin(&job, name);
+        let ran = job.run(run, wrapper.as_mut());
+        run.desk().leave();
+        let (goes_on, next) = match ran {
             Ran::Ended(ending) => {
-                self.finish(ending);
-                Verdict::Ended
+                discard(wrapper);
+                self.finish(ending, run);
+                return Verdict::Ended;
             }
-            Ran::Again(job, next) => {
-                let cancelled = self.0.lock().stage().rest(job);
-                if cancelled.is_none() {
-                    return Verdict::Again(next);
-                }
-                discard(cancelled);
-                Verdict::Ended
+            Ran::Again(job, next) => (self.rest(job, wrapper, None, run), next),
+            Ran::Failed(job, next, panic) => {
+                let goes_on = self.rest(job, wrapper, Some(&panic), run);
+                discard(panic);
+                (goes_on, next)
             }
-        }
+        };
+        if goes_on { Verdict::Again(next) } else { Verdict::Ended }
     }
 
     fn rearm(&self, enqueue: &mut dyn FnMut() -> Option<u32>) -> bool {
@@ -295,25 +391,30 @@ impl<J: Job> Runnable for Task<J> {
 
     fn cancel(&self, reason: CancelReason) -> Cancellation {
         let mut cell = self.0.lock();
-        let (job, found) = match cell.stage().cancel(reason) {
-            Cancel::TooLate => return Cancellation::TooLate,
-            Cancel::Waiting(job) => {
-                let slot = job.slot();
-                (Some(job), Cancellation::Waiting(slot))
-            }
-            Cancel::Running => (None, Cancellation::Running),
-        };
-        let waiters = cell.take_waiters();
-        drop(cell);
-        discard(job);
-        wake_all(waiters);
-        found
+        let cancelled = cell.stage().cancel(reason);
+        Self::cancelled(cell, cancelled)
     }
 
     fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();
         let mut cell = self.0.lock();
         cell.more().token.get_or_insert(made).clone()
+    }
+
+    fn forget_token(&self) {
+        let mut cell = self.0.lock();
+        let token = cell.more_if_any().and_then(|more| more.token.take());
+        drop(cell);
+        discard(token);
+    }
+
+    fn attach(&self, companion: Companion) {
+        let mut cell = self.0.lock();
+        let is_done = cell.stage().state().is_done();
+        let unused =
+            if is_done { Some(companion) } else { cell.more().companion.replace(companion) };
+        drop(cell);
+        discard(unused);
     }
 
     fn state(&self) -> TaskState {
@@ -329,7 +430,15 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn slot(&self) -> Option<u32> {
-        self.0.lock().stage().slot()
+        self.0.lock().stage().job().and_then(Job::slot)
+    }
+
+    fn runs(&self) -> Option<u64> {
+        self.0.lock().stage().job().map(Job::runs)
+    }
+
+    fn last_failure(&self) -> Option<FailedRun> {
+        self.0.lock().more_if_any().and_then(|more| more.last_failure.clone())
     }
 
     fn poll_done(&self, waker: &Waker) -> bool {
@@ -352,6 +461,18 @@ impl<J: Job> Claim<J::Output> for Task<J> {
 
     fn forget_awaiting(&self) {
         self.drop_from_more(|more| more.awaiting.take());
+    }
+
+    fn settle(&self, value: J::Output) -> Cancellation {
+        let mut cell = self.0.lock();
+        match cell.stage().settle(value) {
+            Ok(settled) => Self::cancelled(cell, settled),
+            Err(value) => {
+                drop(cell);
+                discard(value);
+                Cancellation::TooLate
+            }
+        }
     }
 
     fn abandon(&self) {

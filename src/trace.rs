@@ -8,7 +8,8 @@
 //! | a run started | debug | in its span |
 //! | a run ended | debug | `run_time_us`, in its span |
 //! | a task was cancelled | debug | `task`, `name`, `reason` |
-//! | a task panicked | error | `panic`, in its span |
+//! | a task was rejected | debug | `task`, `name`, `reason` |
+//! | a task or a hook panicked | error | `panic`, in its span |
 //! | a worker started, ended | debug | `worker` |
 //! | a worker could not be started | warn | `error` |
 //! | shutdown, shut down now, dropped, terminated | debug | `executor` |
@@ -91,8 +92,12 @@ mod events {
         pub(crate) lateness: Duration,
     }
 
-    pub(crate) fn panicked(message: &str) {
-        tell(|| error!(target: TARGET, panic = message, "a task panicked"));
+    pub(crate) fn panicked(whose: &str, message: &str) {
+        tell(|| error!(target: TARGET, panic = message, "{whose} panicked"));
+    }
+
+    pub(crate) fn rejected(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
+        tell(|| debug!(target: TARGET, task = id, name, %reason, "rejected"));
     }
 
     pub(crate) fn cancelled(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
@@ -140,7 +145,8 @@ mod events {
         pub(crate) lateness: Duration,
     }
 
-    pub(crate) fn panicked(_: &str) {}
+    pub(crate) fn panicked(_: &str, _: &str) {}
+    pub(crate) fn rejected(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn worker(_: &'static str, _: &str) {}
     pub(crate) fn spawn_failed(_: &io::Error) {}

@@ -18,13 +18,18 @@
 
 use std::{
     any::Any,
-    mem,
+    cell::Cell,
+    fmt, mem,
     ops::Deref,
-    panic::{self, AssertUnwindSafe},
+    panic::{self, AssertUnwindSafe, Location},
+    sync::Once,
     task::Waker,
 };
 
-use crate::sync;
+use crate::sync::{
+    self,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// What a panic carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -95,6 +100,83 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
             discard(payload);
         }
     }
+}
+
+/// Where a panic began: file, line and column. Its `Display` is `file:line:column`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PanicLocation {
+    file: Box<str>,
+    line: u32,
+    column: u32,
+}
+
+impl PanicLocation {
+    fn of(location: &Location<'_>) -> Self {
+        let (file, line, column) = (location.file().into(), location.line(), location.column());
+        Self { file, line, column }
+    }
+
+    /// The source file, as the compiler was given it.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The line, from 1.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// The column, from 1.
+    pub fn column(&self) -> u32 {
+        self.column
+    }
+}
+
+impl fmt::Display for PanicLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// Whether locations are noted.
+static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
+
+std::thread_local! {
+    /// Where this thread panicked last.
+    static LOCATION: Cell<Option<PanicLocation>> = const { Cell::new(None) };
+}
+
+/// From now on every panic's location is noted. Only the process's panic hook is told of it, so
+/// this puts one more before the one that is there, which is called as before.
+pub(crate) fn note_locations() {
+    static HOOKED: Once = Once::new();
+    if std::thread::panicking() {
+        // The hook cannot be changed now.
+        return;
+    }
+    HOOKED.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let location = info.location().map(PanicLocation::of);
+            let _ = LOCATION.try_with(|noted| noted.set(location));
+            previous(info);
+        }));
+        // Ordering: nothing hangs on it.
+        NOTES_LOCATIONS.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Forgets where this thread panicked last.
+#[inline]
+pub(crate) fn forget_location() {
+    if NOTES_LOCATIONS.load(Ordering::Relaxed) {
+        drop(take_location());
+    }
+}
+
+/// Where this thread panicked, since that was last asked.
+pub(crate) fn take_location() -> Option<PanicLocation> {
+    LOCATION.try_with(Cell::take).ok().flatten()
 }
 
 /// The text of a panic, if it has one.

@@ -37,6 +37,11 @@ impl WaitList {
         Some(self.0.swap_remove(index))
     }
 
+    /// The one who has waited longest, roughly, to be woken once the lock is released.
+    pub(crate) fn take_one(&mut self) -> Option<Waker> {
+        if self.0.is_empty() { None } else { Some(self.0.remove(0)) }
+    }
+
     /// Everyone, to be woken once the lock is released.
     pub(crate) fn take(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.0)

@@ -28,15 +28,18 @@ const LAYERS: [(&str, u8, &[&str]); 14] = [
 ];
 
 /// The public names that modules import from the crate's root, and where they live.
-const HOMES: [(&str, &[&str]); 8] = [
+const HOMES: [(&str, &[&str]); 11] = [
     ("builder", &["Builder"]),
-    ("error", &["BuildError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
+    ("error", &["ConfigError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
+    ("pool", &["RejectedExecutionHandler", "ShutdownReport", "Statistics", "ThreadFactory"]),
     ("task", &["MissedRuns", "TaskContext", "TaskId", "TaskState", "current_task"]),
+    ("task", &["Done", "FailedRun", "Next", "PanicPolicy", "PanicReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
+    ("unwind", &["PanicLocation"]),
 ];
 
 fn sources() -> Vec<(PathBuf, String)> {

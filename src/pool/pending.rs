@@ -1,5 +1,6 @@
-//! What `shutdown_now` gives back: tasks that were waiting, each to be run or dropped by the
-//! caller. Either way its future ends, so nobody waits for ever on a task that was drained.
+//! Pending tasks: those that no executor will run any more, because `shutdown_now` gave them back
+//! or they were not let in. Each is to be run or dropped by who has it. Either way its future
+//! ends, so nobody waits for ever on a task that was drained or refused.
 
 use std::{fmt, iter::FusedIterator, rc::Rc, time::Instant};
 
@@ -8,7 +9,7 @@ use crate::{
     CancelReason, CancellationToken, TaskId,
     queue::{Drained, Entry},
     sync::Arc,
-    task::{Ground, Run, Runnable, Verdict},
+    task::{Desk, Ground, Hooks, Run, Runnable, Verdict},
     time::{Clock, Deadline},
     trace,
     unwind::discard,
@@ -39,12 +40,19 @@ use crate::{
 #[must_use = "dropping pending tasks cancels them"]
 pub struct PendingTasks {
     drained: Drained<Arc<dyn Runnable>>,
-    clock: Clock,
+    estate: Estate,
+}
+
+/// What a task keeps of the executor it was in.
+#[derive(Clone)]
+pub(super) struct Estate {
+    pub(super) clock: Clock,
+    pub(super) hooks: Hooks,
 }
 
 impl PendingTasks {
-    pub(super) fn new(drained: Drained<Arc<dyn Runnable>>, clock: Clock) -> Self {
-        Self { drained, clock }
+    pub(super) fn new(drained: Drained<Arc<dyn Runnable>>, estate: Estate) -> Self {
+        Self { drained, estate }
     }
 
     /// Whether nothing waited, or nothing is left.
@@ -57,7 +65,8 @@ impl Iterator for PendingTasks {
     type Item = PendingTask;
 
     fn next(&mut self) -> Option<PendingTask> {
-        self.drained.next().map(|entry| PendingTask::new(entry, self.clock.clone()))
+        let entry = self.drained.next()?;
+        Some(PendingTask::new(entry, &self.estate, CancelReason::ShutdownNow))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -89,10 +98,11 @@ impl fmt::Debug for PendingTasks {
 }
 
 /// A task that was waiting when its executor was
-/// [shut down now](crate::Handle::shutdown_now): the caller may still [run](Self::run) it.
+/// [shut down now](crate::Handle::shutdown_now), or that was
+/// [not let in](crate::RejectedTask::keep): whoever has it may still [run](Self::run) it.
 ///
-/// **Dropping it ends its future as cancelled**
-/// ([`CancelReason::ShutdownNow`]) and drops the closure.
+/// **Dropping it ends its future as cancelled** ([`CancelReason::ShutdownNow`] or
+/// [`CancelReason::Rejected`]) and drops the closure.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,13 +123,29 @@ pub struct PendingTask {
     task: Option<Arc<dyn Runnable>>,
     id: u64,
     deadline: Deadline,
-    clock: Clock,
+    estate: Estate,
+    /// Why it ends if it is dropped.
+    reason: CancelReason,
 }
 
 impl PendingTask {
-    pub(super) fn new(entry: Entry<Arc<dyn Runnable>>, clock: Clock) -> Self {
+    pub(super) fn new(
+        entry: Entry<Arc<dyn Runnable>>,
+        estate: &Estate,
+        reason: CancelReason,
+    ) -> Self {
         let Entry { deadline, sequence, element } = entry;
-        Self { task: Some(element), id: sequence, deadline, clock }
+        Self { task: Some(element), id: sequence, deadline, estate: estate.clone(), reason }
+    }
+
+    /// Whether it is this task.
+    pub(super) fn is_of(&self, task: &Arc<dyn Runnable>) -> bool {
+        self.task.as_ref().is_some_and(|own| Arc::ptr_eq(own, task))
+    }
+
+    /// The task itself, which does not end by this.
+    pub(super) fn into_task(mut self) -> Option<Arc<dyn Runnable>> {
+        self.task.take()
     }
 
     /// The number of the task, as its future has it.
@@ -134,7 +160,12 @@ impl PendingTask {
 
     /// The moment for which it was planned; `None` for never.
     pub fn deadline(&self) -> Option<Instant> {
-        self.clock.instant_of(self.deadline)
+        self.estate.clock.instant_of(self.deadline)
+    }
+
+    /// Whether that moment has come.
+    pub fn is_due(&self) -> bool {
+        self.deadline <= self.estate.clock.now()
     }
 
     /// Whether it is a periodic task.
@@ -143,16 +174,18 @@ impl PendingTask {
     }
 
     /// Runs the task now, in this thread, due or not, and ends its future: with the result, the
-    /// panic, or, for a periodic task, as cancelled after this one run. Blocks as long as the
-    /// closure runs; a panic of the closure does not leave this call. Does nothing if the task
-    /// was cancelled meanwhile.
+    /// panic, or, for a periodic task, as cancelled after this one run. The executor's hooks are
+    /// called. Blocks as long as the closure runs; a panic of the closure does not leave this
+    /// call. Does nothing if the task was cancelled meanwhile.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
-        let stop = CancellationToken::on(self.clock.clone());
-        let ground = Rc::new(Ground { clock: self.clock.clone(), stop });
-        let run = Run::new(ground, task, self.id, self.deadline, self.clock.now());
+        let Estate { clock, hooks } = self.estate.clone();
+        let (stop, desk) = (CancellationToken::on(clock.clone()), Arc::new(Desk::default()));
+        let now = clock.now();
+        let ground = Rc::new(Ground { clock, stop, hooks, desk });
+        let run = Run::new(ground, task, self.id, self.deadline, now);
         if run.task().run(&run) != Verdict::Ended {
-            end_as_cancelled(&**run.task(), self.id, CancelReason::ShutdownNow);
+            end_as_cancelled(&**run.task(), self.id, self.reason);
         }
         discard(run);
     }
@@ -161,7 +194,7 @@ impl PendingTask {
 impl Drop for PendingTask {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            end_as_cancelled(&*task, self.id, CancelReason::ShutdownNow);
+            end_as_cancelled(&*task, self.id, self.reason);
             discard(task);
         }
     }

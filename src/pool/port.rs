@@ -53,6 +53,13 @@ impl Way {
     }
 }
 
+impl Way {
+    /// Whether it leads into this pool.
+    pub(crate) fn leads_to(&self, pool: &Arc<Pool>) -> bool {
+        Arc::ptr_eq(&self.pool, pool)
+    }
+}
+
 impl Deref for Way {
     type Target = Arc<Pool>;
 

@@ -1,9 +1,9 @@
 //! Which pools the calling thread serves: those whose end it must not wait for.
 //!
-//! A pool ends when its workers have ended and no shutdown is under way. So two kinds of threads
-//! would wait for themselves: its workers, and one that is in the middle of shutting it down, and
-//! runs foreign code there: the captures of a task it has cancelled may own the executor, and
-//! their drop would wait.
+//! A pool ends when its workers have ended and no shutdown is under way. So three kinds of threads
+//! would wait for themselves: its workers; one that is in the middle of shutting it down, and runs
+//! foreign code there: the captures of a task it has cancelled may own the executor, and their
+//! drop would wait; and one that is starting a worker, by a factory that is foreign code too.
 //!
 //! A thread can serve several at once (a task of one pool shuts down another), so this is a
 //! stack: a few addresses, for as long as the guards live.
@@ -24,8 +24,10 @@ std::thread_local! {
 pub(super) enum Role {
     /// It runs the pool's tasks.
     Worker,
-    /// It shuts the pool down.
+    /// It shuts the pool down, or brings its end about.
     Stopper,
+    /// It has the pool's thread factory start a thread.
+    Starter,
 }
 
 /// The calling thread serves a pool until this is dropped.
@@ -52,7 +54,12 @@ pub(super) fn serves(pool: &Pool) -> bool {
 
 /// Whether the calling thread is a worker of the pool.
 pub(super) fn works_for(pool: &Pool) -> bool {
-    served(|(served, role)| served == address(pool) && role == Role::Worker)
+    served(|one| one == (address(pool), Role::Worker))
+}
+
+/// Whether the calling thread is in the middle of starting one of the pool's threads.
+pub(super) fn starts_for(pool: &Pool) -> bool {
+    served(|one| one == (address(pool), Role::Starter))
 }
 
 fn served(found: impl Fn((usize, Role)) -> bool) -> bool {

@@ -1,56 +1,243 @@
 //! The worker: takes a task when it is due, runs it, and puts it back if it is to run again.
 //!
-//! A worker owns nothing but its thread. It ends when the queue is closed and empty. Nothing
-//! that a task does ends it: the task catches the panics of its closure and its drops, and what
-//! is left to drop here is dropped behind the same door.
+//! A worker owns nothing but its thread. It ends when the queue is closed and empty, or when it
+//! has been surplus and idle for long enough ([`crew`](super::crew)). Nothing that a task does
+//! ends it: the task catches the panics of its closure and its drops, and what is left to drop
+//! here is dropped behind the same door.
+//!
+//! The thread comes from a [`ThreadFactory`], which gets the worker as a thing to be run. What the
+//! pool knows of a worker hangs on its [`Member`], which the worker takes along: wherever it is
+//! dropped, at the end of the run or by a factory that never ran it, the worker is counted off.
 
-use std::{io, rc::Rc, thread};
+use std::{fmt, io, rc::Rc, thread};
 
 use super::{
     Pool,
-    serving::{Role, Serving},
+    crew::Turn,
+    serving::{self, Role, Serving},
 };
 use crate::{
     queue::Entry,
-    sync::{Arc, Parker},
-    task::{Ground, Run, Runnable, Verdict},
+    sync::{
+        Arc, Parker,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Desk, Ground, PanicSource, Run, Runnable, Verdict},
     time::{Deadline, slack},
     trace,
-    unwind::discard,
+    unwind::{contain, discard, message_of},
 };
 
-/// Starts the worker with this number.
-pub(super) fn start(pool: &Arc<Pool>, number: usize) -> io::Result<thread::JoinHandle<()>> {
-    let name = format!("{}-{number}", pool.thread_name());
-    let mut builder = thread::Builder::new().name(name.clone());
-    if let Some(size) = pool.config.stack_size {
-        builder = builder.stack_size(size);
-    }
-    let pool = Arc::clone(pool);
-    builder.spawn(move || {
-        // To the very end: what is told of the end must not wait for this thread either.
-        let _serving = Serving::begin(&pool, Role::Worker);
-        pool.clock().worker_begins(&Parker::current());
-        slack::set(pool.config.timer_slack);
-        trace::worker("started", &name);
-        work(&pool);
-        trace::worker("ended", &name);
-        pool.worker_ended();
-    })
+/// Starts the threads of an executor: set by
+/// [`Builder::thread_factory`](crate::Builder::thread_factory). Java: `ThreadFactory`.
+///
+/// Closures are factories. This one makes threads as the executor would by itself:
+///
+/// ```
+/// use punctual::{ScheduledThreadPoolExecutor, Worker};
+///
+/// let executor = ScheduledThreadPoolExecutor::builder()
+///     .thread_factory(|worker: Worker| {
+///         let mut thread = std::thread::Builder::new().name(worker.name().to_owned());
+///         if let Some(bytes) = worker.stack_size() {
+///             thread = thread.stack_size(bytes);
+///         }
+///         thread.spawn(move || worker.run()).map(Some)
+///     })
+///     .build()?;
+/// # assert_eq!(executor.submit(|| 7)?.join()?, 7);
+/// # executor.close()?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+pub trait ThreadFactory: Send + Sync {
+    /// Starts a thread that [runs](Worker::run) the worker. Called by whoever submits a task, with
+    /// no lock held; one call at a time for each executor.
+    ///
+    /// Give the thread's handle if there is one: [`close`](crate::ScheduledThreadPoolExecutor::close)
+    /// then waits for the very end of the thread, and else for the end of the worker alone.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the thread from being started. The submission fails with it if there is no
+    /// other worker, and else does not. A factory that panics, or drops the worker, has failed.
+    fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
 }
 
-fn work(pool: &Pool) {
-    let ground = Rc::new(Ground { clock: pool.clock().clone(), stop: pool.stop.clone() });
-    while let Some((entry, now)) = pool.queue.take() {
-        process(pool, &ground, entry, now);
+impl<F> ThreadFactory for F
+where
+    F: Fn(Worker) -> io::Result<Option<thread::JoinHandle<()>>> + Send + Sync,
+{
+    fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
+        self(worker)
+    }
+}
+
+/// Threads of std, with the worker's name and stack size.
+pub(super) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
+    let mut builder = thread::Builder::new().name(worker.name.clone());
+    if let Some(size) = worker.stack_size {
+        builder = builder.stack_size(size);
+    }
+    builder.spawn(move || worker.run()).map(Some)
+}
+
+/// What a thread of an executor is to do; what a [`ThreadFactory`] gets.
+#[must_use = "a worker that is dropped does no work"]
+pub struct Worker {
+    name: String,
+    stack_size: Option<usize>,
+    work: Box<dyn FnOnce() + Send>,
+}
+
+impl Worker {
+    /// What the thread is to be called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The stack size that the executor was built with, in bytes; `None` for the usual one.
+    pub fn stack_size(&self) -> Option<usize> {
+        self.stack_size
+    }
+
+    /// Works, and returns when the executor has no more use for the thread: at its end, or when
+    /// the pool becomes smaller.
+    pub fn run(self) {
+        (self.work)();
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("name", &self.name)
+            .field("stack_size", &self.stack_size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One worker, as the pool counts it: until this is dropped.
+struct Member {
+    pool: Arc<Pool>,
+    desk: Arc<Desk>,
+    name: String,
+}
+
+impl Member {
+    /// All that a worker does.
+    fn serve(self) {
+        // To the very end: what is told of the end must not wait for this thread either.
+        let _serving = Serving::begin(&self.pool, Role::Worker);
+        let callbacks = &self.pool.config.callbacks;
+        self.pool.clock().worker_begins(&Parker::current());
+        slack::set(self.pool.config.timer_slack);
+        trace::worker("started", &self.name);
+        callbacks.call(PanicSource::ThreadStart);
+        self.work();
+        callbacks.call(PanicSource::ThreadStop);
+        trace::worker("ended", &self.name);
+        drop(self);
+    }
+
+    /// Takes and runs tasks until there is nothing more to do here.
+    fn work(&self) {
+        let pool = &*self.pool;
+        let ground = Rc::new(Ground {
+            clock: pool.clock().clone(),
+            stop: pool.stop.clone(),
+            hooks: pool.config.callbacks.hooks.clone(),
+            desk: Arc::clone(&self.desk),
+        });
+        loop {
+            while let Some((entry, now)) = pool.queue.take_until(|since| pool.idle_limit(since)) {
+                process(pool, &ground, entry, now);
+            }
+            let has_work = || pool.queue.len() > 0;
+            if pool.queue.is_finished() || pool.crew.retire(&self.desk, has_work) {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.pool.crew.dismiss(&self.desk);
+        self.pool.release();
+        self.pool.clock().worker_ended();
     }
 }
 
 fn process(pool: &Pool, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, now: Deadline) {
     let Entry { deadline, sequence, element } = entry;
+    pool.leave_room();
     let run = Run::new(Rc::clone(ground), element, sequence, deadline, now);
-    if let Verdict::Again(next) = run.task().run(&run) {
-        pool.rearm(run.task(), sequence, next);
+    match run.task().run(&run) {
+        Verdict::Again(next) => pool.rearm(run.task(), sequence, next, &ground.desk),
+        Verdict::Ended => pool.record.ran(sequence, &**run.task()),
     }
     discard(run);
+}
+
+impl Pool {
+    /// Starts a worker if there are fewer than `wanted`. Whether it did.
+    pub(super) fn start_worker(self: &Arc<Self>, wanted: impl Fn() -> usize) -> io::Result<bool> {
+        if serving::starts_for(self) {
+            // The thread factory submits something: for that as well a worker is being started.
+            let has_worker = self.crew.settled() > 0;
+            return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
+        }
+        let Some(turn) = self.crew.turn(|settled| settled < wanted()) else { return Ok(false) };
+        if !self.lifecycle.hold() {
+            return Ok(false);
+        }
+        self.clock().worker_starts();
+        let (number, desk) = turn.hire();
+        let name = format!("{}-{number}", self.thread_name());
+        let member = Member { pool: Arc::clone(self), desk, name: name.clone() };
+        self.start_thread(turn, name, || member.serve())?;
+        Ok(true)
+    }
+
+    /// Has the factory start a thread.
+    pub(super) fn start_thread(
+        &self,
+        turn: Turn<'_>,
+        name: String,
+        work: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let began = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&began);
+        let work = Box::new(move || {
+            // Ordering: read by who has the last handle.
+            begins.store(true, Ordering::Relaxed);
+            work();
+        });
+        let worker = Worker { name, stack_size: self.config.stack_size, work };
+        let starting = Serving::begin(self, Role::Starter);
+        let factory = self.thread_factory.get();
+        let started = contain(|| factory.new_thread(worker));
+        discard(factory);
+        drop(starting);
+        let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
+        let error = match started {
+            Ok(Ok(thread)) if !was_dropped => {
+                turn.succeed(thread);
+                return Ok(());
+            }
+            Ok(Ok(_)) => factory_error("dropped the worker"),
+            Ok(Err(error)) => error,
+            Err(payload) => {
+                let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
+                discard(payload);
+                error
+            }
+        };
+        turn.fail();
+        Err(error)
+    }
+}
+
+fn factory_error(what: &str) -> io::Error {
+    io::Error::other(format!("the thread factory {what}"))
 }

@@ -51,23 +51,30 @@ pub(super) struct Ready<E> {
     head: Head,
     /// Until when the stripes are left alone.
     pause: AtomicU64,
-    list: Mutex<VecDeque<Entry<E>>>,
+    inner: Mutex<Inner<E>>,
+}
+
+struct Inner<E> {
+    list: VecDeque<Entry<E>>,
+    /// How many elements have been taken from the queue, from here or not: who takes has the lock.
+    taken: u64,
 }
 
 /// The list with its lock held. What changes the list also publishes the head.
 pub(super) struct Locked<'a, E> {
     head: &'a Head,
-    list: MutexGuard<'a, VecDeque<Entry<E>>>,
+    inner: MutexGuard<'a, Inner<E>>,
 }
 
 impl<E> Ready<E> {
     pub(super) fn new() -> Self {
-        Self { head: Head::new(), pause: AtomicU64::new(0), list: Mutex::default() }
+        let inner = Inner { list: VecDeque::new(), taken: 0 };
+        Self { head: Head::new(), pause: AtomicU64::new(0), inner: Mutex::new(inner) }
     }
 
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_, E> {
-        Locked { head: &self.head, list: self.list.lock() }
+        Locked { head: &self.head, inner: self.inner.lock() }
     }
 
     /// Whether nothing is here. Who has looked for an entry in its stripe and then sees that
@@ -107,23 +114,39 @@ impl<E> Locked<'_, E> {
     /// Deadline and sequence of the first entry.
     #[inline]
     pub(super) fn head(&self) -> Option<(Deadline, u64)> {
-        self.list.front().map(|entry| (entry.deadline, entry.sequence))
+        self.inner.list.front().map(|entry| (entry.deadline, entry.sequence))
     }
 
     /// The deadlines of the first two entries.
     pub(super) fn first_two(&self) -> [Deadline; 2] {
-        [0, 1].map(|index| self.list.get(index).map_or(Deadline::NEVER, |entry| entry.deadline))
+        [0, 1]
+            .map(|index| self.inner.list.get(index).map_or(Deadline::NEVER, |entry| entry.deadline))
     }
 
     pub(super) fn len(&self) -> usize {
-        self.list.len()
+        self.inner.list.len()
+    }
+
+    /// An element has been taken from the queue.
+    #[inline]
+    pub(super) fn count_taken(&mut self) {
+        self.inner.taken += 1;
+    }
+
+    /// How many elements have been taken from the queue.
+    pub(super) fn taken(&self) -> u64 {
+        self.inner.taken
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<E>> {
+        self.inner.list.iter()
     }
 
     /// Adds an entry that is due after all that are here.
     #[inline]
     pub(super) fn push(&mut self, entry: Entry<E>) {
-        let is_first = self.list.is_empty();
-        self.list.push_back(entry);
+        let is_first = self.inner.list.is_empty();
+        self.inner.list.push_back(entry);
         if is_first {
             self.publish();
         }
@@ -131,37 +154,37 @@ impl<E> Locked<'_, E> {
 
     /// Puts an entry back that was here.
     pub(super) fn put_back(&mut self, entry: Entry<E>) {
-        let keys = self.list.iter().map(|entry| (entry.deadline, entry.sequence));
+        let keys = self.inner.list.iter().map(|entry| (entry.deadline, entry.sequence));
         let key = (entry.deadline, entry.sequence);
         let index = keys.take_while(|other| *other < key).count();
-        self.list.insert(index, entry);
+        self.inner.list.insert(index, entry);
         self.publish();
     }
 
     /// Takes the first entry, if it is due for who read the clock at `now`: the one who put it
     /// here may have read it later.
     pub(super) fn pop_due(&mut self, now: Deadline) -> Option<Entry<E>> {
-        if self.list.front()?.deadline > now {
+        if self.inner.list.front()?.deadline > now {
             return None;
         }
-        let entry = self.list.pop_front();
+        let entry = self.inner.list.pop_front();
         self.publish();
         entry
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
         let index = self.index_of(ticket)?;
-        let entry = self.list.remove(index);
+        let entry = self.inner.list.remove(index);
         self.publish();
         entry
     }
 
     pub(super) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
-        Some(self.list[self.index_of(ticket)?].deadline)
+        Some(self.inner.list[self.index_of(ticket)?].deadline)
     }
 
     pub(super) fn remove_all(&mut self) -> VecDeque<Entry<E>> {
-        let removed = std::mem::take(&mut *self.list);
+        let removed = std::mem::take(&mut self.inner.list);
         self.publish();
         removed
     }
@@ -171,11 +194,11 @@ impl<E> Locked<'_, E> {
         mut unwanted: impl FnMut(Deadline, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
-        for entry in std::mem::take(&mut *self.list) {
+        for entry in std::mem::take(&mut self.inner.list) {
             if unwanted(entry.deadline, &entry.element) {
                 removed.push(entry);
             } else {
-                self.list.push_back(entry);
+                self.inner.list.push_back(entry);
             }
         }
         self.publish();
@@ -183,7 +206,7 @@ impl<E> Locked<'_, E> {
     }
 
     fn index_of(&self, ticket: Ticket) -> Option<usize> {
-        self.list.iter().position(|entry| entry.sequence == ticket.sequence)
+        self.inner.list.iter().position(|entry| entry.sequence == ticket.sequence)
     }
 
     #[inline]

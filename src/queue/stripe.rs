@@ -15,7 +15,7 @@
 //! are 36 years.)
 
 use super::{
-    Admission, Refused,
+    Admission, Refusal, Refused,
     head::Head,
     heap::{DelayHeap, Entry, Ticket},
 };
@@ -40,6 +40,9 @@ struct Inner<E> {
     admission: Admission,
     number: u64,
     last_moment: u64,
+    /// How many elements have been let in, and in again.
+    offered: u64,
+    returned: u64,
 }
 
 /// A stripe whose lock is held. What changes the heap also publishes the head.
@@ -56,7 +59,8 @@ pub(super) fn number_of(sequence: u64) -> usize {
 impl<E> Stripe<E> {
     pub(super) fn new(number: usize) -> Self {
         let (heap, number) = (DelayHeap::new(), number as u64);
-        let inner = Inner { heap, admission: Admission::Open, number, last_moment: 0 };
+        let (admission, last_moment, offered, returned) = (Admission::Open, 0, 0, 0);
+        let inner = Inner { heap, admission, number, last_moment, offered, returned };
         Self { head: Head::new(), inner: Mutex::new(inner) }
     }
 
@@ -81,15 +85,23 @@ impl<E> Locked<'_, E> {
         deadline: Deadline,
         element: E,
     ) -> Result<(Ticket, bool), Refused<E>> {
+        let sequence = self.number(moment);
         if self.inner.admission != Admission::Open {
-            return Err(Refused::Closed(element));
+            return Err(Refused { why: Refusal::Closed, sequence, element });
         }
-        let moment = moment.max(self.inner.last_moment + 1).min(LATEST);
-        let sequence = moment << NUMBER_BITS | self.inner.number;
         let inserted = self.inner.heap.insert(deadline, sequence, element);
-        let ticket = inserted.map_err(Refused::Full)?;
-        self.inner.last_moment = moment;
+        let full = |element| Refused { why: Refusal::Full, sequence, element };
+        let ticket = inserted.map_err(full)?;
+        self.inner.offered += 1;
         Ok((ticket, self.head.publish_nearer(deadline)))
+    }
+
+    /// The next number, for what is submitted at `moment`.
+    #[inline]
+    pub(super) fn number(&mut self, moment: u64) -> u64 {
+        let moment = moment.max(self.inner.last_moment + 1).min(LATEST);
+        self.inner.last_moment = moment;
+        moment << NUMBER_BITS | self.inner.number
     }
 
     /// Lets an element in that was taken out before.
@@ -100,10 +112,12 @@ impl<E> Locked<'_, E> {
         element: E,
     ) -> Result<Ticket, Refused<E>> {
         if self.inner.admission == Admission::Closed {
-            return Err(Refused::Closed(element));
+            return Err(Refused { why: Refusal::Closed, sequence, element });
         }
         let inserted = self.inner.heap.insert(deadline, sequence, element);
-        let ticket = inserted.map_err(Refused::Full)?;
+        let full = |element| Refused { why: Refusal::Full, sequence, element };
+        let ticket = inserted.map_err(full)?;
+        self.inner.returned += 1;
         self.head.publish_nearer(deadline);
         Ok(ticket)
     }
@@ -179,6 +193,15 @@ impl<E> Locked<'_, E> {
 
     pub(super) fn len(&self) -> usize {
         self.inner.heap.len()
+    }
+
+    /// How many elements have been let in, and in again.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.inner.offered, self.inner.returned)
+    }
+
+    pub(super) fn heap(&self) -> &DelayHeap<E> {
+        &self.inner.heap
     }
 
     pub(super) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {

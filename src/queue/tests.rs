@@ -255,8 +255,8 @@ fn a_closed_queue_gives_elements_back_and_is_taken_to_its_end() {
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
     queue.close(Admission::Closed);
-    assert!(matches!(queue.put(at(5), 'c'), Err(Refused::Closed('c'))));
-    assert!(matches!(queue.offer_again(at(5), 0, 'c'), Err(Refused::Closed('c'))));
+    assert!(matches!(queue.put(at(5), 'c'), Err(Refused { element: 'c', .. })));
+    assert!(matches!(queue.offer_again(at(5), 0, 'c'), Err(Refused { element: 'c', .. })));
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(20));
     let mut taken = results(&takers, 3);

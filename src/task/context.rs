@@ -7,9 +7,9 @@
 
 use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 
-use super::{Job, Runnable};
+use super::{Job, Runnable, decorate::Wrapper, desk::Desk, failure::FailedRun, hooks::Hooks};
 use crate::{
-    CancellationToken,
+    CancellationToken, Panic,
     sync::Arc,
     time::{Clock, Deadline},
     trace,
@@ -34,6 +34,8 @@ pub(crate) struct Ground {
     pub(crate) clock: Clock,
     /// The parent of the tokens of the tasks.
     pub(crate) stop: CancellationToken,
+    pub(crate) hooks: Hooks,
+    pub(crate) desk: Arc<Desk>,
 }
 
 /// One run of one task.
@@ -45,6 +47,8 @@ pub(crate) struct Run {
     started: Deadline,
     number: Cell<u64>,
     missed: Cell<u64>,
+    /// How many runs have failed in a row, with this one; zero if it has not.
+    failures: Cell<u32>,
 }
 
 impl Run {
@@ -55,22 +59,34 @@ impl Run {
         planned: Deadline,
         started: Deadline,
     ) -> Self {
-        let (number, missed) = (Cell::new(1), Cell::new(0));
-        Self { ground, task, id, planned, started, number, missed }
+        let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
+        Self { ground, task, id, planned, started, number, missed, failures }
     }
 
     pub(crate) fn task(&self) -> &Arc<dyn Runnable> {
         &self.task
     }
 
-    /// Notes which run of the job this is.
-    pub(super) fn begin(&self, job: &impl Job) {
+    /// Notes which run of which job this is.
+    #[inline]
+    pub(super) fn begin(&self, job: &impl Job, name: Option<Arc<str>>) {
+        self.desk().begin(self.id, name);
         self.number.set(job.runs() + 1);
         self.missed.set(job.missed(self.planned, self.started));
     }
 
-    /// Makes this the current run of the thread while `body` runs.
-    pub(super) fn call<R>(&self, body: impl FnOnce() -> R) -> R {
+    /// Calls the body, with everything around it that belongs there; meanwhile this is the
+    /// thread's current run.
+    pub(super) fn call<R>(
+        &self,
+        wrapper: Option<&mut Wrapper>,
+        body: impl FnOnce() -> R,
+    ) -> Result<R, Panic> {
+        let hooks = &self.ground.hooks;
+        let body = || match wrapper {
+            None => hooks.around(self, body),
+            Some(wrapper) => hooks.around(self, || wrapper.call(body)),
+        };
         let about = || trace::About {
             id: self.id,
             name: self.task.name(),
@@ -79,6 +95,34 @@ impl Run {
         };
         let run_time = || self.clock().now().since(self.started);
         trace::in_span(about, run_time, || CURRENT.set(self, body))
+    }
+
+    pub(super) fn desk(&self) -> &Desk {
+        &self.ground.desk
+    }
+
+    /// Notes that this run of a periodic task has failed, and so many before it.
+    pub(super) fn note_failure(&self, in_a_row: u32) {
+        self.failures.set(in_a_row);
+    }
+
+    /// This run, which failed so.
+    pub(super) fn failure(&self, panic: &Panic) -> FailedRun {
+        let (run_number, in_a_row) = (self.number.get(), self.failures.get());
+        FailedRun { run_number, in_a_row, message: panic.message().into() }
+    }
+
+    /// What is known of this run, for the user.
+    pub(super) fn context(&self) -> TaskContext {
+        TaskContext {
+            task: Arc::clone(&self.task),
+            stop: self.ground.stop.clone(),
+            id: TaskId(self.id),
+            number: self.number.get(),
+            missed: self.missed.get(),
+            planned: self.clock().instant_of(self.planned),
+            lateness: self.started.since(self.planned),
+        }
     }
 
     pub(super) fn planned(&self) -> Deadline {
@@ -91,6 +135,12 @@ impl Run {
 
     pub(super) fn clock(&self) -> &Clock {
         &self.ground.clock
+    }
+
+    /// Task, number and start of the run that the calling thread is in the middle of.
+    pub(crate) fn current() -> Option<(Arc<dyn Runnable>, u64, Deadline)> {
+        let parts = |run: &Self| (Arc::clone(&run.task), run.id, run.started);
+        CURRENT.is_set().then(|| CURRENT.with(parts))
     }
 
     /// Whether the calling thread is in the middle of running a task, of whichever executor.
@@ -120,17 +170,7 @@ pub fn current_task() -> Option<TaskContext> {
     if !CURRENT.is_set() {
         return None;
     }
-    CURRENT.with(|run| {
-        Some(TaskContext {
-            task: Arc::clone(&run.task),
-            stop: run.ground.stop.clone(),
-            id: TaskId(run.id),
-            number: run.number.get(),
-            missed: run.missed.get(),
-            planned: run.clock().instant_of(run.planned),
-            lateness: run.started.since(run.planned),
-        })
-    })
+    CURRENT.with(|run| Some(run.context()))
 }
 
 /// What a task can know of its own run; from [`current_task`].
@@ -178,7 +218,8 @@ impl TaskContext {
     }
 
     /// The token that is raised when this task is asked to stop. It is the task's, not the
-    /// run's: once raised it stays so, and the task does not run again.
+    /// run's: once raised it stays so, and the task does not run again. Only a task with a
+    /// [budget](crate::TaskBuilder::timeout) for each run has a new one for each.
     pub fn token(&self) -> CancellationToken {
         self.task.token(&self.stop)
     }

@@ -9,13 +9,11 @@ use std::time::Duration;
 
 use super::{
     context::Run,
+    decorate::Wrapper,
+    failure::PanicPolicy,
     period::{MissedRuns, Period},
 };
-use crate::{
-    Panic,
-    time::Deadline,
-    unwind::{contain, discard},
-};
+use crate::{Panic, time::Deadline, unwind::discard};
 
 /// What a task runs.
 pub(crate) trait Job: Send + Sized + 'static {
@@ -24,8 +22,8 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     const IS_PERIODIC: bool;
 
-    /// Runs it once. Foreign code: no lock is held.
-    fn run(self, run: &Run) -> Ran<Self>;
+    /// Runs it once, with the wrapper around it. Foreign code: no lock is held.
+    fn run(self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self>;
 
     /// Where the queue keeps the task, if it was queued again.
     fn slot(&self) -> Option<u32>;
@@ -47,6 +45,8 @@ pub(crate) enum Ran<J: Job> {
     Ended(Result<J::Output, Panic>),
     /// There is to be another, at this moment.
     Again(J, Deadline),
+    /// There is to be another, although this one panicked.
+    Failed(J, Deadline, Panic),
 }
 
 /// A closure that is run once.
@@ -61,8 +61,8 @@ where
 
     const IS_PERIODIC: bool = false;
 
-    fn run(self, _: &Run) -> Ran<Self> {
-        Ran::Ended(contain(self.0).map_err(Panic::new))
+    fn run(self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self> {
+        Ran::Ended(run.call(wrapper, self.0))
     }
 
     fn slot(&self) -> Option<u32> {
@@ -80,11 +80,14 @@ where
     }
 }
 
-/// A closure that is run until it panics or is cancelled.
+/// A closure that is run until it is cancelled, or panics and its policy says so.
 pub(crate) struct Periodic<F> {
     body: F,
     period: Period,
+    on_panic: PanicPolicy,
     slot: Option<u32>,
+    /// How many runs failed in a row.
+    failures: u32,
     runs: u64,
     /// Runs that were left out after the last one.
     skipped: u64,
@@ -100,7 +103,13 @@ impl<F> Periodic<F> {
     }
 
     fn new(body: F, period: Period) -> Self {
-        Self { body, period, slot: None, runs: 0, skipped: 0 }
+        let on_panic = PanicPolicy::stop();
+        Self { body, period, on_panic, slot: None, failures: 0, runs: 0, skipped: 0 }
+    }
+
+    pub(crate) fn on_panic(mut self, policy: PanicPolicy) -> Self {
+        self.on_panic = policy;
+        self
     }
 
     pub(crate) fn into_body(self) -> F {
@@ -113,19 +122,24 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
 
     const IS_PERIODIC: bool = true;
 
-    fn run(mut self, run: &Run) -> Ran<Self> {
-        match contain(&mut self.body) {
-            Ok(()) => {
-                let plan = self.period.plan(run.planned(), run.started(), run.clock().now());
-                self.runs += 1;
-                self.skipped = plan.skipped;
-                Ran::Again(self, plan.next)
-            }
-            Err(payload) => {
-                discard(self.body);
-                Ran::Ended(Err(Panic::new(payload)))
-            }
+    fn run(mut self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self> {
+        let outcome = run.call(wrapper, &mut self.body);
+        let ended = run.clock().now();
+        let plan = self.period.plan(run.planned(), run.started(), ended);
+        self.runs += 1;
+        self.skipped = plan.skipped;
+        let Err(panic) = outcome else {
+            self.failures = 0;
+            return Ran::Again(self, plan.next);
+        };
+        self.failures = self.failures.saturating_add(1);
+        run.note_failure(self.failures);
+        if self.on_panic.ends_after(self.failures) {
+            discard(self.body);
+            return Ran::Ended(Err(panic));
         }
+        let next = plan.next.max(ended.after(self.on_panic.delay_after(self.failures)));
+        Ran::Failed(self, next, panic)
     }
 
     fn slot(&self) -> Option<u32> {

@@ -8,6 +8,7 @@
 //!         │    └────────── │ ◀─┘ Resting
 //!         │                │        │
 //!         └──── cancel ────┴────────┴──▶ Cancelled
+//!                (settle: the same, to Completed)
 //! ```
 //!
 //! * **Scheduled**: the closure is here; the task is in the queue, or a worker has just taken it
@@ -128,26 +129,36 @@ impl<J, T> Stage<J, T> {
         }
     }
 
-    /// Where the queue keeps the task, if it was queued again since it was submitted.
-    pub(super) fn slot(&self) -> Option<u32>
-    where
-        J: Job,
-    {
+    /// The job, if it is here.
+    pub(super) fn job(&self) -> Option<&J> {
         match self {
-            Self::Scheduled(job) | Self::Resting(job) => job.slot(),
+            Self::Scheduled(job) | Self::Resting(job) => Some(job),
             _ => None,
         }
     }
 
     /// Somebody wants the task not to run, or not again.
     pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancel<J> {
+        self.end_as(Self::Cancelled(reason)).unwrap_or(Cancel::TooLate)
+    }
+
+    /// Somebody wants the task to have this value, and not to run for it. Gives the value back if
+    /// the task had ended before.
+    pub(super) fn settle(&mut self, value: T) -> Result<Cancel<J>, T> {
+        self.end_as(Self::Completed(value)).map_err(|ending| match ending {
+            Self::Completed(value) => value,
+            _ => unreachable!("it is what was put in"),
+        })
+    }
+
+    fn end_as(&mut self, ending: Self) -> Result<Cancel<J>, Self> {
         if self.state().is_done() {
-            return Cancel::TooLate;
+            return Err(ending);
         }
-        match self.take_job(Self::Cancelled(reason)) {
+        Ok(match self.take_job(ending) {
             Some(job) => Cancel::Waiting(job),
             None => Cancel::Running,
-        }
+        })
     }
 
     /// Somebody wants the result. Nothing if there is none yet.
@@ -188,7 +199,7 @@ impl<J, T> Stage<J, T> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Run, job::Ran},
+        super::{Run, Wrapper, job::Ran},
         *,
     };
     use crate::time::Deadline;
@@ -200,7 +211,7 @@ mod tests {
 
         const IS_PERIODIC: bool = true;
 
-        fn run(self, _: &Run) -> Ran<Self> {
+        fn run(self, _: &Run, _: Option<&mut Wrapper>) -> Ran<Self> {
             unreachable!("nothing is run here")
         }
 

@@ -6,10 +6,10 @@ use std::{
 };
 
 use punctual::{
-    BuildError, Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled,
-    Clock, Handle, ManualClock, MissedRuns, Panic, PendingTask, Rejected, RejectedExecutionError,
-    ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext, TaskError, TaskId,
-    TaskState, WouldDeadlock, current_task,
+    Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock,
+    ConfigError, Handle, ManualClock, MissedRuns, Panic, PendingTask, Rejected,
+    RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext,
+    TaskError, TaskId, TaskState, WouldDeadlock, current_task,
 };
 
 use crate::{
@@ -31,7 +31,7 @@ const _: fn() = || {
     shared::<(TaskId, TaskState, MissedRuns, CancelReason, Panic)>();
     error::<TaskError>();
     error::<RejectedExecutionError>();
-    error::<BuildError>();
+    error::<ConfigError>();
     error::<WouldDeadlock>();
     error::<Cancelled>();
 };

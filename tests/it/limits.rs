@@ -3,8 +3,8 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use punctual::{
-    BuildError, CancelReason, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor,
-    TaskError, TaskState, current_task,
+    CancelReason, ConfigError, RejectedExecutionError, ScheduledFuture,
+    ScheduledThreadPoolExecutor, TaskError, TaskState, current_task,
 };
 
 use crate::support::{Counter, Drops, LONG, Log, manual, ms, worker_of};
@@ -177,7 +177,7 @@ fn threads_are_named_and_numbered() {
 fn a_name_with_a_nul_is_refused() {
     let builder = ScheduledThreadPoolExecutor::builder().thread_name("mai\0ler");
     let error = builder.build().expect_err("refused");
-    assert_eq!(error, BuildError::InvalidThreadName("mai\0ler".to_owned()));
+    assert_eq!(error, ConfigError::InvalidThreadName("mai\0ler".to_owned()));
     assert!(error.to_string().contains("mai\\0ler"), "{error}");
 }
 

@@ -1,0 +1,163 @@
+//! What is to be called back: at the start and end of threads, around each run, for each task, when
+//! something panics, and at the end. All of it is called with no lock held, and none of it ends a
+//! worker by panicking.
+
+use super::Builder;
+use crate::{
+    Done, Next, Panic, PanicReport, Submission, TaskContext,
+    pool::Callbacks,
+    sync::Arc,
+    task::{Hooks, Wrapper},
+};
+
+impl Builder {
+    /// What each worker calls first, in its thread. A panic is reported, and the worker begins all
+    /// the same.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let threads = Arc::new(AtomicUsize::new(0));
+    /// let (started, stopped) = (threads.clone(), threads.clone());
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .on_thread_start(move || drop(started.fetch_add(1, Ordering::SeqCst)))
+    ///     .on_thread_stop(move || drop(stopped.fetch_sub(1, Ordering::SeqCst)))
+    ///     .build()?;
+    /// executor.submit(|| ())?.join()?;
+    /// assert_eq!(threads.load(Ordering::SeqCst), 1);
+    /// executor.close()?;
+    /// assert_eq!(threads.load(Ordering::SeqCst), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn on_thread_start(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
+        self.callbacks().thread_start = Some(Arc::new(callback));
+        self
+    }
+
+    /// What each worker calls last, in its thread.
+    pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
+        self.callbacks().thread_stop = Some(Arc::new(callback));
+        self
+    }
+
+    /// What is called before each run of each task, in the thread that runs it. If it panics the
+    /// closure does not run, and the run has failed with that panic. Java: `beforeExecute`.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::{Panic, ScheduledThreadPoolExecutor, TaskContext};
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let also_tell = tell.clone();
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .before_execute(move |task: &TaskContext| {
+    ///         tell.send(format!("{} begins", task.name().unwrap_or("it".into()))).ok();
+    ///     })
+    ///     .after_execute(move |_: &TaskContext, outcome: Result<(), &Panic>| {
+    ///         also_tell.send(outcome.map_or("it failed", |()| "it is done").to_owned()).ok();
+    ///     })
+    ///     .build()?;
+    /// executor.task().name("cleaning").submit(|| ())?.join()?;
+    /// assert_eq!(told.try_iter().collect::<Vec<_>>(), ["cleaning begins", "it is done"]);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "beforeExecute")]
+    pub fn before_execute(mut self, hook: impl Fn(&TaskContext) + Send + Sync + 'static) -> Self {
+        self.hooks().before = Some(Arc::new(hook));
+        self
+    }
+
+    /// What is called after each run of each task, with its outcome, before anybody else can see
+    /// that: when a future has ended its hook has returned. If it panics the outcome stands. Not
+    /// called if the hook before panicked. Java: `afterExecute`, which in a scheduled executor
+    /// never sees a failure.
+    #[doc(alias = "afterExecute")]
+    pub fn after_execute(
+        mut self,
+        hook: impl Fn(&TaskContext, Result<(), &Panic>) + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks().after = Some(Arc::new(hook));
+        self
+    }
+
+    /// What is called once, when everything has ended, before anybody is told so: by the last
+    /// worker, or by whoever shuts down an executor without one. Java: `terminated`.
+    pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.callbacks().terminated = Some(Arc::new(hook));
+        self
+    }
+
+    /// Puts code around every closure. The decorator is called for each submission, in the thread
+    /// that submits, and gives the wrapper, which is called around each run. So what the submitter
+    /// has around it, such as a trace or a request, can be brought along. Order, futures and the
+    /// cost of cancelling are those of tasks without one; a decorated task takes two allocations
+    /// more. If the decorator panics, the panic goes to the submitter. Java: `decorateTask`.
+    ///
+    /// ```
+    /// use std::{cell::Cell, time::{Duration, Instant}};
+    /// use punctual::{Next, ScheduledThreadPoolExecutor, Submission};
+    ///
+    /// thread_local!(static REQUEST: Cell<u32> = const { Cell::new(0) });
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .decorate_task(|_: &Submission<'_>| {
+    ///         let request = REQUEST.get(); // of the thread that submits
+    ///         move |next: Next<'_>| {
+    ///             let before = REQUEST.replace(request);
+    ///             let done = next.run();
+    ///             REQUEST.set(before);
+    ///             done
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// REQUEST.set(42);
+    /// assert_eq!(executor.submit(|| REQUEST.get())?.join()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "decorateTask")]
+    pub fn decorate_task<D, W>(mut self, decorator: D) -> Self
+    where
+        D: Fn(&Submission<'_>) -> W + Send + Sync + 'static,
+        W: FnMut(Next<'_>) -> Done<'_> + Send + 'static,
+    {
+        let decorate = move |task: &Submission<'_>| Wrapper::new(decorator(task));
+        self.callbacks().decorate = Some(Arc::new(decorate));
+        self
+    }
+
+    /// Who is told of every panic of a task or a hook, in the thread where it happened, before
+    /// anybody else can see the outcome. Its own panics go no further. To know where a panic
+    /// began, the first executor that is built with a handler puts a panic hook before the one
+    /// the process has, which is called as before.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::{PanicReport, ScheduledThreadPoolExecutor};
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .panic_handler(move |report: &PanicReport<'_>| drop(tell.send(report.to_string())))
+    ///     .build()?;
+    /// executor.task().name("backup").execute(|| panic!("disk full"))?;
+    /// let line = told.recv()?; // a task (task 16 "backup", run 1) panicked at src/main.rs:9:51: …
+    /// assert!(line.contains("\"backup\"") && line.ends_with("disk full"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "UncaughtExceptionHandler")]
+    pub fn panic_handler(
+        mut self,
+        handler: impl Fn(&PanicReport<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks().on_panic = Some(Arc::new(handler));
+        self
+    }
+
+    fn callbacks(&mut self) -> &mut Callbacks {
+        &mut self.config.callbacks
+    }
+
+    fn hooks(&mut self) -> &mut Hooks {
+        &mut self.config.callbacks.hooks
+    }
+}

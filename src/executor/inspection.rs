@@ -1,0 +1,208 @@
+//! What can be seen of an executor: counts, and the tasks that wait.
+//!
+//! No live queue is handed out, as in Java, whose iterator shows the heap's order and whose
+//! `remove` leaves the future behind. There is a snapshot, in due order, and each task in it can
+//! be cancelled.
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use super::{Handle, ScheduledThreadPoolExecutor};
+use crate::{
+    CancelHandle, ScheduledFuture, Statistics, TaskId, pool::Port, queue::Listed, sync::Arc,
+    task::Runnable, time::Deadline,
+};
+
+impl Handle {
+    /// How many workers and tasks there are and were, in one consistent snapshot. Linear in the
+    /// number of workers; submissions and workers wait while it counts, less than a microsecond.
+    pub fn statistics(&self) -> Statistics {
+        self.pool().statistics()
+    }
+
+    /// How many workers there are. Java: `getPoolSize`.
+    #[doc(alias = "getPoolSize")]
+    pub fn pool_size(&self) -> usize {
+        self.pool().crew().live()
+    }
+
+    /// The most workers there have ever been at once. Java: `getLargestPoolSize`.
+    #[doc(alias = "getLargestPoolSize")]
+    pub fn largest_pool_size(&self) -> usize {
+        self.pool().crew().largest()
+    }
+
+    /// How many tasks are at work. As [`statistics`](Self::statistics). Java: `getActiveCount`.
+    #[doc(alias = "getActiveCount")]
+    pub fn active_count(&self) -> usize {
+        self.statistics().active
+    }
+
+    /// How many tasks have run, run or wait; those that were cancelled are not among them. As
+    /// [`statistics`](Self::statistics). Java: `getTaskCount`.
+    #[doc(alias = "getTaskCount")]
+    pub fn task_count(&self) -> u64 {
+        let now = self.statistics();
+        now.submitted - now.cancelled
+    }
+
+    /// How many tasks have run to their end, with a result or a panic. As
+    /// [`statistics`](Self::statistics), which tells the two apart; the runs of a periodic task
+    /// are in its `runs`. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks
+    /// too.
+    #[doc(alias = "getCompletedTaskCount")]
+    pub fn completed_task_count(&self) -> u64 {
+        let now = self.statistics();
+        now.completed + now.panicked
+    }
+
+    /// How many tasks wait; those that run are not among them. Java: `getQueue().size()`.
+    pub fn pending_count(&self) -> usize {
+        self.pool().pending_count()
+    }
+
+    /// The tasks that wait, in the order in which they are due: a snapshot. Takes O(n log n), and
+    /// while it copies the queue, one handle for each task, nothing is submitted or taken. Java:
+    /// `getQueue`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// for (name, minutes) in [("lunch", 240), ("tea", 30), ("dinner", 600)] {
+    ///     executor.task().name(name).schedule(Duration::from_secs(60 * minutes), || ())?;
+    /// }
+    /// let pending = executor.pending_tasks();
+    /// let names: Vec<_> = pending.iter().filter_map(|task| task.name()).collect();
+    /// assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["tea", "lunch", "dinner"]);
+    /// pending[0].cancel_handle().cancel();
+    /// assert_eq!(executor.pending_count(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "getQueue")]
+    pub fn pending_tasks(&self) -> Vec<QueuedTask> {
+        let listed = self.pool().pending();
+        listed.into_iter().map(|one| QueuedTask::new(one, self.ports.here())).collect()
+    }
+
+    /// Takes a task that waits out of the queue. Whether it was there: a task that runs, has ended
+    /// or belongs to another executor is left alone. Its future ends as cancelled, with
+    /// [`CancelReason::Removed`](crate::CancelReason). In O(log n). Java: `remove`, after which the future stays
+    /// pending for ever.
+    pub fn remove<T>(&self, task: &ScheduledFuture<T>) -> bool {
+        task.remove_from(self.pool())
+    }
+
+    /// Takes tasks out of the queue that have been cancelled. Gives how many; that is hardly ever
+    /// more than none, for cancelling takes a task out by itself, and this finds only those for
+    /// which a call in another thread is just about to. Linear. Java: `purge`, which is needed
+    /// there.
+    pub fn purge(&self) -> usize {
+        self.pool().purge()
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
+        let now = self.statistics();
+        f.debug_struct(what)
+            .field("name", &self.pool().thread_name())
+            .field("state", &now.state)
+            .field("core_pool_size", &now.core_pool_size)
+            .field("pool_size", &now.pool_size)
+            .field("active", &now.active)
+            .field("pending", &now.pending)
+            .field("completed", &now.completed)
+            .field("panicked", &now.panicked)
+            .field("cancelled", &now.cancelled)
+            .field("rejected", &now.rejected)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f, "Handle")
+    }
+}
+
+impl fmt::Debug for ScheduledThreadPoolExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.describe(f, "ScheduledThreadPoolExecutor")
+    }
+}
+
+/// A task that waited when [`Handle::pending_tasks`] looked.
+pub struct QueuedTask {
+    handle: CancelHandle,
+    next_run: Option<Instant>,
+    delay: Duration,
+    runs: u64,
+    is_periodic: bool,
+}
+
+impl QueuedTask {
+    fn new(listed: Listed<Arc<dyn Runnable>>, port: &Port) -> Self {
+        let Listed { deadline, ticket, element: task } = listed;
+        let delay = match deadline {
+            Deadline::NEVER => Duration::MAX,
+            deadline => deadline.since(port.clock().now()),
+        };
+        Self {
+            next_run: port.clock().instant_of(deadline),
+            delay,
+            // One that has begun meanwhile has no count to be read.
+            runs: task.runs().unwrap_or(0),
+            is_periodic: task.is_periodic(),
+            handle: CancelHandle::new(task, Arc::clone(port), ticket),
+        }
+    }
+
+    /// The number of the task.
+    pub fn id(&self) -> TaskId {
+        self.handle.id()
+    }
+
+    /// The name of the task, if it was given one.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.handle.name()
+    }
+
+    /// When it is due; `None` for never.
+    pub fn next_run(&self) -> Option<Instant> {
+        self.next_run
+    }
+
+    /// How long it was until then; zero if it was due, `Duration::MAX` for never.
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// How many runs there had been; those of a one-shot task are none.
+    pub fn run_count(&self) -> u64 {
+        self.runs
+    }
+
+    /// Whether it is a periodic task.
+    pub fn is_periodic(&self) -> bool {
+        self.is_periodic
+    }
+
+    /// What can cancel it, and says what has become of it since.
+    pub fn cancel_handle(&self) -> &CancelHandle {
+        &self.handle
+    }
+}
+
+impl fmt::Debug for QueuedTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueuedTask")
+            .field("id", &self.id().0)
+            .field("name", &self.name())
+            .field("delay", &self.delay)
+            .field("run_count", &self.runs)
+            .field("is_periodic", &self.is_periodic)
+            .finish_non_exhaustive()
+    }
+}

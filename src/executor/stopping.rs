@@ -1,0 +1,123 @@
+//! The verbs for stopping, on the handle. What they do is in `pool::stopping`.
+
+use std::time::Duration;
+
+use super::Handle;
+use crate::{PendingTasks, ShutdownReport, WouldDeadlock, pool::Phase};
+
+impl Handle {
+    /// Takes no more tasks. What waits is run or cancelled by the two policies: by default
+    /// one-shot tasks still run, however far in the future, and periodic ones are cancelled.
+    /// A one-shot task that is due runs in any case. Does not wait; doing it twice is doing it once. Linear in
+    /// the number of tasks that wait. Java: `shutdown`.
+    ///
+    /// The owner's drop comes after it, and stops what is not yet due: to see it through, use
+    /// [`close`](ScheduledThreadPoolExecutor::close), or wait with
+    /// [`await_termination`](Self::await_termination) first.
+    pub fn shutdown(&self) {
+        self.pool().shutdown();
+    }
+
+    /// Shuts down with a deadline: [`shutdown`](Self::shutdown), and a wait of at most `patience`
+    /// for what the policies keep; then [`shutdown_now`](Self::shutdown_now), which cancels what
+    /// still waits and raises the tokens of what runs, and a wait of at most `grace` for that to
+    /// end. Says what became of the tasks, by number and name. Blocks for no longer than both,
+    /// on the executor's clock. Java has no such call, and its documentation a page of code.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// executor.task().name("report").schedule(Duration::from_secs(3600), || { /* … */ })?;
+    /// let report = executor.shutdown_within(Duration::from_millis(5), Duration::from_secs(60))?;
+    /// assert!(report.is_terminated());
+    /// assert_eq!(report.cancelled()[0].name(), Some("report"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], as [`await_termination`](Self::await_termination): then it has been shut
+    /// down, and nothing more.
+    #[doc(alias = "shutdownAndAwaitTermination")]
+    pub fn shutdown_within(
+        &self,
+        patience: Duration,
+        grace: Duration,
+    ) -> Result<ShutdownReport, WouldDeadlock> {
+        self.pool().shutdown_within(patience, grace)
+    }
+
+    /// Takes no more tasks, raises the [token](crate::TaskContext::token) of every task that
+    /// runs, and gives back those that wait, in no particular order, to be run or dropped. Does
+    /// not wait, and takes the same time however many tasks wait: it is dropping them that is
+    /// linear in their number. Java: `shutdownNow`.
+    pub fn shutdown_now(&self) -> PendingTasks {
+        self.pool().shutdown_now()
+    }
+
+    /// Blocks until the executor has terminated: it was shut down, everything has ended, and no
+    /// worker lives. Gives whether it has, after at most `timeout`; `Duration::MAX` waits without
+    /// limit. Java: `awaitTermination`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// executor.schedule(Duration::from_millis(1), || println!("still runs"))?;
+    /// executor.shutdown();
+    /// assert!(executor.await_termination(Duration::from_secs(60))?);
+    /// assert!(executor.is_terminated());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], at once, in one of the executor's own tasks, and in the drop of what a
+    /// shutdown on this thread is cancelling.
+    #[doc(alias = "awaitTermination")]
+    pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
+        self.pool().await_termination(timeout)
+    }
+
+    /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.
+    pub fn is_shutdown(&self) -> bool {
+        self.pool().lifecycle().phase() > Phase::Running
+    }
+
+    /// Whether it was shut down and has not terminated. Java: `isTerminating`.
+    pub fn is_terminating(&self) -> bool {
+        self.is_shutdown() && !self.is_terminated()
+    }
+
+    /// Whether it was shut down and everything has ended. Java: `isTerminated`.
+    pub fn is_terminated(&self) -> bool {
+        self.pool().lifecycle().phase() == Phase::Terminated
+    }
+
+    /// Whether one-shot tasks that are not yet due run after a shutdown. Java:
+    /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
+        self.pool().keeps_delayed()
+    }
+
+    /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
+    /// switching it on brings nothing back.
+    pub fn set_execute_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
+        self.pool().set_keep_delayed(keep);
+    }
+
+    /// Whether periodic tasks go on after a shutdown. Java:
+    /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
+        self.pool().keeps_periodic()
+    }
+
+    /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
+    /// switching it on brings nothing back.
+    pub fn set_continue_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
+        self.pool().set_keep_periodic(keep);
+    }
+}

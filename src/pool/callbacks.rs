@@ -1,0 +1,49 @@
+//! What the builder was given to be called back: hooks, decorator, and what belongs to threads
+//! and to the end.
+
+use std::fmt;
+
+use crate::{
+    sync::Arc,
+    task::{Hooks, PanicSource, Submission, Wrapper},
+};
+
+type Callback = Arc<dyn Fn() + Send + Sync>;
+type Decorator = Arc<dyn Fn(&Submission<'_>) -> Wrapper + Send + Sync>;
+
+/// See the [module](self).
+#[derive(Clone, Default)]
+pub(crate) struct Callbacks {
+    pub(crate) hooks: Hooks,
+    pub(crate) decorate: Option<Decorator>,
+    pub(crate) thread_start: Option<Callback>,
+    pub(crate) thread_stop: Option<Callback>,
+    pub(crate) terminated: Option<Callback>,
+}
+
+impl Callbacks {
+    /// Calls what belongs to this occasion; a panic is reported and goes no further.
+    pub(super) fn call(&self, occasion: PanicSource) {
+        let callback = match occasion {
+            PanicSource::ThreadStart => &self.thread_start,
+            PanicSource::ThreadStop => &self.thread_stop,
+            PanicSource::Terminated => &self.terminated,
+            _ => &None,
+        };
+        if let Some(callback) = callback {
+            self.hooks.call_aside(occasion, || callback());
+        }
+    }
+}
+
+impl fmt::Debug for Callbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Callbacks")
+            .field("hooks", &self.hooks)
+            .field("decorate", &self.decorate.is_some())
+            .field("thread_start", &self.thread_start.is_some())
+            .field("thread_stop", &self.thread_stop.is_some())
+            .field("terminated", &self.terminated.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,119 @@
+//! The record of a shutdown: who has ended while it went on, and how.
+//!
+//! Nothing is recorded until somebody asks for a report; then each task that ends says so here,
+//! by name. Who is still at work when the report is due stands on the desks of the workers.
+
+use crate::{
+    TaskId, TaskState,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Runnable,
+};
+
+/// Which task it was; from a [`ShutdownReport`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSummary {
+    id: TaskId,
+    name: Option<Arc<str>>,
+}
+
+impl TaskSummary {
+    pub(super) fn new(id: u64, name: Option<Arc<str>>) -> Self {
+        Self { id: TaskId(id), name }
+    }
+
+    /// The number of the task, as its future has it.
+    pub fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// The name of the task, if it was given one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+/// What became of an executor's tasks while it was
+/// [shut down with a deadline](crate::Handle::shutdown_within).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShutdownReport {
+    pub(super) is_terminated: bool,
+    pub(super) ran: Vec<TaskSummary>,
+    pub(super) cancelled: Vec<TaskSummary>,
+    pub(super) still_running: Vec<TaskSummary>,
+}
+
+impl ShutdownReport {
+    /// Whether everything has ended, and no worker lives.
+    pub fn is_terminated(&self) -> bool {
+        self.is_terminated
+    }
+
+    /// The tasks that ran to their end meanwhile, with a result or a panic, in that order.
+    pub fn ran(&self) -> &[TaskSummary] {
+        &self.ran
+    }
+
+    /// The tasks that were cancelled meanwhile: those that the policies did not keep, and those
+    /// that had not run in time.
+    pub fn cancelled(&self) -> &[TaskSummary] {
+        &self.cancelled
+    }
+
+    /// The tasks that had been asked to stop and had not, when time was up.
+    pub fn still_running(&self) -> &[TaskSummary] {
+        &self.still_running
+    }
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Record {
+    is_open: AtomicBool,
+    ended: Mutex<Ended>,
+}
+
+#[derive(Clone, Default)]
+struct Ended {
+    ran: Vec<TaskSummary>,
+    cancelled: Vec<TaskSummary>,
+}
+
+impl Record {
+    /// From now on everything is recorded.
+    pub(super) fn open(&self) {
+        // Ordering: what is let in or ends after this call is ordered after it by the queue's locks.
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
+    /// A worker has done with a task.
+    #[inline]
+    pub(super) fn ran(&self, id: u64, task: &dyn Runnable) {
+        if self.is_open() && task.state() != TaskState::Cancelled {
+            let summary = TaskSummary::new(id, task.name());
+            self.ended.lock().ran.push(summary);
+        }
+    }
+
+    /// A task has been cancelled.
+    #[inline]
+    pub(super) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
+        if self.is_open() {
+            let summary = TaskSummary::new(id, name());
+            self.ended.lock().cancelled.push(summary);
+        }
+    }
+
+    /// What has been recorded.
+    pub(super) fn report(&self, is_terminated: bool, running: Vec<TaskSummary>) -> ShutdownReport {
+        let Ended { ran, cancelled } = self.ended.lock().clone();
+        ShutdownReport { is_terminated, ran, cancelled, still_running: running }
+    }
+}

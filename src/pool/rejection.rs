@@ -1,0 +1,394 @@
+//! Rejection: what becomes of a task that is not let in.
+//!
+//! Who decides is the executor's [`RejectedExecutionHandler`]. It gets the task, which belongs to
+//! nobody else at that moment, and has to say what is to be done with it: the verbs of
+//! [`RejectedTask`] each consume the task and give the answer, so none can be forgotten, and
+//! whatever happens to the task its future ends. Java's handlers can simply lose it.
+//!
+//! ```text
+//!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter
+//!     ▲                       ├──▶ discard    the future ends as cancelled
+//!     │                       ├──▶ run        here and now, in the submitter's thread
+//!     │                       ├──▶ keep       somebody runs it later
+//!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
+//! ```
+//!
+//! A handler is called in the thread that submits, with no lock held. If it panics the panic goes
+//! to the submitter, and the task ends as cancelled.
+
+use std::{fmt, time::Duration};
+
+use super::{PendingTask, Pool, room::Room, serving};
+use crate::{
+    CancelReason, RejectedExecutionError, TaskId,
+    queue::{Entry, Refusal, Refused, Ticket},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Runnable,
+    time::Deadline,
+    trace,
+    unwind::discard,
+};
+
+/// Decides what becomes of a task that an executor does not let in, because it was shut down or
+/// as many tasks wait as its [bound](crate::Builder::max_pending) allows. Set by
+/// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler). Java:
+/// `RejectedExecutionHandler`.
+///
+/// Closures are handlers. This one runs in the submitter's thread what has a name, and refuses
+/// the rest:
+///
+/// ```
+/// use punctual::{RejectedTask, ScheduledThreadPoolExecutor};
+///
+/// let executor = ScheduledThreadPoolExecutor::builder()
+///     .rejected_execution_handler(|task: RejectedTask<'_>| {
+///         if task.name().is_some() { task.run() } else { task.abort() }
+///     })
+///     .build()?;
+/// executor.shutdown();
+/// let important = executor.task().name("farewell").submit(|| "good bye")?;
+/// assert_eq!(important.join()?, "good bye");
+/// assert!(executor.submit(|| "gossip").is_err());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+///
+/// It is not called for what can never be let in (a period of zero), nor if there is no worker and
+/// none could be started: these are errors in any case.
+pub trait RejectedExecutionHandler: Send + Sync {
+    /// Says what is to be done with the task, by one of its verbs. Called in the submitter's
+    /// thread; may block it.
+    ///
+    /// # Panics
+    ///
+    /// If it does, the panic goes to the submitter, and the task ends as cancelled.
+    #[doc(alias = "rejectedExecution")]
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection;
+}
+
+impl<F> RejectedExecutionHandler for F
+where
+    F: Fn(RejectedTask<'_>) -> Rejection + Send + Sync,
+{
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        self(task)
+    }
+}
+
+/// The submission fails, and gives the closure back: the default. Java: `AbortPolicy`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AbortPolicy;
+
+/// A task that is due runs in the submitter's thread, which so has no time to submit more; after a
+/// shutdown it is discarded. What is not due yet cannot run without being early, and a periodic
+/// task cannot run there for ever: these are refused. Java: `CallerRunsPolicy`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallerRunsPolicy;
+
+/// The task is dropped; its future has ended as cancelled, with
+/// [`CancelReason::Rejected`]. Java: `DiscardPolicy`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiscardPolicy;
+
+/// The waiting task that is due first goes, and its future ends as cancelled, with
+/// [`CancelReason::Rejected`]; the new one is let in. After a shutdown the new one is discarded.
+/// Java: `DiscardOldestPolicy`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiscardOldestPolicy;
+
+/// The submission waits for room, and fails if there is none in time, or if the executor is shut
+/// down. On one of the executor's own workers it fails at once: the room it waits for might be its
+/// own to make. Java has none; there people put into the queue by hand.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockPolicy {
+    /// How long to wait at most, on the executor's clock; `Duration::MAX` for ever.
+    pub timeout: Duration,
+}
+
+impl RejectedExecutionHandler for AbortPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        task.abort()
+    }
+}
+
+impl RejectedExecutionHandler for CallerRunsPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        if task.is_shutdown() {
+            task.discard()
+        } else if task.is_due() && !task.is_periodic() {
+            task.run()
+        } else {
+            task.abort()
+        }
+    }
+}
+
+impl RejectedExecutionHandler for DiscardPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        task.discard()
+    }
+}
+
+impl RejectedExecutionHandler for DiscardOldestPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        if task.is_shutdown() { task.discard() } else { task.discard_oldest() }
+    }
+}
+
+impl RejectedExecutionHandler for BlockPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        task.wait_for_room(self.timeout)
+    }
+}
+
+/// A task that was not let in; what a [`RejectedExecutionHandler`] decides about.
+#[must_use = "dropping a rejected task cancels it"]
+pub struct RejectedTask<'a> {
+    pool: &'a Arc<Pool>,
+    task: PendingTask,
+    error: &'a RejectedExecutionError,
+}
+
+/// What is to be done with a rejected task; from the verbs of [`RejectedTask`]. The answer of a
+/// handler that was asked about another task counts for neither: both are discarded.
+#[must_use = "this is the handler's answer"]
+pub struct Rejection(Answer);
+
+enum Answer {
+    Handled,
+    Abort(PendingTask),
+    /// With or without a place that has been taken for it.
+    Retry(PendingTask, bool),
+}
+
+impl RejectedTask<'_> {
+    /// The number of the task.
+    pub fn id(&self) -> TaskId {
+        self.task.id()
+    }
+
+    /// The name of the task, if it was given one.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.task.name()
+    }
+
+    /// Whether it is a periodic task.
+    pub fn is_periodic(&self) -> bool {
+        self.task.is_periodic()
+    }
+
+    /// Whether it is due now.
+    pub fn is_due(&self) -> bool {
+        self.task.is_due()
+    }
+
+    /// Why it was not let in.
+    pub fn error(&self) -> &RejectedExecutionError {
+        self.error
+    }
+
+    /// Whether the executor was shut down. Else there was no room.
+    pub fn is_shutdown(&self) -> bool {
+        matches!(self.error, RejectedExecutionError::Shutdown)
+    }
+
+    /// The submission fails with the [error](Self::error), and gives the closure back.
+    pub fn abort(self) -> Rejection {
+        Rejection(Answer::Abort(self.task))
+    }
+
+    /// The closure is dropped. The submission does not fail, but its future has ended as
+    /// cancelled, with [`CancelReason::Rejected`].
+    pub fn discard(self) -> Rejection {
+        drop(self.task);
+        Rejection(Answer::Handled)
+    }
+
+    /// Runs the task here, due or not, as [`PendingTask::run`] does. Blocks until it has run.
+    pub fn run(self) -> Rejection {
+        self.task.run();
+        Rejection(Answer::Handled)
+    }
+
+    /// Hands the task over, to be run later, in whichever thread, or dropped.
+    pub fn keep(self) -> (PendingTask, Rejection) {
+        (self.task, Rejection(Answer::Handled))
+    }
+
+    /// Tries to submit the task once more, and asks the handler again if that fails.
+    pub fn retry(self) -> Rejection {
+        Rejection(Answer::Retry(self.task, false))
+    }
+
+    /// Ends the waiting task that is due first, as cancelled with [`CancelReason::Rejected`], and
+    /// tries again.
+    pub fn discard_oldest(self) -> Rejection {
+        self.pool.discard_oldest();
+        self.retry()
+    }
+
+    /// Blocks until there is room, and tries again; aborts if there is none after `timeout`, on
+    /// the executor's clock, if the executor has been shut down, or if this is one of its own
+    /// workers.
+    pub fn wait_for_room(self, timeout: Duration) -> Rejection {
+        let Some(room) = &self.pool.room else { return self.abort() };
+        let clock = self.pool.clock();
+        let would_block = self.is_shutdown() || serving::works_for(self.pool);
+        if would_block || !room.enter_before(clock, clock.now().after(timeout)) {
+            return self.abort();
+        }
+        Rejection(Answer::Retry(self.task, true))
+    }
+}
+
+impl fmt::Debug for RejectedTask<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RejectedTask")
+            .field("task", &self.task)
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rejection").finish_non_exhaustive()
+    }
+}
+
+/// A task that was refused by the queue or for want of room.
+struct Unadmitted {
+    error: RejectedExecutionError,
+    sequence: u64,
+    task: Arc<dyn Runnable>,
+}
+
+/// Counts a rejection when it is dropped, also if the handler panics.
+struct Counting<'a>(&'a AtomicU64);
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        // Ordering: a count, and nothing else hangs on it.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Pool {
+    /// Queues a task that is ready to run, in a pool that has a worker. Gives its ticket, which
+    /// finds nothing if the handler has dealt with the task. On an error it is the caller's again.
+    #[inline]
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        stripe: usize,
+        task: Arc<dyn Runnable>,
+        now: Deadline,
+        deadline: Deadline,
+    ) -> Result<Ticket, RejectedExecutionError> {
+        match self.offer(stripe, task, now, deadline, false) {
+            Ok(ticket) => Ok(ticket),
+            Err(unadmitted) => self.reject(stripe, unadmitted, now, deadline),
+        }
+    }
+
+    /// Offers a task to the queue, if there is room, or a place has been taken for it.
+    #[inline]
+    fn offer(
+        self: &Arc<Self>,
+        stripe: usize,
+        task: Arc<dyn Runnable>,
+        now: Deadline,
+        deadline: Deadline,
+        has_room: bool,
+    ) -> Result<Ticket, Unadmitted> {
+        if !has_room && !self.room.as_ref().is_none_or(Room::enter) {
+            let sequence = self.queue.number(stripe, now);
+            return Err(Unadmitted { error: RejectedExecutionError::Saturated, sequence, task });
+        }
+        match self.queue.offer(stripe, now, deadline, task) {
+            Ok(ticket) if self.crew.settled() > 0 => Ok(ticket),
+            Ok(ticket) => self.rescue(ticket),
+            Err(Refused { why, sequence, element: task }) => {
+                self.leave_room();
+                let error = match why {
+                    Refusal::Closed => RejectedExecutionError::Shutdown,
+                    Refusal::Full => RejectedExecutionError::Full,
+                };
+                Err(Unadmitted { error, sequence, task })
+            }
+        }
+    }
+
+    /// The workers have all gone since the submission saw one; see the head of `crew`.
+    #[cold]
+    fn rescue(self: &Arc<Self>, ticket: Ticket) -> Result<Ticket, Unadmitted> {
+        let Err(error) = self.start_worker(|| self.wanted()) else { return Ok(ticket) };
+        // Not there: it has been run, or removed by somebody else.
+        let Some(task) = self.queue.remove(ticket) else { return Ok(ticket) };
+        self.leave_room();
+        if self.lifecycle.hold() {
+            // It may have been all that the end waited for.
+            self.release();
+        }
+        let (error, sequence) = (RejectedExecutionError::Spawn(error), ticket.sequence);
+        Err(Unadmitted { error, sequence, task })
+    }
+
+    /// Asks the handler, until it has an answer that is final.
+    #[cold]
+    fn reject(
+        self: &Arc<Self>,
+        stripe: usize,
+        mut unadmitted: Unadmitted,
+        now: Deadline,
+        deadline: Deadline,
+    ) -> Result<Ticket, RejectedExecutionError> {
+        let counting = Counting(&self.rejected);
+        loop {
+            let Unadmitted { error, sequence, task } = unadmitted;
+            if trace::is_listening() {
+                trace::rejected(sequence, task.name().as_deref(), &error);
+            }
+            if matches!(error, RejectedExecutionError::Spawn(_)) {
+                discard(task);
+                return Err(error);
+            }
+            let entry = Entry { deadline, sequence, element: Arc::clone(&task) };
+            let own = task;
+            let task = PendingTask::new(entry, &self.estate(), CancelReason::Rejected);
+            let handler = self.rejection.get();
+            let rejected = RejectedTask { pool: self, task, error: &error };
+            let Rejection(answer) = handler.rejected_execution(rejected);
+            discard(handler);
+            unadmitted = match answer {
+                Answer::Abort(task) if task.is_of(&own) => {
+                    discard(task.into_task());
+                    return Err(error);
+                }
+                Answer::Retry(task, has_room) if task.is_of(&own) => {
+                    drop(task.into_task());
+                    match self.offer(stripe, own, now, deadline, has_room) {
+                        Err(unadmitted) => unadmitted,
+                        Ok(ticket) => {
+                            std::mem::forget(counting);
+                            return Ok(ticket);
+                        }
+                    }
+                }
+                Answer::Handled | Answer::Abort(_) | Answer::Retry(..) => {
+                    return Ok(Ticket { slot: u32::MAX, sequence });
+                }
+            };
+        }
+    }
+
+    /// Ends the waiting task that is due first, to make room.
+    fn discard_oldest(&self) {
+        if let Some(Entry { sequence, element, .. }) = self.queue.remove_first() {
+            self.leave_room();
+            self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
+            discard(element);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The census: what is in the queue, and how much has come and gone, at one moment.
+//!
+//! Each count is kept where its step is made, under the lock that is held there anyway: what
+//! comes in by the stripe, what is taken by the ready list, whose lock everyone who takes has.
+//! The census holds all of these locks at once, so nothing moves while it counts. What was
+//! removed needs no count of its own:
+//!
+//! ```text
+//!   offered + returned = taken + removed + len
+//! ```
+
+use super::{DelayedWorkQueue, Ticket};
+use crate::time::Deadline;
+
+/// How much there is, was let in, was let in again, and was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    pub(crate) len: u64,
+    pub(crate) offered: u64,
+    pub(crate) returned: u64,
+    pub(crate) taken: u64,
+}
+
+impl Census {
+    /// How much was taken out by other ways than by taking.
+    pub(crate) fn removed(&self) -> u64 {
+        self.offered + self.returned - self.taken - self.len
+    }
+}
+
+/// What is in the queue.
+#[derive(Debug)]
+pub(crate) struct Listed<E> {
+    pub(crate) deadline: Deadline,
+    pub(crate) ticket: Ticket,
+    pub(crate) element: E,
+}
+
+impl<E> DelayedWorkQueue<E> {
+    /// Counts. While `meanwhile` runs, nothing is let in or taken.
+    pub(crate) fn census<R>(&self, meanwhile: impl FnOnce() -> R) -> (Census, R) {
+        let ready = self.ready.lock();
+        let stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
+        let mut census =
+            Census { taken: ready.taken(), len: ready.len() as u64, ..Census::default() };
+        for stripe in &stripes {
+            let (offered, returned) = stripe.counts();
+            census.len += stripe.len() as u64;
+            census.offered += offered;
+            census.returned += returned;
+        }
+        (census, meanwhile())
+    }
+
+    /// What is in the queue, in the order in which it would be taken.
+    pub(crate) fn list(&self) -> Vec<Listed<E>>
+    where
+        E: Clone,
+    {
+        let ready = self.ready.lock();
+        let stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
+        // Clones of handles: nothing foreign.
+        let mut listed: Vec<_> = ready
+            .entries()
+            .map(|entry| Listed {
+                deadline: entry.deadline,
+                // Who is on the list is found by its sequence.
+                ticket: Ticket { slot: u32::MAX, sequence: entry.sequence },
+                element: entry.element.clone(),
+            })
+            .collect();
+        for stripe in &stripes {
+            let entries = stripe.heap().entries();
+            listed.extend(entries.map(|(deadline, ticket, element)| Listed {
+                deadline,
+                ticket,
+                element: element.clone(),
+            }));
+        }
+        drop(stripes);
+        drop(ready);
+        listed.sort_by_key(|one| (one.deadline, one.ticket.sequence));
+        listed
+    }
+}

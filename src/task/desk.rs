@@ -1,0 +1,136 @@
+//! The desk: what one worker is doing now, and how much it has done.
+//!
+//! Every worker has one, and nobody else writes on it, so its counts are plain stores on lines of
+//! its own. Others only read: the statistics add up all desks, and the report of a shutdown names
+//! the tasks that are still at work.
+//!
+//! A run is counted under the lock of its task, in the step that publishes the outcome: whoever
+//! has seen that a task has ended finds it counted.
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Desk(CachePadded<Sheet>);
+
+#[derive(Debug, Default)]
+struct Sheet {
+    /// The task that runs; zero if none does.
+    current: AtomicU64,
+    /// Its name, if it has one.
+    name: Mutex<Option<Arc<str>>>,
+    has_name: AtomicBool,
+    completed: AtomicU64,
+    panicked: AtomicU64,
+    cancelled: AtomicU64,
+    runs: AtomicU64,
+}
+
+/// How many tasks have ended and how, and how many runs there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) completed: u64,
+    pub(crate) panicked: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) runs: u64,
+}
+
+/// How a task has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Completed,
+    Panicked,
+    Cancelled,
+}
+
+impl Desk {
+    /// A run of a task begins.
+    #[inline]
+    pub(super) fn begin(&self, id: u64, name: Option<Arc<str>>) {
+        if name.is_some() {
+            *self.0.name.lock() = name;
+            self.0.has_name.store(true, Ordering::Relaxed);
+        }
+        self.0.current.store(id, Ordering::Release);
+    }
+
+    /// The body has returned.
+    #[inline]
+    pub(super) fn leave(&self) {
+        self.0.current.store(0, Ordering::Release);
+        // Ordering: this thread has written it.
+        if self.0.has_name.load(Ordering::Relaxed) {
+            self.0.has_name.store(false, Ordering::Relaxed);
+            self.0.name.lock().take();
+        }
+    }
+
+    /// Counts a run, and the end of its task if it was the last.
+    #[inline]
+    pub(super) fn count(&self, ended: Option<Ended>) {
+        add_one(&self.0.runs);
+        match ended {
+            None => {}
+            Some(Ended::Completed) => add_one(&self.0.completed),
+            Some(Ended::Panicked) => add_one(&self.0.panicked),
+            Some(Ended::Cancelled) => add_one(&self.0.cancelled),
+        }
+    }
+
+    /// Counts a task that was cancelled on its way here, or between two runs.
+    pub(crate) fn count_cancelled(&self) {
+        add_one(&self.0.cancelled);
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        let read = |count: &AtomicU64| count.load(Ordering::Acquire);
+        Tally {
+            completed: read(&self.0.completed),
+            panicked: read(&self.0.panicked),
+            cancelled: read(&self.0.cancelled),
+            runs: read(&self.0.runs),
+        }
+    }
+
+    /// The task that runs, by number and name.
+    pub(crate) fn current(&self) -> Option<(u64, Option<Arc<str>>)> {
+        loop {
+            let id = self.0.current.load(Ordering::Acquire);
+            let name = self.0.name.lock().clone();
+            // The name is of this task if it was the current one before and after.
+            if id == self.0.current.load(Ordering::Acquire) {
+                return (id > 0).then_some((id, name));
+            }
+        }
+    }
+}
+
+impl Tally {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            completed: self.completed + other.completed,
+            panicked: self.panicked + other.panicked,
+            cancelled: self.cancelled + other.cancelled,
+            runs: self.runs + other.runs,
+        }
+    }
+
+    /// How many tasks have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.completed + self.panicked + self.cancelled
+    }
+}
+
+/// One more, by the only thread that writes.
+///
+/// Ordering: released, so that who reads a count sees what happened before it was counted.
+#[inline]
+fn add_one(count: &AtomicU64) {
+    let one_more = count.load(Ordering::Relaxed) + 1;
+    count.store(one_more, Ordering::Release);
+}
