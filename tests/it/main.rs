@@ -15,6 +15,7 @@
 
 mod awaiting;
 mod cancellation;
+mod conservation;
 mod drops;
 mod fixed_delay;
 mod fixed_rate;
@@ -31,6 +32,7 @@ mod punctuality;
 mod reentrancy;
 mod shutdown_now;
 mod shutdown_policies;
+mod shutdown_within;
 mod support;
 mod termination;
 mod tokens;
