@@ -20,7 +20,7 @@ use std::{
 
 use crate::{
     CancellationToken, TaskError, TaskId, TaskState, WouldDeadlock,
-    pool::{Joining, Port},
+    pool::{Joining, Pool, Port},
     queue::Ticket,
     sync::{
         Arc, Parker,
@@ -241,6 +241,16 @@ impl<T> ScheduledFuture<T> {
     /// ```
     pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
         CancelOnDrop { future: Some(self) }
+    }
+
+    /// The task, for those who wait for several.
+    pub(crate) fn task(&self) -> Arc<dyn Runnable> {
+        Arc::clone(&self.task).erase()
+    }
+
+    /// The pool of the task.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.port
     }
 
     fn ticket(&self) -> Ticket {

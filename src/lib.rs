@@ -43,6 +43,7 @@
 //! | run something | [`schedule`](Handle::schedule), [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), … on [`Handle`] |
 //! | name a task, choose what becomes of missed runs, get a refused closure back | [`Handle::task`] |
 //! | wait, look, cancel | [`ScheduledFuture`] |
+//! | join or cancel several as one | [`TaskSet`] |
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
 //! | test code that is timed | [`ManualClock`] |
@@ -67,6 +68,7 @@ mod error;
 mod executor;
 mod future;
 mod submit;
+mod together;
 // Layer 3: the machine.
 mod pool;
 // Layer 2: two towers that do not know each other, and the token both sides hold.
@@ -92,6 +94,7 @@ pub use crate::{
     submit::TaskBuilder,
     task::{MissedRuns, TaskContext, TaskId, TaskState, current_task},
     time::{Clock, ManualClock},
+    together::{CancelAllOnDrop, JoinAll, TaskSet},
     token::{CancellationToken, Cancelled},
 };
 

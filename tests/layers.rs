@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer; a module uses lower layers and itself, and of its own
 /// layer only what is named beside it.
-const LAYERS: [(&str, u8, &[&str]); 14] = [
+const LAYERS: [(&str, u8, &[&str]); 15] = [
     ("sync", 0, &[]),
     ("time", 1, &[]),
     ("unwind", 1, &[]),
@@ -25,6 +25,7 @@ const LAYERS: [(&str, u8, &[&str]); 14] = [
     ("submit", 4, &["future"]),
     ("builder", 4, &["executor"]),
     ("executor", 4, &["future", "submit"]),
+    ("together", 4, &["future"]),
 ];
 
 /// The public names that modules import from the crate's root, and where they live.

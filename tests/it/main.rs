@@ -32,6 +32,7 @@ mod reentrancy;
 mod shutdown_now;
 mod shutdown_policies;
 mod support;
+mod task_set;
 mod termination;
 mod tokens;
 mod tracing_events;
