@@ -460,7 +460,7 @@ impl Handle {
         self.pool().set_keep_periodic(keep);
     }
 
-    fn pool(&self) -> &Arc<Pool> {
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
         self.ports.pool()
     }
 

@@ -43,7 +43,7 @@
 //! | run something | [`schedule`](Handle::schedule), [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), … on [`Handle`] |
 //! | name a task, choose what becomes of missed runs, get a refused closure back | [`Handle::task`] |
 //! | wait, look, cancel | [`ScheduledFuture`] |
-//! | join or cancel several as one | [`TaskSet`] |
+//! | join or cancel several as one, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
 //! | test code that is timed | [`ManualClock`] |
@@ -94,7 +94,7 @@ pub use crate::{
     submit::TaskBuilder,
     task::{MissedRuns, TaskContext, TaskId, TaskState, current_task},
     time::{Clock, ManualClock},
-    together::{CancelAllOnDrop, JoinAll, TaskSet},
+    together::{CancelAllOnDrop, ExecutorCompletionService, JoinAll, TaskSet},
     token::{CancellationToken, Cancelled},
 };
 

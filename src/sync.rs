@@ -29,7 +29,7 @@
 
 pub(crate) mod patience;
 
-pub(crate) use std::sync::Arc;
+pub(crate) use std::sync::{Arc, Weak};
 use std::{
     cell::Cell,
     hint,

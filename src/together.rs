@@ -1,18 +1,25 @@
-//! Several tasks as one.
+//! Several tasks as one: all of them, or each as it ends.
 //!
 //! Neither a task nor the pool knows of it. Everything here is made of futures and of the poll
 //! that each of their tasks has ([`wait`]):
 //!
 //! * A [`TaskSet`] waits for its futures one after the other: all have ended when the last that was
 //!   waited for has, in whichever order they end, and no more than one waker is kept at a time.
+//! * An [`ExecutorCompletionService`] gives each task a waker of its own, and so learns the order
+//!   in which they end.
 //!
-//! A wait without a limit that is known not to end is refused, as that for a single future is.
+//! A wait without a limit that is known not to end is refused, as that for a single future is; see
+//! [`completion`] for a wait for whichever of several ends first.
 
+mod completion;
 mod set;
 
 use crate::{CancellationToken, ScheduledFuture, sync::Parker, time::Deadline, wait};
 
-pub use self::set::{CancelAllOnDrop, JoinAll, TaskSet};
+pub use self::{
+    completion::ExecutorCompletionService,
+    set::{CancelAllOnDrop, JoinAll, TaskSet},
+};
 
 /// Blocks until the task has ended, or until `deadline`; whether it has ended. The result stays
 /// where it is.

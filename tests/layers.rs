@@ -25,7 +25,7 @@ const LAYERS: [(&str, u8, &[&str]); 15] = [
     ("submit", 4, &["future"]),
     ("builder", 4, &["executor"]),
     ("executor", 4, &["future", "submit"]),
-    ("together", 4, &["future"]),
+    ("together", 4, &["executor", "future"]),
 ];
 
 /// The public names that modules import from the crate's root, and where they live.

@@ -27,6 +27,9 @@ type Results<T> = Vec<Result<T, TaskError>>;
 /// detaches** them all, as dropping a [`ScheduledFuture`] does;
 /// [`cancel_on_drop`](Self::cancel_on_drop) makes a guard that cancels.
 ///
+/// To take the results in the order in which the tasks end, use an
+/// [`ExecutorCompletionService`](crate::ExecutorCompletionService).
+///
 /// ```
 /// use std::time::Duration;
 /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};

@@ -34,6 +34,8 @@ mod shutdown_policies;
 mod support;
 mod task_set;
 mod termination;
+mod together;
+mod together_in_tasks;
 mod tokens;
 mod tracing_events;
 mod ways_to_stop;
