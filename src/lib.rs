@@ -43,6 +43,7 @@
 //! | run something | [`schedule`](Handle::schedule), [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), … on [`Handle`] |
 //! | name a task, choose what becomes of missed runs, get a refused closure back | [`Handle::task`] |
 //! | wait, look, cancel | [`ScheduledFuture`] |
+//! | run several and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
 //! | join or cancel several as one, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
@@ -86,7 +87,8 @@ mod sync;
 pub use crate::{
     builder::Builder,
     error::{
-        BuildError, CancelReason, Panic, Rejected, RejectedExecutionError, TaskError, WouldDeadlock,
+        BuildError, CancelReason, InvokeAnyError, InvokeError, Panic, Rejected,
+        RejectedExecutionError, TaskError, WouldDeadlock,
     },
     executor::{Handle, ScheduledThreadPoolExecutor},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},

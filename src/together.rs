@@ -1,4 +1,4 @@
-//! Several tasks as one: all of them, or each as it ends.
+//! Several tasks as one: run them all, take the first that succeeds, or take each as it ends.
 //!
 //! Neither a task nor the pool knows of it. Everything here is made of futures and of the poll
 //! that each of their tasks has ([`wait`]):
@@ -7,11 +7,14 @@
 //!   waited for has, in whichever order they end, and no more than one waker is kept at a time.
 //! * An [`ExecutorCompletionService`] gives each task a waker of its own, and so learns the order
 //!   in which they end.
+//! * [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it
+//!   cannot go on, [`invoke_any`](crate::Handle::invoke_any) is a completion service that does.
 //!
 //! A wait without a limit that is known not to end is refused, as that for a single future is; see
 //! [`completion`] for a wait for whichever of several ends first.
 
 mod completion;
+mod invoke;
 mod set;
 
 use crate::{CancellationToken, ScheduledFuture, sync::Parker, time::Deadline, wait};

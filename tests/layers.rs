@@ -29,10 +29,11 @@ const LAYERS: [(&str, u8, &[&str]); 15] = [
 ];
 
 /// The public names that modules import from the crate's root, and where they live.
-const HOMES: [(&str, &[&str]); 8] = [
+const HOMES: [(&str, &[&str]); 9] = [
     ("builder", &["Builder"]),
     ("error", &["BuildError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
     ("error", &["TaskError", "WouldDeadlock"]),
+    ("error", &["InvokeAnyError", "InvokeError"]),
     ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
     ("task", &["MissedRuns", "TaskContext", "TaskId", "TaskState", "current_task"]),

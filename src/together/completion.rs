@@ -52,6 +52,7 @@ use crate::{
     pool::Joining,
     sync::{Arc, Mutex, Parker, Weak},
     task::{OneShot, Run, Runnable, Task},
+    time::Deadline,
     unwind::{discard, wake_all},
     wait,
 };
@@ -199,7 +200,10 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn poll_timeout(&self, timeout: Duration) -> Option<ScheduledFuture<T>> {
-        let deadline = self.handle.pool().clock().now().after(timeout);
+        self.poll_until(self.handle.pool().clock().now().after(timeout))
+    }
+
+    pub(super) fn poll_until(&self, deadline: Deadline) -> Option<ScheduledFuture<T>> {
         let mut seat = self.shared.seat();
         wait::block_until(self.handle.pool().clock(), deadline, |waker| seat.poll(waker)).flatten()
     }

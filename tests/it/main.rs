@@ -21,6 +21,8 @@ mod fixed_rate;
 mod futures;
 mod handles;
 mod idle;
+mod invoke;
+mod invoke_refused;
 mod limits;
 mod manual_clock;
 mod one_shot;
