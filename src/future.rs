@@ -271,6 +271,16 @@ impl<T> ScheduledFuture<T> {
         CancelOnDrop { future: Some(self) }
     }
 
+    /// The task, for those who wait for several.
+    pub(crate) fn task(&self) -> Arc<dyn Runnable> {
+        Arc::clone(&self.task).erase()
+    }
+
+    /// The pool of the task.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.port
+    }
+
     /// Takes the task out of the queue of this pool, if it waits there.
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
         self.port.leads_to(pool) && pool.remove_waiting(&**self.task, self.ticket())

@@ -43,6 +43,8 @@
 //! | run something | [`schedule`](Handle::schedule), [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), … on [`Handle`] |
 //! | name a task, choose what becomes of missed runs, get a refused closure back | [`Handle::task`] |
 //! | wait, look, cancel | [`ScheduledFuture`] |
+//! | run several and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
+//! | join or cancel several as one, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
 //! | test code that is timed | [`ManualClock`] |
@@ -67,6 +69,7 @@ mod error;
 mod executor;
 mod future;
 mod submit;
+mod together;
 // Layer 3: the machine.
 mod pool;
 // Layer 2: two towers that do not know each other, and the token both sides hold.
@@ -84,8 +87,8 @@ mod sync;
 pub use crate::{
     builder::Builder,
     error::{
-        CancelReason, ConfigError, Panic, Rejected, RejectedExecutionError, TaskError,
-        WouldDeadlock,
+        CancelReason, ConfigError, InvokeAnyError, InvokeError, Panic, Rejected,
+        RejectedExecutionError, TaskError, WouldDeadlock,
     },
     executor::{Handle, QueuedTask, ScheduledThreadPoolExecutor},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
@@ -100,6 +103,7 @@ pub use crate::{
         TaskContext, TaskId, TaskState, current_task,
     },
     time::{Clock, ManualClock},
+    together::{CancelAllOnDrop, ExecutorCompletionService, JoinAll, TaskSet},
     token::{CancellationToken, Cancelled},
     unwind::PanicLocation,
 };

@@ -29,7 +29,7 @@
 
 pub(crate) mod patience;
 
-pub(crate) use std::sync::{Arc, OnceLock};
+pub(crate) use std::sync::{Arc, OnceLock, Weak};
 use std::{
     cell::Cell,
     hint,

@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer; a module uses lower layers and itself, and of its own
 /// layer only what is named beside it.
-const LAYERS: [(&str, u8, &[&str]); 14] = [
+const LAYERS: [(&str, u8, &[&str]); 15] = [
     ("sync", 0, &[]),
     ("time", 1, &[]),
     ("unwind", 1, &[]),
@@ -25,13 +25,15 @@ const LAYERS: [(&str, u8, &[&str]); 14] = [
     ("submit", 4, &["future"]),
     ("builder", 4, &["executor"]),
     ("executor", 4, &["future", "submit"]),
+    ("together", 4, &["executor", "future"]),
 ];
 
 /// The public names that modules import from the crate's root, and where they live.
-const HOMES: [(&str, &[&str]); 11] = [
+const HOMES: [(&str, &[&str]); 12] = [
     ("builder", &["Builder"]),
     ("error", &["ConfigError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
     ("error", &["TaskError", "WouldDeadlock"]),
+    ("error", &["InvokeAnyError", "InvokeError"]),
     ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
     ("pool", &["RejectedExecutionHandler", "ShutdownReport", "Statistics", "ThreadFactory"]),

@@ -66,7 +66,7 @@ impl<F: Fn()> Wake for Call<F> {
 }
 
 /// Awaits the future on this thread; panics if it is not woken within [`LONG`].
-fn block_on<F: Future>(future: F) -> F::Output {
+pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(thread::Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

@@ -1,0 +1,418 @@
+//! A completion service: futures in the order in which their tasks end.
+//!
+//! A future that joins is kept among the *pending*, under a number, and its task is given a
+//! [`Notice`]: a waker that moves it from there to the *ended*. Those are taken from the front.
+//! Pending, ended, and who waits are under one lock, which is held for moves between them alone:
+//! what is cancelled, woken or dropped is so after the lock is released.
+//!
+//! # Why each future comes out once
+//!
+//! It is among the pending before its task knows the notice. The task then either calls the notice
+//! when it ends, or says at once that it has ended; [`push`](ExecutorCompletionService::push) calls
+//! the notice in that case. Whoever calls it first finds the future among the pending and moves it,
+//! in one step; a second call would find nothing there and change nothing.
+//!
+//! # Why no wake-up is lost
+//!
+//! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A
+//! taker that finds none puts its waker on the list in the same step. And every step, whoever does
+//! it, ends with one question ([`Shared::step`]): is there an answer, and does anybody wait for it?
+//! If so the one who came first is taken off the list and woken.
+//!
+//! So as long as there is an answer and somebody waits, there is one who has been woken and has not
+//! looked yet. It will look, and its step ends with the question; or it gives up without looking,
+//! because its time is up or its future is dropped, and leaving its [`Seat`] is a step too. So the
+//! wake-up that somebody has no use for goes to the next. This also brings the news that nothing is
+//! left from one to the next, until all know it.
+//!
+//! # Who keeps whom
+//!
+//! A task keeps its notice, but the notice does not keep the futures: when the service is dropped
+//! they are, and a notice that is called later finds nobody.
+//!
+//! # Workers that wait
+//!
+//! A worker that waits without a limit is on the pool's list of joins, with the task it waits for.
+//! Here it is not known which task that will be, but the list only asks whether it has ended. So
+//! the taker waits for a [`Gate`], a task that nobody runs, and the waker it leaves here cancels
+//! that task. It is cancelled by whoever brings the answer, before that thread goes on: one that
+//! goes on to wait itself does not find a taker on the list that has its answer already.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    future::poll_fn,
+    task::{Poll, Wake, Waker},
+    time::Duration,
+};
+
+use crate::{
+    CancelHandle, CancelReason, CancellationToken, Handle, RejectedExecutionError, ScheduledFuture,
+    TaskError, TaskId, WouldDeadlock,
+    pool::Joining,
+    sync::{Arc, Mutex, Parker, Weak},
+    task::{OneShot, Run, Runnable, Task},
+    time::Deadline,
+    unwind::{discard, wake_all},
+    wait,
+};
+
+/// Gives futures in the order in which their tasks end. Java's `ExecutorCompletionService`.
+///
+/// Tasks are submitted through it, or their futures are [pushed](Self::push); each future comes out
+/// once, as soon as its task has ended in whichever way. Several threads may submit and take at
+/// once. **Dropping it detaches** the futures that are in it, as dropping a [`ScheduledFuture`]
+/// does.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let answers = ExecutorCompletionService::new(&executor);
+/// answers.schedule(Duration::from_millis(20), || "slow")?;
+/// answers.submit(|| "quick")?;
+/// let mut seen = Vec::new();
+/// while let Some(future) = answers.take()? {
+///     seen.push(future.join()?);
+/// }
+/// assert_eq!(seen, ["quick", "slow"]);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias = "CompletionService")]
+pub struct ExecutorCompletionService<T> {
+    handle: Handle,
+    shared: Arc<Shared<T>>,
+}
+
+/// What the service shares with the notices.
+struct Shared<T>(Mutex<State<T>>);
+
+struct State<T> {
+    /// By number, so in the order in which they joined.
+    pending: BTreeMap<u64, ScheduledFuture<T>>,
+    ended: VecDeque<ScheduledFuture<T>>,
+    /// By number, so in the order in which they came.
+    waiting: BTreeMap<u64, Waker>,
+    /// The last number that was given out.
+    last: u64,
+    /// Whether a task of another executor has joined.
+    is_mixed: bool,
+}
+
+/// What a taker is told: the next future, or that nothing is left.
+type Answer<T> = Option<ScheduledFuture<T>>;
+
+impl<T: 'static> ExecutorCompletionService<T> {
+    /// A service with nothing in it, that submits to this executor. Keeps no executor alive.
+    pub fn new(handle: &Handle) -> Self {
+        let state = State {
+            pending: BTreeMap::new(),
+            ended: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            last: 0,
+            is_mixed: false,
+        };
+        Self { handle: handle.clone(), shared: Arc::new(Shared(Mutex::new(state))) }
+    }
+
+    /// Runs the closure as soon as a worker is free; its future comes out here. Does not block.
+    /// Java: `submit`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Handle::submit`]; then nothing joins.
+    pub fn submit<F>(&self, closure: F) -> Result<TaskId, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send,
+    {
+        self.handle.submit(closure).map(|future| self.push(future))
+    }
+
+    /// Runs the closure once, when `delay` has passed; its future comes out here. Does not block.
+    ///
+    /// # Errors
+    ///
+    /// As [`Handle::schedule`]; then nothing joins.
+    pub fn schedule<F>(&self, delay: Duration, closure: F) -> Result<TaskId, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send,
+    {
+        self.handle.schedule(delay, closure).map(|future| self.push(future))
+    }
+
+    /// Lets a future join: of any task, of whichever executor, also one that has ended. Gives the
+    /// number of its task. Does not block. O(log n), under the lock of the service.
+    pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
+        let (id, task) = (future.id(), future.task());
+        let is_foreign = !Arc::ptr_eq(future.pool(), self.handle.pool());
+        let number = self.shared.step(|state| state.admit(future, is_foreign));
+        let notice = Arc::new(Notice { shared: Arc::downgrade(&self.shared), number });
+        if task.poll_done(&Waker::from(Arc::clone(&notice))) {
+            notice.wake();
+        }
+        // The future may have been taken and dropped meanwhile.
+        discard(task);
+        id
+    }
+
+    /// Blocks until a task has ended, and gives its future. `None` if there is nothing to wait for:
+    /// all that has joined has been taken. Java: `take`.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::WouldDeadlock`], at once, where [`ScheduledFuture::wait`] would give it for
+    /// every future that is left: in the task that is the only one left, and on the last worker of
+    /// the executor that does not already wait for a task that has not ended. Not on a worker if a
+    /// future of another executor has ever been pushed.
+    pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
+        let mut seat = self.shared.seat();
+        loop {
+            let gate = Gate::new();
+            if let Some(answer) = seat.poll(&gate.waker()) {
+                return Ok(answer);
+            }
+            let Ok(_waiting) = self.enter_join(&gate) else {
+                return Err(TaskError::WouldDeadlock);
+            };
+            let poll = |waker: &_| gate.0.poll_done(waker).then_some(());
+            wait::block_on(self.handle.pool().clock(), poll);
+        }
+    }
+
+    /// As [`take`](Self::take), but blocks for no longer than `timeout`. `None` if nothing has
+    /// ended by then, or nothing is left; [`is_empty`](Self::is_empty) tells which. Java:
+    /// `poll(timeout, unit)`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let answers = ExecutorCompletionService::new(&executor);
+    /// answers.schedule(Duration::from_secs(60), || "too late")?;
+    /// assert!(answers.poll_timeout(Duration::from_millis(1)).is_none());
+    /// assert_eq!((answers.len(), answers.cancel_all()), (1, 1));
+    /// assert!(answers.poll_timeout(Duration::from_secs(60)).is_some_and(|it| it.is_cancelled()));
+    /// assert!(answers.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn poll_timeout(&self, timeout: Duration) -> Option<ScheduledFuture<T>> {
+        self.poll_until(self.handle.pool().clock().now().after(timeout))
+    }
+
+    pub(super) fn poll_until(&self, deadline: Deadline) -> Option<ScheduledFuture<T>> {
+        let mut seat = self.shared.seat();
+        wait::block_until(self.handle.pool().clock(), deadline, |waker| seat.poll(waker)).flatten()
+    }
+
+    /// As [`take`](Self::take), but blocks no longer than until `token` is raised. `None` if it is
+    /// and nothing has ended, or if nothing is left. Java: `take` in a thread that may be
+    /// interrupted.
+    pub fn take_unless(&self, token: &CancellationToken) -> Option<ScheduledFuture<T>> {
+        let mut seat = self.shared.seat();
+        let answer = wait::block_on(self.handle.pool().clock(), |waker| {
+            // What has ended first: it is given, whatever the token says.
+            seat.poll(waker).or_else(|| token.poll(waker).map(|()| None))
+        });
+        token.forget(Parker::current().waker());
+        answer
+    }
+
+    /// A future whose task has ended; does not wait. `None` if there is none. Java: `poll`.
+    pub fn poll(&self) -> Option<ScheduledFuture<T>> {
+        self.shared.step(State::take).flatten()
+    }
+
+    /// As [`take`](Self::take), without blocking. Needs no runtime. A future of this call that is
+    /// dropped has taken nothing.
+    ///
+    /// ```
+    /// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor, TaskError};
+    ///
+    /// async fn sum(parts: &ExecutorCompletionService<u32>) -> Result<u32, TaskError> {
+    ///     let mut sum = 0;
+    ///     while let Some(part) = parts.next().await {
+    ///         sum += part.await?;
+    ///     }
+    ///     Ok(sum)
+    /// }
+    /// ```
+    pub async fn next(&self) -> Option<ScheduledFuture<T>> {
+        let mut seat = self.shared.seat();
+        poll_fn(|context| seat.poll(context.waker()).map_or(Poll::Pending, Poll::Ready)).await
+    }
+
+    /// How many futures have joined and have not been taken.
+    pub fn len(&self) -> usize {
+        let state = self.shared.0.lock();
+        state.pending.len() + state.ended.len()
+    }
+
+    /// Whether every future that has joined has been taken.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// [Cancels](ScheduledFuture::cancel) every task in here that has not ended; how many that
+    /// were. Their futures come out here like all others. Does not wait.
+    pub fn cancel_all(&self) -> usize {
+        self.handles().iter().filter(|handle| handle.cancel()).count()
+    }
+
+    /// As [`cancel_all`](Self::cancel_all), and raises the [token](crate::TaskContext::token) of
+    /// each task that runs, to ask the body to stop.
+    pub fn cancel_and_signal_all(&self) -> usize {
+        self.handles().iter().filter(|handle| handle.cancel_and_signal()).count()
+    }
+
+    /// From the last to the first: see [`TaskSet::cancel_and_signal_all`](super::TaskSet).
+    fn handles(&self) -> Vec<CancelHandle> {
+        let state = self.shared.0.lock();
+        state.pending.values().rev().map(ScheduledFuture::cancel_handle).collect()
+    }
+
+    /// Says that this thread is about to wait without a limit. Its waker is here already.
+    fn enter_join(&self, gate: &Gate) -> Result<Option<Joining<'_>>, WouldDeadlock> {
+        let state = self.shared.0.lock();
+        if state.waits_for_itself() {
+            return Err(WouldDeadlock(()));
+        }
+        // Others can end what is theirs.
+        let is_mixed = state.is_mixed;
+        drop(state);
+        if is_mixed { Ok(None) } else { self.handle.pool().enter_join(|| gate.0.clone()) }
+    }
+}
+
+impl<T> Shared<T> {
+    /// One step: a change, and then the question whether somebody is to be woken for it.
+    fn step<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
+        let mut state = self.0.lock();
+        let outcome = change(&mut state);
+        let next = if state.has_answer() { state.waiting.pop_first() } else { None };
+        drop(state);
+        wake_all(next.map(|(_, waker)| waker));
+        outcome
+    }
+
+    /// A place for one who takes.
+    fn seat(&self) -> Seat<'_, T> {
+        Seat { shared: self, number: None }
+    }
+}
+
+impl<T> State<T> {
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn admit(&mut self, future: ScheduledFuture<T>, is_foreign: bool) -> u64 {
+        let number = self.number();
+        self.pending.insert(number, future);
+        self.is_mixed |= is_foreign;
+        number
+    }
+
+    /// The task of a pending future has ended.
+    fn end(&mut self, number: u64) {
+        self.ended.extend(self.pending.remove(&number));
+    }
+
+    fn has_answer(&self) -> bool {
+        !self.ended.is_empty() || self.pending.is_empty()
+    }
+
+    fn take(&mut self) -> Option<Answer<T>> {
+        self.has_answer().then(|| self.ended.pop_front())
+    }
+
+    /// Whether nothing is left but the task that the calling thread runs.
+    fn waits_for_itself(&self) -> bool {
+        let is_last = !self.has_answer() && self.pending.len() == 1;
+        is_last && self.pending.values().all(|future| Run::is_of(&future.task()))
+    }
+}
+
+/// The waker of a task: says that it has ended.
+struct Notice<T> {
+    shared: Weak<Shared<T>>,
+    number: u64,
+}
+
+impl<T> Wake for Notice<T> {
+    fn wake(self: Arc<Self>) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.step(|state| state.end(self.number));
+        }
+    }
+}
+
+/// Where one waits who takes. Off the list when it is dropped.
+struct Seat<'a, T> {
+    shared: &'a Shared<T>,
+    /// Under which the waker is on the list, or was until it was woken.
+    number: Option<u64>,
+}
+
+impl<T> Seat<'_, T> {
+    /// The poll of [`wait`]: the answer, once there is one.
+    fn poll(&mut self, waker: &Waker) -> Option<Answer<T>> {
+        let waker = waker.clone();
+        let (answer, unused) = self.shared.step(|state| {
+            let number = self.number.take().unwrap_or_else(|| state.number());
+            let before = state.waiting.remove(&number);
+            let answer = state.take();
+            if answer.is_some() {
+                return (answer, [before, Some(waker)]);
+            }
+            state.waiting.insert(number, waker);
+            self.number = Some(number);
+            (answer, [before, None])
+        });
+        unused.into_iter().for_each(discard);
+        answer
+    }
+}
+
+impl<T> Drop for Seat<'_, T> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            discard(self.shared.step(|state| state.waiting.remove(&number)));
+        }
+    }
+}
+
+/// What a thread waits for that takes; see the head of the module.
+struct Gate(Arc<dyn Runnable>);
+
+impl Gate {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Arc::new(Task::new(OneShot(|| ()), None, None))))
+    }
+
+    fn waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::clone(self))
+    }
+}
+
+impl Wake for Gate {
+    fn wake(self: Arc<Self>) {
+        self.0.cancel(CancelReason::Requested);
+    }
+}
+
+impl<T> fmt::Debug for ExecutorCompletionService<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.0.lock();
+        let (pending, ended) = (state.pending.len(), state.ended.len());
+        drop(state);
+        f.debug_struct("ExecutorCompletionService")
+            .field("pending", &pending)
+            .field("ended", &ended)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,293 @@
+//! Run them all, or run them until one succeeds.
+//!
+//! Both submit what they are given, and wait. What they have submitted is in a guard from the first
+//! moment: whichever way the call ends, by a value, an error, or a panic of the iterator, the guard's
+//! drop cancels what has not ended, and asks what runs to stop. Where all have ended it has nothing
+//! left to do.
+
+use std::time::Duration;
+
+use super::{ExecutorCompletionService, TaskSet, ends_by, ends_unless};
+use crate::{
+    CancellationToken, Handle, InvokeAnyError, InvokeError, ScheduledFuture, unwind::discard,
+};
+
+/// Running several closures as one.
+impl Handle {
+    /// Runs the closures, and blocks until all have ended. Gives their futures in the order of the
+    /// closures; each is done. Java: `invokeAll`.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(2);
+    /// let words = ["no", "unsafe", "code"];
+    /// let lengths = executor.invoke_all(words.map(|word| move || word.len()))?;
+    /// let lengths: Result<Vec<_>, _> = lengths.into_iter().map(|future| future.join()).collect();
+    /// assert_eq!(lengths?, [2, 6, 4]);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InvokeError::Rejected`] as soon as one is not accepted, [`InvokeError::WouldDeadlock`] where
+    /// [`ScheduledFuture::wait`] would give it. Then, and if the iterator panics, those that were
+    /// submitted are [cancelled and signalled](ScheduledFuture::cancel_and_signal).
+    #[doc(alias = "invokeAll")]
+    pub fn invoke_all<F, T>(
+        &self,
+        closures: impl IntoIterator<Item = F>,
+    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let submitted = Submitted::new(self, closures)?;
+        for future in &submitted.0 {
+            future.wait().map_err(|_| InvokeError::WouldDeadlock)?;
+        }
+        Ok(submitted.into_futures())
+    }
+
+    /// As [`invoke_all`](Self::invoke_all), but those that have not ended when `timeout` is over
+    /// are [cancelled and signalled](ScheduledFuture::cancel_and_signal). So all the futures are
+    /// done in any case; a body that does not stop may still run. The time counts from the call.
+    /// Java: `invokeAll(tasks, timeout, unit)`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let naps = [Duration::ZERO, Duration::from_secs(60)].map(|length| {
+    ///     move || current_task().is_some_and(|task| task.token().sleep(length).is_ok())
+    /// });
+    /// let naps = executor.invoke_all_timeout(naps, Duration::from_millis(500))?;
+    /// assert!(naps.iter().all(|nap| nap.is_done()) && naps[1].is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`invoke_all`](Self::invoke_all), but a wait that has an end is not a deadlock.
+    pub fn invoke_all_timeout<F, T>(
+        &self,
+        closures: impl IntoIterator<Item = F>,
+        timeout: Duration,
+    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let deadline = self.pool().clock().now().after(timeout);
+        let submitted = Submitted::new(self, closures)?;
+        if !submitted.0.iter().all(|future| ends_by(future, deadline)) {
+            submitted.0.cancel_and_signal_all();
+        }
+        Ok(submitted.into_futures())
+    }
+
+    /// As [`invoke_all`](Self::invoke_all), unless `token` is raised before all have ended. Once it
+    /// is, no more closures are submitted, and what was is
+    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal). Java: `invokeAll` in a thread
+    /// that may be interrupted.
+    ///
+    /// # Errors
+    ///
+    /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not
+    /// all have ended; else as [`invoke_all`](Self::invoke_all), but a wait that has an end is not a
+    /// deadlock.
+    pub fn invoke_all_unless<F, T>(
+        &self,
+        closures: impl IntoIterator<Item = F>,
+        token: &CancellationToken,
+    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let mut submitted = Submitted(TaskSet::new());
+        for closure in closures {
+            if token.is_cancelled() {
+                return Err(InvokeError::Interrupted);
+            }
+            submitted.0.push(self.submit(closure)?);
+        }
+        if !submitted.0.iter().all(|future| ends_unless(future, token)) {
+            return Err(InvokeError::Interrupted);
+        }
+        Ok(submitted.into_futures())
+    }
+
+    /// Runs the closures, blocks until the first gives `Ok`, and gives its value. The others are
+    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), and those that were not yet
+    /// submitted stay unused. Java: `invokeAny`.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(2);
+    /// let texts = ["seven", "7", "VII"];
+    /// let number = executor.invoke_any(texts.map(|text| move || text.parse::<u32>()))?;
+    /// assert_eq!(number, 7);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If all fail, the failure of the one that ended last: [`InvokeAnyError::Failed`] with what it
+    /// returned, or [`InvokeAnyError::Task`] if it panicked or was cancelled.
+    /// [`InvokeAnyError::NoTasks`] if there are no closures; [`InvokeAnyError::Rejected`] as soon as
+    /// one is not accepted; [`InvokeAnyError::WouldDeadlock`] where
+    /// [`ScheduledFuture::wait`] would give it. Whichever it is, and if the iterator panics, none of
+    /// those that were submitted goes on.
+    #[doc(alias = "invokeAny")]
+    pub fn invoke_any<F, T, E>(
+        &self,
+        closures: impl IntoIterator<Item = F>,
+    ) -> Result<T, InvokeAnyError<E>>
+    where
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        Race::new(self)
+            .run(closures, |running| running.take().map_err(|_| InvokeAnyError::WouldDeadlock))
+    }
+
+    /// As [`invoke_any`](Self::invoke_any), but waits no longer than `timeout`, which counts from
+    /// the call. Java: `invokeAny(tasks, timeout, unit)`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvokeAnyError::TimedOut`] if by then none has succeeded and not all have failed; else as
+    /// [`invoke_any`](Self::invoke_any), but a wait that has an end is not a deadlock.
+    pub fn invoke_any_timeout<F, T, E>(
+        &self,
+        closures: impl IntoIterator<Item = F>,
+        timeout: Duration,
+    ) -> Result<T, InvokeAnyError<E>>
+    where
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let deadline = self.pool().clock().now().after(timeout);
+        Race::new(self).run(closures, |running| match running.poll_until(deadline) {
+            None if !running.is_empty() => Err(InvokeAnyError::TimedOut),
+            ended => Ok(ended),
+        })
+    }
+
+    /// As [`invoke_any`](Self::invoke_any), unless `token` is raised before one has succeeded. Once
+    /// it is, no more closures are submitted. Java: `invokeAny` in a thread that may be
+    /// interrupted.
+    ///
+    /// # Errors
+    ///
+    /// [`InvokeAnyError::Interrupted`] if the token is raised, before the call or during it, and no
+    /// value was there; else as [`invoke_any`](Self::invoke_any), but a wait that has an end is not
+    /// a deadlock.
+    pub fn invoke_any_unless<F, T, E>(
+        &self,
+        closures: impl IntoIterator<Item = F>,
+        token: &CancellationToken,
+    ) -> Result<T, InvokeAnyError<E>>
+    where
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let closures = closures.into_iter().take_while(|_| !token.is_cancelled());
+        Race::new(self).run(closures, |running| match running.take_unless(token) {
+            None if token.is_cancelled() => Err(InvokeAnyError::Interrupted),
+            ended => Ok(ended),
+        })
+    }
+}
+
+/// The futures of an `invoke_all` that is under way.
+struct Submitted<T>(TaskSet<T>);
+
+impl<T: Send + 'static> Submitted<T> {
+    fn new<F>(handle: &Handle, closures: impl IntoIterator<Item = F>) -> Result<Self, InvokeError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let mut submitted = Self(TaskSet::new());
+        for closure in closures {
+            submitted.0.push(handle.submit(closure)?);
+        }
+        Ok(submitted)
+    }
+
+    fn into_futures(mut self) -> Vec<ScheduledFuture<T>> {
+        std::mem::take(&mut self.0).into_iter().collect()
+    }
+}
+
+impl<T> Drop for Submitted<T> {
+    fn drop(&mut self) {
+        self.0.cancel_and_signal_all();
+    }
+}
+
+/// An `invoke_any` that is under way.
+struct Race<T: 'static, E: 'static> {
+    running: ExecutorCompletionService<Result<T, E>>,
+    /// Why the last one that failed did.
+    failure: Option<InvokeAnyError<E>>,
+}
+
+type Running<T, E> = ExecutorCompletionService<Result<T, E>>;
+type Ended<T, E> = ScheduledFuture<Result<T, E>>;
+
+impl<T: Send + 'static, E: Send + 'static> Race<T, E> {
+    fn new(handle: &Handle) -> Self {
+        Self { running: ExecutorCompletionService::new(handle), failure: None }
+    }
+
+    /// Submits the closures until one has succeeded, and then waits for one that does. `wait` gives
+    /// the next that ends, or none if all have been judged.
+    fn run<F>(
+        mut self,
+        closures: impl IntoIterator<Item = F>,
+        wait: impl Fn(&Running<T, E>) -> Result<Option<Ended<T, E>>, InvokeAnyError<E>>,
+    ) -> Result<T, InvokeAnyError<E>>
+    where
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+    {
+        for closure in closures {
+            self.running.submit(closure)?;
+            while let Some(ended) = self.running.poll() {
+                if let Some(value) = self.judge(ended) {
+                    return Ok(value);
+                }
+            }
+        }
+        while let Some(ended) = wait(&self.running)? {
+            if let Some(value) = self.judge(ended) {
+                return Ok(value);
+            }
+        }
+        Err(self.failure.take().unwrap_or(InvokeAnyError::NoTasks))
+    }
+
+    /// The value of a task that has ended; its failure is kept if it has none.
+    fn judge(&mut self, ended: Ended<T, E>) -> Option<T> {
+        let failure = match ended.join() {
+            Ok(Ok(value)) => return Some(value),
+            Ok(Err(failure)) => InvokeAnyError::Failed(failure),
+            Err(error) => InvokeAnyError::Task(error),
+        };
+        discard(self.failure.replace(failure));
+        None
+    }
+}
+
+impl<T, E> Drop for Race<T, E> {
+    fn drop(&mut self) {
+        self.running.cancel_and_signal_all();
+        discard(self.failure.take());
+    }
+}

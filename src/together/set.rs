@@ -1,0 +1,324 @@
+//! A set of futures: joined, awaited or cancelled as one.
+//!
+//! It is a list and nothing more. Its waits go from the first future to the last, and wait for
+//! each that has not ended; a wait that may be given up leaves the results where they are until all
+//! are there, so that one that is given up has taken nothing.
+
+use std::{
+    fmt,
+    future::Future,
+    ops::{Deref, DerefMut},
+    pin::Pin,
+    slice,
+    task::{Context, Poll, ready},
+    time::Duration,
+    vec,
+};
+
+use super::{ends_by, ends_unless};
+use crate::{CancellationToken, ScheduledFuture, TaskError, unwind::discard};
+
+/// What the tasks of a set gave, in the order in which their futures were pushed.
+type Results<T> = Vec<Result<T, TaskError>>;
+
+/// Futures that are joined, awaited or cancelled as one. They may be of several executors.
+///
+/// The futures stay in the order in which they were pushed, and so do the results. **Dropping it
+/// detaches** them all, as dropping a [`ScheduledFuture`] does;
+/// [`cancel_on_drop`](Self::cancel_on_drop) makes a guard that cancels.
+///
+/// To take the results in the order in which the tasks end, use an
+/// [`ExecutorCompletionService`](crate::ExecutorCompletionService).
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let mut squares = TaskSet::new();
+/// for number in 1..=3_u64 {
+///     let delay = Duration::from_millis(4 - number);
+///     squares.push(executor.schedule(delay, move || number * number)?);
+/// }
+/// let squares: Result<Vec<_>, _> = squares.join_all().into_iter().collect();
+/// assert_eq!(squares?, [1, 4, 9]);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+pub struct TaskSet<T> {
+    futures: Vec<ScheduledFuture<T>>,
+}
+
+impl<T> TaskSet<T> {
+    /// A set with nothing in it. Allocates nothing.
+    pub const fn new() -> Self {
+        Self { futures: Vec::new() }
+    }
+
+    /// Puts a future behind the others.
+    pub fn push(&mut self, future: ScheduledFuture<T>) {
+        self.futures.push(future);
+    }
+
+    /// How many futures there are, whether their tasks have ended or not.
+    pub fn len(&self) -> usize {
+        self.futures.len()
+    }
+
+    /// Whether there is no future.
+    pub fn is_empty(&self) -> bool {
+        self.futures.is_empty()
+    }
+
+    /// Whether every task has ended; so it is if there is none. Looks at each until one has not.
+    pub fn is_done(&self) -> bool {
+        self.futures.iter().all(ScheduledFuture::is_done)
+    }
+
+    /// The futures, in the order in which they were pushed.
+    pub fn iter(&self) -> slice::Iter<'_, ScheduledFuture<T>> {
+        self.futures.iter()
+    }
+
+    /// Blocks until every task has ended, and gives what they gave.
+    ///
+    /// # Errors
+    ///
+    /// Within, for each future by itself: as [`ScheduledFuture::join`].
+    pub fn join_all(self) -> Vec<Result<T, TaskError>> {
+        self.futures.into_iter().map(ScheduledFuture::join).collect()
+    }
+
+    /// Blocks until every task has ended, but no longer than `timeout`, and gives what they gave.
+    /// The set is empty then. `None` if not all have ended by then: the tasks go on, and the set
+    /// keeps all futures with their results, also of those that have ended. The time counts on the
+    /// clock of each future's executor.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut set: TaskSet<i32> = TaskSet::new();
+    /// set.push(executor.submit(|| 7)?);
+    /// assert!(set.iter().all(|future| future.wait().is_ok()));
+    /// set.push(executor.schedule(Duration::from_secs(60), || 8)?);
+    /// assert!(set.join_all_timeout(Duration::from_millis(1)).is_none());
+    /// assert_eq!(set.cancel_all(), 1);
+    /// let results = set.join_all();
+    /// assert!(matches!(results[0], Ok(7)));
+    /// assert!(matches!(&results[1], Err(error) if error.is_cancelled()));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Within: as [`ScheduledFuture::join_timeout`].
+    pub fn join_all_timeout(&mut self, timeout: Duration) -> Option<Vec<Result<T, TaskError>>> {
+        // All from one moment, and each on its own clock: no wait makes another's limit later.
+        let limit = |future: &ScheduledFuture<T>| future.pool().clock().now().after(timeout);
+        let limits: Vec<_> = self.futures.iter().map(limit).collect();
+        let mut timed = self.futures.iter().zip(limits);
+        let all_ended = timed.all(|(future, limit)| ends_by(future, limit));
+        all_ended.then(|| self.take_results())
+    }
+
+    /// Blocks until every task has ended, or until `token` is raised, and gives what they gave. The
+    /// set is empty then. `None` if the token is raised and not all have ended: the tasks go on,
+    /// and the set keeps all futures with their results.
+    ///
+    /// # Errors
+    ///
+    /// Within: as [`ScheduledFuture::join_unless`].
+    pub fn join_all_unless(
+        &mut self,
+        token: &CancellationToken,
+    ) -> Option<Vec<Result<T, TaskError>>> {
+        let all_ended = self.futures.iter().all(|future| ends_unless(future, token));
+        all_ended.then(|| self.take_results())
+    }
+
+    /// [Cancels](ScheduledFuture::cancel) every task that has not ended; how many that were. The
+    /// futures stay. Does not wait.
+    pub fn cancel_all(&self) -> usize {
+        self.futures.iter().rev().filter(|future| future.cancel()).count()
+    }
+
+    /// As [`cancel_all`](Self::cancel_all), and raises the [token](crate::TaskContext::token) of
+    /// each task that runs, to ask the body to stop.
+    pub fn cancel_and_signal_all(&self) -> usize {
+        // From the last to the first: a worker that stops for one does not begin another, which would
+        // have had to wait for it.
+        self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
+    }
+
+    /// A guard that cancels what has not ended when it is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut guard = TaskSet::new().cancel_on_drop();
+    /// for _ in 0..3 {
+    ///     guard.push(executor.schedule(Duration::from_secs(60), || "too late")?);
+    /// }
+    /// assert_eq!(executor.pending_count(), 3);
+    /// drop(guard);
+    /// assert_eq!(executor.pending_count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn cancel_on_drop(self) -> CancelAllOnDrop<T> {
+        CancelAllOnDrop { set: self }
+    }
+
+    /// What the tasks gave, all of which have ended.
+    fn take_results(&mut self) -> Results<T> {
+        std::mem::take(self).join_all()
+    }
+}
+
+impl<T> Default for TaskSet<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> FromIterator<ScheduledFuture<T>> for TaskSet<T> {
+    fn from_iter<I: IntoIterator<Item = ScheduledFuture<T>>>(futures: I) -> Self {
+        Self { futures: Vec::from_iter(futures) }
+    }
+}
+
+impl<T> Extend<ScheduledFuture<T>> for TaskSet<T> {
+    fn extend<I: IntoIterator<Item = ScheduledFuture<T>>>(&mut self, futures: I) {
+        self.futures.extend(futures);
+    }
+}
+
+impl<T> IntoIterator for TaskSet<T> {
+    type Item = ScheduledFuture<T>;
+    type IntoIter = vec::IntoIter<ScheduledFuture<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.futures.into_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a TaskSet<T> {
+    type Item = &'a ScheduledFuture<T>;
+    type IntoIter = slice::Iter<'a, ScheduledFuture<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T> fmt::Debug for TaskSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TaskSet ")?;
+        f.debug_list().entries(&self.futures).finish()
+    }
+}
+
+/// To await a set is to await its futures, one after the other: as
+/// [`join_all`](TaskSet::join_all), without blocking.
+impl<T> IntoFuture for TaskSet<T> {
+    type Output = Vec<Result<T, TaskError>>;
+    type IntoFuture = JoinAll<T>;
+
+    fn into_future(self) -> JoinAll<T> {
+        let results = Vec::with_capacity(self.len());
+        JoinAll { left: self.into_iter(), results }
+    }
+}
+
+/// Awaits a [`TaskSet`]; from its [`into_future`](TaskSet::into_future). Needs no runtime. Dropped
+/// before its end, it detaches what has not ended, and drops the results it has.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct JoinAll<T> {
+    left: vec::IntoIter<ScheduledFuture<T>>,
+    results: Results<T>,
+}
+
+impl<T> JoinAll<T> {
+    /// The result of the first future that is left, which goes; none if there is none left.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, TaskError>>> {
+        let Some(first) = self.left.as_mut_slice().first_mut() else {
+            return Poll::Ready(None);
+        };
+        let result = ready!(Pin::new(first).poll(context));
+        self.left.next();
+        Poll::Ready(Some(result))
+    }
+}
+
+/// No result is ever pinned.
+impl<T> Unpin for JoinAll<T> {}
+
+impl<T> Future for JoinAll<T> {
+    type Output = Vec<Result<T, TaskError>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        while let Some(result) = ready!(self.poll_next(context)) {
+            self.results.push(result);
+        }
+        Poll::Ready(std::mem::take(&mut self.results))
+    }
+}
+
+impl<T> Drop for JoinAll<T> {
+    fn drop(&mut self) {
+        // One by one: if one panics the others are dropped as well.
+        self.results.drain(..).for_each(discard);
+    }
+}
+
+impl<T> fmt::Debug for JoinAll<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinAll")
+            .field("ended", &self.results.len())
+            .field("left", &self.left.as_slice())
+            .finish()
+    }
+}
+
+/// A set that cancels its tasks when it is dropped; from [`TaskSet::cancel_on_drop`]. Dereferences
+/// to the set.
+#[must_use = "the tasks are cancelled at once if the guard is not kept"]
+pub struct CancelAllOnDrop<T> {
+    /// Empty once detached.
+    set: TaskSet<T>,
+}
+
+impl<T> CancelAllOnDrop<T> {
+    /// The set, which no longer cancels when it is dropped.
+    pub fn detach(mut self) -> TaskSet<T> {
+        std::mem::take(&mut self.set)
+    }
+}
+
+impl<T> Deref for CancelAllOnDrop<T> {
+    type Target = TaskSet<T>;
+
+    fn deref(&self) -> &TaskSet<T> {
+        &self.set
+    }
+}
+
+impl<T> DerefMut for CancelAllOnDrop<T> {
+    fn deref_mut(&mut self) -> &mut TaskSet<T> {
+        &mut self.set
+    }
+}
+
+impl<T> Drop for CancelAllOnDrop<T> {
+    fn drop(&mut self) {
+        self.set.cancel_all();
+    }
+}
+
+impl<T> fmt::Debug for CancelAllOnDrop<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CancelAllOnDrop").field(&self.set).finish()
+    }
+}
