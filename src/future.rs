@@ -169,11 +169,13 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Whether the task has ended: completed, panicked or cancelled. Java: `isDone`.
+    #[doc(alias = "isDone")]
     pub fn is_done(&self) -> bool {
         self.state().is_done()
     }
 
     /// Whether the task was cancelled. Java: `isCancelled`.
+    #[doc(alias = "isCancelled")]
     pub fn is_cancelled(&self) -> bool {
         self.state() == TaskState::Cancelled
     }

@@ -28,6 +28,55 @@ fn every_case_has_its_test_or_its_reason() {
     assert!(cases > 100, "{cases} cases");
 }
 
+/// Each name in the second column of the migration guide's tables is one of the crate's.
+#[test]
+fn the_migration_guide_names_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/java-parity.md")).expect("the page");
+    let mut sources = String::new();
+    read_all(&root.join("src"), &mut sources);
+    let mut names = 0;
+    let types = page.split_once("## ScheduledThreadPoolExecutor").expect("the first type").1;
+    let built = types.split_once("## DelayQueue").expect("the section").0;
+    for row in built.lines().filter(|line| line.starts_with("| `")) {
+        let here = row.split(" | ").nth(1).expect("a second column");
+        // What stands in backticks, up to its arguments: `TaskBuilder::timeout`, `cancel()`.
+        for code in here.split('`').skip(1).step_by(2) {
+            let path = code.split(['(', '{', '<', '.', ' ', ',']).next().unwrap_or_default();
+            let name = path.rsplit("::").next().unwrap_or_default().trim_start_matches('&');
+            let is_name = name.len() > 2 && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+            if is_name
+                && !["move", "task", "std", "FromIterator", "Instant", "None"].contains(&name)
+            {
+                names += 1;
+                assert!(is_declared(&sources, name), "{name} is nothing of the crate's: {row}");
+            }
+        }
+    }
+    assert!(names > 120, "{names} names");
+}
+
+/// Whether the sources declare something public of this name.
+fn is_declared(sources: &str, name: &str) -> bool {
+    let kinds =
+        ["pub fn ", "pub async fn ", "pub struct ", "pub enum ", "pub trait ", "    fn ", "    "];
+    kinds.iter().any(|kind| {
+        let ends = ["(", "<", " ", ";", ",", "\n"];
+        ends.iter().any(|end| sources.contains(&format!("{kind}{name}{end}")))
+    })
+}
+
+fn read_all(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let path = entry.path();
+        if path.is_dir() {
+            read_all(&path, text);
+        } else {
+            text.push_str(&fs::read_to_string(path).expect("a source"));
+        }
+    }
+}
+
 /// Whether the file has the test, with the id (or a range around it) in the comment before it.
 fn has_test(root: &Path, file: &str, test: &str, id: &str) -> bool {
     let folder = if file.starts_with("src/") { root.to_owned() } else { root.join("tests") };

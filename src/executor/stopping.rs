@@ -53,6 +53,7 @@ impl Handle {
     /// runs, and gives back those that wait, in no particular order, to be run or dropped. Does
     /// not wait, and takes the same time however many tasks wait: it is dropping them that is
     /// linear in their number. Java: `shutdownNow`.
+    #[doc(alias = "shutdownNow")]
     pub fn shutdown_now(&self) -> PendingTasks {
         self.pool().shutdown_now()
     }
@@ -83,40 +84,47 @@ impl Handle {
     }
 
     /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.
+    #[doc(alias = "isShutdown")]
     pub fn is_shutdown(&self) -> bool {
         self.pool().lifecycle().phase() > Phase::Running
     }
 
     /// Whether it was shut down and has not terminated. Java: `isTerminating`.
+    #[doc(alias = "isTerminating")]
     pub fn is_terminating(&self) -> bool {
         self.is_shutdown() && !self.is_terminated()
     }
 
     /// Whether it was shut down and everything has ended. Java: `isTerminated`.
+    #[doc(alias = "isTerminated")]
     pub fn is_terminated(&self) -> bool {
         self.pool().lifecycle().phase() == Phase::Terminated
     }
 
     /// Whether one-shot tasks that are not yet due run after a shutdown. Java:
     /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
         self.pool().keeps_delayed()
     }
 
     /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
     /// switching it on brings nothing back.
+    #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn set_execute_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_delayed(keep);
     }
 
     /// Whether periodic tasks go on after a shutdown. Java:
     /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
         self.pool().keeps_periodic()
     }
 
     /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
     /// switching it on brings nothing back.
+    #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn set_continue_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_periodic(keep);
     }
