@@ -361,3 +361,6 @@ impl Handle {
         self.ports.pool()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,7 +46,13 @@
 //! | run several and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
 //! | join or cancel several as one, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
-//! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
+//! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
+//! | limit a task's time, go on after a panic | [`TaskBuilder::timeout`], [`TaskBuilder::on_panic`] |
+//! | run several and wait for all, for one, or for each as it ends | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any), [`ExecutorCompletionService`], [`TaskSet`] |
+//! | bound what waits, decide what becomes of the rest | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
+//! | be called around each run, or when something panics | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::panic_handler`] |
+//! | look | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
+//! | change the number of workers, or who starts them | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | test code that is timed | [`ManualClock`] |
 //!
 //! # Time

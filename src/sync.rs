@@ -23,9 +23,10 @@
 //! Every test in the crate is therefore also a test of the rule. In release builds the counter
 //! does not exist.
 //!
-//! Several locks are held at once in two places only, and always in this order: a task's cell,
-//! then a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); and
-//! the ready list of a queue, then its stripes, by their numbers (`queue`).
+//! Several locks are held at once in three places only, and always in this order: a task's cell,
+//! then a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); the
+//! ready list of a queue, then its stripes, by their numbers (`queue`); and before those of the
+//! queue the one of who asks whether it is empty, or counts: crew or lifecycle (`pool`).
 
 pub(crate) mod patience;
 

@@ -8,7 +8,7 @@
 //! task has a *parent*, the token of its pool, and is raised when either is. That is a look at
 //! two flags, and a waiter on both lists: no parent knows its children, so there is no list of
 //! children to keep short, and a task that never asks for its token costs nothing (it is made
-//! when it is first asked for, see `task::Cold`).
+//! when it is first asked for, see `task::More`).
 //!
 //! A waiter puts its waker on the lists *before* it looks at the flags for the last time; a
 //! raiser raises the flag before it takes the list. One of the two sees the other.

@@ -307,3 +307,33 @@ fn drain_takes_everything() {
     assert_eq!(drained, (0..1_000).collect::<Vec<_>>());
     assert_eq!(queue.len(), 0);
 }
+
+/// ST-002: of three hundred threads that poll, each element wakes about one.
+#[test]
+fn each_element_wakes_about_one_of_many_consumers() {
+    const ELEMENTS: usize = 1_000;
+    const CONSUMERS: usize = 300;
+    let (clock, queue) = queue();
+    let limit = Duration::from_secs(10);
+    let consumers: Vec<_> = (0..CONSUMERS)
+        .map(|_| {
+            let queue = Arc::clone(&queue);
+            worker(&clock, move || std::iter::from_fn(|| queue.poll_timeout(limit)).count())
+        })
+        .collect();
+    clock.run_until_idle();
+    let step = Duration::from_nanos(10);
+    (1..=ELEMENTS as u64).for_each(|n| drop(queue.put(at(10 * n), n)));
+    clock.run_until_idle();
+    let parks = clock.parks();
+    for _ in 0..ELEMENTS {
+        clock.advance(step);
+        clock.run_until_idle();
+    }
+    assert_eq!(queue.len(), 0);
+    let wake_ups = clock.parks() - parks;
+    assert!(wake_ups <= 2 * ELEMENTS, "{wake_ups} wake-ups for {ELEMENTS} elements");
+    clock.advance(limit);
+    let taken: usize = consumers.iter().map(|it| it.recv().expect("it gives up")).sum();
+    assert_eq!(taken, ELEMENTS);
+}

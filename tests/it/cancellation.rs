@@ -227,7 +227,7 @@ fn a_thrown_cancellation_is_a_panic() {
     check::<i32>(&executor, timed);
 }
 
-/// CA-014: scheduling and cancelling without end keeps neither entries nor closures.
+/// CA-014, ST-003: scheduling and cancelling without end keeps neither entries nor closures.
 #[test]
 fn cancelled_tasks_do_not_pile_up() {
     let executor = ScheduledThreadPoolExecutor::new(1);

@@ -29,7 +29,7 @@ fn fresh_pool(round: usize) -> ScheduledThreadPoolExecutor {
     builder.build().expect("the settings are good")
 }
 
-/// A schedule that races a shutdown never leaves a task behind in a terminated executor, and its
+/// SP-024: a schedule that races a shutdown never leaves a task behind in a terminated executor, and its
 /// future pending for ever: a hundred thousand fresh pools, and every future has ended. (Java's
 /// own strands about one in seventeen thousand.)
 #[test]

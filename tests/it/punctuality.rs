@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use punctual::{Builder, ManualClock, ScheduledThreadPoolExecutor};
 
-use crate::support::ms;
+use crate::support::{Counter, ms};
 
 fn executor(configure: impl FnOnce(Builder) -> Builder) -> ScheduledThreadPoolExecutor {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
@@ -73,4 +73,21 @@ fn the_manual_clock_knows_no_lead() {
     let task = executor.schedule(ms(10), || ()).expect("it is open");
     assert_eq!(clock.advance_to_next_deadline(), Some(ms(10)));
     assert!(task.is_done());
+}
+
+/// ST-009: a task of a millisecond's rate never runs early, in a second of real time. (How late it
+/// is on an idle machine is measured by `cargo bench --bench lateness`.)
+#[test]
+fn a_fast_rate_is_never_early() {
+    let executor = executor(|builder| builder);
+    let (runs, start) = (Counter::new(), Instant::now());
+    let (counter, mut planned) = (runs.clone(), Duration::ZERO);
+    let beat = executor.schedule_at_fixed_rate(ms(1), ms(1), move || {
+        planned += ms(1);
+        assert!(start.elapsed() >= planned, "early");
+        counter.add();
+    });
+    let beat = beat.expect("it is open");
+    runs.wait_for(1_000);
+    assert!(beat.cancel(), "no run was early");
 }
