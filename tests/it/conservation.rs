@@ -14,17 +14,28 @@ use std::{
 
 use punctual::{
     CancelHandle, Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor,
+    Worker,
 };
 
 use crate::support::{LONG, eventually, ms};
 
-/// The ways in which a pool of the race is made: plain, and with workers that come and go.
+/// The ways in which a pool of the race is made: plain, and with workers that come and go, also
+/// while a submission is on its way: every second of these has a factory that waits for the end
+/// of the worker, so whoever has started one for his task finds it gone when he submits that.
 fn fresh_pool(round: usize) -> ScheduledThreadPoolExecutor {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
     let builder = match round % 3 {
         0 => builder,
         1 => builder.keep_alive(Duration::from_nanos(1)).allow_core_thread_timeout(true),
         _ => builder.keep_alive(Duration::ZERO).core_pool_size(0),
+    };
+    let builder = if round % 6 < 4 {
+        builder
+    } else {
+        builder.thread_factory(|worker: Worker| {
+            thread::spawn(move || worker.run()).join().expect("a worker does not panic");
+            Ok(None)
+        })
     };
     builder.build().expect("the settings are good")
 }
@@ -88,7 +99,7 @@ fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
 /// run or been cancelled, and the executor's counts agree with the tasks' own.
 #[test]
 fn no_task_is_lost_between_eight_producers_and_four_workers() {
-    const EACH: u64 = 20_000;
+    const EACH: u64 = 50_000;
     let executor = ScheduledThreadPoolExecutor::builder()
         .core_pool_size(4)
         .max_pending(5_000)
