@@ -13,23 +13,27 @@ use std::{
 };
 
 use punctual::{
-    CancelHandle, Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor,
-    Worker,
+    Builder, CancelHandle, Handle, RejectedExecutionError, ScheduledFuture,
+    ScheduledThreadPoolExecutor, Worker,
 };
 
 use crate::support::{LONG, eventually, ms};
 
-/// The ways in which a pool of the race is made: plain, and with workers that come and go, also
-/// while a submission is on its way: every second of these has a factory that waits for the end
-/// of the worker, so whoever has started one for his task finds it gone when he submits that.
-fn fresh_pool(round: usize) -> ScheduledThreadPoolExecutor {
+/// The ways in which a pool of the races is made: plain, and with workers that come and go.
+fn fresh(round: usize) -> Builder {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
-    let builder = match round % 3 {
+    match round % 3 {
         0 => builder,
         1 => builder.keep_alive(Duration::from_nanos(1)).allow_core_thread_timeout(true),
         _ => builder.keep_alive(Duration::ZERO).core_pool_size(0),
-    };
-    let builder = if round % 6 < 4 {
+    }
+}
+
+/// Every second one with workers that go has a factory that waits for their end. So whoever has
+/// started one for his task finds it gone when he submits that.
+fn fresh_or_deserted(round: usize) -> ScheduledThreadPoolExecutor {
+    let builder = fresh(round);
+    let builder = if round % 3 == 0 || round % 2 == 0 {
         builder
     } else {
         builder.thread_factory(|worker: Worker| {
@@ -66,7 +70,7 @@ fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
     });
     let (mut accepted, mut refused) = (0, 0);
     for round in 0..POOLS {
-        let executor = fresh_pool(round);
+        let executor = fresh_or_deserted(round);
         // Two of three find a worker; the third starts one while the shutdown comes.
         if round % 9 > 2 {
             executor.execute(|| ()).expect("it is open");
@@ -173,7 +177,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
         (0..16).for_each(|_| drop(scope.spawn(submits)));
         (0..4).for_each(|_| drop(scope.spawn(cancels)));
         for number in 1..=ROUNDS {
-            let executor = fresh_pool(number);
+            let executor = fresh(number).build().expect("the settings are good");
             executor.set_execute_existing_delayed_tasks_after_shutdown(number % 4 < 2);
             *round.lock().unwrap() = Some((number, executor.handle()));
             (0..number * 37 % 4_001).for_each(|_| hint::spin_loop());
