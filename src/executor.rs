@@ -169,25 +169,30 @@ impl Deref for ScheduledThreadPoolExecutor {
 ///
 /// One allocation, one reading of the clock, and an insertion into the queue, in O(log n) under
 /// its lock. No submission waits for a task to run, and none wakes a thread unless the task is
-/// due before all others.
+/// due before all others. A submission for which a worker is missing starts one, and waits while
+/// the thread is being started.
 #[derive(Clone)]
 pub struct Handle {
     ports: Arc<Ports>,
 }
 
 impl Handle {
-    /// Describes a task further, before it is submitted: its name, what becomes of missed runs.
+    /// Describes a task further, before it is submitted: its name, its time limit, what becomes of
+    /// missed runs and of those that panic.
     pub fn task(&self) -> TaskBuilder<'_> {
         TaskBuilder::new(&self.ports)
     }
 
     /// Runs the closure as soon as a worker is free. There is no future: nobody sees the result,
-    /// and a panic is only reported. Does not block. Java: `execute`.
+    /// and a panic is only [reported](crate::Builder::panic_handler). Does not block, unless the
+    /// executor's [handler](crate::RejectedExecutionHandler) for what is not let in does. Java:
+    /// `execute`.
     ///
     /// # Errors
     ///
-    /// [`RejectedExecutionError`] if the executor was shut down, or has no worker and cannot
-    /// start one. [`TaskBuilder::try_execute`] gives the closure back.
+    /// [`RejectedExecutionError`] if the executor was shut down, has no
+    /// [room](crate::Builder::max_pending), or has no worker and cannot start one.
+    /// [`TaskBuilder::try_execute`] gives the closure back.
     pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,
@@ -283,7 +288,8 @@ impl Handle {
     /// `initial_delay + 2 * period`, and so on, planned from the first moment, so without drift.
     /// Runs do not overlap: one that takes longer than the period makes the next ones late, and
     /// each of them is made up for (Java's rule; see [`MissedRuns`](crate::MissedRuns) for
-    /// others). The first panic ends the series. Does not block. Java: `scheduleAtFixedRate`.
+    /// others). The first panic ends the series (Java's rule again; see
+    /// [`PanicPolicy`](crate::PanicPolicy)). Does not block. Java: `scheduleAtFixedRate`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -321,7 +327,8 @@ impl Handle {
     }
 
     /// Runs the closure again and again: first at `initial_delay`, and then each time `delay`
-    /// after the end of the run before. The first panic ends the series. Does not block. Java:
+    /// after the end of the run before. The first panic ends the series, unless its
+    /// [`PanicPolicy`](crate::PanicPolicy) says otherwise. Does not block. Java:
     /// `scheduleWithFixedDelay`.
     ///
     /// ```

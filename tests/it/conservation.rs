@@ -29,17 +29,17 @@ fn fresh(round: usize) -> Builder {
     }
 }
 
-/// Every second one with workers that go has a factory that waits for their end. So whoever has
+/// Some of those with workers that go have a factory that waits for their end. So whoever has
 /// started one for his task finds it gone when he submits that.
 fn fresh_or_deserted(round: usize) -> ScheduledThreadPoolExecutor {
     let builder = fresh(round);
-    let builder = if round % 3 == 0 || round % 2 == 0 {
-        builder
-    } else {
+    let builder = if matches!(round % 30, 1 | 2) {
         builder.thread_factory(|worker: Worker| {
             thread::spawn(move || worker.run()).join().expect("a worker does not panic");
             Ok(None)
         })
+    } else {
+        builder
     };
     builder.build().expect("the settings are good")
 }
