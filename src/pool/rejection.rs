@@ -323,7 +323,10 @@ impl Pool {
     /// The workers have all gone since the submission saw one; see the head of `crew`.
     #[cold]
     fn rescue(self: &Arc<Self>, ticket: Ticket) -> Result<Ticket, Unadmitted> {
-        let Err(error) = self.start_worker(|| self.wanted()) else { return Ok(ticket) };
+        let started = self.start_worker(|| self.wanted()).map(drop);
+        let Err(error) = started.or_else(|error| self.do_without(error)) else {
+            return Ok(ticket);
+        };
         // Not there: it has been run, or removed by somebody else.
         let Some(task) = self.queue.remove(ticket) else { return Ok(ticket) };
         self.leave_room();

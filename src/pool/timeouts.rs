@@ -128,7 +128,7 @@ impl Pool {
         });
         self.clock().worker_starts();
         let (keeper, name) = (Keeper(Arc::clone(self)), format!("{}-timeouts", self.thread_name()));
-        let started = self.start_thread(turn, name, || keeper.work());
+        let started = self.start_thread(turn, name, None, || keeper.work());
         self.timeouts.has_keeper.store(started.is_ok(), Ordering::Relaxed);
         self.release();
         started
