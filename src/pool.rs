@@ -323,6 +323,13 @@ impl Pool {
     fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };
         discard(task);
+        self.has_removed();
+        true
+    }
+
+    /// A task has been taken out of the queue, and not by a worker.
+    #[inline]
+    fn has_removed(&self) {
         self.leave_room();
         if self.crew.is_elastic() && self.queue.seems_empty() {
             // The last worker may have stayed for this one.

@@ -389,7 +389,7 @@ impl Pool {
     /// Ends the waiting task that is due first, to make room.
     fn discard_oldest(&self) {
         if let Some(Entry { sequence, element, .. }) = self.queue.remove_first() {
-            self.leave_room();
+            self.has_removed();
             self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
             discard(element);
         }
