@@ -23,7 +23,8 @@ use std::{io, panic, time::Duration};
 
 use super::{
     Pool, Port,
-    serving::{Role, Serving},
+    serving::{self, Role, Serving},
+    worker,
 };
 use crate::{
     CancelReason,
@@ -116,6 +117,10 @@ impl Pool {
         let has_keeper = || self.timeouts.has_keeper.load(Ordering::Relaxed);
         if has_keeper() {
             return Ok(());
+        }
+        if serving::starts_for(self) {
+            // The thread factory submits something: the turn is its own.
+            return Err(worker::used_by_factory());
         }
         let Some(turn) = self.crew.turn(|_| !has_keeper()) else { return Ok(()) };
         // Held, so that who tidies finds the queue and closes it.

@@ -186,7 +186,7 @@ impl Pool {
         if serving::starts_for(self) {
             // The thread factory submits something: for that as well a worker is being started.
             let has_worker = self.crew.settled() > 0;
-            return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
+            return if has_worker { Ok(false) } else { Err(used_by_factory()) };
         }
         let Some(turn) = self.crew.turn(|settled| settled < wanted()) else { return Ok(false) };
         if !self.lifecycle.hold() {
@@ -248,6 +248,10 @@ impl Pool {
             }
         }
     }
+}
+
+pub(super) fn used_by_factory() -> io::Error {
+    factory_error("uses its executor")
 }
 
 fn factory_error(what: &str) -> io::Error {
