@@ -276,6 +276,12 @@ impl Drop for Counting<'_> {
 }
 
 impl Pool {
+    /// Counts a submission that was not let in because no thread could be started for it.
+    #[cold]
+    pub(crate) fn count_rejected(&self) {
+        drop(Counting(&self.rejected));
+    }
+
     /// Queues a task that is ready to run, in a pool that has a worker. Gives its ticket, which
     /// finds nothing if the handler has dealt with the task. On an error it is the caller's again.
     #[inline]
