@@ -223,13 +223,17 @@ impl Pool {
         if self.crew.settled() >= self.wanted() || self.queue.is_closed() {
             return Ok(());
         }
-        self.start_worker(|| self.wanted()).map(drop).or_else(|error| {
-            if self.crew.settled() == 0 {
-                return Err(error);
-            }
-            trace::spawn_failed(&error);
-            Ok(())
-        })
+        self.start_worker(|| self.wanted()).map(drop).or_else(|error| self.do_without(error))
+    }
+
+    /// A worker could not be started: an error if there is none.
+    #[cold]
+    pub(super) fn do_without(&self, error: io::Error) -> io::Result<()> {
+        if self.crew.size() == 0 {
+            return Err(error);
+        }
+        trace::spawn_failed(&error);
+        Ok(())
     }
 
     /// How many workers a submission sees to.
@@ -319,12 +323,18 @@ impl Pool {
     fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };
         discard(task);
+        self.has_removed();
+        true
+    }
+
+    /// A task has been taken out of the queue, and not by a worker.
+    #[inline]
+    fn has_removed(&self) {
         self.leave_room();
         if self.crew.is_elastic() && self.queue.seems_empty() {
             // The last worker may have stayed for this one.
             self.queue.reconsider();
         }
-        true
     }
 
     /// Takes a task that waits out of the queue, and ends it. Whether it waited.

@@ -230,6 +230,7 @@ impl<E> DelayedWorkQueue<E> {
         loop {
             let now = self.clock.now();
             let taken = self.pop_due(now);
+            let round = self.takers.round();
             let limit = limit(since);
             if taken.is_some() || now >= limit && limit < Deadline::NEVER || self.is_finished() {
                 wake_all(self.takers.leave(|| self.head()));
@@ -240,7 +241,7 @@ impl<E> DelayedWorkQueue<E> {
                 return taken.map(|entry| (entry, now));
             }
             if !self.look_on(now, limit, &parker) {
-                waker = self.sleep(waker, limit, &parker);
+                waker = self.sleep(waker, limit, round, &parker);
             }
         }
     }
@@ -267,10 +268,16 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Sleeps until there may be something to take. The waker comes back if it was not used.
-    fn sleep(&self, waker: Option<Waker>, limit: Deadline, parker: &Parker) -> Option<Waker> {
+    fn sleep(
+        &self,
+        waker: Option<Waker>,
+        limit: Deadline,
+        round: u64,
+        parker: &Parker,
+    ) -> Option<Waker> {
         let waker = waker.unwrap_or_else(|| parker.waker().clone());
-        let sleep = self.takers.lie_down(waker, self.first_two());
-        let has_changed = sleep.is_last && !self.takers.is_covered(self.head());
+        let sleep = self.takers.lie_down(waker, self.first_two(), round);
+        let has_changed = sleep.is_late || sleep.is_last && !self.takers.is_covered(self.head());
         if !has_changed && !self.is_finished() {
             self.clock.park_until(parker, sleep.until.before(self.lead).min(limit));
         }
@@ -440,7 +447,7 @@ impl<E> DelayedWorkQueue<E> {
         self.head() == Deadline::NEVER
     }
 
-    /// Lets everyone who waits ask for its limit again.
+    /// Lets everyone who waits ask for its limit again; also who has asked, and is about to sleep.
     pub(crate) fn reconsider(&self) {
         wake_all(self.takers.rouse_all());
     }

@@ -402,6 +402,7 @@ impl<'a> TaskBuilder<'a> {
     ) -> Tried<J::Output, F> {
         let port = self.ports.here();
         if let Err(error) = self.ensure_threads(port) {
+            port.count_rejected();
             let error = RejectedExecutionError::Spawn(error);
             return Err(Rejected { error, closure: closure_of(job) });
         }

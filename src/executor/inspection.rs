@@ -22,10 +22,10 @@ impl Handle {
         self.pool().statistics()
     }
 
-    /// How many workers there are. Java: `getPoolSize`.
+    /// How many workers there are, without one that is only being started. Java: `getPoolSize`.
     #[doc(alias = "getPoolSize")]
     pub fn pool_size(&self) -> usize {
-        self.pool().crew().live()
+        self.pool().crew().size()
     }
 
     /// The most workers there have ever been at once. Java: `getLargestPoolSize`.

@@ -1,9 +1,9 @@
 //! The crew: how many workers there are, how many there are to be, and who may start one.
 //!
 //! ```text
-//!             turn, hire             the factory says yes
-//!   nobody ────────────▶ tentative ───────────────────────▶ settled ──▶ dismissed
-//!                            └──────────────────────────────────────────────▲
+//!             turn, hire          begins, or the factory says yes
+//!   nobody ────────────▶ tentative ────────────────────────────▶ settled ──▶ dismissed
+//!                            └───────────────────────────────────────────────▲
 //!                             the factory says no, or drops the worker
 //! ```
 //!
@@ -11,8 +11,11 @@
 //!
 //! The thread factory is foreign code, so no lock is held while it works. In its place there is a
 //! *turn*: one thread at a time starts a worker, and others who want one wait for their turn. So
-//! nobody relies on a worker that never comes to be: what others see from outside the lock is
-//! the number of **settled** workers, those whose start has succeeded.
+//! nobody relies on a worker that never comes to be: what others see is the number of **settled**
+//! workers, those that have begun, or whose factory has said that they will. A worker that works
+//! is settled, whatever its factory is doing meanwhile; so every worker that looks whether it is
+//! surplus is counted itself. Those who looked before it came look again if it makes a difference
+//! to them ([`Crew::settle`]).
 //!
 //! # Going
 //!
@@ -57,45 +60,58 @@ pub(crate) struct Crew {
 
 #[derive(Default)]
 struct Inner {
-    live: usize,
+    /// One for each worker that lives, or is being started.
+    seats: Vec<Seat>,
+    /// How many of these are settled.
+    settled: usize,
+    /// The most that have ever been.
     largest: usize,
     /// Somebody starts a thread.
     starting: bool,
-    /// One of the live ones is not settled: it is being started.
-    tentative: bool,
     /// How many have ever been hired.
     hired: usize,
     threads: Vec<JoinHandle<()>>,
-    desks: Vec<Arc<Desk>>,
     /// What those did who have gone.
     retired: Tally,
     /// Who wants to start a thread as well.
     queue: WaitList,
 }
 
+struct Seat {
+    desk: Arc<Desk>,
+    is_settled: bool,
+}
+
 /// The right to start a thread; ends with its drop.
 pub(super) struct Turn<'a> {
     crew: &'a Crew,
-    /// The largest size before this turn.
-    largest: usize,
 }
 
 /// What [`Crew::count`] counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headcount {
-    pub(super) live: usize,
+    pub(super) settled: usize,
     pub(super) largest: usize,
 }
 
 impl Inner {
-    fn settled(&self) -> usize {
-        self.live.saturating_sub(usize::from(self.tentative))
+    fn seat(&self, desk: &Arc<Desk>) -> Option<usize> {
+        self.seats.iter().position(|seat| Arc::ptr_eq(&seat.desk, desk))
+    }
+
+    /// Whether the worker was not settled before, and is there.
+    fn settle(&mut self, desk: &Arc<Desk>) -> bool {
+        let Some(index) = self.seat(desk) else { return false };
+        let was_settled = std::mem::replace(&mut self.seats[index].is_settled, true);
+        self.settled += usize::from(!was_settled);
+        self.largest = self.largest.max(self.settled);
+        !was_settled
     }
 
     fn dismiss(&mut self, desk: &Arc<Desk>) {
-        if let Some(index) = self.desks.iter().position(|other| Arc::ptr_eq(other, desk)) {
-            self.desks.swap_remove(index);
-            self.live -= 1;
+        if let Some(index) = self.seat(desk) {
+            let seat = self.seats.swap_remove(index);
+            self.settled -= usize::from(seat.is_settled);
             self.retired = self.retired.plus(desk.tally());
         }
     }
@@ -153,9 +169,14 @@ impl Crew {
         self.settled.load(Ordering::Relaxed)
     }
 
-    /// How many there are, with the one that is being started.
-    pub(crate) fn live(&self) -> usize {
-        self.inner.lock().live
+    /// The same, not in the middle of a worker's making up its mind to go.
+    pub(crate) fn size(&self) -> usize {
+        self.inner.lock().settled
+    }
+
+    /// How many there are, with those that are being started.
+    pub(super) fn live(&self) -> usize {
+        self.inner.lock().seats.len()
     }
 
     pub(crate) fn largest(&self) -> usize {
@@ -177,19 +198,22 @@ impl Crew {
     /// of what has been done.
     pub(super) fn count<R>(&self, count: impl FnOnce(&dyn Fn() -> Tally) -> R) -> (Headcount, R) {
         let inner = self.inner.lock();
-        let tally = || inner.desks.iter().fold(inner.retired, |sum, desk| sum.plus(desk.tally()));
+        let tally = || {
+            let tallies = inner.seats.iter().map(|seat| seat.desk.tally());
+            tallies.fold(inner.retired, Tally::plus)
+        };
         let counted = count(&tally);
-        (Headcount { live: inner.live, largest: inner.largest }, counted)
+        (Headcount { settled: inner.settled, largest: inner.largest }, counted)
     }
 
     pub(super) fn desks(&self) -> Vec<Arc<Desk>> {
-        self.inner.lock().desks.clone()
+        self.inner.lock().seats.iter().map(|seat| Arc::clone(&seat.desk)).collect()
     }
 
     // Starting.
 
     /// The right to start a thread, as soon as nobody else has it. Nothing if that is not needed
-    /// any more then: `is_needed` is asked with the number of live workers.
+    /// any more then: `is_needed` is asked with the number of settled workers.
     pub(super) fn turn(&self, is_needed: impl Fn(usize) -> bool) -> Option<Turn<'_>> {
         // The system's clock: on a manual one a worker that waits here would count as idle.
         let clock = Clock::system();
@@ -203,17 +227,34 @@ impl Crew {
     ) -> Option<Option<Turn<'_>>> {
         let waker = waker.clone();
         let mut inner = self.inner.lock();
-        let (turn, unused) = if !is_needed(inner.settled()) {
+        let (turn, unused) = if !is_needed(inner.settled) {
             (Some(None), Some(waker))
         } else if inner.starting {
             (None, inner.queue.register(waker))
         } else {
             inner.starting = true;
-            (Some(Some(Turn { crew: self, largest: inner.largest })), Some(waker))
+            (Some(Some(Turn { crew: self })), Some(waker))
         };
         drop(inner);
         discard(unused);
         turn
+    }
+
+    /// A worker can be relied on from now on: it has begun, or its factory has said that it will.
+    /// Whether that makes a difference to others who are idle: there are too many now, or the one
+    /// that stayed because it was the last is no longer that.
+    pub(super) fn settle(&self, desk: &Arc<Desk>) -> bool {
+        let mut inner = self.inner.lock();
+        if !inner.settle(desk) {
+            return false;
+        }
+        self.publish(&inner);
+        let settled = inner.settled;
+        // Perhaps there are enough now.
+        let waiting = inner.queue.take();
+        drop(inner);
+        wake_all(waiting);
+        settled > self.core() || settled == 2 && self.core_timeout()
     }
 
     // Going.
@@ -224,7 +265,7 @@ impl Crew {
         if !self.is_elastic() {
             return false;
         }
-        if inner.settled() <= 1 {
+        if inner.settled <= 1 {
             self.settled.store(0, Ordering::Relaxed);
             if has_work() {
                 self.publish(&inner);
@@ -249,7 +290,7 @@ impl Crew {
     }
 
     fn publish(&self, inner: &Inner) {
-        self.settled.store(inner.settled(), Ordering::Relaxed);
+        self.settled.store(inner.settled, Ordering::Relaxed);
     }
 }
 
@@ -259,10 +300,7 @@ impl Turn<'_> {
         let desk = Arc::new(Desk::default());
         let mut inner = self.crew.inner.lock();
         inner.hired += 1;
-        inner.live += 1;
-        inner.largest = inner.largest.max(inner.live);
-        inner.tentative = true;
-        inner.desks.push(Arc::clone(&desk));
+        inner.seats.push(Seat { desk: Arc::clone(&desk), is_settled: false });
         (inner.hired, desk)
     }
 
@@ -278,18 +316,12 @@ impl Turn<'_> {
         drop(inner);
         discard(gone);
     }
-
-    /// The thread could not be started.
-    pub(super) fn fail(self) {
-        self.crew.inner.lock().largest = self.largest;
-    }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut inner = self.crew.inner.lock();
-        (inner.starting, inner.tentative) = (false, false);
-        self.crew.publish(&inner);
+        inner.starting = false;
         let waiting = inner.queue.take();
         drop(inner);
         wake_all(waiting);

@@ -276,6 +276,12 @@ impl Drop for Counting<'_> {
 }
 
 impl Pool {
+    /// Counts a submission that was not let in because no thread could be started for it.
+    #[cold]
+    pub(crate) fn count_rejected(&self) {
+        drop(Counting(&self.rejected));
+    }
+
     /// Queues a task that is ready to run, in a pool that has a worker. Gives its ticket, which
     /// finds nothing if the handler has dealt with the task. On an error it is the caller's again.
     #[inline]
@@ -323,7 +329,10 @@ impl Pool {
     /// The workers have all gone since the submission saw one; see the head of `crew`.
     #[cold]
     fn rescue(self: &Arc<Self>, ticket: Ticket) -> Result<Ticket, Unadmitted> {
-        let Err(error) = self.start_worker(|| self.wanted()) else { return Ok(ticket) };
+        let started = self.start_worker(|| self.wanted()).map(drop);
+        let Err(error) = started.or_else(|error| self.do_without(error)) else {
+            return Ok(ticket);
+        };
         // Not there: it has been run, or removed by somebody else.
         let Some(task) = self.queue.remove(ticket) else { return Ok(ticket) };
         self.leave_room();
@@ -386,7 +395,7 @@ impl Pool {
     /// Ends the waiting task that is due first, to make room.
     fn discard_oldest(&self) {
         if let Some(Entry { sequence, element, .. }) = self.queue.remove_first() {
-            self.leave_room();
+            self.has_removed();
             self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
             discard(element);
         }

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! The second holds because a worker has at most one task that is taken and not counted: it
-//! counts before it takes again.
+//! counts before it takes again, and a worker is counted when it begins. One that is only being
+//! started is not: perhaps it never comes to be.
 
 use std::fmt;
 
@@ -81,7 +82,8 @@ pub enum ExecutorState {
     Running,
     /// It was shut down, and runs what its policies keep; or it was dropped, and runs what is due.
     ShuttingDown,
-    /// It was shut down now, and waits for the tasks that run.
+    /// It was shut down now, and waits for the tasks that run; or, in whichever way it was shut
+    /// down, everything has ended but the hook for that.
     Stopping,
     /// Everything has ended.
     Terminated,
@@ -116,7 +118,7 @@ impl Pool {
         Statistics {
             state: self.lifecycle.phase().into(),
             core_pool_size: self.crew.core(),
-            pool_size: heads.live,
+            pool_size: heads.settled,
             largest_pool_size: heads.largest,
             active: at_work as usize,
             pending: census.len as usize,

@@ -23,7 +23,8 @@ use std::{io, panic, time::Duration};
 
 use super::{
     Pool, Port,
-    serving::{Role, Serving},
+    serving::{self, Role, Serving},
+    worker,
 };
 use crate::{
     CancelReason,
@@ -117,6 +118,10 @@ impl Pool {
         if has_keeper() {
             return Ok(());
         }
+        if serving::starts_for(self) {
+            // The thread factory submits something: the turn is its own.
+            return Err(worker::used_by_factory());
+        }
         let Some(turn) = self.crew.turn(|_| !has_keeper()) else { return Ok(()) };
         // Held, so that who tidies finds the queue and closes it.
         if !self.lifecycle.hold() {
@@ -128,7 +133,7 @@ impl Pool {
         });
         self.clock().worker_starts();
         let (keeper, name) = (Keeper(Arc::clone(self)), format!("{}-timeouts", self.thread_name()));
-        let started = self.start_thread(turn, name, || keeper.work());
+        let started = self.start_thread(turn, name, None, || keeper.work());
         self.timeouts.has_keeper.store(started.is_ok(), Ordering::Relaxed);
         self.release();
         started

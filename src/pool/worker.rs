@@ -128,6 +128,7 @@ impl Member {
     fn serve(self) {
         // To the very end: what is told of the end must not wait for this thread either.
         let _serving = Serving::begin(&self.pool, Role::Worker);
+        self.pool.count_on(&self.desk);
         let callbacks = &self.pool.config.callbacks;
         self.pool.clock().worker_begins(&Parker::current());
         slack::set(self.pool.config.timer_slack);
@@ -185,7 +186,7 @@ impl Pool {
         if serving::starts_for(self) {
             // The thread factory submits something: for that as well a worker is being started.
             let has_worker = self.crew.settled() > 0;
-            return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
+            return if has_worker { Ok(false) } else { Err(used_by_factory()) };
         }
         let Some(turn) = self.crew.turn(|settled| settled < wanted()) else { return Ok(false) };
         if !self.lifecycle.hold() {
@@ -194,16 +195,24 @@ impl Pool {
         self.clock().worker_starts();
         let (number, desk) = turn.hire();
         let name = format!("{}-{number}", self.thread_name());
-        let member = Member { pool: Arc::clone(self), desk, name: name.clone() };
-        self.start_thread(turn, name, || member.serve())?;
+        let member = Member { pool: Arc::clone(self), desk: Arc::clone(&desk), name: name.clone() };
+        self.start_thread(turn, name, Some(desk), || member.serve())?;
         Ok(true)
     }
 
-    /// Has the factory start a thread.
+    /// A worker can be relied on from now on.
+    fn count_on(&self, desk: &Arc<Desk>) {
+        if self.crew.settle(desk) {
+            self.queue.reconsider();
+        }
+    }
+
+    /// Has the factory start a thread; for the worker at this desk, if it is for one.
     pub(super) fn start_thread(
         &self,
         turn: Turn<'_>,
         name: String,
+        desk: Option<Arc<Desk>>,
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let began = Arc::new(AtomicBool::new(false));
@@ -220,22 +229,29 @@ impl Pool {
         discard(factory);
         drop(starting);
         let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
-        let error = match started {
+        match started {
             Ok(Ok(thread)) if !was_dropped => {
+                if let Some(desk) = desk {
+                    self.count_on(&desk);
+                }
                 turn.succeed(thread);
-                return Ok(());
+                Ok(())
             }
-            Ok(Ok(_)) => factory_error("dropped the worker"),
-            Ok(Err(error)) => error,
+            Ok(Ok(_)) => Err(factory_error("dropped the worker")),
+            Ok(Err(error)) => Err(error),
             Err(payload) => {
+                // First: what the payload does when it is dropped may need a turn.
+                drop(turn);
                 let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
                 discard(payload);
-                error
+                Err(error)
             }
-        };
-        turn.fail();
-        Err(error)
+        }
     }
+}
+
+pub(super) fn used_by_factory() -> io::Error {
+    factory_error("uses its executor")
 }
 
 fn factory_error(what: &str) -> io::Error {

@@ -68,6 +68,8 @@ pub(super) struct Takers {
     searching: CachePadded<AtomicUsize>,
     /// The smallest moment that a sleeper is armed for; zero if nobody sleeps.
     wake_before: CachePadded<AtomicU64>,
+    /// How often everyone was roused; written under the gate.
+    rounds: AtomicU64,
     gate: Mutex<Gate>,
 }
 
@@ -94,6 +96,8 @@ pub(super) struct Sleep {
     pub(super) until: Deadline,
     /// Whether it was the last to search, and so has to look once more.
     pub(super) is_last: bool,
+    /// Whether everyone has been roused since it read the round.
+    pub(super) is_late: bool,
 }
 
 impl Takers {
@@ -102,6 +106,7 @@ impl Takers {
         Self {
             searching: CachePadded::new(searching),
             wake_before: CachePadded::new(wake_before),
+            rounds: AtomicU64::new(0),
             gate: Mutex::default(),
         }
     }
@@ -159,10 +164,18 @@ impl Takers {
         Some(woken.waker)
     }
 
+    /// To be read by a thread before it looks at anything of which [`rouse_all`](Self::rouse_all)
+    /// brings news: one that lies down with an old round has missed some.
+    #[inline]
+    pub(super) fn round(&self) -> u64 {
+        self.rounds.load(Ordering::SeqCst)
+    }
+
     /// Everyone who sleeps.
     #[must_use]
     pub(super) fn rouse_all(&self) -> Vec<Waker> {
         let mut gate = self.gate.lock();
+        self.rounds.fetch_add(1, Ordering::SeqCst);
         self.searching.fetch_add(gate.sleepers.len(), Ordering::SeqCst);
         let woken = gate.sleepers.drain(..).map(|sleeper| sleeper.waker).collect();
         self.set_wake_before(&gate);
@@ -170,8 +183,13 @@ impl Takers {
     }
 
     /// A thread that searched lies down. `first` and `second` are the next deadlines, as it has
-    /// seen them.
-    pub(super) fn lie_down(&self, waker: Waker, [first, second]: [Deadline; 2]) -> Sleep {
+    /// seen them, and `round` is the [round](Self::round) it had read before.
+    pub(super) fn lie_down(
+        &self,
+        waker: Waker,
+        [first, second]: [Deadline; 2],
+        round: u64,
+    ) -> Sleep {
         let mut gate = self.gate.lock();
         gate.next += 1;
         let id = SleeperId(gate.next);
@@ -186,7 +204,7 @@ impl Takers {
         gate.sleepers.push(Sleeper { id, waker, armed: until });
         self.set_wake_before(&gate);
         let is_last = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
-        Sleep { id, until, is_last }
+        Sleep { id, until, is_last, is_late: self.round() != round }
     }
 
     /// A thread is up, for whatever reason, and searches. Gives back its waker, if nobody used
