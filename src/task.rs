@@ -223,9 +223,12 @@ impl<J: Job> Task<J> {
         Self(Mutex::new(cell))
     }
 
-    /// Takes the job back out of a task that was not accepted.
+    /// Takes the job back out of a task that was not accepted; nothing if the task has ended.
     pub(crate) fn reclaim(&self) -> Option<J> {
-        self.0.lock().stage().start()
+        match self.0.lock().stage().cancel(CancelReason::Rejected) {
+            Cancel::Waiting(job) => Some(job),
+            Cancel::Running | Cancel::TooLate => None,
+        }
     }
 
     /// A run has ended the task; what is left over is dropped here.

@@ -310,7 +310,8 @@ impl Drop for Counting<'_> {
 
 impl Pool {
     /// Queues a task that is ready to run, in a pool that has a worker. Gives its ticket, which
-    /// finds nothing if the handler has dealt with the task. On an error it is the caller's again.
+    /// finds nothing if the handler has dealt with the task. On an error, which comes with the
+    /// task's number, the task is the caller's again.
     #[inline]
     pub(crate) fn submit(
         self: &Arc<Self>,
@@ -318,7 +319,7 @@ impl Pool {
         task: Arc<dyn Runnable>,
         now: Deadline,
         deadline: Deadline,
-    ) -> Result<Ticket, RejectedExecutionError> {
+    ) -> Result<Ticket, (u64, RejectedExecutionError)> {
         match self.offer(stripe, task, now, deadline, false) {
             Ok(ticket) => Ok(ticket),
             Err(unadmitted) => self.reject(stripe, unadmitted, now, deadline),
@@ -376,7 +377,7 @@ impl Pool {
         mut unadmitted: Unadmitted,
         now: Deadline,
         deadline: Deadline,
-    ) -> Result<Ticket, RejectedExecutionError> {
+    ) -> Result<Ticket, (u64, RejectedExecutionError)> {
         let counting = Counting(&self.rejected);
         loop {
             let Unadmitted { error, sequence, task } = unadmitted;
@@ -385,7 +386,7 @@ impl Pool {
             }
             if matches!(error, RejectedExecutionError::Spawn(_)) {
                 discard(task);
-                return Err(error);
+                return Err((sequence, error));
             }
             let entry = Entry { deadline, sequence, element: Arc::clone(&task) };
             let own = task;
@@ -397,7 +398,7 @@ impl Pool {
             unadmitted = match answer {
                 Answer::Abort(task) if task.is_of(&own) => {
                     discard(task.into_task());
-                    return Err(error);
+                    return Err((sequence, error));
                 }
                 Answer::Retry(task, place) if task.is_of(&own) => {
                     drop(task.into_task());
