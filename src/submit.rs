@@ -8,6 +8,7 @@ use std::{
 use crate::{
     MissedRuns, PanicPolicy, Rejected, RejectedExecutionError, ScheduledFuture, Submission,
     pool::{Pool, Port, Ports},
+    queue::Ticket,
     sync::Arc,
     task::{Job, OneShot, Periodic, Task, Wrapper},
     time::Deadline,
@@ -421,9 +422,13 @@ impl<'a> TaskBuilder<'a> {
                 }
                 Ok(ScheduledFuture::new(task, Arc::clone(port), ticket))
             }
-            Err(error) => match task.reclaim() {
+            Err((sequence, error)) => match task.reclaim() {
                 Some(job) => Err(Rejected { error, closure: closure_of(job) }),
-                None => unreachable!("a task that was refused has been started"),
+                // It was in the queue for a moment, and there somebody has cancelled it.
+                None => {
+                    let ticket = Ticket { slot: u32::MAX, sequence };
+                    Ok(ScheduledFuture::new(task, Arc::clone(port), ticket))
+                }
             },
         }
     }

@@ -223,9 +223,12 @@ impl<J: Job> Task<J> {
         Self(Mutex::new(cell))
     }
 
-    /// Takes the job back out of a task that was not accepted.
+    /// Takes the job back out of a task that was not accepted; nothing if the task has ended.
     pub(crate) fn reclaim(&self) -> Option<J> {
-        self.0.lock().stage().start()
+        match self.0.lock().stage().cancel(CancelReason::Rejected) {
+            Cancel::Waiting(job) => Some(job),
+            Cancel::Running | Cancel::TooLate => None,
+        }
     }
 
     /// A run has ended the task; what is left over is dropped here.
@@ -242,8 +245,7 @@ impl<J: Job> Task<J> {
         if failure.is_some() {
             cell.more().last_failure = failure;
         }
-        let is_abandoned = cell.more_if_any().is_some_and(|more| more.abandoned);
-        let unclaimed = if is_abandoned { cell.stage().claim() } else { None };
+        let unclaimed = cell.unclaimed();
         let left = cell.end();
         drop(cell);
         discard(unwanted);
@@ -339,6 +341,12 @@ impl<J: Job> Cell<J> {
             Self::Plain(_) => None,
             Self::Full(full) => Some(&mut full.more),
         }
+    }
+
+    /// The result that has just come, if nobody will claim it.
+    fn unclaimed(&mut self) -> Option<Result<J::Output, TaskError>> {
+        let is_abandoned = self.more_if_any().is_some_and(|more| more.abandoned);
+        if is_abandoned { self.stage().claim() } else { None }
     }
 
     /// The task has ended: what is left over, to be released without the lock.
@@ -466,7 +474,12 @@ impl<J: Job> Claim<J::Output> for Task<J> {
     fn settle(&self, value: J::Output) -> Cancellation {
         let mut cell = self.0.lock();
         match cell.stage().settle(value) {
-            Ok(settled) => Self::cancelled(cell, settled),
+            Ok(settled) => {
+                let unclaimed = cell.unclaimed();
+                let found = Self::cancelled(cell, settled);
+                discard(unclaimed);
+                found
+            }
             Err(value) => {
                 drop(cell);
                 discard(value);

@@ -159,8 +159,27 @@ pub struct Rejection(Answer);
 enum Answer {
     Handled,
     Abort(PendingTask),
-    /// With or without a place that has been taken for it.
-    Retry(PendingTask, bool),
+    Retry(PendingTask, Option<Place>),
+}
+
+/// A place that has been taken for a task that is not in the queue yet. Left when this is dropped:
+/// a handler may panic when it has the answer already.
+struct Place(Option<Arc<Pool>>);
+
+impl Place {
+    /// From now on the place is the task's.
+    fn hand_over(mut self) {
+        discard(self.0.take());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(pool) = self.0.take() {
+            pool.leave_room();
+            discard(pool);
+        }
+    }
 }
 
 impl RejectedTask<'_> {
@@ -217,29 +236,43 @@ impl RejectedTask<'_> {
         (self.task, Rejection(Answer::Handled))
     }
 
-    /// Tries to submit the task once more, and asks the handler again if that fails.
+    /// Tries to submit the task once more, and asks the handler again if that fails. If it cannot
+    /// but fail, because the executor was shut down or its bound is zero, this is
+    /// [`abort`](Self::abort); the same holds for the two verbs below.
     pub fn retry(self) -> Rejection {
-        Rejection(Answer::Retry(self.task, false))
+        self.retry_with(None)
     }
 
     /// Ends the waiting task that is due first, as cancelled with [`CancelReason::Rejected`], and
     /// tries again.
     pub fn discard_oldest(self) -> Rejection {
-        self.pool.discard_oldest();
+        if !self.is_hopeless() {
+            self.pool.discard_oldest();
+        }
         self.retry()
     }
 
     /// Blocks until there is room, and tries again; aborts if there is none after `timeout`, on
-    /// the executor's clock, if the executor has been shut down, or if this is one of its own
-    /// workers.
+    /// the executor's clock, or if this is one of its own workers. A shutdown ends the wait, and
+    /// the handler is asked again.
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         let Some(room) = &self.pool.room else { return self.abort() };
         let clock = self.pool.clock();
-        let would_block = self.is_shutdown() || serving::works_for(self.pool);
+        let would_block = self.is_hopeless() || serving::works_for(self.pool);
         if would_block || !room.enter_before(clock, clock.now().after(timeout)) {
             return self.abort();
         }
-        Rejection(Answer::Retry(self.task, true))
+        let place = Place(Some(Arc::clone(self.pool)));
+        self.retry_with(Some(place))
+    }
+
+    fn retry_with(self, place: Option<Place>) -> Rejection {
+        if self.is_hopeless() { self.abort() } else { Rejection(Answer::Retry(self.task, place)) }
+    }
+
+    /// Whether it will never be let in.
+    fn is_hopeless(&self) -> bool {
+        self.is_shutdown() || self.pool.max_pending() == Some(0)
     }
 }
 
@@ -283,7 +316,8 @@ impl Pool {
     }
 
     /// Queues a task that is ready to run, in a pool that has a worker. Gives its ticket, which
-    /// finds nothing if the handler has dealt with the task. On an error it is the caller's again.
+    /// finds nothing if the handler has dealt with the task. On an error, which comes with the
+    /// task's number, the task is the caller's again.
     #[inline]
     pub(crate) fn submit(
         self: &Arc<Self>,
@@ -291,7 +325,7 @@ impl Pool {
         task: Arc<dyn Runnable>,
         now: Deadline,
         deadline: Deadline,
-    ) -> Result<Ticket, RejectedExecutionError> {
+    ) -> Result<Ticket, (u64, RejectedExecutionError)> {
         match self.offer(stripe, task, now, deadline, false) {
             Ok(ticket) => Ok(ticket),
             Err(unadmitted) => self.reject(stripe, unadmitted, now, deadline),
@@ -352,7 +386,7 @@ impl Pool {
         mut unadmitted: Unadmitted,
         now: Deadline,
         deadline: Deadline,
-    ) -> Result<Ticket, RejectedExecutionError> {
+    ) -> Result<Ticket, (u64, RejectedExecutionError)> {
         let counting = Counting(&self.rejected);
         loop {
             let Unadmitted { error, sequence, task } = unadmitted;
@@ -361,7 +395,7 @@ impl Pool {
             }
             if matches!(error, RejectedExecutionError::Spawn(_)) {
                 discard(task);
-                return Err(error);
+                return Err((sequence, error));
             }
             let entry = Entry { deadline, sequence, element: Arc::clone(&task) };
             let own = task;
@@ -373,10 +407,11 @@ impl Pool {
             unadmitted = match answer {
                 Answer::Abort(task) if task.is_of(&own) => {
                     discard(task.into_task());
-                    return Err(error);
+                    return Err((sequence, error));
                 }
-                Answer::Retry(task, has_room) if task.is_of(&own) => {
+                Answer::Retry(task, place) if task.is_of(&own) => {
                     drop(task.into_task());
+                    let has_room = place.map(Place::hand_over).is_some();
                     match self.offer(stripe, own, now, deadline, has_room) {
                         Err(unadmitted) => unadmitted,
                         Ok(ticket) => {

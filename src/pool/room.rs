@@ -8,7 +8,12 @@
 //! too many: refused, it would be lost for being late.
 //!
 //! Each place that becomes free wakes one who waits. He may have given up in that moment; then he
-//! passes it on ([`Room::give_up`]), so no free place is forgotten while somebody waits.
+//! passes it on ([`Room::give_up`]). And he may have woken for another reason, his time being up,
+//! and got a place that somebody else was woken for; then he is off the list, so that no later
+//! place is announced to him. So no free place is forgotten while somebody waits.
+//!
+//! At a shutdown the room is closed when the queue has been. From then on everybody may enter: it
+//! is the queue that refuses, and says why.
 
 use std::task::Waker;
 
@@ -32,17 +37,22 @@ struct Inner {
     waiters: WaitList,
 }
 
+impl Inner {
+    fn enter(&mut self, bound: usize) -> bool {
+        let may_enter = self.is_closed || self.taken < bound;
+        self.taken += usize::from(may_enter);
+        may_enter
+    }
+}
+
 impl Room {
     pub(super) fn new(bound: usize) -> Self {
         Self { bound, inner: Mutex::default() }
     }
 
-    /// Takes a place, if there is one.
+    /// Takes a place, if there is one, or the room is closed.
     pub(super) fn enter(&self) -> bool {
-        let mut inner = self.inner.lock();
-        let has_place = inner.taken < self.bound;
-        inner.taken += usize::from(has_place);
-        has_place
+        self.inner.lock().enter(self.bound)
     }
 
     /// Takes a place in any case.
@@ -50,30 +60,28 @@ impl Room {
         self.inner.lock().taken += 1;
     }
 
-    /// Waits for a place and takes it. Whether it got one before the deadline, or the end.
+    /// Waits until it can [enter](Self::enter). Whether it did before the deadline.
     pub(super) fn enter_before(&self, clock: &Clock, deadline: Deadline) -> bool {
         let entered = wait::block_until(clock, deadline, |waker| self.poll(waker));
         if entered.is_none() {
             self.give_up(Parker::current().waker());
         }
-        entered.unwrap_or(false)
+        entered.is_some()
     }
 
-    /// The poll of [`wait`]: whether there is a place for the caller, or never will be.
-    fn poll(&self, waker: &Waker) -> Option<bool> {
-        let waker = waker.clone();
+    /// The poll of [`wait`]: an answer once the caller has entered.
+    fn poll(&self, waker: &Waker) -> Option<()> {
+        let own = waker.clone();
         let mut inner = self.inner.lock();
-        let (answer, unused) = if inner.is_closed {
-            (Some(false), Some(waker))
-        } else if inner.taken < self.bound {
-            inner.taken += 1;
-            (Some(true), Some(waker))
+        let has_entered = inner.enter(self.bound);
+        let unused = if has_entered {
+            (inner.waiters.deregister(waker), Some(own))
         } else {
-            (None, inner.waiters.register(waker))
+            (inner.waiters.register(own), None)
         };
         drop(inner);
         discard(unused);
-        answer
+        has_entered.then_some(())
     }
 
     /// One who waited does not wait any longer.
