@@ -405,7 +405,7 @@ impl<'a> TaskBuilder<'a> {
             let error = RejectedExecutionError::Spawn(error);
             return Err(Rejected { error, closure: closure_of(job) });
         }
-        let wrapper = self.wrapper::<J>(port, deadline.since(now));
+        let wrapper = self.wrapper::<J>(port, deadline.delay_at(now));
         let timeout = self.timeout.filter(|_| !J::IS_PERIODIC);
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let task = Arc::new(Task::new(job, self.name, wrapper));
