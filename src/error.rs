@@ -6,7 +6,7 @@ use std::{any::Any, error::Error, fmt, io, panic};
 use crate::{
     PanicLocation,
     sync::Mutex,
-    unwind::{Payload, message_of, take_location},
+    unwind::{Payload, message_of},
 };
 
 /// Why there is no result of a task. Answers to Java's `ExecutionException` and
@@ -122,10 +122,9 @@ struct Panicked {
 }
 
 impl Panic {
-    pub(crate) fn new(payload: Payload) -> Self {
+    pub(crate) fn new((payload, location): (Payload, Option<PanicLocation>)) -> Self {
         let message = message_of(&*payload).into();
-        let (location, payload) = (take_location(), Mutex::new(payload));
-        Self(Box::new(Panicked { message, location, payload }))
+        Self(Box::new(Panicked { message, location, payload: Mutex::new(payload) }))
     }
 
     /// The text of the panic; a stock phrase if the payload is not text.

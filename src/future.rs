@@ -190,10 +190,7 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "getDelay")]
     pub fn delay(&self) -> Option<Duration> {
         let deadline = self.port.deadline(&**self.task, self.ticket())?;
-        if deadline == Deadline::NEVER {
-            return Some(Duration::MAX);
-        }
-        Some(deadline.since(self.port.clock().now()))
+        Some(deadline.delay_at(self.port.clock().now()))
     }
 
     /// The number of the task.

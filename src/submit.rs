@@ -1,7 +1,7 @@
 //! Submission: where a closure becomes a task, and a task is handed to the pool.
 
 use std::{
-    io,
+    io, panic,
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,7 @@ use crate::{
     task::{Job, OneShot, Periodic, Task, Wrapper},
     time::Deadline,
     trace,
-    unwind::discard,
+    unwind::{Payload, contain, discard},
 };
 
 /// Describes a task before it is submitted; from [`Handle::task`](crate::Handle::task).
@@ -407,7 +407,15 @@ impl<'a> TaskBuilder<'a> {
             let error = RejectedExecutionError::Spawn(error);
             return Err(Rejected { error, closure: closure_of(job) });
         }
-        let wrapper = self.wrapper::<J>(port, deadline.since(now));
+        let wrapper = match self.wrapper::<J>(port, now, deadline) {
+            Ok(wrapper) => wrapper,
+            Err(payload) => {
+                // Not by the unwinding, which a capture that panics too would turn into an abort.
+                discard(job);
+                discard(on_timeout.take());
+                panic::resume_unwind(payload)
+            }
+        };
         let timeout = self.timeout.filter(|_| !J::IS_PERIODIC);
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let task = Arc::new(Task::new(job, self.name, wrapper));
@@ -423,7 +431,11 @@ impl<'a> TaskBuilder<'a> {
                 Ok(ScheduledFuture::new(task, Arc::clone(port), ticket))
             }
             Err((sequence, error)) => match task.reclaim() {
-                Some(job) => Err(Rejected { error, closure: closure_of(job) }),
+                Some(job) => {
+                    // The wrapper goes with it, which is foreign.
+                    discard(task);
+                    Err(Rejected { error, closure: closure_of(job) })
+                }
                 // It was in the queue for a moment, and there somebody has cancelled it.
                 None => {
                     let ticket = Ticket { slot: u32::MAX, sequence };
@@ -440,16 +452,23 @@ impl<'a> TaskBuilder<'a> {
         if self.timeout.is_some() { port.ensure_timekeeper() } else { Ok(()) }
     }
 
-    /// What is to be called around each run, if anything is.
+    /// What is to be called around each run, if anything is; or what the decorator panicked with.
     #[inline]
-    fn wrapper<J: Job>(&self, port: &Port, delay: Duration) -> Option<Wrapper> {
+    fn wrapper<J: Job>(
+        &self,
+        port: &Port,
+        now: Deadline,
+        deadline: Deadline,
+    ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
         let budget = budget.map(|budget| Pool::budget(port, budget, self.on_panic));
         match &port.callbacks().decorate {
-            None => budget,
+            None => Ok(budget),
             Some(decorate) => {
-                Some(decorate(&Submission { name, is_periodic, delay }).around(budget))
+                let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };
+                let wrapper = contain(|| decorate(&submission))?;
+                Ok(Some(wrapper.around(budget)))
             }
         }
     }

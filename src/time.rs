@@ -64,6 +64,11 @@ impl Deadline {
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// The delay to wait, at `now`, until this comes: `Duration::MAX` if it never does.
+    pub(crate) fn delay_at(self, now: Self) -> Duration {
+        if self == Self::NEVER { Duration::MAX } else { self.since(now) }
+    }
 }
 
 /// A duration in nanoseconds; more than 584 years count as for ever.

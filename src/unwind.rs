@@ -17,7 +17,7 @@
 //! of a periodic closure outlive each call, so there even that is contained.
 
 use std::{
-    any::Any,
+    any::{Any, TypeId},
     cell::Cell,
     fmt, mem,
     ops::Deref,
@@ -141,9 +141,19 @@ impl fmt::Display for PanicLocation {
 /// Whether locations are noted.
 static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 
+/// A panic that has begun in a call whose panic's location is wanted, by what can be told of it.
+struct Begun {
+    payload: TypeId,
+    message: Box<str>,
+    location: PanicLocation,
+}
+
+/// Of so many panics in one call the locations are kept.
+const MOST_BEGUN: usize = 8;
+
 std::thread_local! {
-    /// Where this thread panicked last.
-    static LOCATION: Cell<Option<PanicLocation>> = const { Cell::new(None) };
+    /// The panics that have begun in the innermost such call, if there is one.
+    static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }
 
 /// From now on every panic's location is noted. Only the process's panic hook is told of it, so
@@ -157,8 +167,9 @@ pub(crate) fn note_locations() {
     HOOKED.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let location = info.location().map(PanicLocation::of);
-            let _ = LOCATION.try_with(|noted| noted.set(location));
+            if let Some(location) = info.location() {
+                note(info.payload(), location);
+            }
             previous(info);
         }));
         // Ordering: nothing hangs on it.
@@ -166,17 +177,49 @@ pub(crate) fn note_locations() {
     });
 }
 
-/// Forgets where this thread panicked last.
-#[inline]
-pub(crate) fn forget_location() {
-    if NOTES_LOCATIONS.load(Ordering::Relaxed) {
-        drop(take_location());
-    }
+fn note(payload: &(dyn Any + Send), location: &Location<'_>) {
+    let _ = BEGUN.try_with(|noted| {
+        let Some(mut begun) = noted.take() else { return };
+        if begun.len() == MOST_BEGUN {
+            begun.remove(0);
+        }
+        begun.push(Begun {
+            payload: payload.type_id(),
+            message: message_of(payload).into(),
+            location: PanicLocation::of(location),
+        });
+        noted.set(Some(begun));
+    });
 }
 
-/// Where this thread panicked, since that was last asked.
-pub(crate) fn take_location() -> Option<PanicLocation> {
-    LOCATION.try_with(Cell::take).ok().flatten()
+/// As [`contain`], and says where the panic began, if that is known.
+///
+/// The hook is told where a panic begins, and nobody is told which of them comes out here: one may
+/// have been caught inside, or have begun and ended in a drop while another unwound, and what comes
+/// out may have been resumed and not begun here at all. So the panics of the call are kept, and
+/// what comes out is looked for among them, by its type and text.
+pub(crate) fn contain_located<R>(
+    call: impl FnOnce() -> R,
+) -> Result<R, (Payload, Option<PanicLocation>)> {
+    // Ordering: nothing hangs on it.
+    if !NOTES_LOCATIONS.load(Ordering::Relaxed) {
+        return contain(call).map_err(|payload| (payload, None));
+    }
+    // This may be a call inside a call.
+    let outer = BEGUN.try_with(|noted| noted.replace(Some(Vec::new()))).ok().flatten();
+    let result = contain(call);
+    let begun = BEGUN.try_with(|noted| noted.replace(outer)).ok().flatten();
+    result.map_err(|payload| {
+        let location = location_of(&*payload, begun.unwrap_or_default());
+        (payload, location)
+    })
+}
+
+/// Where the last of these panics began that this can be.
+fn location_of(payload: &(dyn Any + Send), begun: Vec<Begun>) -> Option<PanicLocation> {
+    let (kind, message) = (payload.type_id(), message_of(payload));
+    let is_it = |one: &Begun| one.payload == kind && *one.message == *message;
+    begun.into_iter().rev().find(is_it).map(|one| one.location)
 }
 
 /// The text of a panic, if it has one.

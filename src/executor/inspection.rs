@@ -12,7 +12,7 @@ use std::{
 use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
     CancelHandle, ScheduledFuture, Statistics, TaskId, pool::Port, queue::Listed, sync::Arc,
-    task::Runnable, time::Deadline,
+    task::Runnable,
 };
 
 impl Handle {
@@ -145,13 +145,9 @@ pub struct QueuedTask {
 impl QueuedTask {
     fn new(listed: Listed<Arc<dyn Runnable>>, port: &Port) -> Self {
         let Listed { deadline, ticket, element: task } = listed;
-        let delay = match deadline {
-            Deadline::NEVER => Duration::MAX,
-            deadline => deadline.since(port.clock().now()),
-        };
         Self {
             next_run: port.clock().instant_of(deadline),
-            delay,
+            delay: deadline.delay_at(port.clock().now()),
             // One that has begun meanwhile has no count to be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),

@@ -8,7 +8,9 @@
 //! A wrapper cannot forget to run the task: it has to give back a [`Done`], and the only way to
 //! one is [`Next::run`]. The lifetime is fresh for each call, so no other run's will do.
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{fmt, marker::PhantomData, panic, time::Duration};
+
+use crate::unwind::{contain, discard};
 
 /// What is about to be submitted; what [`Builder::decorate_task`](crate::Builder::decorate_task)
 /// calls the decorator with.
@@ -88,7 +90,9 @@ impl Wrapper {
         })
     }
 
-    /// Calls the body with the wrapper around it. Foreign code.
+    /// Calls the body with the wrapper around it. Foreign code. If the wrapper panics, the body it
+    /// did not run or the result it leaves behind is dropped when the unwinding has stopped: a
+    /// drop that panics as well must not abort the process.
     pub(super) fn call<R>(&mut self, body: impl FnOnce() -> R) -> R {
         let (mut body, mut result) = (Some(body), None);
         let mut rest = || {
@@ -96,10 +100,17 @@ impl Wrapper {
                 result = Some(body());
             }
         };
-        let Done(_) = self.0(Next(&mut rest));
-        match result {
-            Some(result) => result,
-            None => unreachable!("there is no `Done` without a run"),
+        let called = contain(|| {
+            let Done(_) = self.0(Next(&mut rest));
+        });
+        match (called, result) {
+            (Ok(()), Some(result)) => result,
+            (Ok(()), None) => unreachable!("there is no `Done` without a run"),
+            (Err(payload), result) => {
+                discard(body);
+                discard(result);
+                panic::resume_unwind(payload)
+            }
         }
     }
 }

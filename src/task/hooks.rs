@@ -26,7 +26,7 @@ use crate::{
     Panic, PanicLocation,
     sync::Arc,
     trace,
-    unwind::{contain, discard, forget_location},
+    unwind::{contain, contain_located, discard},
 };
 
 type Before = dyn Fn(&TaskContext) + Send + Sync;
@@ -63,8 +63,7 @@ impl Hooks {
 
     /// Calls one part of a run, and reports its panic.
     fn call<R>(&self, part: PanicSource, run: &Run, call: impl FnOnce() -> R) -> Result<R, Panic> {
-        forget_location();
-        let result = contain(call).map_err(Panic::new);
+        let result = contain_located(call).map_err(Panic::new);
         if let Err(panic) = &result {
             self.report(part, Some(run), panic);
         }
@@ -83,9 +82,7 @@ impl Hooks {
 
     /// Calls a hook that belongs to no task; a panic is reported and goes no further.
     pub(crate) fn call_aside(&self, source: PanicSource, call: impl FnOnce()) {
-        forget_location();
-        if let Err(payload) = contain(call) {
-            let panic = Panic::new(payload);
+        if let Err(panic) = contain_located(call).map_err(Panic::new) {
             self.report(source, None, &panic);
             discard(panic);
         }

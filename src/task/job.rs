@@ -138,7 +138,11 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
             discard(self.body);
             return Ran::Ended(Err(panic));
         }
-        let next = plan.next.max(ended.after(self.on_panic.delay_after(self.failures)));
+        // Without a delay the plan stands, also one for runs that are to be made up for.
+        let next = match self.on_panic.delay_after(self.failures) {
+            Duration::ZERO => plan.next,
+            delay => plan.next.max(ended.after(delay)),
+        };
         Ran::Failed(self, next, panic)
     }
 

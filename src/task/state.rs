@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_claimed_panic_is_still_a_panic() {
         let mut stage = running();
-        assert!(stage.finish(Err(Panic::new(Box::new("no")))).is_none());
+        assert!(stage.finish(Err(Panic::new((Box::new("no"), None)))).is_none());
         assert!(matches!(stage.claim(), Some(Err(TaskError::Panicked(_)))));
         assert_eq!(stage.state(), TaskState::Panicked);
     }

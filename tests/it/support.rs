@@ -15,7 +15,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, Handle, ManualClock, RejectedExecutionError, ScheduledFuture,
+    Builder, CancelReason, Handle, ManualClock, RejectedExecutionError, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError,
 };
 
@@ -28,13 +28,16 @@ pub const fn ms(millis: u64) -> Duration {
 
 /// An executor on a clock that stands still.
 pub fn manual(core_pool_size: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
+    manual_with(|builder| builder.core_pool_size(core_pool_size))
+}
+
+/// The same with further settings, and one worker.
+pub fn manual_with(
+    settings: impl FnOnce(Builder) -> Builder,
+) -> (ManualClock, ScheduledThreadPoolExecutor) {
     let clock = ManualClock::new();
-    let executor = ScheduledThreadPoolExecutor::builder()
-        .core_pool_size(core_pool_size)
-        .clock(clock.clone())
-        .build()
-        .expect("the settings are good");
-    (clock, executor)
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).clock(clock.clone());
+    (clock, settings(builder).build().expect("the settings are good"))
 }
 
 /// A counter that can be waited for, in real time and with a limit: a latch when it counts to a

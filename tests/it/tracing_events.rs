@@ -27,7 +27,7 @@ use tracing::{
     subscriber::Interest,
 };
 
-use crate::support::{in_time, manual, ms, worker_of};
+use crate::support::{Log, in_time, manual, manual_with, ms, worker_of};
 
 /// Fields by name, as text; the message is one of them.
 #[derive(Clone, Debug, Default)]
@@ -266,6 +266,32 @@ fn a_panic_is_told_in_the_span_of_its_run() {
         assert_eq!(panicked.level, Level::ERROR);
         let span = panicked.span.as_ref().expect("in the span of the run");
         assert_eq!(span.get("name"), format!("traced panic, {kind}"));
+    }
+}
+
+/// HK-004: a panic is told to the panic handler and by an event, each once, and also if the handler
+/// panics; so is that of a hook.
+#[test]
+fn a_panic_is_told_to_the_handler_and_by_an_event() {
+    let collector = Collector::get();
+    let calls = Log::new();
+    let called = calls.clone();
+    let (clock, executor) = manual_with(|builder| {
+        builder.after_execute(|_, _| panic_any("traced boom, hook")).panic_handler(move |report| {
+            called.push(report.message().to_owned());
+            panic_any("the handler");
+        })
+    });
+    executor.task().name("traced both").execute(|| panic_any("traced boom, task")).expect("open");
+    clock.run_until_idle();
+    assert_eq!(calls.entries(), ["traced boom, task", "traced boom, hook"]);
+    let said = collector.said_about("traced both");
+    for (message, panic) in
+        [("a task panicked", "task"), ("the hook after a task panicked", "hook")]
+    {
+        let panicked = only(&said, message);
+        assert_eq!(panicked.level, Level::ERROR);
+        assert_eq!(panicked.fields.get("panic"), format!("traced boom, {panic}"));
     }
 }
 
