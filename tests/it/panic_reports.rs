@@ -157,6 +157,12 @@ fn no_location_is_stale() {
     });
     assert_eq!(other_type.location, None);
     let line = line!() + 3;
+    let again = told_of(|| {
+        caught("the same text");
+        panic_any("the same text");
+    });
+    assert_eq!(again.line_number(), Some(line));
+    let line = line!() + 3;
     let unwinds = told_of(|| {
         let _guard = Dropped(|| caught("in a drop"));
         panic_any("the body");
