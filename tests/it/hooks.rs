@@ -168,8 +168,10 @@ struct Custom;
 #[test]
 fn the_hook_after_sees_the_outcome() {
     type Is = fn(&Panic) -> bool;
+    /// A body, and what it panics with.
+    type Case = (fn(), Option<(&'static str, Is)>);
     let silent = "a panic without a message";
-    let cases: [(fn(), Option<(&str, Is)>); 6] = [
+    let cases: [Case; 6] = [
         (|| (), None),
         (|| panic_any("a literal"), Some(("a literal", Panic::is::<&'static str>))),
         (|| panic!("text {}", black_box(7)), Some(("text 7", Panic::is::<String>))),
