@@ -82,7 +82,8 @@ impl Builder {
     }
 
     /// What is called once, when everything has ended, before anybody is told so: by the last
-    /// worker, or by whoever shuts down an executor without one. Java: `terminated`.
+    /// worker, or by whoever is still shutting the executor down when there is none any more, so
+    /// perhaps inside the call of [`shutdown`](crate::Handle::shutdown). Java: `terminated`.
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.callbacks().terminated = Some(Arc::new(hook));
         self

@@ -109,14 +109,14 @@ fn a_report_leaves_out_what_is_not_known() {
 /// HK-004 to HK-007: the location is that of the very call that panicked, whatever it throws.
 #[test]
 fn the_location_is_that_of_the_very_panic() {
-    let nothing: Option<u32> = None;
     let list: Vec<u32> = Vec::new();
+    let first_of = list.first().copied();
     let first = line!();
     let bodies: [Box<dyn FnOnce() + Send>; 6] = [
         Box::new(|| panic!("a literal")),
         Box::new(move || panic!("a text {first}")),
         Box::new(|| panic_any(7)),
-        Box::new(move || assert!(nothing.expect("nothing") > 0)),
+        Box::new(move || assert!(first_of.expect("nothing") > 0)),
         Box::new(move || assert!(list[3] > 0)),
         Box::new(|| assert_eq!(1, 2)),
     ];
@@ -156,6 +156,12 @@ fn no_location_is_stale() {
         resume_unwind(Box::new("the same text".to_owned()));
     });
     assert_eq!(other_type.location, None);
+    let line = line!() + 3;
+    let again = told_of(|| {
+        caught("the same text");
+        panic_any("the same text");
+    });
+    assert_eq!(again.line_number(), Some(line));
     let line = line!() + 3;
     let unwinds = told_of(|| {
         let _guard = Dropped(|| caught("in a drop"));

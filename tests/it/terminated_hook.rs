@@ -1,14 +1,22 @@
 //! The hook for the end: once, after everything else and before anybody is told, whichever way the
 //! executor stops.
 
-use std::{panic::panic_any, thread, time::Duration};
-
-use punctual::{
-    Builder, CancellationToken, ExecutorState, PanicSource, RejectedExecutionError,
-    ScheduledThreadPoolExecutor as Executor,
+use std::{
+    io,
+    panic::panic_any,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
 };
 
-use crate::support::{Bomb, Counter, LONG, Log, elsewhere, hold, in_time, manual_with, ms};
+use punctual::{
+    Builder, CancellationToken, ExecutorState, Handle, PanicSource, RejectedExecutionError,
+    ScheduledThreadPoolExecutor as Executor, Worker,
+};
+
+use crate::support::{
+    Bomb, Counter, Drops, LONG, Log, elsewhere, eventually, hold, in_time, manual_with, ms,
+};
 
 /// An executor that counts its ends.
 fn counting(ends: &Counter, settings: impl FnOnce(Builder) -> Builder) -> Executor {
@@ -136,9 +144,10 @@ fn in_the_hook_the_end_has_not_come() {
     for _ in 0..2 {
         executor.execute(|| ()).expect("accepted");
     }
-    executor.shutdown();
-    let handle = executor.handle();
-    let waits = elsewhere(move || handle.await_termination(LONG));
+    // If the workers are faster, the hook is called by who shuts down.
+    let [stops, waits] = [(); 2].map(|()| executor.handle());
+    let shutdown = elsewhere(move || stops.shutdown());
+    let waits = elsewhere(move || waits.await_termination(LONG));
     inside.wait_for(1);
     let now = executor.statistics();
     assert_eq!((now.state, now.pool_size, now.pending), (ExecutorState::Stopping, 0, 0));
@@ -147,6 +156,7 @@ fn in_the_hook_the_end_has_not_come() {
     assert_eq!(executor.await_termination(Duration::ZERO), Ok(false));
     gate.add();
     assert_eq!(waits.get(), Ok(true));
+    shutdown.get();
     let calls = calls.entries();
     assert_eq!((calls.len(), calls[4]), (5, "the end"), "{calls:?}");
 }
@@ -174,7 +184,7 @@ fn a_hook_for_the_end_that_panics_is_reported() {
 /// AT-004: the hook comes after the last capture has been dropped, also if that panics.
 #[test]
 fn the_hook_comes_after_the_last_capture() {
-    let (drops, seen) = (crate::support::Drops::new(), Log::new());
+    let (drops, seen) = (Drops::new(), Log::new());
     let (counts, sees) = (drops.clone(), seen.clone());
     let (_clock, executor) =
         manual_with(|builder| builder.terminated(move || sees.push(counts.count())));
@@ -184,4 +194,39 @@ fn the_hook_comes_after_the_last_capture() {
     }
     drop(executor);
     assert_eq!(seen.entries(), [10]);
+}
+
+/// AT-004, AT-021: a hook that waits for the end in the thread that brings it about is told so, also
+/// if that is one that only submits: here one whose executor is shut down while it starts a thread.
+#[test]
+fn a_hook_in_the_thread_of_a_submitter_cannot_wait_for_the_end() {
+    let own = Arc::new(Mutex::new(None::<Handle>));
+    let handle_of = |own: &Mutex<Option<Handle>>| own.lock().expect("nobody panics").clone();
+    let (in_factory, in_hook, waited) = (Arc::clone(&own), Arc::clone(&own), Log::new());
+    let log = waited.clone();
+    let factory = move |worker: Worker| {
+        if worker.name().ends_with("timeouts") {
+            let handle = handle_of(&in_factory).expect("it is given");
+            handle.shutdown();
+            eventually("the worker ends", || handle.pool_size() == 0);
+            return Err(io::Error::other("no more threads"));
+        }
+        thread::Builder::new().spawn(move || worker.run()).map(Some)
+    };
+    let builder = Executor::builder().core_pool_size(1).thread_factory(factory);
+    let builder = builder.terminated(move || {
+        let handle = handle_of(&in_hook).expect("it is given");
+        let answer = handle.await_termination(Duration::MAX).is_err();
+        log.push((thread::current().id(), answer));
+    });
+    let executor = builder.build().expect("the settings are good");
+    *own.lock().expect("nobody panics") = Some(executor.handle());
+    let submitter = in_time("submit", move || {
+        let refused = executor.task().timeout(LONG).submit(|| ());
+        assert!(matches!(refused, Err(RejectedExecutionError::Spawn(_))), "{refused:?}");
+        assert!(executor.is_terminated());
+        thread::current().id()
+    });
+    assert_eq!(waited.entries(), [(submitter, true)]);
+    own.lock().expect("nobody panics").take();
 }
