@@ -28,6 +28,23 @@ fn workers(name: &str) -> Vec<(String, char, u64)> {
     workers
 }
 
+/// Waits until all the threads with this name sleep, and watches that they are not scheduled.
+fn assert_asleep(name: &str, count: usize) {
+    eventually("all sleep", || {
+        let now = workers(name);
+        now.len() == count && now.iter().all(|(_, state, _)| *state == 'S')
+    });
+    // A thread is seen asleep a moment before its switch is counted; two equal looks are enough.
+    let mut before = workers(name);
+    eventually("they have settled", || {
+        let now = workers(name);
+        std::mem::replace(&mut before, now.clone()) == now
+    });
+    // Time that passes is what is tested here.
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(workers(name), before);
+}
+
 /// With only far-off tasks the workers are not scheduled at all.
 #[test]
 fn an_idle_pool_does_nothing() {
@@ -43,17 +60,28 @@ fn an_idle_pool_does_nothing() {
         let far = Duration::from_secs(hours * 3600);
         drop(executor.schedule(far, || ()).expect("it is open"));
     }
-    eventually("all sleep", || {
-        let now = workers("idlers");
-        now.len() == 3 && now.iter().all(|(_, state, _)| *state == 'S')
-    });
-    // A thread is seen asleep a moment before its switch is counted; two equal looks are enough.
-    let mut before = workers("idlers");
-    eventually("they have settled", || {
-        let now = workers("idlers");
-        std::mem::replace(&mut before, now.clone()) == now
-    });
-    // Time that passes is what is tested here.
-    thread::sleep(Duration::from_millis(200));
-    assert_eq!(workers("idlers"), before);
+    assert_asleep("idlers", 3);
+}
+
+/// CN-041: without a core, and with one that may go, the worker that stays for a task which is far
+/// off is not scheduled either: it does not wake up to see whether it may go.
+#[test]
+fn a_worker_that_stays_for_a_task_does_nothing() {
+    for (core, name) in [(0, "coreless"), (1, "fleeting")] {
+        let executor = ScheduledThreadPoolExecutor::builder()
+            .core_pool_size(core)
+            .keep_alive(Duration::from_millis(1))
+            .allow_core_thread_timeout(core > 0)
+            .thread_name(name)
+            .build()
+            .expect("the settings are good");
+        // Scheduled by the worker itself, so that it finds it when it looks whether it may go.
+        let (handle, far) = (executor.handle(), Duration::from_secs(3600));
+        let scheduling = executor.submit(move || handle.schedule(far, || ()).map(drop));
+        scheduling.expect("it is open").join().expect("it runs").expect("it is open");
+        assert_asleep(name, 1);
+        let now = executor.statistics();
+        assert_eq!((now.pool_size, now.largest_pool_size), (1, 1));
+        assert_eq!((now.pending, now.completed), (1, 1));
+    }
 }

@@ -15,12 +15,15 @@
 
 mod awaiting;
 mod cancellation;
+mod construction;
 mod drops;
+mod factories;
 mod fixed_delay;
 mod fixed_rate;
 mod futures;
 mod handles;
 mod idle;
+mod inspection;
 mod limits;
 mod manual_clock;
 mod one_shot;
@@ -29,8 +32,11 @@ mod overflow;
 mod panics;
 mod punctuality;
 mod reentrancy;
+mod retiring;
 mod shutdown_now;
 mod shutdown_policies;
+mod sizing;
+mod statistics;
 mod support;
 mod termination;
 mod tokens;
