@@ -181,6 +181,31 @@ fn every_task_is_counted_as_what_it_became() {
     assert_eq!((now.pending, now.state), (0, ExecutorState::Terminated));
 }
 
+/// A task that is cancelled while it runs is active until its body returns; a periodic one that
+/// does not come back because of a shutdown was cancelled too.
+#[test]
+fn what_is_cancelled_while_it_runs_is_active_until_it_returns() {
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let (begun, gate) = (Counter::new(), Counter::new());
+    let body = gated(&begun, &gate);
+    let cancelled = executor.submit(gated(&begun, &gate)).unwrap();
+    let mut body = Some(body);
+    let period = Duration::from_nanos(1);
+    let periodic = executor.schedule_at_fixed_rate(Duration::ZERO, period, move || {
+        body.take().expect("it runs once")();
+    });
+    begun.wait_for(2);
+    assert!(cancelled.cancel());
+    executor.shutdown();
+    let now = executor.statistics();
+    assert_eq!((now.active, now.pending, now.cancelled, now.runs), (2, 0, 0, 0));
+    gate.add();
+    assert_eq!(executor.await_termination(LONG), Ok(true));
+    let now = executor.statistics();
+    assert_eq!((now.active, now.pending, now.cancelled, now.runs), (0, 0, 2, 2));
+    assert!(periodic.unwrap().is_cancelled());
+}
+
 /// What can be known from one snapshot, and from two in their order.
 fn check(before: &Statistics, now: &Statistics) {
     let ended = now.completed + now.panicked + now.cancelled;
