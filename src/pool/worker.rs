@@ -175,6 +175,7 @@ fn process(pool: &Pool, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, no
     match run.task().run(&run) {
         Verdict::Again(next) => pool.rearm(run.task(), sequence, next, &ground.desk),
         Verdict::Ended => pool.record.ran(sequence, &**run.task()),
+        Verdict::TooLate => {}
     }
     discard(run);
 }
