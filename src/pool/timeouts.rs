@@ -33,7 +33,8 @@ use std::{io, panic, time::Duration};
 
 use super::{
     Pool, Port,
-    serving::{Role, Serving},
+    serving::{self, Role, Serving},
+    worker::factory_error,
 };
 use crate::{
     CancelReason,
@@ -147,6 +148,10 @@ impl Pool {
         let has_keeper = || self.timeouts.has_keeper.load(Ordering::Acquire);
         if has_keeper() || self.queue.is_closed() {
             return Ok(());
+        }
+        if serving::starts_for(self) {
+            // The thread factory submits something, and has the turn.
+            return Err(factory_error("uses its executor"));
         }
         let Some(turn) = self.crew.turn(|_| !has_keeper()) else { return Ok(()) };
         // Held, so that who tidies finds the queue and closes it.

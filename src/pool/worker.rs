@@ -239,6 +239,6 @@ impl Pool {
     }
 }
 
-fn factory_error(what: &str) -> io::Error {
+pub(super) fn factory_error(what: &str) -> io::Error {
     io::Error::other(format!("the thread factory {what}"))
 }
