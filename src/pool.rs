@@ -297,7 +297,11 @@ impl Pool {
     where
         R: Claim<T> + ?Sized,
     {
-        self.take_out(task, ticket, task.settle(value), true)
+        let found = task.settle(value);
+        if matches!(found, Cancellation::Waiting(_)) {
+            self.record.cancelled(ticket.sequence, || task.name());
+        }
+        self.take_out(task, ticket, found, true)
     }
 
     /// Takes a task that has been ended by hand out of the queue, or asks it to stop. Whether it

@@ -462,7 +462,7 @@ impl<'a> TaskBuilder<'a> {
     ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.map(|budget| Pool::budget(port, budget, self.on_panic));
+        let budget = budget.and_then(|budget| Pool::budget(port, budget, self.on_panic));
         match &port.callbacks().decorate {
             None => Ok(budget),
             Some(decorate) => {

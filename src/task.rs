@@ -151,6 +151,8 @@ pub(crate) type Companion = Box<dyn Send>;
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
+    /// Nothing: it had ended before, and was not run.
+    TooLate,
     /// Nothing.
     Ended,
     /// Run it again at this moment.
@@ -363,7 +365,7 @@ impl<J: Job> Runnable for Task<J> {
         let mut cell = self.0.lock();
         let Some(job) = cell.stage().start() else {
             run.desk().count_cancelled();
-            return Verdict::Ended;
+            return Verdict::TooLate;
         };
         let more = cell.more_if_any().map(|more| (more.name.clone(), more.wrapper.take()));
         let (name, mut wrapper) = more.unwrap_or_default();

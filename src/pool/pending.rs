@@ -184,7 +184,7 @@ impl PendingTask {
         let now = clock.now();
         let ground = Rc::new(Ground { clock, stop, hooks, desk });
         let run = Run::new(ground, task, self.id, self.deadline, now);
-        if run.task().run(&run) != Verdict::Ended {
+        if let Verdict::Again(_) = run.task().run(&run) {
             end_as_cancelled(&**run.task(), self.id, self.reason);
         }
         discard(run);

@@ -18,13 +18,22 @@
 //! second finds it done and does nothing. A task that ends drops its [`Watch`], which takes the
 //! entry out of the queue. The watch is given to the task when that is in the queue already, and
 //! perhaps done; then it is dropped at once.
+//!
+//! # The end
+//!
+//! A strike is foreign code: it drops closures and wakes who waits. So the pool does not end in
+//! the middle of one. When it ends the queue is emptied, and nothing strikes any more; a run that
+//! goes on nevertheless, of a task that `shutdown_now` gave back, is not over its budget for that.
+//!
+//! What tasks keep for their timeouts leads to this queue and not to the pool, which would keep
+//! itself alive by a task that its own rejection handler has kept.
 
 use std::{io, panic, time::Duration};
 
 use super::{
     Pool, Port,
     serving::{self, Role, Serving},
-    worker,
+    worker::factory_error,
 };
 use crate::{
     CancelReason,
@@ -34,15 +43,16 @@ use crate::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Claim, PanicPolicy, Run, Runnable, Wrapper},
-    time::{Deadline, slack},
+    time::{Clock, Deadline, slack},
     unwind::{contain, discard},
 };
 
 type Strike = Box<dyn FnOnce(&Pool) + Send>;
+type Strikes = DelayedWorkQueue<Strike>;
 
 /// See the [module](self).
 pub(super) struct Timeouts {
-    queue: OnceLock<DelayedWorkQueue<Strike>>,
+    queue: OnceLock<Arc<Strikes>>,
     has_keeper: AtomicBool,
 }
 
@@ -74,9 +84,14 @@ impl Keeper {
         slack::set(pool.config.timer_slack);
         let Some(queue) = pool.timeouts.queue.get() else { return };
         while let Some((entry, _)) = queue.take() {
+            if !pool.lifecycle.hold() {
+                discard(entry.element);
+                continue;
+            }
             if let Err(payload) = contain(|| (entry.element)(pool)) {
                 discard(payload);
             }
+            pool.release();
         }
     }
 }
@@ -87,40 +102,55 @@ impl Drop for Keeper {
     }
 }
 
-/// A timeout that may strike; until this is dropped.
-pub(crate) struct Watch {
-    port: Port,
-    ticket: Ticket,
+/// Where the timeouts of a task go.
+struct Timer {
+    strikes: Arc<Strikes>,
+    stripe: usize,
+    clock: Clock,
 }
 
-impl Watch {
-    /// Calls the timeout off. Whether it was in time for that.
-    fn call_off(&self) -> bool {
-        let queue = self.port.timeouts.queue.get();
-        let strike = queue.and_then(|queue| queue.remove(self.ticket));
-        let was_in_time = strike.is_some();
-        discard(strike);
-        was_in_time
+impl Timer {
+    /// Nothing if there has never been a timekeeper: then the pool is at its end.
+    fn of(port: &Port) -> Option<Self> {
+        let strikes = Arc::clone(port.timeouts.queue.get()?);
+        Some(Self { strikes, stripe: port.stripe(), clock: port.clock().clone() })
     }
+
+    /// Lets `strike` happen at a moment, unless the pool ends before.
+    fn watch(&self, deadline: Deadline, strike: Strike) -> Option<Watch> {
+        match self.strikes.offer(self.stripe, self.clock.now(), deadline, strike) {
+            Ok(ticket) => Some(Watch { strikes: Arc::clone(&self.strikes), ticket }),
+            Err(refused) => {
+                discard(refused.element);
+                None
+            }
+        }
+    }
+}
+
+/// A timeout that may strike; until this is dropped.
+struct Watch {
+    strikes: Arc<Strikes>,
+    ticket: Ticket,
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.call_off();
+        discard(self.strikes.remove(self.ticket));
     }
 }
 
 impl Pool {
     /// Sees to it that there is a timekeeper, unless the pool is at its end.
     pub(crate) fn ensure_timekeeper(self: &Arc<Self>) -> io::Result<()> {
-        // Ordering: a hint to those who have not got the turn, which orders the rest.
-        let has_keeper = || self.timeouts.has_keeper.load(Ordering::Relaxed);
-        if has_keeper() {
+        // Ordering: whoever sees it sees the queue, and does without the turn.
+        let has_keeper = || self.timeouts.has_keeper.load(Ordering::Acquire);
+        if has_keeper() || self.queue.is_closed() {
             return Ok(());
         }
         if serving::starts_for(self) {
-            // The thread factory submits something: the turn is its own.
-            return Err(worker::used_by_factory());
+            // The thread factory submits something, and has the turn.
+            return Err(factory_error("uses its executor"));
         }
         let Some(turn) = self.crew.turn(|_| !has_keeper()) else { return Ok(()) };
         // Held, so that who tidies finds the queue and closes it.
@@ -129,27 +159,14 @@ impl Pool {
         }
         let config = &self.config;
         self.timeouts.queue.get_or_init(|| {
-            DelayedWorkQueue::new(config.clock.clone(), config.stripes, config.lead)
+            Arc::new(Strikes::new(config.clock.clone(), config.stripes, config.lead))
         });
         self.clock().worker_starts();
         let (keeper, name) = (Keeper(Arc::clone(self)), format!("{}-timeouts", self.thread_name()));
         let started = self.start_thread(turn, name, None, || keeper.work());
-        self.timeouts.has_keeper.store(started.is_ok(), Ordering::Relaxed);
+        self.timeouts.has_keeper.store(started.is_ok(), Ordering::Release);
         self.release();
         started
-    }
-
-    /// Lets `strike` happen at a moment, unless the pool ends before.
-    fn watch(port: &Port, deadline: Deadline, strike: Strike) -> Option<Watch> {
-        let queue = port.timeouts.queue.get()?;
-        let now = port.clock().now();
-        match queue.offer(port.stripe(), now, deadline, strike) {
-            Ok(ticket) => Some(Watch { port: Arc::clone(port), ticket }),
-            Err(refused) => {
-                discard(refused.element);
-                None
-            }
-        }
     }
 
     /// Ends a one-shot task at that moment if it has not ended: with the value, or as timed out.
@@ -168,20 +185,21 @@ impl Pool {
             };
             discard(watched);
         };
-        if let Some(watch) = Self::watch(port, deadline, Box::new(strike)) {
+        let timer = Timer::of(port);
+        if let Some(watch) = timer.and_then(|timer| timer.watch(deadline, Box::new(strike))) {
             task.attach(Box::new(watch));
         }
     }
 
     /// The wrapper that gives each run of a periodic task so much time.
-    pub(crate) fn budget(port: &Port, budget: Duration, policy: PanicPolicy) -> Wrapper {
-        let port = Arc::clone(port);
-        if policy.ends_after(1) { ending(port, budget) } else { failing(port, budget) }
+    pub(crate) fn budget(port: &Port, budget: Duration, policy: PanicPolicy) -> Option<Wrapper> {
+        let timer = Timer::of(port)?;
+        Some(if policy.ends_after(1) { ending(timer, budget) } else { failing(timer, budget) })
     }
 }
 
 /// Ends the task when a run is over its budget.
-fn ending(port: Port, budget: Duration) -> Wrapper {
+fn ending(timer: Timer, budget: Duration) -> Wrapper {
     Wrapper::new(move |next| {
         let _watch = Run::current().and_then(|(task, id, started)| {
             let ticket = Ticket { slot: u32::MAX, sequence: id };
@@ -189,22 +207,30 @@ fn ending(port: Port, budget: Duration) -> Wrapper {
                 pool.cancel(&*task, ticket, CancelReason::TimedOut, true);
                 discard(task);
             };
-            Pool::watch(&port, started.after(budget), Box::new(strike))
+            timer.watch(started.after(budget), Box::new(strike))
         });
         next.run()
     })
 }
 
 /// Raises the token of a run that is over its budget, and lets it fail when it ends.
-fn failing(port: Port, budget: Duration) -> Wrapper {
+fn failing(timer: Timer, budget: Duration) -> Wrapper {
     Wrapper::new(move |next| {
-        let Some((task, _, started)) = Run::current() else { return next.run() };
-        let token = task.token(&port.stop);
+        let Some(((task, _, started), token)) = Run::current().zip(Run::current_token()) else {
+            return next.run();
+        };
         let _own = OwnToken(task);
-        let strike = move |_: &Pool| token.cancel();
-        let watch = Pool::watch(&port, started.after(budget), Box::new(strike));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let notes = Arc::clone(&is_over);
+        let strike = move |_: &Pool| {
+            // Ordering: a body that has seen its token raised finds this.
+            notes.store(true, Ordering::Release);
+            token.cancel();
+        };
+        let watch = timer.watch(started.after(budget), Box::new(strike));
         let done = next.run();
-        if watch.is_some_and(|watch| !watch.call_off()) {
+        drop(watch);
+        if is_over.load(Ordering::Acquire) {
             // No panic of anybody's code, so it does not go through the process's panic hook.
             panic::resume_unwind(Box::new(format!("the run was over its budget of {budget:?}")));
         }

@@ -176,6 +176,7 @@ fn process(pool: &Pool, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, no
     match run.task().run(&run) {
         Verdict::Again(next) => pool.rearm(run.task(), sequence, next, &ground.desk),
         Verdict::Ended => pool.record.ran(sequence, &**run.task()),
+        Verdict::TooLate => {}
     }
     discard(run);
 }
@@ -186,7 +187,7 @@ impl Pool {
         if serving::starts_for(self) {
             // The thread factory submits something: for that as well a worker is being started.
             let has_worker = self.crew.settled() > 0;
-            return if has_worker { Ok(false) } else { Err(used_by_factory()) };
+            return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
         }
         let Some(turn) = self.crew.turn(|settled| settled < wanted()) else { return Ok(false) };
         if !self.lifecycle.hold() {
@@ -250,10 +251,6 @@ impl Pool {
     }
 }
 
-pub(super) fn used_by_factory() -> io::Error {
-    factory_error("uses its executor")
-}
-
-fn factory_error(what: &str) -> io::Error {
+pub(super) fn factory_error(what: &str) -> io::Error {
     io::Error::other(format!("the thread factory {what}"))
 }

@@ -143,6 +143,11 @@ impl Run {
         CURRENT.is_set().then(|| CURRENT.with(parts))
     }
 
+    /// The token of that task.
+    pub(crate) fn current_token() -> Option<CancellationToken> {
+        CURRENT.is_set().then(|| CURRENT.with(|run| run.task.token(&run.ground.stop)))
+    }
+
     /// Whether the calling thread is in the middle of running a task, of whichever executor.
     pub(crate) fn is_any() -> bool {
         CURRENT.is_set()
