@@ -12,7 +12,7 @@ impl Handle {
     /// the number of tasks that wait. Java: `shutdown`.
     ///
     /// The owner's drop comes after it, and stops what is not yet due: to see it through, use
-    /// [`close`](ScheduledThreadPoolExecutor::close), or wait with
+    /// [`close`](crate::ScheduledThreadPoolExecutor::close), or wait with
     /// [`await_termination`](Self::await_termination) first.
     pub fn shutdown(&self) {
         self.pool().shutdown();
