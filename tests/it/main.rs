@@ -14,6 +14,9 @@
 #![allow(missing_docs, unreachable_pub, reason = "there is nobody to reach them")]
 
 mod awaiting;
+mod blocking;
+mod bounded;
+mod budgets;
 mod cancellation;
 mod drops;
 mod fixed_delay;
@@ -29,10 +32,16 @@ mod overflow;
 mod panics;
 mod punctuality;
 mod reentrancy;
+mod refused_at_the_end;
+mod rejected_tasks;
+mod rejection;
 mod shutdown_now;
 mod shutdown_policies;
 mod support;
 mod termination;
+mod timekeeper;
+mod timeout_races;
+mod timeouts;
 mod tokens;
 mod tracing_events;
 mod ways_to_stop;
