@@ -14,6 +14,9 @@
 #![allow(missing_docs, unreachable_pub, reason = "there is nobody to reach them")]
 
 mod awaiting;
+mod blocking;
+mod bounded;
+mod budgets;
 mod cancellation;
 mod conservation;
 mod construction;
@@ -41,6 +44,9 @@ mod panic_reports;
 mod panics;
 mod punctuality;
 mod reentrancy;
+mod refused_at_the_end;
+mod rejected_tasks;
+mod rejection;
 mod retiring;
 mod shutdown_now;
 mod shutdown_policies;
@@ -51,6 +57,9 @@ mod support;
 mod task_set;
 mod terminated_hook;
 mod termination;
+mod timekeeper;
+mod timeout_races;
+mod timeouts;
 mod together;
 mod together_in_tasks;
 mod tokens;
