@@ -72,6 +72,24 @@ fn a_refusal_leaves_nothing_running() {
     }
 }
 
+/// RJ-015: after a shutdown nothing is invoked, with a limit or without.
+#[test]
+fn after_a_shutdown_nothing_is_invoked() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    executor.shutdown();
+    let all = || [|| 1, || 2];
+    let any = || [|| Ok::<_, ()>(1), || Ok(2)];
+    for refused in [executor.invoke_all(all()), executor.invoke_all_timeout(all(), LONG)] {
+        let error = refused.expect_err("it was shut down");
+        assert!(matches!(error, InvokeError::Rejected(RejectedExecutionError::Shutdown)));
+    }
+    for refused in [executor.invoke_any(any()), executor.invoke_any_timeout(any(), LONG)] {
+        let error = refused.expect_err("it was shut down");
+        assert!(matches!(error, InvokeAnyError::Rejected(RejectedExecutionError::Shutdown)));
+    }
+    assert_eq!(executor.await_termination(LONG), Ok(true));
+}
+
 /// The only worker cannot wait for tasks that nobody else would run: the call is refused and leaves
 /// nothing behind. With a limit, or a second worker, it is not.
 #[test]

@@ -145,7 +145,7 @@ fn submissions_race_with_shutdown_now() {
         let current = Arc::clone(&current);
         move || submit_sleepers(&current)
     });
-    for round in 0..64 {
+    for round in 0..256 {
         if round % 2 == 0 {
             executor.submit(|| ()).ok();
         }
