@@ -408,7 +408,7 @@ const SUBMISSIONS: [(Submission, bool); 3] = [
 /// as the policies say; it is never left behind in the queue of an executor that has ended.
 #[test]
 fn a_submission_that_races_a_shutdown_is_refused_or_ends() {
-    const ROUNDS: usize = 20_000;
+    const ROUNDS: usize = 5_000;
     const SPINS: usize = 101;
     for round in 0..ROUNDS {
         let (submit, runs) = SUBMISSIONS[round % SUBMISSIONS.len()];
