@@ -171,7 +171,8 @@ pub enum RejectedExecutionError {
     Shutdown,
     /// A period or delay between runs of zero would run the task without end.
     ZeroPeriod,
-    /// There is no worker, and none could be started, for the reason given.
+    /// There is no worker, or no thread that watches over the timeout that was asked for, and none
+    /// could be started, for the reason given.
     Spawn(io::Error),
     /// As many tasks wait as the executor's [bound](crate::Builder::max_pending) lets in.
     Saturated,
@@ -186,9 +187,11 @@ impl fmt::Display for RejectedExecutionError {
             Self::ZeroPeriod => {
                 f.write_str("rejected: the period is zero; the shortest is one nanosecond")
             }
-            Self::Spawn(error) => {
-                write!(f, "rejected: there is no worker, and none could be started: {error}")
-            }
+            Self::Spawn(error) => write!(
+                f,
+                "rejected: no thread could be started for it: {error}; \
+                 try again when the system has one to give"
+            ),
             Self::Saturated => f.write_str(
                 "rejected: as many tasks wait as the bound lets in; \
                  try again later, or use a handler that waits or runs the task here",

@@ -175,7 +175,8 @@ impl PendingTask {
 
     /// Runs the task now, in this thread, due or not, and ends its future: with the result, the
     /// panic, or, for a periodic task, as cancelled after this one run. The executor's hooks are
-    /// called. Blocks as long as the closure runs; a panic of the closure does not leave this
+    /// called; a timeout strikes only until the executor has terminated. Blocks as long as the
+    /// closure runs; a panic of the closure does not leave this
     /// call. Does nothing if the task was cancelled meanwhile.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };

@@ -225,7 +225,8 @@ impl RejectedTask<'_> {
         Rejection(Answer::Handled)
     }
 
-    /// Runs the task here, due or not, as [`PendingTask::run`] does. Blocks until it has run.
+    /// Runs the task here, due or not, as [`PendingTask::run`] does. Blocks until it has run. A
+    /// one-shot task has no timeout then: there is nobody yet to see it end.
     pub fn run(self) -> Rejection {
         self.task.run();
         Rejection(Answer::Handled)
