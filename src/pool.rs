@@ -87,7 +87,7 @@ use crate::{
     queue::{DelayedWorkQueue, Listed, Ticket},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64},
+        atomic::{AtomicBool, AtomicU64, Ordering, fence},
     },
     task::{Cancellation, Claim, Desk, Run, Runnable},
     time::{Clock, Deadline},
@@ -335,9 +335,13 @@ impl Pool {
     #[inline]
     fn has_removed(&self) {
         self.leave_room();
-        if self.crew.is_elastic() && self.queue.seems_empty() {
-            // The last worker may have stayed for this one.
-            self.queue.reconsider();
+        if self.crew.is_elastic() {
+            // Ordering: of two that remove the last tasks of two stripes one sees both gone.
+            fence(Ordering::SeqCst);
+            if self.queue.seems_empty() {
+                // The last worker may have stayed for this one.
+                self.queue.reconsider();
+            }
         }
     }
 

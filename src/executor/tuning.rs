@@ -14,7 +14,8 @@ impl Handle {
 
     /// Changes how many workers there are to be. Growing starts workers at once, as many as there
     /// are tasks that wait, and the others with the submissions to come. Shrinking lets idle
-    /// workers go after the [keep-alive](Self::keep_alive); what runs is not disturbed. Does not
+    /// workers go after the [keep-alive](Self::keep_alive), counted from their last task; what runs
+    /// is not disturbed. Does not
     /// wait for that. A worker that cannot be started is tried again with the next submission.
     /// Java: `setCorePoolSize`.
     ///

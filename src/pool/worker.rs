@@ -51,7 +51,11 @@ use crate::{
 /// ```
 pub trait ThreadFactory: Send + Sync {
     /// Starts a thread that [runs](Worker::run) the worker. Called by whoever submits a task, with
-    /// no lock held; one call at a time for each executor.
+    /// no lock held; one call at a time for each executor, so others that want a thread wait for
+    /// it. It may submit to its own executor, but must not wait for another thread that does.
+    ///
+    /// One that gives `Ok` has to see to it that the worker is run. If it is dropped later, in an
+    /// executor that has no other, what waits there does so until the next submission starts one.
     ///
     /// Give the thread's handle if there is one: [`close`](crate::ScheduledThreadPoolExecutor::close)
     /// then waits for the very end of the thread, and else for the end of the worker alone.
