@@ -89,6 +89,9 @@ impl Collector {
             let collector = Arc::new(Self::default());
             let dispatch = tracing::Dispatch::new(Shared(Arc::clone(&collector)));
             tracing::dispatcher::set_global_default(dispatch).expect("there is no other");
+            // Other tests run meanwhile. What they have said between these two steps for the first
+            // time has been written down as of interest to nobody.
+            tracing::callsite::rebuild_interest_cache();
             collector
         })
     }
