@@ -8,7 +8,7 @@ use crate::{
     Clock, ConfigError, RejectedExecutionHandler, ScheduledThreadPoolExecutor, ThreadFactory,
     pool::{Callbacks, Config},
     sync::Arc,
-    unwind::note_locations,
+    unwind::{Contained, note_locations},
 };
 
 impl ScheduledThreadPoolExecutor {
@@ -129,7 +129,7 @@ impl Builder {
         mut self,
         handler: impl RejectedExecutionHandler + 'static,
     ) -> Self {
-        self.config.rejection = Arc::new(handler);
+        self.config.rejection = Contained::new(Arc::new(handler));
         self
     }
 
@@ -138,7 +138,7 @@ impl Builder {
     ///
     /// See [`ThreadFactory`] for an example.
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
-        self.config.thread_factory = Arc::new(factory);
+        self.config.thread_factory = Contained::new(Arc::new(factory));
         self
     }
 

@@ -92,7 +92,7 @@ use crate::{
     task::{Cancellation, Claim, Desk, Run, Runnable},
     time::{Clock, Deadline},
     trace,
-    unwind::{discard, wake_all},
+    unwind::{Callback, Contained, discard, wake_all},
     wait,
 };
 
@@ -113,15 +113,16 @@ pub(crate) struct Config {
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
     pub(crate) keep_periodic: bool,
-    pub(crate) thread_factory: Arc<dyn ThreadFactory>,
-    pub(crate) rejection: Arc<dyn RejectedExecutionHandler>,
+    pub(crate) thread_factory: Callback<dyn ThreadFactory>,
+    pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
 }
 
 impl Config {
     /// Threads of std; who is refused gets the closure back.
-    pub(crate) fn defaults() -> (Arc<dyn ThreadFactory>, Arc<dyn RejectedExecutionHandler>) {
-        (Arc::new(worker::std_thread), Arc::new(AbortPolicy))
+    pub(crate) fn defaults() -> (Callback<dyn ThreadFactory>, Callback<dyn RejectedExecutionHandler>)
+    {
+        (Contained::new(Arc::new(worker::std_thread)), Contained::new(Arc::new(AbortPolicy)))
     }
 }
 
@@ -157,8 +158,8 @@ impl Pool {
             keep_periodic: AtomicBool::new(config.keep_periodic),
             stop: CancellationToken::on(config.clock.clone()),
             joins: Joins::new(),
-            thread_factory: Setting::new(Arc::clone(&config.thread_factory)),
-            rejection: Setting::new(Arc::clone(&config.rejection)),
+            thread_factory: Setting::new(config.thread_factory.clone()),
+            rejection: Setting::new(config.rejection.clone()),
             rejected: AtomicU64::new(0),
             room: config.max_pending.map(Room::new),
             timeouts: Timeouts::new(),

@@ -431,11 +431,7 @@ impl<'a> TaskBuilder<'a> {
                 Ok(ScheduledFuture::new(task, Arc::clone(port), ticket))
             }
             Err((sequence, error)) => match task.reclaim() {
-                Some(job) => {
-                    // The wrapper goes with it, which is foreign.
-                    discard(task);
-                    Err(Rejected { error, closure: closure_of(job) })
-                }
+                Some(job) => Err(refused(task, error, closure_of(job))),
                 // It was in the queue for a moment, and there somebody has cancelled it.
                 None => {
                     let ticket = Ticket { slot: u32::MAX, sequence };
@@ -472,6 +468,16 @@ impl<'a> TaskBuilder<'a> {
             }
         }
     }
+}
+
+/// What is given back of a task that was refused. The wrapper goes with the task, which is foreign.
+fn refused<J: Job, F>(
+    task: Arc<Task<J>>,
+    error: RejectedExecutionError,
+    closure: F,
+) -> Rejected<F> {
+    discard(task);
+    Rejected { error, closure }
 }
 
 /// Drops the closure of a refused task; a capture that panics then does not hide the reason.

@@ -28,7 +28,7 @@ use std::{
 
 pub use self::location::PanicLocation;
 pub(crate) use self::location::{contain_located, note_locations};
-use crate::sync;
+use crate::sync::{self, Arc};
 
 /// What a panic carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -67,9 +67,18 @@ pub(crate) fn discard<T>(value: T) {
 /// further.
 pub(crate) struct Contained<T>(Option<T>);
 
+/// A piece of the user's code that several hold. Whoever is the last to let go of it drops it.
+pub(crate) type Callback<F> = Contained<Arc<F>>;
+
 impl<T> Contained<T> {
     pub(crate) const fn new(value: T) -> Self {
         Self(Some(value))
+    }
+}
+
+impl<T: Clone> Clone for Contained<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
     }
 }
 

@@ -1,6 +1,9 @@
 //! What is to be called back: at the start and end of threads, around each run, for each task, when
 //! something panics, and at the end. All of it is called with no lock held, and none of it ends a
 //! worker by panicking.
+//!
+//! The executor keeps these closures, and a handle keeps the memory of its executor, though not the
+//! threads: one that holds a handle of its own executor is never freed.
 
 use super::Builder;
 use crate::{
@@ -8,6 +11,7 @@ use crate::{
     pool::Callbacks,
     sync::Arc,
     task::{Hooks, Wrapper},
+    unwind::Contained,
 };
 
 impl Builder {
@@ -31,13 +35,13 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn on_thread_start(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
-        self.callbacks().thread_start = Some(Arc::new(callback));
+        self.callbacks().thread_start = Some(Contained::new(Arc::new(callback)));
         self
     }
 
     /// What each worker calls last, in its thread.
     pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
-        self.callbacks().thread_stop = Some(Arc::new(callback));
+        self.callbacks().thread_stop = Some(Contained::new(Arc::new(callback)));
         self
     }
 
@@ -64,7 +68,7 @@ impl Builder {
     /// ```
     #[doc(alias = "beforeExecute")]
     pub fn before_execute(mut self, hook: impl Fn(&TaskContext) + Send + Sync + 'static) -> Self {
-        self.hooks().before = Some(Arc::new(hook));
+        self.hooks().before = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -77,7 +81,7 @@ impl Builder {
         mut self,
         hook: impl Fn(&TaskContext, Result<(), &Panic>) + Send + Sync + 'static,
     ) -> Self {
-        self.hooks().after = Some(Arc::new(hook));
+        self.hooks().after = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -85,7 +89,7 @@ impl Builder {
     /// worker, or by whoever is still shutting the executor down when there is none any more, so
     /// perhaps inside the call of [`shutdown`](crate::Handle::shutdown). Java: `terminated`.
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.callbacks().terminated = Some(Arc::new(hook));
+        self.callbacks().terminated = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -123,7 +127,7 @@ impl Builder {
         W: FnMut(Next<'_>) -> Done<'_> + Send + 'static,
     {
         let decorate = move |task: &Submission<'_>| Wrapper::new(decorator(task));
-        self.callbacks().decorate = Some(Arc::new(decorate));
+        self.callbacks().decorate = Some(Contained::new(Arc::new(decorate)));
         self
     }
 
@@ -150,7 +154,7 @@ impl Builder {
         mut self,
         handler: impl Fn(&PanicReport<'_>) + Send + Sync + 'static,
     ) -> Self {
-        self.hooks().on_panic = Some(Arc::new(handler));
+        self.hooks().on_panic = Some(Contained::new(Arc::new(handler)));
         self
     }
 

@@ -4,21 +4,21 @@
 use std::fmt;
 
 use crate::{
-    sync::Arc,
     task::{Hooks, PanicSource, Submission, Wrapper},
+    unwind::Callback,
 };
 
-type Callback = Arc<dyn Fn() + Send + Sync>;
-type Decorator = Arc<dyn Fn(&Submission<'_>) -> Wrapper + Send + Sync>;
+type Decorator = dyn Fn(&Submission<'_>) -> Wrapper + Send + Sync;
+type Occasion = dyn Fn() + Send + Sync;
 
 /// See the [module](self).
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
-    pub(crate) decorate: Option<Decorator>,
-    pub(crate) thread_start: Option<Callback>,
-    pub(crate) thread_stop: Option<Callback>,
-    pub(crate) terminated: Option<Callback>,
+    pub(crate) decorate: Option<Callback<Decorator>>,
+    pub(crate) thread_start: Option<Callback<Occasion>>,
+    pub(crate) thread_stop: Option<Callback<Occasion>>,
+    pub(crate) terminated: Option<Callback<Occasion>>,
 }
 
 impl Callbacks {
@@ -31,7 +31,7 @@ impl Callbacks {
             _ => &None,
         };
         if let Some(callback) = callback {
-            self.hooks.call_aside(occasion, || callback());
+            self.hooks.call_aside(occasion, &***callback);
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::{
     sync::{Arc, Mutex},
-    unwind::discard,
+    unwind::{Callback, Contained},
 };
 
 /// See the [module](self).
-pub(crate) struct Setting<T: ?Sized>(Mutex<Arc<T>>);
+pub(crate) struct Setting<T: ?Sized>(Mutex<Callback<T>>);
 
 impl<T: ?Sized> Setting<T> {
-    pub(super) fn new(value: Arc<T>) -> Self {
+    pub(super) fn new(value: Callback<T>) -> Self {
         Self(Mutex::new(value))
     }
 
@@ -19,7 +19,8 @@ impl<T: ?Sized> Setting<T> {
 
     /// Who has got the one before still uses that.
     pub(crate) fn set(&self, value: Arc<T>) {
-        let before = std::mem::replace(&mut *self.0.lock(), value);
-        discard(before);
+        let value = Contained::new(value);
+        // Dropped when the lock is released.
+        let _before = std::mem::replace(&mut *self.0.lock(), value);
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     Panic, PanicLocation,
     sync::Arc,
     trace,
-    unwind::{contain, contain_located, discard},
+    unwind::{Callback, contain, contain_located, discard},
 };
 
 type Before = dyn Fn(&TaskContext) + Send + Sync;
@@ -36,9 +36,9 @@ type OnPanic = dyn Fn(&PanicReport<'_>) + Send + Sync;
 /// What an executor calls around the runs of its tasks.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
-    pub(crate) before: Option<Arc<Before>>,
-    pub(crate) after: Option<Arc<After>>,
-    pub(crate) on_panic: Option<Arc<OnPanic>>,
+    pub(crate) before: Option<Callback<Before>>,
+    pub(crate) after: Option<Callback<After>>,
+    pub(crate) on_panic: Option<Callback<OnPanic>>,
 }
 
 impl Hooks {

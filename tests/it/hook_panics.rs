@@ -12,11 +12,11 @@ use std::{
 };
 
 use punctual::{
-    Panic, PanicReport, PanicSource, ScheduledFuture, ScheduledThreadPoolExecutor as Executor,
-    TaskState,
+    AbortPolicy, Next, Panic, PanicReport, PanicSource, RejectedTask, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, Submission, TaskContext, TaskState, Worker,
 };
 
-use crate::support::{Bomb, Counter, Drops, LONG, Log, hold, manual_with, ms, worker_of};
+use crate::support::{Bomb, Counter, Drops, LONG, Log, hold, in_time, manual_with, ms, worker_of};
 
 const WORKERS: usize = 10;
 
@@ -305,4 +305,31 @@ fn what_hooks_throw_may_panic_when_dropped() {
         std::mem::forget(ended);
     }
     assert_eq!(worker_of(&executor), worker);
+}
+
+/// What a hook, a decorator, a handler or a factory has captured is dropped with the executor, or
+/// when it is replaced; a capture that panics then goes no further.
+#[test]
+fn what_callbacks_have_captured_may_panic_when_dropped() {
+    let [one, two, three, four] = ["before", "decorator", "handler", "factory"].map(Bomb);
+    let executor = Executor::builder()
+        .core_pool_size(1)
+        .before_execute(move |_: &TaskContext| hold(&one))
+        .decorate_task(move |_: &Submission<'_>| {
+            hold(&two);
+            |next: Next<'_>| next.run()
+        })
+        .rejected_execution_handler(move |task: RejectedTask<'_>| {
+            hold(&three);
+            task.abort()
+        })
+        .thread_factory(move |worker: Worker| {
+            hold(&four);
+            thread::Builder::new().spawn(move || worker.run()).map(Some)
+        })
+        .build()
+        .expect("the settings are good");
+    assert_eq!(executor.submit(|| 7).expect("it is open").join().expect("it runs"), 7);
+    executor.set_rejected_execution_handler(Arc::new(AbortPolicy));
+    in_time("the drop", move || drop(executor));
 }
