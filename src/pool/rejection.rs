@@ -437,3 +437,6 @@ impl Pool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

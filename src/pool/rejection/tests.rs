@@ -1,0 +1,51 @@
+//! The moment in which a task is in the queue and no worker is left: too short to be met by chance.
+
+use std::{io, time::Duration};
+
+use super::*;
+use crate::{
+    ScheduledThreadPoolExecutor, Worker,
+    task::{OneShot, Task},
+};
+
+type Body = fn() -> i32;
+
+const LONG: Duration = Duration::from_secs(10);
+
+/// Puts a task into the queue as a submission does that has seen a worker which has gone since.
+fn offer_without_worker(pool: &Pool) -> (Arc<Task<OneShot<Body>>>, Ticket) {
+    let task = Arc::new(Task::new(OneShot((|| 7) as Body), None, None));
+    let now = pool.clock().now();
+    let ticket = pool.queue.offer(0, now, now, task.clone()).ok().expect("it is open");
+    (task, ticket)
+}
+
+/// SP-024: a shutdown in that moment does not end the pool: the task is seen, and whoever has put
+/// it there starts a worker for it.
+#[test]
+fn a_task_without_a_worker_holds_up_the_end() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let pool = Arc::clone(executor.pool());
+    let (task, ticket) = offer_without_worker(&pool);
+    executor.shutdown();
+    assert!(!executor.is_terminated());
+    assert!(pool.rescue(ticket).is_ok());
+    assert_eq!(executor.await_termination(LONG), Ok(true));
+    assert_eq!(task.state(), crate::TaskState::Completed);
+}
+
+/// If no worker can be started for it the task is taken back, and then nothing holds up the end.
+#[test]
+fn a_task_that_is_taken_back_lets_the_pool_end() {
+    let fails = |_: Worker| Err(io::Error::other("no threads today"));
+    let builder = ScheduledThreadPoolExecutor::builder().thread_factory(fails);
+    let executor = builder.build().expect("the settings are good");
+    let pool = Arc::clone(executor.pool());
+    let (task, ticket) = offer_without_worker(&pool);
+    executor.shutdown();
+    assert!(!executor.is_terminated());
+    let refused = pool.rescue(ticket).expect_err("there is no thread");
+    assert!(matches!(refused.error, RejectedExecutionError::Spawn(_)));
+    assert!(executor.is_terminated());
+    assert_eq!((executor.pending_count(), task.state()), (0, crate::TaskState::Scheduled));
+}
