@@ -21,6 +21,11 @@
 //! * *Whoever leaves with an element*, for what it leaves behind: likewise. Of several searchers it
 //!   is the last to leave. This is the baton.
 //! * *Whoever empties a closed queue*: everyone, for there will be nothing more.
+//! * *Whoever changes how long one may wait*: everyone, to ask for the limit again.
+//!
+//! News for everyone also concerns a thread that has looked and is not listed yet. So each such
+//! waking is a *round*, counted under the gate: a thread reads the number before it looks, and one
+//! that finds another when it lies down looks again.
 //!
 //! Nothing else wakes anybody. One who is woken searches from that moment, by the hand of the one
 //! who wakes it; until it has looked nobody else is woken.
