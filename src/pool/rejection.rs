@@ -29,7 +29,7 @@ use crate::{
     task::Runnable,
     time::Deadline,
     trace,
-    unwind::discard,
+    unwind::{Contained, discard},
 };
 
 /// Decides what becomes of a task that an executor does not let in, because it was shut down or
@@ -401,10 +401,11 @@ impl Pool {
             let entry = Entry { deadline, sequence, element: Arc::clone(&task) };
             let own = task;
             let task = PendingTask::new(entry, &self.estate(), CancelReason::Rejected);
-            let handler = self.rejection.get();
+            // Also if it panics: who has replaced it meanwhile may have left it to this thread.
+            let handler = Contained::new(self.rejection.get());
             let rejected = RejectedTask { pool: self, task, error: &error };
             let Rejection(answer) = handler.rejected_execution(rejected);
-            discard(handler);
+            drop(handler);
             unadmitted = match answer {
                 Answer::Abort(task) if task.is_of(&own) => {
                     discard(task.into_task());
