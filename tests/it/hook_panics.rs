@@ -16,7 +16,9 @@ use punctual::{
     ScheduledThreadPoolExecutor as Executor, Submission, TaskContext, TaskState, Worker,
 };
 
-use crate::support::{Bomb, Counter, Drops, LONG, Log, hold, in_time, manual_with, ms, worker_of};
+use crate::support::{
+    Bomb, Chain, Counter, Drops, LONG, Log, hold, in_time, manual_with, ms, worker_of,
+};
 
 const WORKERS: usize = 10;
 
@@ -271,17 +273,6 @@ fn a_hook_before_that_panics_ends_a_series() {
     assert_eq!(series.state(), TaskState::Panicked);
     let failure = series.last_failure().expect("the third run");
     assert_eq!((failure.run_number(), failure.in_a_row(), failure.message()), (3, 1, "before"));
-}
-
-/// Panics when it is dropped, with something that does the same.
-struct Chain(u32);
-
-impl Drop for Chain {
-    fn drop(&mut self) {
-        if self.0 > 0 {
-            panic_any(Chain(self.0 - 1));
-        }
-    }
 }
 
 /// HK-037: what hooks and the handler itself throw may panic when it is dropped.

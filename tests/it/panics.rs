@@ -16,7 +16,9 @@ use punctual::{
     ScheduledThreadPoolExecutor as Executor, TaskError, TaskState,
 };
 
-use crate::support::{Bomb, Counter, DropToken, Drops, LONG, hold, manual, ms, poll, worker_of};
+use crate::support::{
+    Bomb, Chain, Counter, DropToken, Drops, LONG, hold, manual, ms, poll, worker_of,
+};
 
 /// What a task panicked with that has ended.
 fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Panic {
@@ -164,17 +166,6 @@ fn a_capture_that_panics_does_not_hide_a_refusal() {
     let bomb = Bomb("a capture");
     let refused = executor.schedule_with_fixed_delay(ms(1), Duration::ZERO, move || hold(&bomb));
     assert!(matches!(refused, Err(RejectedExecutionError::ZeroPeriod)));
-}
-
-/// Panics when it is dropped, with something that does the same.
-struct Chain(u32);
-
-impl Drop for Chain {
-    fn drop(&mut self) {
-        if self.0 > 0 {
-            panic_any(Chain(self.0 - 1));
-        }
-    }
 }
 
 /// F5: a payload that panics when it is dropped, with a payload that does too, ends no worker.

@@ -114,6 +114,17 @@ impl Drop for Bomb {
     }
 }
 
+/// Panics when it is dropped, so many times: with something that does the same.
+pub struct Chain(pub u32);
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            std::panic::panic_any(Self(self.0 - 1));
+        }
+    }
+}
+
 /// A list that several threads write.
 #[derive(Debug)]
 pub struct Log<T>(Arc<Mutex<Vec<T>>>);
