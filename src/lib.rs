@@ -71,6 +71,7 @@
 
 // Layer 4: the face.
 mod builder;
+pub mod delay_queue;
 mod error;
 mod executor;
 mod future;
@@ -92,6 +93,7 @@ mod sync;
 
 pub use crate::{
     builder::Builder,
+    delay_queue::{DelayQueue, Delayed},
     error::{
         CancelReason, ConfigError, InvokeAnyError, InvokeError, Panic, Rejected,
         RejectedExecutionError, TaskError, WouldDeadlock,

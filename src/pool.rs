@@ -178,7 +178,7 @@ impl Pool {
 
     /// What waits, in due order.
     pub(crate) fn pending(&self) -> Vec<Listed<Arc<dyn Runnable>>> {
-        self.queue.list()
+        self.queue.list(Arc::clone)
     }
 
     pub(crate) fn crew(&self) -> &Crew {
@@ -362,7 +362,7 @@ impl Pool {
     /// Takes tasks out of the queue that have ended. Gives how many.
     pub(crate) fn purge(&self) -> usize {
         let ended = |one: &Listed<Arc<dyn Runnable>>| one.element.state().is_done();
-        let listed = self.queue.list();
+        let listed = self.queue.list(Arc::clone);
         let purged = listed.iter().filter(|one| ended(one) && self.remove(one.ticket)).count();
         discard(listed);
         purged

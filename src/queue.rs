@@ -53,12 +53,15 @@
 //!
 //! Nothing is allocated but when a table grows.
 
+mod awaiting;
 mod census;
 mod chunks;
 mod drained;
 mod head;
 mod heap;
 mod lane;
+mod lending;
+mod plain;
 mod ready;
 mod slots;
 mod stripe;
@@ -69,11 +72,13 @@ use std::{task::Waker, time::Duration};
 use crossbeam_utils::CachePadded;
 
 pub(crate) use self::{
+    awaiting::Nap,
     census::Listed,
     drained::Drained,
     heap::{Entry, Ticket},
 };
 use self::{
+    plain::Plain,
     ready::Ready,
     stripe::{Locked, Stripe},
     takers::Takers,
@@ -98,6 +103,8 @@ pub(crate) struct DelayedWorkQueue<E> {
     takers: Takers,
     /// Set once every stripe is closed at least in part.
     closed: AtomicBool,
+    /// Set for one whose only stripe is all there is.
+    plain: Option<Plain>,
 }
 
 /// How many entries go to the ready list together.
@@ -136,7 +143,7 @@ impl<E> DelayedWorkQueue<E> {
         let lead = if clock.is_manual() { Duration::ZERO } else { lead };
         let stripes = numbers.map(|number| CachePadded::new(Stripe::new(number))).collect();
         let (ready, takers) = (CachePadded::new(Ready::new()), Takers::new());
-        Self { clock, lead, stripes, ready, takers, closed: AtomicBool::new(false) }
+        Self { clock, lead, stripes, ready, takers, closed: AtomicBool::new(false), plain: None }
     }
 
     pub(crate) fn stripes(&self) -> usize {
@@ -182,22 +189,13 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Waits for an element to fall due and takes it. Nothing once the queue is closed and empty.
     /// The moment of taking comes with it.
-    #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
     pub(crate) fn take(&self) -> Option<(Entry<E>, Deadline)> {
         self.take_until(|_| Deadline::NEVER)
     }
 
-    /// The same, but waits no longer than `timeout`.
-    #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
-    pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Deadline)> {
-        let limit = self.clock.now().after(timeout);
-        self.take_until(|_| limit)
-    }
-
     /// Takes an element if one is due.
-    #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
     pub(crate) fn poll(&self) -> Option<Entry<E>> {
-        let taken = self.pop_due(self.clock.now());
+        let (taken, _) = self.look();
         self.end_if_finished();
         taken
     }
@@ -209,13 +207,23 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         limit: impl Fn(Deadline) -> Deadline,
     ) -> Option<(Entry<E>, Deadline)> {
-        // Before the locks: a stale reading can only make this thread look once more.
-        let now = self.ready.pause(&self.clock);
-        if let Some(entry) = self.pop_due(now) {
+        let (taken, now) = self.look();
+        if let Some(entry) = taken {
             self.end_if_finished();
             return Some((entry, now));
         }
         self.wait_until(limit, now)
+    }
+
+    /// Takes what is due, and says for which moment.
+    #[inline]
+    fn look(&self) -> (Option<Entry<E>>, Deadline) {
+        if let Some(plain) = &self.plain {
+            return self.look_plainly(plain);
+        }
+        // Before the locks: a stale reading can only make this thread look once more.
+        let now = self.ready.pause(&self.clock);
+        (self.pop_due(now), now)
     }
 
     /// The same for a thread that has found nothing.
@@ -285,10 +293,18 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Takes the first element of all, if it is due; see the head of the module.
+    #[inline(always)]
     fn pop_due(&self, now: Deadline) -> Option<Entry<E>> {
-        if self.head() > now {
-            return None;
+        if self.plain.is_some() {
+            self.pop_plainly(now)
+        } else if self.head() <= now {
+            self.pop_due_of_all(now)
+        } else {
+            None
         }
+    }
+
+    fn pop_due_of_all(&self, now: Deadline) -> Option<Entry<E>> {
         let mut ready = self.ready.lock();
         let taken = self.pop_first_due(&mut ready, now);
         if taken.is_some() {
@@ -362,14 +378,8 @@ impl<E> DelayedWorkQueue<E> {
         removed.map(|entry| entry.element)
     }
 
-    #[cold]
-    fn remove_ready(&self, ticket: Ticket) -> Option<Entry<E>> {
-        if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
-    }
-
     /// Moves an element to another deadline. Gives the ticket it has from now on, or nothing if
     /// it was not there.
-    #[cfg_attr(not(test), allow(dead_code, reason = "the public queue will have it"))]
     pub(crate) fn reset(&self, ticket: Ticket, deadline: Deadline) -> Option<Ticket> {
         let was_there = self.lock_of(ticket.sequence).reset(ticket, deadline);
         let ticket = if was_there { ticket } else { self.take_back(ticket, deadline)? };
@@ -377,20 +387,10 @@ impl<E> DelayedWorkQueue<E> {
         Some(ticket)
     }
 
-    /// Moves an element from the ready list back into its stripe.
-    #[cold]
-    fn take_back(&self, ticket: Ticket, deadline: Deadline) -> Option<Ticket> {
-        // Held to the end, or somebody might think that the queue is finished.
-        let mut ready = self.ready.lock();
-        let entry = ready.remove(ticket)?;
-        let back = self.lock_of(ticket.sequence).put_back(deadline, entry);
-        back.map_err(|entry| ready.put_back(entry)).ok()
-    }
-
     /// Until when the element waits; nothing if it is not there.
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
         let deadline = self.lock_of(ticket.sequence).deadline(ticket);
-        deadline.or_else(|| self.ready.lock().deadline(ticket))
+        deadline.or_else(|| self.deadline_ready(ticket))
     }
 
     /// Whether it lets in no new elements.

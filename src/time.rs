@@ -39,6 +39,8 @@ pub(crate) struct Deadline(u64);
 impl Deadline {
     /// The moment that does not come.
     pub(crate) const NEVER: Self = Self(u64::MAX);
+    /// A moment that has come on every clock.
+    pub(crate) const PAST: Self = Self(0);
     /// The last moment a clock can show.
     const LAST: Self = Self(u64::MAX - 1);
 
@@ -121,6 +123,14 @@ impl Clock {
         matches!(self.source, Source::Manual(_))
     }
 
+    /// The manual clock that this is, if it is one.
+    pub(crate) fn manual(&self) -> Option<&ManualClock> {
+        match &self.source {
+            Source::System => None,
+            Source::Manual(manual) => Some(manual),
+        }
+    }
+
     /// A number that is larger than that of every submission that was over before this one began,
     /// in whichever thread; `now` was read from this clock since.
     ///
@@ -149,6 +159,12 @@ impl Clock {
             return None;
         }
         self.origin.checked_add(Duration::from_nanos(deadline.0))
+    }
+
+    /// A moment that this clock has shown. (What an `Instant` cannot say, no system's clock shows.)
+    #[inline]
+    pub(crate) fn shown_at(&self, moment: Deadline) -> Instant {
+        self.instant_of(moment).unwrap_or(self.origin)
     }
 
     /// Sleeps until the thread is rung for or `deadline` comes, whichever is first; may return

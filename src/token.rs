@@ -175,7 +175,7 @@ impl fmt::Debug for CancellationToken {
 
 /// The token was raised while [`CancellationToken::sleep`] slept on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled(());
+pub struct Cancelled(pub(crate) ());
 
 impl fmt::Display for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,8 @@
 //! The census: what is in the queue, and how much has come and gone, at one moment.
 //!
 //! Each count is kept where its step is made, under the lock that is held there anyway: what
-//! comes in by the stripe, what is taken by the ready list, whose lock everyone who takes has.
+//! comes in by the stripe, what is taken by the ready list, whose lock everyone who takes has, or
+//! by the stripe, if that is all there is.
 //! The census holds all of these locks at once, so nothing moves while it counts. What was
 //! removed needs no count of its own:
 //!
@@ -9,7 +10,7 @@
 //!   offered + returned = taken + removed + len
 //! ```
 
-use super::{DelayedWorkQueue, Ticket};
+use super::{DelayedWorkQueue, Ticket, stripe::Locked};
 use crate::time::Deadline;
 
 /// How much there is, was let in, was let in again, and was taken.
@@ -44,42 +45,39 @@ impl<E> DelayedWorkQueue<E> {
         let mut census =
             Census { taken: ready.taken(), len: ready.len() as u64, ..Census::default() };
         for stripe in &stripes {
-            let (offered, returned) = stripe.counts();
+            let (offered, returned, taken) = stripe.counts();
             census.len += stripe.len() as u64;
             census.offered += offered;
             census.returned += returned;
+            census.taken += taken;
         }
         (census, meanwhile())
     }
 
-    /// What is in the queue, in the order in which it would be taken.
-    pub(crate) fn list(&self) -> Vec<Listed<E>>
-    where
-        E: Clone,
-    {
+    /// What is in the queue, in the order in which it would be taken; of each element what `view`
+    /// makes of it. That runs under the locks: nothing foreign.
+    pub(crate) fn list<V>(&self, view: impl Fn(&E) -> V) -> Vec<Listed<V>> {
         let ready = self.ready.lock();
         let stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
-        // Clones of handles: nothing foreign.
-        let mut listed: Vec<_> = ready
-            .entries()
-            .map(|entry| Listed {
-                deadline: entry.deadline,
-                // Who is on the list is found by its sequence.
-                ticket: Ticket { slot: u32::MAX, sequence: entry.sequence },
-                element: entry.element.clone(),
-            })
-            .collect();
+        let len = ready.len() + stripes.iter().map(Locked::len).sum::<usize>();
+        let mut listed = Vec::with_capacity(len);
+        listed.extend(ready.entries().map(|entry| Listed {
+            deadline: entry.deadline,
+            // Who is on the list is found by its sequence.
+            ticket: Ticket { slot: u32::MAX, sequence: entry.sequence },
+            element: view(&entry.element),
+        }));
         for stripe in &stripes {
             let entries = stripe.heap().entries();
             listed.extend(entries.map(|(deadline, ticket, element)| Listed {
                 deadline,
                 ticket,
-                element: element.clone(),
+                element: view(element),
             }));
         }
         drop(stripes);
         drop(ready);
-        listed.sort_by_key(|one| (one.deadline, one.ticket.sequence));
+        listed.sort_unstable_by_key(|one| (one.deadline, one.ticket.sequence));
         listed
     }
 }

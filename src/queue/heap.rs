@@ -132,6 +132,11 @@ impl<E> DelayHeap<E> {
         self.len + self.lane.len()
     }
 
+    /// How many more it can hold.
+    pub(super) fn room(&self) -> usize {
+        CAPACITY - self.len()
+    }
+
     /// Deadline and sequence of the entry that is due first.
     #[inline]
     pub(crate) fn head(&self) -> Option<(Deadline, u64)> {
@@ -152,6 +157,7 @@ impl<E> DelayHeap<E> {
 
     /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two
     /// entries may have the same. Gives the element back if two billion are there already.
+    #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         deadline: Deadline,
@@ -161,35 +167,62 @@ impl<E> DelayHeap<E> {
         if self.len() >= CAPACITY {
             return Err(element);
         }
-        let slot = self.table.insert(element);
         let key = key(deadline, sequence);
         if self.lane.len() == 1 && !self.lane.admits(key) {
             // One far entry does not close the lane to all that are nearer.
             self.take_over();
         }
         if self.lane.admits(key) {
-            let position = self.lane.push(key, slot);
-            self.table.set_position(slot, position);
-        } else {
-            self.insert_into_heap(key, slot);
+            let slot = self.table.insert(element, self.lane.next());
+            self.lane.push(key, slot);
+            return Ok(Ticket { slot, sequence });
         }
+        let position = self.grow();
+        let slot = self.table.insert(element, position as u32);
+        self.sift_up(position, key, slot);
         Ok(Ticket { slot, sequence })
     }
 
     /// Takes out the first entry.
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
-        if self.lane.first() < self.root() {
-            let (key, slot) = self.lane.pop()?;
-            return self.entry(key, slot);
-        }
-        if self.len == 0 { None } else { self.remove_at(ROOT) }
+        let (key, slot) = self.pop_key()?;
+        self.entry(key, slot)
+    }
+
+    /// The first entry.
+    pub(super) fn first(&self) -> Option<(Deadline, Ticket, &E)> {
+        let is_in_lane = self.lane.first() < self.root();
+        let (deadline, sequence) = self.head()?;
+        let slot = if is_in_lane { self.lane.first_slot()? } else { self.slots[ROOT] };
+        Some((deadline, Ticket { slot, sequence }, self.table.get(slot)?))
+    }
+
+    /// Takes out the first element, and keeps its slot for it: the ticket comes with it. It is to
+    /// be [put back](Self::put_back) or [forgotten](Self::forget).
+    pub(super) fn lend(&mut self) -> Option<(Deadline, Ticket, E)> {
+        let (key, slot) = self.pop_key()?;
+        let element = self.table.take(slot)?;
+        Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
+    }
+
+    /// Puts an element back that was lent.
+    pub(super) fn put_back(&mut self, deadline: Deadline, ticket: Ticket, element: E) {
+        self.table.put_back(ticket.slot, element);
+        self.insert_into_heap(key(deadline, ticket.sequence), ticket.slot);
+    }
+
+    /// Gives up the slot of an element that was lent.
+    pub(super) fn forget(&mut self, ticket: Ticket) {
+        self.table.free(ticket.slot);
     }
 
     /// Takes an entry out, wherever it is.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
         let (position, key) = self.find(ticket)?;
         if !lane::holds(position) {
-            return self.remove_at(position as usize);
+            self.remove_key_at(position as usize);
+            return self.entry(key, ticket.slot);
         }
         self.lane.remove(position);
         // Two for each hole that is one too many, so that they do not pile up.
@@ -339,15 +372,26 @@ impl<E> DelayHeap<E> {
         (sequence_of(key) == ticket.sequence).then_some((position, key))
     }
 
-    fn remove_at(&mut self, position: usize) -> Option<Entry<E>> {
-        let (key, slot) = (self.key(position), self.slots[position]);
+    /// Takes the first entry out of heap or lane; its element stays in its slot.
+    #[inline(always)]
+    fn pop_key(&mut self) -> Option<(u128, u32)> {
+        if self.lane.first() < self.root() {
+            return self.lane.pop();
+        } else if self.len == 0 {
+            return None;
+        }
+        let first = (self.root(), self.slots[ROOT]);
+        self.remove_key_at(ROOT);
+        Some(first)
+    }
+
+    fn remove_key_at(&mut self, position: usize) {
         let last = self.end() - 1;
         let (last_key, last_slot) = (self.key(last), self.slots[last]);
         self.shrink();
         if position != last {
             self.sift(position, last_key, last_slot);
         }
-        self.entry(key, slot)
     }
 
     /// Makes room for one more entry; gives its position.

@@ -78,6 +78,11 @@ impl Lane {
         self.first
     }
 
+    /// The slot of the first entry.
+    pub(super) fn first_slot(&self) -> Option<u32> {
+        self.chunks.front()?.slots.get(self.front).copied()
+    }
+
     /// The next key; perhaps it is missed where there are many holes.
     pub(super) fn second(&self) -> u128 {
         let end = self.back.min(self.front + GLANCE);
@@ -91,8 +96,15 @@ impl Lane {
         self.last <= key
     }
 
-    /// Adds an entry whose key is larger than all others; gives its position.
-    pub(super) fn push(&mut self, key: u128, slot: u32) -> u32 {
+    /// The position of the entry that is pushed next.
+    #[inline]
+    pub(super) fn next(&self) -> u32 {
+        self.base.wrapping_add(self.back as u32) | LANE
+    }
+
+    /// Adds an entry whose key is larger than all others.
+    #[inline(always)]
+    pub(super) fn push(&mut self, key: u128, slot: u32) {
         let place = self.back;
         if place >> SHIFT == self.chunks.len() {
             // The first begins small, as in `Chunks`.
@@ -107,12 +119,24 @@ impl Lane {
         self.live += 1;
         self.last = key;
         self.first = self.first.min(key);
-        self.base.wrapping_add(place as u32) | LANE
     }
 
     /// Takes the first entry out.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<(u128, u32)> {
-        if self.live == 0 { None } else { Some(self.take(self.front)) }
+        if self.live == 0 {
+            return None;
+        }
+        // What lies before the front is not looked at again: no hole need be made.
+        let popped = (self.first, self.chunks[0].slots[self.front]);
+        self.live -= 1;
+        if self.live == 0 {
+            self.clear();
+        } else {
+            self.step();
+            self.trim_front();
+        }
+        Some(popped)
     }
 
     /// The key of the entry at a position; larger than any if there is none.
@@ -138,10 +162,8 @@ impl Lane {
         (position.wrapping_sub(self.base) & !LANE) as usize
     }
 
-    fn take(&mut self, place: usize) -> (u128, u32) {
-        let chunk = &mut self.chunks[place >> SHIFT];
-        let key = std::mem::replace(&mut chunk.keys[place & MASK], HOLE);
-        let slot = chunk.slots[place & MASK];
+    fn take(&mut self, place: usize) {
+        self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
         self.live -= 1;
         if self.live == 0 {
             self.clear();
@@ -150,7 +172,6 @@ impl Lane {
         } else if place + 1 == self.back {
             self.trim_back();
         }
-        (key, slot)
     }
 
     /// Nothing is left: one chunk is kept, and begins anew.
@@ -165,17 +186,27 @@ impl Lane {
         (self.first, self.last) = (HOLE, 0);
     }
 
+    #[inline]
     fn trim_front(&mut self) {
-        while self.key_at(self.front) == HOLE {
-            self.front += 1;
-            if self.front == CHUNK {
-                self.chunks.pop_front();
-                self.front -= CHUNK;
-                self.back -= CHUNK;
-                self.base = self.base.wrapping_add(CHUNK as u32) & !LANE;
+        loop {
+            self.first = self.key_at(self.front);
+            if self.first != HOLE {
+                break;
             }
+            self.step();
         }
-        self.first = self.key_at(self.front);
+    }
+
+    /// The front moves on by one place.
+    #[inline]
+    fn step(&mut self) {
+        self.front += 1;
+        if self.front == CHUNK {
+            self.chunks.pop_front();
+            self.front -= CHUNK;
+            self.back -= CHUNK;
+            self.base = self.base.wrapping_add(CHUNK as u32) & !LANE;
+        }
     }
 
     fn trim_back(&mut self) {
@@ -195,6 +226,12 @@ impl Lane {
 mod tests {
     use super::*;
 
+    fn push(lane: &mut Lane, key: u128, slot: u32) -> u32 {
+        let position = lane.next();
+        lane.push(key, slot);
+        position
+    }
+
     #[test]
     fn what_goes_in_first_comes_out_first() {
         let mut lane = Lane::new();
@@ -203,7 +240,7 @@ mod tests {
             for n in 0..count {
                 let key = round << 32 | u128::from(n + 2);
                 assert!(lane.admits(key));
-                let position = lane.push(key, n);
+                let position = push(&mut lane, key, n);
                 assert!(holds(position));
                 assert_eq!(lane.key(position), key);
             }
@@ -219,7 +256,7 @@ mod tests {
     fn holes_at_the_ends_are_taken_away() {
         let mut lane = Lane::new();
         let count = 4 * CHUNK;
-        let positions: Vec<_> = (0..count).map(|n| lane.push(n as u128, n as u32)).collect();
+        let positions: Vec<_> = (0..count).map(|n| push(&mut lane, n as u128, n as u32)).collect();
         for (n, position) in positions.iter().enumerate().skip(1).take(count - 2) {
             assert_eq!(lane.key(*position), n as u128);
             lane.remove(*position);
@@ -231,7 +268,7 @@ mod tests {
         assert_eq!(lane.key(positions[count - 1]), HOLE);
         assert_eq!((lane.len(), lane.holes()), (1, 0));
         assert!(lane.chunks.len() <= 2);
-        assert_eq!(lane.push(9, 7) & !LANE, 1);
+        assert_eq!(push(&mut lane, 9, 7) & !LANE, 1);
         assert_eq!(lane.second(), 9);
         assert_eq!(lane.pop(), Some((0, 0)));
         assert_eq!(lane.pop(), Some((9, 7)));

@@ -32,6 +32,7 @@
 use std::{collections::VecDeque, hint, time::Duration};
 
 use super::{
+    DelayedWorkQueue,
     head::Head,
     heap::{Entry, Ticket},
 };
@@ -107,6 +108,28 @@ impl<E> Ready<E> {
     #[inline]
     pub(super) fn head(&self) -> Deadline {
         self.head.deadline()
+    }
+}
+
+/// What has left its stripe is found here.
+impl<E> DelayedWorkQueue<E> {
+    pub(super) fn deadline_ready(&self, ticket: Ticket) -> Option<Deadline> {
+        if self.ready.is_empty() { None } else { self.ready.lock().deadline(ticket) }
+    }
+
+    #[cold]
+    pub(super) fn remove_ready(&self, ticket: Ticket) -> Option<Entry<E>> {
+        if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
+    }
+
+    /// Moves an element from the ready list back into its stripe.
+    #[cold]
+    pub(super) fn take_back(&self, ticket: Ticket, deadline: Deadline) -> Option<Ticket> {
+        // Held to the end, or somebody might think that the queue is finished.
+        let mut ready = self.ready.lock();
+        let entry = ready.remove(ticket)?;
+        let back = self.lock_of(ticket.sequence).put_back(deadline, entry);
+        back.map_err(|entry| ready.put_back(entry)).ok()
     }
 }
 

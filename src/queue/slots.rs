@@ -36,14 +36,15 @@ impl<E> Slots<E> {
         Self { chunks: Vec::new(), partial: Vec::new() }
     }
 
-    /// Stores an element; its position is still to be written.
-    pub(super) fn insert(&mut self, element: E) -> u32 {
+    /// Stores an element that stands at `position`.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, element: E, position: u32) -> u32 {
         let top = match self.partial.last() {
             Some(top) => *top,
             None => self.grow(),
         };
         let chunk = &mut self.chunks[top as usize];
-        let offset = chunk.insert(element);
+        let offset = chunk.insert(element, position);
         if chunk.used as usize == CHUNK {
             self.partial.pop();
         }
@@ -51,23 +52,37 @@ impl<E> Slots<E> {
     }
 
     /// Takes an element out and frees its slot.
+    #[inline]
     pub(super) fn remove(&mut self, slot: u32) -> Option<E> {
+        let element = self.take(slot)?;
+        self.free(slot);
+        Some(element)
+    }
+
+    /// Takes an element out, and leaves the slot to nobody else.
+    #[inline]
+    pub(super) fn take(&mut self, slot: u32) -> Option<E> {
+        let chunk = self.chunks.get_mut((slot >> SHIFT) as usize)?;
+        chunk.elements.get_mut(slot as usize & MASK)?.take()
+    }
+
+    /// Puts an element back that was [taken](Self::take).
+    pub(super) fn put_back(&mut self, slot: u32, element: E) {
+        self.chunks[(slot >> SHIFT) as usize].elements[slot as usize & MASK] = Some(element);
+    }
+
+    /// Frees a slot whose element was [taken](Self::take).
+    #[inline]
+    pub(super) fn free(&mut self, slot: u32) {
         let index = slot >> SHIFT;
-        let chunk = self.chunks.get_mut(index as usize)?;
+        let chunk = &mut self.chunks[index as usize];
         let was_full = chunk.used as usize == CHUNK;
-        let element = chunk.remove(slot & MASK as u32)?;
+        chunk.free(slot & MASK as u32);
         if was_full {
             self.put_on_top(index);
         } else if self.chunks[index as usize].used == 0 && self.partial.last() != Some(&index) {
             self.chunks[index as usize] = Chunk::new(0);
         }
-        Some(element)
-    }
-
-    /// Takes an element out, and leaves the slot unusable.
-    pub(super) fn take(&mut self, slot: u32) -> Option<E> {
-        let chunk = self.chunks.get_mut((slot >> SHIFT) as usize)?;
-        chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
     /// All slots in use are smaller.
@@ -119,25 +134,24 @@ impl<E> Chunk<E> {
         Self { positions, elements, free: NONE, used: 0 }
     }
 
-    fn insert(&mut self, element: E) -> u32 {
+    #[inline(always)]
+    fn insert(&mut self, element: E, position: u32) -> u32 {
         self.used += 1;
-        if self.free == NONE {
-            self.positions.push(NONE);
+        let offset = self.free;
+        if offset == NONE {
+            self.positions.push(position);
             self.elements.push(Some(element));
             return self.elements.len() as u32 - 1;
         }
-        let offset = self.free;
-        self.free = self.positions[offset as usize];
+        self.free = std::mem::replace(&mut self.positions[offset as usize], position);
         self.elements[offset as usize] = Some(element);
         offset
     }
 
-    fn remove(&mut self, offset: u32) -> Option<E> {
-        let element = self.elements.get_mut(offset as usize)?.take()?;
+    fn free(&mut self, offset: u32) {
         self.positions[offset as usize] = self.free;
         self.free = offset;
         self.used -= 1;
-        Some(element)
     }
 }
 
@@ -154,11 +168,11 @@ mod tests {
     #[test]
     fn a_freed_slot_is_used_again() {
         let mut slots = Slots::new();
-        let (first, second) = (slots.insert('a'), slots.insert('b'));
+        let (first, second) = (slots.insert('a', 0), slots.insert('b', 0));
         assert_ne!(first, second);
         assert_eq!(slots.remove(first), Some('a'));
         assert_eq!(slots.remove(first), None);
-        assert_eq!(slots.insert('c'), first);
+        assert_eq!(slots.insert('c', 0), first);
         assert_eq!(slots.get(first), Some(&'c'));
         assert_eq!(slots.get(second), Some(&'b'));
         assert_eq!(slots.get(99), None);
@@ -169,7 +183,7 @@ mod tests {
     fn memory_comes_back_but_for_one_chunk() {
         let mut slots = Slots::new();
         for round in 0..3 {
-            let taken: Vec<_> = (0..20 * CHUNK).map(|n| slots.insert(n)).collect();
+            let taken: Vec<_> = (0..20 * CHUNK).map(|n| slots.insert(n, 0)).collect();
             assert_eq!(slots.backed_chunks(), 20, "round {round}");
             // In three directions, so that chunks empty in every order.
             let mut order: Vec<_> = taken.into_iter().enumerate().collect();

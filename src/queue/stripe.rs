@@ -43,6 +43,10 @@ struct Inner<E> {
     /// How many elements have been let in, and in again.
     offered: u64,
     returned: u64,
+    /// How many were taken from here, and not by way of the ready list.
+    taken: u64,
+    /// How many are out on loan.
+    lent: usize,
 }
 
 /// A stripe whose lock is held. What changes the heap also publishes the head.
@@ -59,8 +63,9 @@ pub(super) fn number_of(sequence: u64) -> usize {
 impl<E> Stripe<E> {
     pub(super) fn new(number: usize) -> Self {
         let (heap, number) = (DelayHeap::new(), number as u64);
-        let (admission, last_moment, offered, returned) = (Admission::Open, 0, 0, 0);
-        let inner = Inner { heap, admission, number, last_moment, offered, returned };
+        let (admission, last_moment) = (Admission::Open, 0);
+        let (offered, returned, taken, lent) = (0, 0, 0, 0);
+        let inner = Inner { heap, admission, number, last_moment, offered, returned, taken, lent };
         Self { head: Head::new(), inner: Mutex::new(inner) }
     }
 
@@ -78,7 +83,7 @@ impl<E> Stripe<E> {
 
 impl<E> Locked<'_, E> {
     /// Lets an element in that was submitted at `moment`. Says whether it became the head.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(
         &mut self,
         moment: u64,
@@ -122,10 +127,50 @@ impl<E> Locked<'_, E> {
         Ok(ticket)
     }
 
+    #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<Entry<E>> {
         let entry = self.inner.heap.pop();
         self.publish();
         entry
+    }
+
+    /// Takes the first entry, if it is due.
+    #[inline(always)]
+    pub(super) fn pop_due(&mut self, now: Deadline) -> Option<Entry<E>> {
+        if self.head()?.0 > now {
+            return None;
+        }
+        self.inner.taken += 1;
+        self.pop()
+    }
+
+    /// Takes the first element, if it is due, and keeps its slot for it.
+    pub(super) fn lend_due(&mut self, now: Deadline) -> Option<(Deadline, Ticket, E)> {
+        if self.head()?.0 > now {
+            return None;
+        }
+        let lent = self.inner.heap.lend()?;
+        self.inner.lent += 1;
+        self.publish();
+        Some(lent)
+    }
+
+    /// An element that was lent is back.
+    pub(super) fn put_back_lent(&mut self, deadline: Deadline, ticket: Ticket, element: E) {
+        self.inner.lent -= 1;
+        self.inner.heap.put_back(deadline, ticket, element);
+        self.publish();
+    }
+
+    /// An element that was lent is not coming back.
+    pub(super) fn forget_lent(&mut self, ticket: Ticket) {
+        self.inner.lent -= 1;
+        self.inner.taken += 1;
+        self.inner.heap.forget(ticket);
+    }
+
+    pub(super) fn has_lent(&self) -> bool {
+        self.inner.lent > 0
     }
 
     /// Takes the first entry out, and gives away up to `room` of those behind it that are
@@ -195,9 +240,9 @@ impl<E> Locked<'_, E> {
         self.inner.heap.len()
     }
 
-    /// How many elements have been let in, and in again.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.inner.offered, self.inner.returned)
+    /// How many elements have been let in, in again, and taken from here.
+    pub(super) fn counts(&self) -> (u64, u64, u64) {
+        (self.inner.offered, self.inner.returned, self.inner.taken)
     }
 
     pub(super) fn heap(&self) -> &DelayHeap<E> {
@@ -214,6 +259,17 @@ impl<E> Locked<'_, E> {
         self.inner.heap.head()
     }
 
+    /// Why so many new elements would not be let in, if so.
+    pub(super) fn refusal(&self, count: usize) -> Option<Refusal> {
+        if self.inner.admission != Admission::Open {
+            Some(Refusal::Closed)
+        } else if self.inner.heap.room() < count {
+            Some(Refusal::Full)
+        } else {
+            None
+        }
+    }
+
     /// The deadlines of the first two entries.
     pub(super) fn first_two(&self) -> [Deadline; 2] {
         self.inner.heap.first_two()
@@ -221,7 +277,7 @@ impl<E> Locked<'_, E> {
 
     /// Whether there is, and will be, nothing here to take.
     pub(super) fn is_finished(&self) -> bool {
-        self.inner.admission != Admission::Open && self.inner.heap.len() == 0
+        self.inner.admission != Admission::Open && self.len() == 0 && !self.has_lent()
     }
 
     /// The head may have changed.

@@ -32,6 +32,11 @@ impl<E> DelayedWorkQueue<E> {
         let stripe = self.clock.moment(now) as usize % self.stripes();
         self.offer(stripe, now, deadline, element)
     }
+
+    fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Deadline)> {
+        let limit = self.clock.now().after(timeout);
+        self.take_until(|_| limit)
+    }
 }
 
 /// Runs `body` on a thread that counts as a worker, so that the clock waits for it.

@@ -9,6 +9,9 @@
 //!   runs a task, or is on its way to one, is not; one whose task itself sleeps on the clock is.
 //!   Only time can move such a system.
 //!
+//! Who has a waker and no thread sets an *alarm*. These are on a list beside; they count for the
+//! next deadline, and are nobody's work.
+//!
 //! # Why no wake-up is lost, and none is seen too late
 //!
 //! A thread puts itself on the list under the clock's lock, and only if its moment has not come;
@@ -22,11 +25,15 @@
 
 use std::{
     fmt,
+    task::{Wake, Waker},
     time::{Duration, Instant},
 };
 
 use super::{Deadline, saturating_nanos};
-use crate::sync::{Arc, Bell, Condvar, Mutex, Parker};
+use crate::{
+    sync::{Arc, Bell, Condvar, Mutex, Parker},
+    unwind::{discard, wake_all},
+};
 
 /// A clock that stands still until it is told to move: for tests of everything that is timed.
 ///
@@ -72,11 +79,20 @@ struct Shared {
 struct State {
     now: Deadline,
     sleepers: Vec<Sleeper>,
+    alarms: Vec<Alarm>,
+    last_alarm: u64,
     /// Worker threads that were started and have not ended.
     workers: usize,
     /// How often a thread has gone to sleep.
     #[cfg(test)]
     parks: usize,
+}
+
+/// A waker that is to be woken at a moment.
+struct Alarm {
+    id: u64,
+    until: Deadline,
+    waker: Waker,
 }
 
 struct Sleeper {
@@ -99,6 +115,8 @@ impl ManualClock {
         let state = State {
             now,
             sleepers: Vec::new(),
+            alarms: Vec::new(),
+            last_alarm: 0,
             workers: 0,
             #[cfg(test)]
             parks: 0,
@@ -127,7 +145,9 @@ impl ManualClock {
     pub fn advance(&self, step: Duration) {
         let mut state = self.shared.state.lock();
         let now = state.now.after(step).min(Deadline::LAST);
-        state.move_to(now);
+        let woken = state.move_to(now);
+        drop(state);
+        wake_all(woken);
     }
 
     /// Waits until every worker of the executors on this clock has nothing to do before time
@@ -151,7 +171,8 @@ impl ManualClock {
     pub fn run_for(&self, span: Duration) {
         let end = self.deadline_now().after(span).min(Deadline::LAST);
         while self.step_up_to(end).is_some() {}
-        self.shared.state.lock().move_to(end);
+        let woken = self.shared.state.lock().move_to(end);
+        wake_all(woken);
         self.run_until_idle();
     }
 
@@ -172,8 +193,9 @@ impl ManualClock {
             return None;
         }
         let step = next.since(state.now);
-        state.move_to(next);
+        let woken = state.move_to(next);
         drop(state);
+        wake_all(woken);
         self.run_until_idle();
         Some(step)
     }
@@ -183,7 +205,7 @@ impl ManualClock {
     fn settle(&self) {
         self.run_until_idle();
         for worker in self.shared.state.lock().sleepers.iter().filter(|one| one.is_worker) {
-            std::task::Wake::wake_by_ref(&worker.bell);
+            Wake::wake_by_ref(&worker.bell);
         }
         self.run_until_idle();
     }
@@ -211,6 +233,29 @@ impl ManualClock {
         let mut state = self.shared.state.lock();
         state.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.bell, parker.bell()));
         parker.hear();
+    }
+
+    /// Wakes `waker` once `until` has come; gives the number of the alarm.
+    pub(crate) fn set_alarm(&self, until: Deadline, waker: Waker) -> u64 {
+        let mut state = self.shared.state.lock();
+        state.last_alarm += 1;
+        let id = state.last_alarm;
+        if state.now < until {
+            state.alarms.push(Alarm { id, until, waker });
+        } else {
+            drop(state);
+            wake_all([waker]);
+        }
+        id
+    }
+
+    /// Takes an alarm off the list, unless it has rung.
+    pub(crate) fn call_off(&self, id: u64) {
+        let mut state = self.shared.state.lock();
+        let index = state.alarms.iter().position(|alarm| alarm.id == id);
+        let alarm = index.map(|index| state.alarms.swap_remove(index));
+        drop(state);
+        discard(alarm);
     }
 
     pub(super) fn worker_starts(&self) {
@@ -259,14 +304,22 @@ impl State {
     }
 
     fn next_deadline(&self) -> Deadline {
-        self.sleepers.iter().map(|sleeper| sleeper.until).min().unwrap_or(Deadline::NEVER)
+        let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
+        let alarms = self.alarms.iter().map(|alarm| alarm.until);
+        sleepers.chain(alarms).min().unwrap_or(Deadline::NEVER)
     }
 
-    fn move_to(&mut self, now: Deadline) {
+    /// Rings for the threads whose moment has come. Gives whom to wake without the lock.
+    #[must_use]
+    fn move_to(&mut self, now: Deadline) -> Vec<Waker> {
         self.now = self.now.max(now);
         for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
-            std::task::Wake::wake_by_ref(&sleeper.bell);
+            Wake::wake_by_ref(&sleeper.bell);
         }
+        let alarms = std::mem::take(&mut self.alarms).into_iter();
+        let (due, later): (Vec<_>, _) = alarms.partition(|alarm| alarm.until <= self.now);
+        self.alarms = later;
+        due.into_iter().map(|alarm| alarm.waker).collect()
     }
 }
 

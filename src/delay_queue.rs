@@ -1,0 +1,329 @@
+//! [`DelayQueue`]: values that come out when their time has come.
+//!
+//! It is the queue that drives the executor, with a face: one heap, one lock, any number of
+//! threads and tasks that put in and take out. Elements wait in it until their deadline, and are
+//! taken in the order of their deadlines, equal ones in the order in which they were inserted.
+//!
+//! | to | use |
+//! |---|---|
+//! | put in | [`insert`](DelayQueue::insert), [`insert_at`](DelayQueue::insert_at), [`put`](DelayQueue::put) for what is [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
+//! | take out what has expired | [`take`](DelayQueue::take) and its kin, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
+//! | the same, as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
+//! | change one's mind | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`contains`](DelayQueue::contains) by [`Key`] |
+//! | look | [`peek`](DelayQueue::peek), [`iter`](DelayQueue::iter), [`to_vec`](DelayQueue::to_vec), [`len`](DelayQueue::len) |
+//! | do without some | [`retain`](DelayQueue::retain), [`remove_all`](DelayQueue::remove_all), [`clear`](DelayQueue::clear) |
+//! | end | [`close`](DelayQueue::close) |
+//!
+//! ```
+//! use std::time::Duration;
+//! use punctual::DelayQueue;
+//!
+//! let queue = DelayQueue::new();
+//! let tea = queue.insert(Duration::from_millis(2), "tea")?;
+//! let news = queue.insert(Duration::from_millis(1), "the news")?;
+//! queue.reset(news, Duration::from_secs(3600));
+//!
+//! let expired = queue.take().expect("the queue is open");
+//! assert_eq!((expired.element, expired.key), ("tea", tea));
+//! assert_eq!(queue.remove(news), Some("the news"));
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! ```
+//!
+//! # Sharing
+//!
+//! All methods take `&self`. Share it by reference with scoped threads, or in an
+//! [`Arc`](std::sync::Arc).
+//!
+//! # Foreign code
+//!
+//! Elements are the user's: dropping one, or cloning it, may do anything. Nothing of this happens
+//! while the queue is locked, with one exception that has to be asked for: elements are copied
+//! for those who [look](DelayQueue::peek) at them, and so only a [`CheapClone`] can be looked at.
+//!
+//! (For who reads the sources: this is a face. Order, tickets, leader and followers, the end are
+//! those of the module `queue`; of its own it has the `alarm` that wakes who awaits.)
+
+mod alarm;
+mod awaiting;
+mod bulk;
+mod cheap_clone;
+mod element;
+mod looking;
+mod refused;
+mod taking;
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+pub use self::{
+    awaiting::{ExpirationStream, Next},
+    bulk::{IntoIter, When},
+    cheap_clone::CheapClone,
+    element::{Delayed, Expired, Key, Queued},
+    looking::Iter,
+    refused::{InsertError, Refused},
+    taking::{Drain, Expirations},
+};
+use crate::{
+    queue::{Admission, DelayedWorkQueue},
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Clock, Deadline},
+    unwind::discard,
+};
+
+/// A queue of elements that can be taken when their delay has expired, and not before. For any
+/// number of threads and async tasks. Java: `DelayQueue`. See the [module](self) for a guide.
+///
+/// # What it costs
+///
+/// An insertion or a removal takes one lock, for tens of nanoseconds. Elements that come in the
+/// order in which they expire are queued and taken in constant time, others in O(log n). Nothing
+/// is allocated but when an array grows; an element takes 32 bytes beside its own size, and less
+/// if an `Option` of it is no larger than itself.
+///
+/// # Blocking
+///
+/// What waits for an element says so. Of all who wait one, the leader, has a time limit, its
+/// deputy another, and an expired element wakes one of them.
+pub struct DelayQueue<T> {
+    queue: DelayedWorkQueue<T>,
+    clock: Clock,
+    /// Tells its keys from those of other queues.
+    id: u64,
+}
+
+impl<T> DelayQueue<T> {
+    /// An empty queue, on the system's monotonic clock.
+    pub fn new() -> Self {
+        Self::with_clock(Clock::system())
+    }
+
+    /// An empty queue that takes the time from `clock`: on a [`ManualClock`](crate::ManualClock)
+    /// elements expire when a test says so.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{DelayQueue, ManualClock};
+    ///
+    /// let clock = ManualClock::new();
+    /// let queue = DelayQueue::with_clock(clock.clone());
+    /// queue.insert(Duration::from_secs(60), "a minute")?;
+    /// assert!(queue.poll().is_none());
+    /// clock.advance(Duration::from_secs(60));
+    /// assert!(queue.poll().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn with_clock(clock: impl Into<Clock>) -> Self {
+        static QUEUES: AtomicU64 = AtomicU64::new(0);
+        let clock = clock.into();
+        // Ordering: it is one variable, and nothing else hangs on it.
+        let id = QUEUES.fetch_add(1, Ordering::Relaxed);
+        Self { queue: DelayedWorkQueue::plain(clock.clone()), clock, id }
+    }
+
+    /// Inserts an element that expires after `delay`, which starts now. Zero is at once,
+    /// `Duration::MAX` is never. The key serves to remove it, or to change its deadline. Does not
+    /// block. Java: `offer`, `add`, `put`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], with the element, if the queue is [closed](Self::close), or has two billion
+    /// elements.
+    #[doc(alias = "offer")]
+    #[doc(alias = "add")]
+    #[inline]
+    pub fn insert(&self, delay: Duration, element: T) -> Result<Key, Refused<T>> {
+        self.insert_with(self.clock.now().after(delay), element)
+    }
+
+    /// Inserts an element that expires at `deadline`; one in the past expires at once. Does not
+    /// read the clock. Otherwise as [`insert`](Self::insert).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn insert_at(&self, deadline: Instant, element: T) -> Result<Key, Refused<T>> {
+        self.insert_with(self.clock.deadline_of(deadline), element)
+    }
+
+    /// Inserts an element that has its own deadline, which is asked for once, now. Otherwise as
+    /// [`insert`](Self::insert). Java: `put`, `offer`, `add`.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use punctual::{DelayQueue, Delayed};
+    ///
+    /// struct Order { number: u32, placed: Instant }
+    ///
+    /// impl Delayed for Order {
+    ///     fn deadline(&self) -> Option<Instant> {
+    ///         self.placed.checked_add(Duration::from_millis(1))
+    ///     }
+    /// }
+    ///
+    /// let unpaid = DelayQueue::new();
+    /// unpaid.put(Order { number: 7, placed: Instant::now() })?;
+    /// assert_eq!(unpaid.take().expect("it is open").element.number, 7);
+    /// # Ok::<(), punctual::delay_queue::Refused<Order>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn put(&self, element: T) -> Result<Key, Refused<T>>
+    where
+        T: Delayed,
+    {
+        self.insert_with(self.deadline_of(element.deadline()), element)
+    }
+
+    #[inline]
+    fn insert_with(&self, deadline: Deadline, element: T) -> Result<Key, Refused<T>> {
+        let ticket = self.queue.insert(deadline, element);
+        Ok(Key::new(self.id, ticket?))
+    }
+
+    /// Takes out the element with this key, expired or not. `None` if it is not in the queue: it
+    /// was taken or removed, or the key is another queue's. O(log n). Java: `remove(Object)`,
+    /// which is linear.
+    #[inline]
+    pub fn remove(&self, key: Key) -> Option<T> {
+        self.queue.remove(key.ticket_in(self.id)?)
+    }
+
+    /// Has the element with this key expire after `delay`, which starts now, whatever it was
+    /// before. Its key stays good. Says whether it is in the queue. Among elements with the same
+    /// deadline it stands where it was inserted, not where it was reset. O(log n).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let sessions = DelayQueue::new();
+    /// let session = sessions.insert(Duration::from_secs(60), "anna")?;
+    /// assert!(sessions.reset(session, Duration::from_secs(60)), "seen again: one minute more");
+    /// assert!(sessions.reset(session, Duration::ZERO), "logged out");
+    /// assert_eq!(sessions.poll().map(|expired| expired.element), Some("anna"));
+    /// assert!(!sessions.reset(session, Duration::from_secs(60)), "too late");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[inline]
+    pub fn reset(&self, key: Key, delay: Duration) -> bool {
+        self.reset_with(key, self.clock.now().after(delay))
+    }
+
+    /// Has the element with this key expire at `deadline`. Otherwise as [`reset`](Self::reset).
+    pub fn reset_at(&self, key: Key, deadline: Instant) -> bool {
+        self.reset_with(key, self.clock.deadline_of(deadline))
+    }
+
+    fn reset_with(&self, key: Key, deadline: Deadline) -> bool {
+        let ticket = key.ticket_in(self.id);
+        ticket.is_some_and(|ticket| self.queue.reset(ticket, deadline).is_some())
+    }
+
+    /// When the element with this key expires, or has expired; `Some(None)` for never. `None` if
+    /// it is not in the queue.
+    pub fn deadline(&self, key: Key) -> Option<Option<Instant>> {
+        let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
+        Some(self.clock.instant_of(deadline))
+    }
+
+    /// Whether the element with this key is in the queue. Java: `contains`.
+    pub fn contains(&self, key: Key) -> bool {
+        key.ticket_in(self.id).is_some_and(|ticket| self.queue.deadline(ticket).is_some())
+    }
+
+    /// How many elements there are, expired or not. Java: `size`.
+    #[doc(alias = "size")]
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether there is no element, expired or not. Java: `isEmpty`.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `usize::MAX`: there is no bound that could be reached. Java: `remainingCapacity`.
+    pub fn remaining_capacity(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Takes all elements out, expired or not, and gives them in the order in which they would
+    /// have been taken.
+    pub fn remove_all(&self) -> Vec<Queued<T>> {
+        let mut removed: Vec<_> = self.queue.clear().collect();
+        removed.sort_unstable_by_key(|entry| (entry.deadline, entry.sequence));
+        let queued = removed.into_iter().map(|entry| {
+            let key = Key::of_sequence(self.id, entry.sequence);
+            Queued { element: entry.element, key, deadline: self.clock.instant_of(entry.deadline) }
+        });
+        queued.collect()
+    }
+
+    /// Drops all elements, expired or not. A panic in one's drop goes no further, and does not
+    /// keep the others from being dropped. Java: `clear`.
+    pub fn clear(&self) {
+        let mut removed = self.queue.clear();
+        while let Some(element) = removed.next_element() {
+            discard(element);
+        }
+    }
+
+    /// Closes the queue: nothing is let in any more, and what comes is given back. What is inside
+    /// can still be taken, removed, reset and drained; who waits in [`take`](Self::take) or
+    /// [`next`](Self::next) waits on until the last element is gone, and then ends with `None`.
+    /// Closing it twice is closing it once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.insert(Duration::from_millis(1), "the last")?;
+    /// queue.close();
+    /// let refused = queue.insert(Duration::ZERO, "too late").unwrap_err();
+    /// assert_eq!(refused.into_element(), "too late");
+    /// assert_eq!(queue.take().map(|expired| expired.element), Some("the last"));
+    /// assert!(queue.take().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn close(&self) {
+        self.queue.close(Admission::Closed);
+    }
+
+    /// Whether the queue is closed.
+    pub fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    fn deadline_of(&self, instant: Option<Instant>) -> Deadline {
+        instant.map_or(Deadline::NEVER, |instant| self.clock.deadline_of(instant))
+    }
+}
+
+impl<T> Default for DelayQueue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Drop for DelayQueue<T> {
+    /// Drops what is left; a panic in one's drop goes no further.
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl<T> fmt::Debug for DelayQueue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayQueue")
+            .field("len", &self.len())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! The alarm: what wakes a waker at a moment.
+//!
+//! A thread that waits for an element sleeps with a time limit. A task that awaits one has only a
+//! waker, and somebody has to be there at the moment to wake it. Of all who await one queue two
+//! are armed at most, the leader and its deputy, so there are few alarms however many wait.
+//!
+//! * On the system's clock alarms stand in a queue of their own, one for the whole process, and
+//!   one thread takes them from it and wakes. It is started with the first alarm, sleeps while
+//!   there is none, and stays. It is this crate's queue, so a nearer alarm and one that is called
+//!   off are its everyday business.
+//! * A manual clock keeps its alarms itself, and wakes when it is moved.
+//!
+//! If the thread cannot be started, who sets an alarm is woken at once: it polls, finds nothing,
+//! sets the next alarm and tries again. That costs a core, but nothing is late and nothing lost.
+//!
+//! A waker is the user's: it is woken behind the door (`unwind`), outside all locks. One that
+//! blocks keeps all alarms of the process waiting, as it would the thread of any runtime.
+
+use std::thread;
+use std::{io, task::Waker, time::Duration};
+
+use crate::{
+    queue::{DelayedWorkQueue, Ticket},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Clock, Deadline, ManualClock, slack},
+    unwind::{discard, wake_all},
+};
+
+/// An alarm that is set; dropping it calls it off. See the [module](self).
+pub(super) enum Alarm {
+    System(Ticket),
+    Manual(ManualClock, u64),
+    /// It rang at once.
+    Rung,
+}
+
+impl Alarm {
+    /// Wakes `waker` once `deadline` has come on that clock.
+    pub(super) fn set(clock: &Clock, deadline: Deadline, waker: Waker) -> Self {
+        match clock.manual() {
+            Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
+            None => match Ringer::get().set(clock, deadline, waker) {
+                Ok(ticket) => Self::System(ticket),
+                Err(waker) => {
+                    wake_all([waker]);
+                    Self::Rung
+                }
+            },
+        }
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        match self {
+            Self::System(ticket) => discard(Ringer::get().queue.remove(*ticket)),
+            Self::Manual(clock, id) => clock.call_off(*id),
+            Self::Rung => {}
+        }
+    }
+}
+
+/// The alarms of the system's clock, and their thread.
+struct Ringer {
+    clock: Clock,
+    queue: DelayedWorkQueue<Waker>,
+    is_running: AtomicBool,
+    /// Held by who starts the thread.
+    start: Mutex<()>,
+}
+
+impl Ringer {
+    fn get() -> &'static Self {
+        static RINGER: OnceLock<Ringer> = OnceLock::new();
+        RINGER.get_or_init(|| {
+            let clock = Clock::system();
+            let queue = DelayedWorkQueue::plain(clock.clone());
+            Self { clock, queue, is_running: AtomicBool::new(false), start: Mutex::new(()) }
+        })
+    }
+
+    /// Gives the waker back if there is nobody who would wake it.
+    fn set(
+        &'static self,
+        clock: &Clock,
+        deadline: Deadline,
+        waker: Waker,
+    ) -> Result<Ticket, Waker> {
+        if self.ensure_thread().is_err() {
+            return Err(waker);
+        }
+        let instant = clock.instant_of(deadline);
+        let deadline = instant.map_or(Deadline::NEVER, |instant| self.clock.deadline_of(instant));
+        self.queue.insert(deadline, waker).map_err(|refused| refused.element)
+    }
+
+    fn ensure_thread(&'static self) -> io::Result<()> {
+        // Ordering: it says that there is a thread; what that does is ordered by the queue.
+        if self.is_running.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let _start = self.start.lock();
+        if !self.is_running.load(Ordering::Relaxed) {
+            thread::Builder::new().name("punctual-alarm".into()).spawn(|| self.ring())?;
+            self.is_running.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn ring(&self) {
+        slack::set(Duration::from_nanos(1));
+        while let Some((entry, _)) = self.queue.take() {
+            wake_all([entry.element]);
+        }
+    }
+}

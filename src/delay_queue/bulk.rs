@@ -1,0 +1,196 @@
+//! Many at once: they come from the user's iterator first, and then go in under one lock.
+
+use std::{
+    iter::FusedIterator,
+    time::{Duration, Instant},
+    vec,
+};
+
+use super::{DelayQueue, Delayed, Key, Queued, Refused};
+use crate::time::Deadline;
+
+/// When an element expires that is inserted with others: a `Duration` is after so long, an
+/// `Instant` at that moment; `None` of either is never.
+pub trait When: sealed::When {}
+
+impl<W: sealed::When> When for W {}
+
+mod sealed {
+    use super::{Deadline, Duration, Instant};
+    use crate::time::Clock;
+
+    pub trait When {
+        #[doc(hidden)]
+        #[allow(private_interfaces, reason = "sealed: for this crate only")]
+        fn deadline(self, clock: &Clock, now: Deadline) -> Deadline;
+    }
+
+    impl When for Duration {
+        #[allow(private_interfaces, reason = "as above")]
+        fn deadline(self, _: &Clock, now: Deadline) -> Deadline {
+            now.after(self)
+        }
+    }
+
+    impl When for Instant {
+        #[allow(private_interfaces, reason = "as above")]
+        fn deadline(self, clock: &Clock, _: Deadline) -> Deadline {
+            clock.deadline_of(self)
+        }
+    }
+
+    impl<W: When> When for Option<W> {
+        #[allow(private_interfaces, reason = "as above")]
+        fn deadline(self, clock: &Clock, now: Deadline) -> Deadline {
+            self.map_or(Deadline::NEVER, |when| when.deadline(clock, now))
+        }
+    }
+}
+
+impl<T> DelayQueue<T> {
+    /// Inserts all elements in one step, each with its delay or its deadline, and gives their
+    /// keys in the same order. Delays start now, for all at the same moment. Faster than one by
+    /// one. Java: `addAll`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// let keys = queue.insert_all((1..=3).map(|n| (Duration::from_secs(n), n)))?;
+    /// assert_eq!(queue.remove(keys[1]), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], with all elements, if the queue is closed or has no room for all of them:
+    /// none was let in.
+    #[doc(alias = "addAll")]
+    pub fn insert_all<W: When>(
+        &self,
+        elements: impl IntoIterator<Item = (W, T)>,
+    ) -> Result<Vec<Key>, Refused<Vec<T>>> {
+        let now = self.clock.now();
+        let timed = elements.into_iter();
+        self.insert_timed(timed.map(|(when, element)| (when.deadline(&self.clock, now), element)))
+    }
+
+    /// Inserts all elements in one step, each with the deadline of its own. Otherwise as
+    /// [`insert_all`](Self::insert_all).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_all`](Self::insert_all).
+    pub fn put_all(
+        &self,
+        elements: impl IntoIterator<Item = T>,
+    ) -> Result<Vec<Key>, Refused<Vec<T>>>
+    where
+        T: Delayed,
+    {
+        let own = elements.into_iter();
+        self.insert_timed(own.map(|element| (self.deadline_of(element.deadline()), element)))
+    }
+
+    fn insert_timed(
+        &self,
+        elements: impl Iterator<Item = (Deadline, T)>,
+    ) -> Result<Vec<Key>, Refused<Vec<T>>> {
+        match self.queue.insert_all(elements.collect()) {
+            Ok(tickets) => {
+                Ok(tickets.into_iter().map(|ticket| Key::new(self.id, ticket)).collect())
+            }
+            Err(refused) => {
+                let element = refused.elements.into_iter().map(|(_, element)| element).collect();
+                Err(Refused { error: refused.why.into(), element })
+            }
+        }
+    }
+}
+
+/// As [`DelayQueue::insert_all`], for who wants no keys.
+///
+/// # Panics
+///
+/// If there is an element to insert and the queue is closed or full; the elements are dropped.
+/// Where that can be, `insert_all` gives them back.
+impl<T, W: When> Extend<(W, T)> for DelayQueue<T> {
+    fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
+        must(self.insert_all(elements));
+    }
+}
+
+/// As [`DelayQueue::put_all`], for who wants no keys.
+///
+/// # Panics
+///
+/// If there is an element to insert and the queue is closed or full; the elements are dropped.
+/// Where that can be, `put_all` gives them back.
+impl<T: Delayed> Extend<T> for DelayQueue<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        must(self.put_all(elements));
+    }
+}
+
+#[track_caller]
+#[allow(clippy::panic, reason = "`extend` cannot give anything back; it says so")]
+fn must<T>(inserted: Result<Vec<Key>, Refused<Vec<T>>>) {
+    if let Err(refused) = inserted {
+        panic!("cannot extend: {}", refused.into_error());
+    }
+}
+
+impl<T, W: When> FromIterator<(W, T)> for DelayQueue<T> {
+    /// A queue on the system's clock.
+    fn from_iter<I: IntoIterator<Item = (W, T)>>(elements: I) -> Self {
+        let mut queue = Self::new();
+        queue.extend(elements);
+        queue
+    }
+}
+
+impl<T: Delayed> FromIterator<T> for DelayQueue<T> {
+    /// A queue on the system's clock.
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        let mut queue = Self::new();
+        queue.extend(elements);
+        queue
+    }
+}
+
+/// The elements of a queue that is no more, in order, expired or not.
+#[derive(Debug)]
+pub struct IntoIter<T>(vec::IntoIter<Queued<T>>);
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = Queued<T>;
+
+    fn next(&mut self) -> Option<Queued<T>> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<T> DoubleEndedIterator for IntoIter<T> {
+    fn next_back(&mut self) -> Option<Queued<T>> {
+        self.0.next_back()
+    }
+}
+
+impl<T> ExactSizeIterator for IntoIter<T> {}
+
+impl<T> FusedIterator for IntoIter<T> {}
+
+impl<T> IntoIterator for DelayQueue<T> {
+    type Item = Queued<T>;
+    type IntoIter = IntoIter<T>;
+
+    /// As [`remove_all`](Self::remove_all).
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter(self.remove_all().into_iter())
+    }
+}

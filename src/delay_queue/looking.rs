@@ -1,0 +1,131 @@
+//! Looking at what is in the queue, and at what it is time to do without.
+//!
+//! Every look is a copy of one moment, made under the lock: nothing foreign runs there (see
+//! [`CheapClone`]). What the caller does with the copy is outside.
+
+use std::{iter::FusedIterator, vec};
+
+use super::{CheapClone, DelayQueue, Key, Queued};
+use crate::{queue::Listed, unwind::discard};
+
+impl<T> DelayQueue<T> {
+    /// The element that will be taken first, expired or not; it stays where it is. `None` if the
+    /// queue is empty. Java: `peek`, `element`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.insert(Duration::from_secs(60), "a minute")?;
+    /// queue.insert(Duration::from_secs(1), "a second")?;
+    /// assert_eq!(queue.peek().map(|queued| queued.element), Some("a second"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn peek(&self) -> Option<Queued<T>>
+    where
+        T: CheapClone,
+    {
+        self.queue.first(T::clone).map(|listed| self.queued(listed))
+    }
+
+    /// The key of the element that will be taken first; for elements of any type.
+    pub fn peek_key(&self) -> Option<Key> {
+        self.queue.first(|_| ()).map(|listed| self.queued(listed).key)
+    }
+
+    /// What is in the queue, in the order in which it will be taken, at one moment. O(n log n), of
+    /// which the queue is locked for the copying, O(n). Java: `toArray`.
+    #[doc(alias = "toArray")]
+    pub fn to_vec(&self) -> Vec<Queued<T>>
+    where
+        T: CheapClone,
+    {
+        let listed = self.queue.list(T::clone).into_iter();
+        listed.map(|listed| self.queued(listed)).collect()
+    }
+
+    /// The keys of all elements, in the order in which they will be taken; for elements of any
+    /// type. Otherwise as [`to_vec`](Self::to_vec).
+    pub fn keys(&self) -> Vec<Key> {
+        let listed = self.queue.list(|_| ()).into_iter();
+        listed.map(|listed| self.queued(listed).key).collect()
+    }
+
+    /// An iterator over [`to_vec`](Self::to_vec): over what is in the queue now, in order. What
+    /// happens to the queue meanwhile makes no difference to it. Java: `iterator`, `stream`.
+    pub fn iter(&self) -> Iter<T>
+    where
+        T: CheapClone,
+    {
+        Iter(self.to_vec().into_iter())
+    }
+
+    /// Removes the elements that `keep` says no to, and gives how many. Java: `removeIf`, the
+    /// other way round; `retainAll`, `removeAll`.
+    ///
+    /// It is asked for each element that is in the queue now, in order, while the queue is not
+    /// locked: it may use the queue. One that is taken meanwhile stays taken, one that is inserted
+    /// meanwhile stays in. If it panics nothing is removed. O(n log n).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue: DelayQueue<u32> = (0..10).map(|n| (Duration::from_secs(60), n)).collect();
+    /// assert_eq!(queue.retain(|n| n % 2 == 0), 5);
+    /// assert_eq!(queue.len(), 5);
+    /// ```
+    #[doc(alias = "removeIf")]
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> usize
+    where
+        T: CheapClone,
+    {
+        let listed = self.queue.list(T::clone);
+        let unwanted = listed.iter().filter(|listed| !keep(&listed.element));
+        let unwanted: Vec<_> = unwanted.map(|listed| listed.ticket).collect();
+        let removed = unwanted.into_iter().filter_map(|ticket| self.queue.remove(ticket));
+        removed.map(discard).count()
+    }
+
+    fn queued<V>(&self, listed: Listed<V>) -> Queued<V> {
+        let Listed { deadline, ticket, element } = listed;
+        let key = Key::new(self.id, ticket);
+        Queued { element, key, deadline: self.clock.instant_of(deadline) }
+    }
+}
+
+/// What was in the queue at one moment: see [`DelayQueue::iter`].
+#[derive(Debug)]
+pub struct Iter<T>(vec::IntoIter<Queued<T>>);
+
+impl<T> Iterator for Iter<T> {
+    type Item = Queued<T>;
+
+    fn next(&mut self) -> Option<Queued<T>> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<T> DoubleEndedIterator for Iter<T> {
+    fn next_back(&mut self) -> Option<Queued<T>> {
+        self.0.next_back()
+    }
+}
+
+impl<T> ExactSizeIterator for Iter<T> {}
+
+impl<T> FusedIterator for Iter<T> {}
+
+impl<T: CheapClone> IntoIterator for &DelayQueue<T> {
+    type Item = Queued<T>;
+    type IntoIter = Iter<T>;
+
+    fn into_iter(self) -> Iter<T> {
+        self.iter()
+    }
+}

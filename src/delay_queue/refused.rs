@@ -1,0 +1,82 @@
+//! What is not let in, and why.
+
+use std::{error::Error, fmt};
+
+use crate::queue::{self, Refusal};
+
+/// Why a [`DelayQueue`](super::DelayQueue) did not let an element in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InsertError {
+    /// The queue was closed.
+    Closed,
+    /// There is no room: two billion elements are in the queue.
+    Full,
+}
+
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "the delay queue is closed and lets nothing in any more",
+            Self::Full => "the delay queue is full; take out some of its two billion elements",
+        })
+    }
+}
+
+impl Error for InsertError {}
+
+impl From<Refusal> for InsertError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Closed => Self::Closed,
+            Refusal::Full => Self::Full,
+        }
+    }
+}
+
+/// What a [`DelayQueue`](super::DelayQueue) did not let in, and why: an element, or all of those
+/// that were to go in together.
+///
+/// It is an error as well; `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is
+/// `Sync`, and [`into_error`](Self::into_error) leaves one that always can be.
+pub struct Refused<T> {
+    pub(super) error: InsertError,
+    pub(super) element: T,
+}
+
+impl<T> Refused<T> {
+    /// Why it was not let in.
+    pub fn error(&self) -> InsertError {
+        self.error
+    }
+
+    /// What was to go in.
+    pub fn into_element(self) -> T {
+        self.element
+    }
+
+    /// The reason alone; drops the element.
+    pub fn into_error(self) -> InsertError {
+        self.error
+    }
+}
+
+impl<T> From<queue::Refused<T>> for Refused<T> {
+    fn from(refused: queue::Refused<T>) -> Self {
+        Self { error: refused.why.into(), element: refused.element }
+    }
+}
+
+impl<T> fmt::Debug for Refused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for Refused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<T> Error for Refused<T> {}

@@ -1,0 +1,249 @@
+//! Taking out what has expired: by blocking, by looking, all at once, one after the other.
+
+use std::{
+    fmt,
+    iter::FusedIterator,
+    time::{Duration, Instant},
+};
+
+use super::{DelayQueue, Expired, Key};
+use crate::{CancellationToken, Cancelled, queue::Entry, sync::Parker, time::Deadline};
+
+impl<T> DelayQueue<T> {
+    /// Blocks until an element has expired, and takes it. `None` once the queue is
+    /// [closed](Self::close) and empty. Java: `take`.
+    ///
+    /// ```
+    /// use std::{thread, time::Duration};
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         while let Some(expired) = queue.take() {
+    ///             println!("{}", expired.element);
+    ///         }
+    ///     });
+    ///     queue.insert(Duration::from_millis(2), "later").ok();
+    ///     queue.insert(Duration::from_millis(1), "sooner").ok();
+    ///     queue.close();
+    /// });
+    /// ```
+    #[inline]
+    pub fn take(&self) -> Option<Expired<T>> {
+        self.take_by(Deadline::NEVER)
+    }
+
+    /// The same, but does not wait once `token` is raised. An element that has expired by then
+    /// comes first, unless the token was raised before the call. Java: `take` in a thread that
+    /// may be interrupted.
+    ///
+    /// ```
+    /// use punctual::{CancellationToken, DelayQueue};
+    ///
+    /// let (queue, token) = (DelayQueue::<u32>::new(), CancellationToken::new());
+    /// token.cancel();
+    /// assert!(queue.take_unless(&token).is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`] if the token was raised. Nothing is taken then.
+    #[doc(alias = "interrupt")]
+    pub fn take_unless(&self, token: &CancellationToken) -> Result<Option<Expired<T>>, Cancelled> {
+        self.take_by_unless(Deadline::NEVER, token)
+    }
+
+    /// Takes an element if one has expired; does not wait. Java: `poll()`, and `remove()` since
+    /// Java 21.
+    ///
+    /// `None` does not say whether there will be more: see [`is_closed`](Self::is_closed) and
+    /// [`is_empty`](Self::is_empty).
+    #[doc(alias = "try_take")]
+    #[inline]
+    pub fn poll(&self) -> Option<Expired<T>> {
+        self.queue.poll().map(|entry| self.expired(entry))
+    }
+
+    /// Blocks until an element has expired, but no longer than `timeout`. `None` if none has, or
+    /// if the queue is closed and empty. Java: `poll(timeout, unit)`.
+    pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
+        self.take_by(self.clock.now().after(timeout))
+    }
+
+    /// Blocks until an element has expired, but not beyond `limit`. `None` if none has, or if the
+    /// queue is closed and empty.
+    pub fn poll_until(&self, limit: Instant) -> Option<Expired<T>> {
+        self.take_by(self.clock.deadline_of(limit))
+    }
+
+    /// As [`poll_timeout`](Self::poll_timeout), but does not wait once `token` is raised. Java:
+    /// `poll(timeout, unit)` in a thread that may be interrupted.
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`] if the token was raised. Nothing is taken then.
+    pub fn poll_timeout_unless(
+        &self,
+        timeout: Duration,
+        token: &CancellationToken,
+    ) -> Result<Option<Expired<T>>, Cancelled> {
+        self.take_by_unless(self.clock.now().after(timeout), token)
+    }
+
+    /// A blocking iterator of what expires, which ends when the queue is closed and empty. Several
+    /// threads may have one each: an element goes to one of them.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue: DelayQueue<u32> =
+    ///     (1..=3).rev().map(|n| (Duration::from_millis(n.into()), n)).collect();
+    /// queue.close();
+    /// let numbers: Vec<u32> = queue.expirations().map(|expired| expired.element).collect();
+    /// assert_eq!(numbers, [1, 2, 3]);
+    /// ```
+    pub fn expirations(&self) -> Expirations<'_, T> {
+        Expirations { queue: self }
+    }
+
+    /// An iterator over what has expired by now; it takes one element at a time, and does not
+    /// wait. What it is not asked for stays in the queue: `drain().take(10)` takes ten at most.
+    /// Java: `drainTo`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// for n in 0..5 {
+    ///     queue.insert(Duration::ZERO, n)?;
+    /// }
+    /// let first: Vec<_> = queue.drain().take(2).map(|expired| expired.element).collect();
+    /// assert_eq!(first, [0, 1]);
+    /// assert_eq!(queue.drain().count(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "drainTo")]
+    pub fn drain(&self) -> Drain<'_, T> {
+        Drain { queue: self, by: self.clock.now() }
+    }
+
+    /// Moves at most `limit` of the elements that have expired by now to a sink that may refuse
+    /// one: it then gives the element back, which keeps its key and its place in the order, and
+    /// the draining ends. Gives how many were moved. Does not wait. Java: `drainTo(sink, max)`.
+    ///
+    /// While the sink has an element in hand, it is not in the queue for anybody else. If the sink
+    /// panics, the element that it had is lost with the panic; all others stay.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// for n in 0..5 {
+    ///     queue.insert(Duration::ZERO, n)?;
+    /// }
+    /// let (sender, receiver) = mpsc::sync_channel(2);
+    /// let moved = queue.drain_to(usize::MAX, |expired| {
+    ///     sender.try_send(expired.element).map_err(|error| match error {
+    ///         mpsc::TrySendError::Full(n) | mpsc::TrySendError::Disconnected(n) => n,
+    ///     })
+    /// });
+    /// assert_eq!((moved, queue.len()), (2, 3));
+    /// assert_eq!(queue.poll().map(|expired| expired.element), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "drainTo")]
+    pub fn drain_to(
+        &self,
+        limit: usize,
+        mut sink: impl FnMut(Expired<T>) -> Result<(), T>,
+    ) -> usize {
+        let by = self.clock.now();
+        for moved in 0..limit {
+            let Some((element, loan)) = self.queue.lend_due(by) else { return moved };
+            let key = Key::of_sequence(self.id, loan.ticket().sequence);
+            let deadline = self.clock.shown_at(loan.deadline());
+            if let Err(element) = sink(Expired { element, key, deadline }) {
+                loan.put_back(element);
+                return moved;
+            }
+        }
+        limit
+    }
+
+    fn take_by(&self, limit: Deadline) -> Option<Expired<T>> {
+        let (entry, _) = self.queue.take_until(|_| limit)?;
+        Some(self.expired(entry))
+    }
+
+    fn take_by_unless(
+        &self,
+        limit: Deadline,
+        token: &CancellationToken,
+    ) -> Result<Option<Expired<T>>, Cancelled> {
+        let parker = Parker::current();
+        // From here on the token wakes this thread, which then asks for its limit again.
+        let is_raised = token.poll(parker.waker()).is_some();
+        let limit = |_| if token.is_cancelled() { Deadline::PAST } else { limit };
+        let taken = if is_raised { None } else { self.queue.take_until(limit) };
+        token.forget(parker.waker());
+        match taken {
+            Some((entry, _)) => Ok(Some(self.expired(entry))),
+            None if token.is_cancelled() => Err(Cancelled(())),
+            None => Ok(None),
+        }
+    }
+
+    #[inline]
+    pub(super) fn expired(&self, entry: Entry<T>) -> Expired<T> {
+        let key = Key::of_sequence(self.id, entry.sequence);
+        Expired { element: entry.element, key, deadline: self.clock.shown_at(entry.deadline) }
+    }
+}
+
+/// What expires, for a thread that waits for it: see [`DelayQueue::expirations`].
+pub struct Expirations<'a, T> {
+    queue: &'a DelayQueue<T>,
+}
+
+impl<T> Iterator for Expirations<'_, T> {
+    type Item = Expired<T>;
+
+    /// Blocks until an element has expired.
+    fn next(&mut self) -> Option<Expired<T>> {
+        self.queue.take()
+    }
+}
+
+// A closed queue lets nothing in, so the end stays the end.
+impl<T> FusedIterator for Expirations<'_, T> {}
+
+impl<T> fmt::Debug for Expirations<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expirations").field("queue", self.queue).finish()
+    }
+}
+
+/// What had expired at one moment, as it is taken out: see [`DelayQueue::drain`].
+pub struct Drain<'a, T> {
+    queue: &'a DelayQueue<T>,
+    by: Deadline,
+}
+
+impl<T> Iterator for Drain<'_, T> {
+    type Item = Expired<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Expired<T>> {
+        self.queue.queue.poll_by(self.by).map(|entry| self.queue.expired(entry))
+    }
+}
+
+impl<T> fmt::Debug for Drain<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drain").field("queue", self.queue).finish_non_exhaustive()
+    }
+}
