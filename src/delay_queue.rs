@@ -9,7 +9,7 @@
 //! | put in | [`insert`](DelayQueue::insert), [`insert_at`](DelayQueue::insert_at), [`put`](DelayQueue::put) for what is [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
 //! | take out what has expired | [`take`](DelayQueue::take) and its kin, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
 //! | the same, as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
-//! | change one's mind | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`contains`](DelayQueue::contains) by [`Key`] |
+//! | change one's mind | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`delay`](DelayQueue::delay), [`contains`](DelayQueue::contains) by [`Key`] |
 //! | look | [`peek`](DelayQueue::peek), [`iter`](DelayQueue::iter), [`to_vec`](DelayQueue::to_vec), [`len`](DelayQueue::len) |
 //! | do without some | [`retain`](DelayQueue::retain), [`remove_all`](DelayQueue::remove_all), [`clear`](DelayQueue::clear) |
 //! | end | [`close`](DelayQueue::close) |
@@ -225,11 +225,19 @@ impl<T> DelayQueue<T> {
         ticket.is_some_and(|ticket| self.queue.reset(ticket, deadline).is_some())
     }
 
-    /// When the element with this key expires, or has expired; `Some(None)` for never. `None` if
-    /// it is not in the queue.
-    pub fn deadline(&self, key: Key) -> Option<Option<Instant>> {
+    /// When the element with this key expires, or has expired. `None` if it never does, or is not
+    /// in the queue; [`delay`](Self::delay) tells these apart.
+    pub fn deadline(&self, key: Key) -> Option<Instant> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
-        Some(self.clock.instant_of(deadline))
+        self.clock.instant_of(deadline)
+    }
+
+    /// How long it is until the element with this key expires: zero if it has, `Duration::MAX` if
+    /// it never does. `None` if it is not in the queue. Java: `getDelay` of the element.
+    #[doc(alias = "getDelay")]
+    pub fn delay(&self, key: Key) -> Option<Duration> {
+        let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
+        Some(deadline.delay_at(self.clock.now()))
     }
 
     /// Whether the element with this key is in the queue. Java: `contains`.

@@ -11,9 +11,15 @@
 //! has been woken counts as searching from that moment, and nobody else is woken until it has
 //! looked. Who gives up leaves like any other searcher, and passes on what it was woken for.
 
-use std::task::{Poll, Waker};
+use std::{
+    mem,
+    task::{Poll, Waker},
+};
 
-use super::{DelayedWorkQueue, Entry, takers::SleeperId};
+use super::{
+    DelayedWorkQueue, Entry,
+    takers::{Sleep, SleeperId},
+};
 use crate::{
     time::Deadline,
     unwind::{discard, wake_all},
@@ -25,51 +31,75 @@ pub(crate) struct Nap<A> {
     _alarm: Option<A>,
 }
 
+/// A taker that searches. It leaves when this is dropped, also by a panic of the waker.
+struct Search<'a, E>(&'a DelayedWorkQueue<E>);
+
+impl<'a, E> Search<'a, E> {
+    /// Begins, or goes on after a nap.
+    fn begin<A>(queue: &'a DelayedWorkQueue<E>, nap: Option<Nap<A>>) -> Self {
+        match nap {
+            Some(nap) => discard((queue.takers.get_up(nap.id), nap)),
+            None => queue.takers.arrive(),
+        }
+        Self(queue)
+    }
+
+    /// Lies down; whether there is news nevertheless.
+    fn lie_down(self, waker: Waker, round: u64) -> (Sleep, bool) {
+        let queue = self.0;
+        let sleep = queue.takers.lie_down(waker, queue.first_two(), round);
+        // It searches no longer, and has not left either.
+        mem::forget(self);
+        let is_missed = sleep.is_last && !queue.takers.is_covered(queue.head());
+        let has_changed = sleep.is_late || is_missed || queue.is_finished();
+        (sleep, has_changed)
+    }
+}
+
+impl<E> Drop for Search<'_, E> {
+    fn drop(&mut self) {
+        wake_all(self.0.takers.leave(|| self.0.head()));
+    }
+}
+
 impl<E> DelayedWorkQueue<E> {
     /// Takes what is due, or keeps the waker until something is. Nothing once the queue is closed
-    /// and empty. `nap` is the one of the same taker's last poll.
+    /// and empty. `nap` is that of the same taker's last poll.
     pub(crate) fn poll_take<A>(
         &self,
         nap: &mut Option<Nap<A>>,
         waker: &Waker,
-        mut set_alarm: impl FnMut(Deadline, Waker) -> A,
+        set_alarm: impl Fn(Deadline, Waker) -> A,
     ) -> Poll<Option<Entry<E>>> {
-        self.rise(nap.take());
         loop {
+            let search = Search::begin(self, nap.take());
             let (taken, _) = self.look();
             let round = self.takers.round();
             if taken.is_some() || self.is_finished() {
-                wake_all(self.takers.leave(|| self.head()));
+                drop(search);
                 self.end_if_finished();
                 return Poll::Ready(taken);
             }
-            let sleep = self.takers.lie_down(waker.clone(), self.first_two(), round);
-            let is_armed = sleep.until < Deadline::NEVER;
-            let _alarm = is_armed.then(|| set_alarm(sleep.until, waker.clone()));
-            let latest = Nap { id: sleep.id, _alarm };
-            let has_changed =
-                sleep.is_late || sleep.is_last && !self.takers.is_covered(self.head());
-            if !has_changed && !self.is_finished() {
-                *nap = Some(latest);
+            // Both before it lies down: cloning is foreign code, and may panic.
+            let (own, alarms) = (waker.clone(), waker.clone());
+            let (sleep, has_changed) = search.lie_down(own, round);
+            let _alarm = if sleep.until < Deadline::NEVER {
+                Some(set_alarm(sleep.until, alarms))
+            } else {
+                discard(alarms);
+                None
+            };
+            *nap = Some(Nap { id: sleep.id, _alarm });
+            if !has_changed {
                 return Poll::Pending;
             }
-            self.rise(Some(latest));
         }
     }
 
     /// The taker will not poll again.
     pub(crate) fn give_up<A>(&self, nap: Option<Nap<A>>) {
         if nap.is_some() {
-            self.rise(nap);
-            wake_all(self.takers.leave(|| self.head()));
-        }
-    }
-
-    /// A taker searches that has slept so far, or was not there.
-    fn rise<A>(&self, nap: Option<Nap<A>>) {
-        match nap {
-            Some(nap) => discard((self.takers.get_up(nap.id), nap)),
-            None => self.takers.arrive(),
+            drop(Search::begin(self, nap));
         }
     }
 }

@@ -1,0 +1,205 @@
+//! The plain queue: what it lends, and those who await.
+
+use std::{
+    sync::Mutex,
+    task::{Poll, Wake, Waker},
+};
+
+use super::*;
+use crate::queue::Nap;
+
+fn plain<E>() -> (ManualClock, Queue<E>) {
+    let clock = ManualClock::new();
+    (clock.clone(), Arc::new(DelayedWorkQueue::plain(Clock::from(clock))))
+}
+
+impl<E> DelayedWorkQueue<E> {
+    fn elements(&self) -> Vec<E>
+    where
+        E: Clone,
+    {
+        self.list(E::clone).into_iter().map(|listed| listed.element).collect()
+    }
+}
+
+#[test]
+fn what_is_lent_is_gone_until_it_is_back() {
+    let (clock, queue) = plain();
+    let tickets: Vec<_> = (0..3).map(|n| queue.insert(at(10), n).expect("it is open")).collect();
+    assert!(queue.lend_due(at(9)).is_none(), "it is not due");
+    clock.advance(Duration::from_nanos(10));
+    let (element, loan) = queue.lend_due(at(10)).expect("it is due");
+    assert_eq!((element, loan.deadline(), loan.ticket()), (0, at(10), tickets[0]));
+    assert_eq!((queue.len(), queue.elements()), (2, vec![1, 2]));
+    assert_eq!((queue.deadline(tickets[0]), queue.remove(tickets[0])), (None, None));
+    assert_eq!(queue.reset(tickets[0], at(1)), None);
+    let newcomer = queue.insert(at(10), 3).expect("it is open");
+    assert_ne!(newcomer.slot, tickets[0].slot, "the slot is kept");
+    loan.put_back(element);
+    assert_eq!(queue.elements(), [0, 1, 2, 3], "at its place");
+    assert_eq!(queue.deadline(tickets[0]), Some(at(10)));
+    assert_eq!(queue.remove(tickets[0]), Some(0));
+
+    let (_, loan) = queue.lend_due(at(10)).expect("it is due");
+    drop(loan);
+    assert_eq!(queue.remove(tickets[1]), None);
+    assert_eq!(queue.elements(), [2, 3]);
+    let next = queue.insert(at(10), 4).expect("it is open");
+    assert_eq!(next.slot, tickets[1].slot, "the slot is free");
+}
+
+#[test]
+fn a_queue_that_is_cleared_keeps_the_place_of_what_is_lent() {
+    let (_, queue) = plain();
+    let ticket = queue.insert(at(0), 'a').expect("it is open");
+    queue.insert(at(0), 'b').expect("it is open");
+    let (element, loan) = queue.lend_due(at(0)).expect("it is due");
+    assert_eq!(queue.clear().map(|entry| entry.element).collect::<Vec<_>>(), ['b']);
+    (0..100).for_each(|_| drop(queue.insert(at(0), 'c')));
+    loan.put_back(element);
+    assert_eq!(queue.deadline(ticket), Some(at(0)));
+    assert_eq!(queue.poll().map(|entry| entry.element), Some('a'));
+    assert_eq!(queue.clear().count(), 100);
+    assert_eq!((queue.len(), queue.poll().is_none()), (0, true));
+}
+
+#[test]
+fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
+    for comes_back in [true, false] {
+        let (clock, queue) = plain();
+        queue.insert(at(0), 'a').expect("it is open");
+        let (element, loan) = queue.lend_due(at(0)).expect("it is due");
+        queue.close(Admission::Closed);
+        let taker = taker(&clock, &queue);
+        clock.run_until_idle();
+        assert_eq!(clock.sleepers(), [Deadline::NEVER], "it waits");
+        let expected = if comes_back {
+            loan.put_back(element);
+            Some('a')
+        } else {
+            drop(loan);
+            None
+        };
+        assert_eq!(taker.recv_timeout(LIMIT), Ok(expected));
+        assert!(queue.is_finished());
+    }
+}
+
+#[test]
+fn all_go_in_or_none() {
+    let (clock, queue) = plain();
+    let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
+    clock.run_until_idle();
+    let tickets = queue.insert_all(vec![(at(20), 'b'), (at(10), 'a'), (at(20), 'c')]);
+    let tickets = tickets.expect("it is open");
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(10), Deadline::NEVER], "for the nearest of them");
+    assert_eq!(queue.elements(), ['a', 'b', 'c']);
+    assert_eq!(queue.remove(tickets[2]), Some('c'));
+    clock.advance(Duration::from_nanos(20));
+    results(&takers, 2);
+    assert!(queue.insert_all(Vec::new()).is_ok_and(|tickets| tickets.is_empty()));
+    queue.close(Admission::Closed);
+    let refused = queue.insert_all(vec![(at(1), 'x'), (at(2), 'y')]).expect_err("it is closed");
+    assert_eq!(
+        (refused.why, refused.elements),
+        (Refusal::Closed, vec![(at(1), 'x'), (at(2), 'y')])
+    );
+}
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Bells(Mutex<usize>);
+
+impl Wake for Bells {
+    fn wake(self: Arc<Self>) {
+        *self.0.lock().expect("it counts") += 1;
+    }
+}
+
+/// One who awaits, and which alarms it has set.
+struct Awaiting {
+    nap: Option<Nap<()>>,
+    bells: Arc<Bells>,
+    alarms: Mutex<Vec<Deadline>>,
+}
+
+impl Awaiting {
+    fn new() -> Self {
+        Self { nap: None, bells: Arc::default(), alarms: Mutex::default() }
+    }
+
+    fn poll<E>(&mut self, queue: &DelayedWorkQueue<E>) -> Poll<Option<E>> {
+        let waker = Waker::from(Arc::clone(&self.bells));
+        let Self { nap, alarms, .. } = self;
+        let set_alarm = |moment, _| alarms.lock().expect("it lists").push(moment);
+        queue.poll_take(nap, &waker, set_alarm).map(|taken| taken.map(|entry| entry.element))
+    }
+
+    fn rings(&self) -> usize {
+        *self.bells.0.lock().expect("it counts")
+    }
+
+    fn alarms(&self) -> Vec<Deadline> {
+        std::mem::take(&mut *self.alarms.lock().expect("it lists"))
+    }
+}
+
+#[test]
+fn who_awaits_is_leader_deputy_or_follower() {
+    let (clock, queue) = plain();
+    queue.insert(at(10), 'a').expect("it is open");
+    queue.insert(at(20), 'b').expect("it is open");
+    let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
+    assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
+    let alarms: Vec<_> = crowd.iter().map(Awaiting::alarms).collect();
+    assert_eq!(alarms, [vec![at(10)], vec![at(20)], vec![]], "nobody is armed without need");
+    // A nearer one wakes a follower, and nobody else.
+    queue.insert(at(5), 'c').expect("it is open");
+    assert_eq!(crowd.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1]);
+    queue.insert(at(4), 'd').expect("it is open");
+    assert_eq!(crowd.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1], "it searches");
+    clock.advance(Duration::from_nanos(4));
+    assert_eq!(crowd[2].poll(&queue), Poll::Ready(Some('d')));
+    assert_eq!(crowd.iter().map(Awaiting::rings).sum::<usize>(), 2, "one more, for what is left");
+    for (one, nap) in crowd.iter_mut().map(|one| one.nap.take()).enumerate() {
+        assert_eq!(nap.is_some(), one < 2);
+        queue.give_up(nap);
+    }
+}
+
+#[test]
+fn who_gives_up_passes_on_what_it_was_woken_for() {
+    let (clock, queue) = plain();
+    let (mut first, mut second) = (Awaiting::new(), Awaiting::new());
+    assert!(first.poll(&queue).is_pending());
+    assert!(second.poll(&queue).is_pending());
+    queue.insert(at(0), 'a').expect("it is open");
+    assert_eq!((first.rings(), second.rings()), (0, 1), "the last to lie down");
+    queue.give_up(second.nap.take());
+    assert_eq!(first.rings(), 1);
+    queue.give_up(first.nap.take());
+    assert_eq!(queue.poll().map(|entry| entry.element), Some('a'));
+    // Also to a thread, which would have slept for ever.
+    let taker = taker(&clock, &queue);
+    clock.run_until_idle();
+    assert!(first.poll(&queue).is_pending());
+    queue.insert(at(0), 'b').expect("it is open");
+    assert_eq!(first.rings(), 2, "the last to lie down");
+    assert_eq!(clock.sleepers(), [Deadline::NEVER]);
+    queue.give_up(first.nap.take());
+    assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('b')));
+}
+
+#[test]
+fn who_awaits_a_closed_queue_is_woken_at_its_end() {
+    let (_, queue) = plain();
+    let ticket = queue.insert(Deadline::NEVER, 'a').expect("it is open");
+    let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
+    assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
+    queue.close(Admission::Closed);
+    assert!(crowd.iter().all(|one| one.rings() == 0));
+    queue.remove(ticket);
+    assert!(crowd.iter().all(|one| one.rings() == 1));
+    assert!(crowd.iter_mut().all(|one| one.poll(&queue) == Poll::Ready(None)));
+}
