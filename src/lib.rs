@@ -48,11 +48,11 @@
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
 //! | limit a task's time, go on after a panic | [`TaskBuilder::timeout`], [`TaskBuilder::on_panic`] |
-//! | run several and wait for all, for one, or for each as it ends | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any), [`ExecutorCompletionService`], [`TaskSet`] |
 //! | bound what waits, decide what becomes of the rest | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | be called around each run, or when something panics | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::panic_handler`] |
 //! | look | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
 //! | change the number of workers, or who starts them | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
+//! | have values come out when their time has come, and no threads | [`DelayQueue`] |
 //! | test code that is timed | [`ManualClock`] |
 //!
 //! # Time
@@ -65,6 +65,8 @@
 //!
 //! * `tracing` (default): spans and events about every task, with the target `punctual`. They
 //!   cost next to nothing while nobody listens.
+//! * `timer-slack` (default): on Linux, workers ask the system to wake them on time.
+//! * `stream`: [`DelayQueue::stream`] is a `futures_core::Stream`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
