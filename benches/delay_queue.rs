@@ -39,15 +39,16 @@ fn fill_and_empty(queue: &DelayQueue<u64>, count: u64, empty: impl Fn()) -> Dura
 
 fn fifo(c: &mut Criterion) {
     let mut group = c.benchmark_group("delay_queue");
-    for count in SIZES.map(sized) {
+    for size in SIZES {
+        let count = sized(size);
         group.throughput(Throughput::Elements(count));
         let queue = DelayQueue::new();
         let take = || (0..count).for_each(|_| _ = black_box(queue.take()));
         let drain = || _ = black_box(queue.drain().count());
-        group.bench_function(BenchmarkId::new("fifo", count), |b| {
+        group.bench_function(BenchmarkId::new("fifo", size), |b| {
             b.iter_custom(|times| (0..times).map(|_| fill_and_empty(&queue, count, take)).sum());
         });
-        group.bench_function(BenchmarkId::new("drain", count), |b| {
+        group.bench_function(BenchmarkId::new("drain", size), |b| {
             b.iter_custom(|times| (0..times).map(|_| fill_and_empty(&queue, count, drain)).sum());
         });
     }
@@ -61,17 +62,18 @@ fn waiting(count: u64) -> (DelayQueue<u64>, Vec<Key>) {
 
 fn by_key(c: &mut Criterion) {
     let mut group = c.benchmark_group("delay_queue");
-    for count in SIZES.map(sized) {
+    for size in SIZES {
+        let count = sized(size);
         let (queue, keys) = waiting(count);
         let mut n = 0;
-        group.bench_function(BenchmarkId::new("random", count), |b| {
+        group.bench_function(BenchmarkId::new("random", size), |b| {
             b.iter(|| {
                 n += 1;
                 let key = queue.insert(far(n), n).expect("it is open");
                 black_box(queue.remove(key))
             });
         });
-        group.bench_function(BenchmarkId::new("reset", count), |b| {
+        group.bench_function(BenchmarkId::new("reset", size), |b| {
             b.iter(|| {
                 n += 1;
                 black_box(queue.reset(keys[(scattered(n) % count) as usize], far(n)))
