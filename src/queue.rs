@@ -37,6 +37,11 @@
 //! Locks are taken in this order: the list's, then the stripes' in the order of their numbers.
 //! An offer takes its stripe's only.
 //!
+//! # The plain queue
+//!
+//! A queue for values has one stripe and no ready list ([`plain`]). It can lend an element to
+//! who may not want it ([`lending`]), and be awaited ([`awaiting`]).
+//!
 //! # What happens outside the locks
 //!
 //! The clock is read, elements are made and dropped, and threads are rung for outside. Under a

@@ -1,7 +1,9 @@
 //! The plain queue: what it lends, and those who await.
 
 use std::{
-    sync::Mutex,
+    cell::RefCell,
+    hint,
+    sync::atomic::AtomicUsize,
     task::{Poll, Wake, Waker},
 };
 
@@ -85,6 +87,42 @@ fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
     }
 }
 
+fn spin_until(is_over: impl Fn() -> bool) {
+    let clock = Clock::system();
+    while !is_over() {
+        assert!(clock.now() < at(0).after(LIMIT), "another thread has failed");
+        (0..20).for_each(|_| hint::spin_loop());
+        thread::yield_now();
+    }
+}
+
+/// Both are due, one of them since the clock was last read, so both threads find something.
+#[test]
+fn who_loses_the_first_element_to_another_looks_at_the_clock_again() {
+    const ROUNDS: usize = 3_000;
+    let (clock, queue) = plain();
+    let arrived = AtomicUsize::new(0);
+    let poll_with_the_other = |round: usize| {
+        arrived.fetch_add(1, Ordering::SeqCst);
+        spin_until(|| arrived.load(Ordering::SeqCst) >= 2 * round);
+        assert!(queue.poll().is_some(), "round {round}");
+    };
+    thread::scope(|scope| {
+        let (told, tell) = mpsc::sync_channel(0);
+        scope.spawn(move || tell.iter().for_each(poll_with_the_other));
+        for round in 1..=ROUNDS {
+            let now = clock.elapsed().as_nanos() as u64;
+            assert!(queue.poll().is_none(), "the queue has read the clock");
+            clock.advance(Duration::from_nanos(1));
+            queue.insert(at(now), 'a').expect("it is open");
+            queue.insert(at(now + 1), 'b').expect("it is open");
+            told.send(round).expect("it listens");
+            poll_with_the_other(round);
+            spin_until(|| queue.len() == 0);
+        }
+    });
+}
+
 #[test]
 fn all_go_in_or_none() {
     let (clock, queue) = plain();
@@ -109,11 +147,11 @@ fn all_go_in_or_none() {
 
 /// Counts how often it was woken.
 #[derive(Default)]
-struct Bells(Mutex<usize>);
+struct Bells(AtomicUsize);
 
 impl Wake for Bells {
     fn wake(self: Arc<Self>) {
-        *self.0.lock().expect("it counts") += 1;
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -121,27 +159,27 @@ impl Wake for Bells {
 struct Awaiting {
     nap: Option<Nap<()>>,
     bells: Arc<Bells>,
-    alarms: Mutex<Vec<Deadline>>,
+    alarms: RefCell<Vec<Deadline>>,
 }
 
 impl Awaiting {
     fn new() -> Self {
-        Self { nap: None, bells: Arc::default(), alarms: Mutex::default() }
+        Self { nap: None, bells: Arc::default(), alarms: RefCell::default() }
     }
 
     fn poll<E>(&mut self, queue: &DelayedWorkQueue<E>) -> Poll<Option<E>> {
         let waker = Waker::from(Arc::clone(&self.bells));
         let Self { nap, alarms, .. } = self;
-        let set_alarm = |moment, _| alarms.lock().expect("it lists").push(moment);
+        let set_alarm = |moment, _| alarms.borrow_mut().push(moment);
         queue.poll_take(nap, &waker, set_alarm).map(|taken| taken.map(|entry| entry.element))
     }
 
     fn rings(&self) -> usize {
-        *self.bells.0.lock().expect("it counts")
+        self.bells.0.load(Ordering::SeqCst)
     }
 
     fn alarms(&self) -> Vec<Deadline> {
-        std::mem::take(&mut *self.alarms.lock().expect("it lists"))
+        self.alarms.take()
     }
 }
 
