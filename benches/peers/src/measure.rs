@@ -3,8 +3,9 @@
 //! `measure <peer> <workload> key=value…` prints one [`Measurement`](crate::measurement) for each
 //! figure and ends. The programs in the other languages have the same command line.
 //!
-//! [`peer`] is the interface of all peers, [`peers`] implements it, [`workloads`] drives it. The
-//! other modules are what the workloads share.
+//! [`peer`] is the interface of all peers, [`peers`] implements it, [`workloads`] drives it.
+//! [`queue`] and [`queues`] are the same for those that have a delay queue. The other modules are
+//! what the workloads share.
 
 mod args;
 mod done;
@@ -16,19 +17,32 @@ mod oneshot;
 mod peer;
 mod peers;
 mod pool;
+mod queue;
+mod queues;
 mod rng;
 mod workloads;
 
 use anyhow::{Result, bail};
 
 use self::args::Args;
-use crate::roster::MACHINE;
+use crate::roster::{MACHINE, OURS};
+
+/// Off but where a workload counts, which is never while it takes times.
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
 
 /// Runs one workload on one peer.
 pub(crate) fn run(peer: &str, workload: &str, args: &[String]) -> Result<()> {
     let args = Args::parse(args)?;
+    if workload == workloads::DELAY_QUEUES {
+        return match peer {
+            OURS => workloads::run_delay_queue::<queues::Punctual>(peer, &args),
+            "delayqueue" => workloads::run_delay_queue::<queues::TokioUtil>(peer, &args),
+            _ => bail!("no delay queue of this program is called {peer}"),
+        };
+    }
     match peer {
-        "punctual" => workloads::run::<peers::Punctual>(peer, workload, &args),
+        OURS => workloads::run::<peers::Punctual>(peer, workload, &args),
         "scheduled-thread-pool" => {
             workloads::run::<peers::ScheduledThreadPool>(peer, workload, &args)
         }

@@ -10,6 +10,7 @@
 //! | W6 | submit a task and wait for its result |
 //! | W7 | timeouts that nearly never fire |
 //! | W8 | shut down while many tasks are pending |
+//! | W9 | fill a delay queue and empty it; insert and remove |
 
 mod w1_cancel;
 mod w2_schedule;
@@ -19,12 +20,16 @@ mod w5_periodic;
 mod w6_ping;
 mod w7_timeouts;
 mod w8_shutdown;
+mod w9_delay_queues;
 
-pub(super) use self::w4_late::instants;
+pub(super) use self::{w4_late::instants, w9_delay_queues::run as run_delay_queue};
 
 use anyhow::{Result, bail};
 
 use super::{args::Args, peer::Peer};
+
+/// The workload that is not for executors, but for delay queues.
+pub(super) const DELAY_QUEUES: &str = "w9";
 
 /// Runs the workload on `P`, whose figures go under the name `peer`.
 pub(super) fn run<P: Peer>(peer: &str, workload: &str, args: &Args) -> Result<()> {
