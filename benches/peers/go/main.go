@@ -2,7 +2,7 @@
 //
 // The workloads are those of the Rust program, with the same delays. A task is time.AfterFunc,
 // cancelling is Timer.Stop, and the number of workers is GOMAXPROCS, which the submitting
-// goroutine shares.
+// goroutine shares. For W9 there is a delay queue here: Go's library has none.
 package main
 
 import (
@@ -17,6 +17,7 @@ const peer = "go"
 
 var workloads = map[string]func(args){
 	"w1": w1, "w2": w2, "w3": w3, "w4": w4, "w5": w5, "w6": w6, "w7": w7, "w8": w8,
+	"w9": w9,
 }
 
 func main() {
