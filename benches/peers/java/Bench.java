@@ -1,7 +1,6 @@
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.Future;
@@ -18,8 +17,8 @@ import java.util.concurrent.locks.LockSupport;
  * <p>The workloads are those of the Rust program, with the same delays. The peer's name is the
  * JDK, a dash, and the executor: {@code stpe} is a ScheduledThreadPoolExecutor, {@code stpe-roc}
  * one that removes cancelled tasks from its queue, {@code fjp} a ForkJoinPool (a
- * ScheduledExecutorService since JDK 25). Each workload runs some times unmeasured first, so that
- * the code is compiled.
+ * ScheduledExecutorService since JDK 25). {@code delayqueue} has {@link DelayQueues} of its own.
+ * Each workload runs some times unmeasured first, so that the code is compiled.
  */
 public final class Bench {
     private static final AtomicLong SINK = new AtomicLong();
@@ -32,7 +31,7 @@ public final class Bench {
         this.isWarmUp = isWarmUp;
     }
 
-    private Figures figures(String workload, Object... params) {
+    Figures figures(String workload, Object... params) {
         return new Figures(peer, isWarmUp, workload, params);
     }
 
@@ -403,19 +402,6 @@ public final class Bench {
 
     // ---- The command line.
 
-    private static final class Args extends HashMap<String, String> {
-        private static final long serialVersionUID = 1;
-
-        long number(String key, long normal) {
-            return containsKey(key) ? Long.parseLong(get(key)) : normal;
-        }
-
-        long[] list(String key, String normal) {
-            String values = getOrDefault(key, normal);
-            return Arrays.stream(values.split(",")).mapToLong(Long::parseLong).toArray();
-        }
-    }
-
     private interface Workload {
         void run(Bench bench) throws Exception;
     }
@@ -443,6 +429,7 @@ public final class Bench {
         switch (workload) {
             case "w1", "w2", "w7", "w8" -> runCalls(peer, workload, args);
             case "w3", "w4", "w5", "w6" -> runTasks(peer, workload, args);
+            case "w9" -> runDelayQueue(peer, args);
             default -> throw new IllegalArgumentException("no workload is called " + workload);
         }
     }
@@ -502,6 +489,19 @@ public final class Bench {
                 b -> b.w6((int) args.number("N", 20_000), (int) args.number("gaps", 1000),
                     args.number("gap_us", 300), args.number("pipe", 300_000),
                     (int) args.number("win", 256), workers));
+        }
+    }
+
+    private static void runDelayQueue(String peer, Args args) throws Exception {
+        long[] threads = args.list("T", "1,2");
+        if (args.getOrDefault("mode", "fill").equals("fill")) {
+            long n = args.number("N", 1_000_000);
+            warmed(peer, args, b -> DelayQueues.fill(b, n / 4, ONE_AND_TWO),
+                b -> DelayQueues.fill(b, n, threads));
+        } else {
+            long n = args.number("N", 400_000);
+            warmed(peer, args, b -> DelayQueues.mixed(b, 1000, n, ONE_AND_TWO),
+                b -> DelayQueues.mixed(b, args.number("P", 100_000), n, threads));
         }
     }
 }
