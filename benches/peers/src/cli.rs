@@ -129,7 +129,8 @@ mod tests {
         let names = |wanted| steps(wanted).unwrap().iter().map(|s| s.name).collect::<Vec<_>>();
         assert_eq!(names("w4,w8"), ["w4-idle", "w4-loaded", "w8"]);
         assert_eq!(names("w3-zero"), ["w3-zero"]);
-        assert!(steps("w9").is_err());
+        assert_eq!(names("w9"), ["w9", "w9-mixed"]);
+        assert!(steps("w10").is_err());
     }
 
     #[test]

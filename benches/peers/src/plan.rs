@@ -42,14 +42,16 @@ pub(crate) struct Step {
 
 #[derive(Clone, Copy, Debug)]
 enum Who {
-    All,
+    /// All that run tasks.
+    Executors,
     /// Without the peers that differ from another one in cancelling only.
     NothingCancelled,
+    DelayQueues,
     Only(&'static str),
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 13] = [
+pub(crate) const STEPS: [Step; 15] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
@@ -69,6 +71,8 @@ pub(crate) const STEPS: [Step; 13] = [
     nothing_cancelled(step("w6", "w6", "", "N=4000 gaps=200 pipe=100000")),
     step("w7", "w7", "", "N=100000"),
     nothing_cancelled(step("w8", "w8", "", "P=200000")),
+    delay_queues(step("w9", "w9", "", "N=100000")),
+    delay_queues(step("w9-mixed", "w9", "mode=mixed", "mode=mixed N=100000")),
 ];
 
 const fn step(
@@ -77,11 +81,15 @@ const fn step(
     full: &'static str,
     quick: &'static str,
 ) -> Step {
-    Step { name, workload, full, quick: Some(quick), who: Who::All }
+    Step { name, workload, full, quick: Some(quick), who: Who::Executors }
 }
 
 const fn nothing_cancelled(step: Step) -> Step {
     Step { who: Who::NothingCancelled, ..step }
+}
+
+const fn delay_queues(step: Step) -> Step {
+    Step { who: Who::DelayQueues, ..step }
 }
 
 impl Step {
@@ -96,8 +104,9 @@ impl Step {
 
     pub(crate) fn includes(&self, peer: &Peer) -> bool {
         match self.who {
-            Who::All => peer.name != MACHINE,
-            Who::NothingCancelled => peer.name != MACHINE && peer.name != "jdk17-stpe",
+            Who::Executors => peer.is_executor,
+            Who::NothingCancelled => peer.is_executor && peer.name != "jdk17-stpe",
+            Who::DelayQueues => peer.has_delay_queue,
             Who::Only(name) => peer.name == name,
         }
     }
@@ -105,5 +114,32 @@ impl Step {
     /// Whether `wanted` names the step, or its workload.
     pub(crate) fn is_called(&self, wanted: &str) -> bool {
         self.name == wanted || self.workload == wanted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::STEPS;
+    use crate::roster::ROSTER;
+
+    fn who(step: &str) -> Vec<&'static str> {
+        let step = STEPS.iter().find(|candidate| candidate.name == step).unwrap();
+        ROSTER.iter().filter(|peer| step.includes(peer)).map(|peer| peer.name).collect()
+    }
+
+    #[test]
+    fn delay_queues_are_measured_among_themselves() {
+        let queues = ["punctual", "jdk17-delayqueue", "jdk25-delayqueue", "go", "delayqueue"];
+        assert_eq!(who("w9"), queues);
+        assert_eq!(who("w9-mixed"), queues);
+    }
+
+    #[test]
+    fn what_only_has_a_delay_queue_runs_no_tasks() {
+        let executors = who("w7");
+        assert!(executors.contains(&"jdk17-stpe"));
+        assert!(!executors.contains(&"jdk17-delayqueue") && !executors.contains(&"machine"));
+        assert!(!who("w8").contains(&"jdk17-stpe"));
+        assert_eq!(who("limits"), ["machine"]);
     }
 }

@@ -7,6 +7,10 @@ pub(crate) struct Peer {
     pub(crate) program: Program,
     /// The crate whose version the report tells.
     pub(crate) package: Option<&'static str>,
+    /// Whether it runs tasks.
+    pub(crate) is_executor: bool,
+    /// Whether it has a queue that gives out what has expired.
+    pub(crate) has_delay_queue: bool,
     /// Why it is no yardstick, if it is none. It then leaves out work that a scheduled executor
     /// has to do: it starts tasks early, say, or keeps those that were cancelled.
     pub(crate) disqualified: Option<&'static str>,
@@ -30,30 +34,47 @@ pub(crate) const OURS: &str = "punctual";
 pub(crate) const MACHINE: &str = "machine";
 
 /// All, in the order of the tables.
-pub(crate) const ROSTER: [Peer; 15] = [
-    rust(OURS, OURS),
+pub(crate) const ROSTER: [Peer; 17] = [
+    and_delay_queue(rust(OURS, OURS)),
     other("jdk17-stpe-roc", Program::Java17),
     disqualified("it keeps cancelled tasks", other("jdk17-stpe", Program::Java17)),
     other("jdk25-stpe-roc", Program::Java25),
     other("jdk25-fjp", Program::Java25),
-    other("go", Program::Go),
+    delay_queue_only(other("jdk17-delayqueue", Program::Java17)),
+    delay_queue_only(other("jdk25-delayqueue", Program::Java25)),
+    and_delay_queue(other("go", Program::Go)),
     other("asio", Program::Cpp),
     rust("scheduled-thread-pool", "scheduled-thread-pool"),
     rust("tokio", "tokio"),
     other("naive", Program::Rust),
     rust("timer", "timer"),
-    rust("delayqueue", "tokio-util"),
+    and_delay_queue(rust("delayqueue", "tokio-util")),
     rust("async-io", "async-io"),
     disqualified("it starts tasks early", rust("hhwt", "hierarchical_hash_wheel_timer")),
-    disqualified("it is no executor", other(MACHINE, Program::Rust)),
+    Peer { is_executor: false, ..disqualified("it is no executor", other(MACHINE, Program::Rust)) },
 ];
 
 const fn other(name: &'static str, program: Program) -> Peer {
-    Peer { name, program, package: None, disqualified: None }
+    Peer {
+        name,
+        program,
+        package: None,
+        is_executor: true,
+        has_delay_queue: false,
+        disqualified: None,
+    }
 }
 
 const fn rust(name: &'static str, package: &'static str) -> Peer {
     Peer { package: Some(package), ..other(name, Program::Rust) }
+}
+
+const fn and_delay_queue(peer: Peer) -> Peer {
+    Peer { has_delay_queue: true, ..peer }
+}
+
+const fn delay_queue_only(peer: Peer) -> Peer {
+    Peer { is_executor: false, ..and_delay_queue(peer) }
 }
 
 const fn disqualified(why: &'static str, peer: Peer) -> Peer {

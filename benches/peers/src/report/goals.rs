@@ -42,7 +42,7 @@ type Params = [(&'static str, u64)];
 
 /// All of them, in the order of the report.
 pub(super) fn goals() -> Vec<Goal> {
-    [calls(), running(), lateness(), hand_off()].concat()
+    [calls(), running(), lateness(), hand_off(), delay_queue()].concat()
 }
 
 fn goal(
@@ -126,5 +126,15 @@ fn hand_off() -> Vec<Goal> {
         best("w6", "gap_ping_p50", &[], AtMost(1.0)),
         best("w6", "gap_ping_p99", &[], AtMost(1.0)),
         best("w6", "pipelined_per_s", &[], AtLeast(1.1)),
+    ]
+}
+
+fn delay_queue() -> Vec<Goal> {
+    let alone = [("T", 1)];
+    vec![
+        goal("w9", "ns_per_op", &alone, Unit, AtMost(60.0)),
+        // One in a hundred is what the growth of an array or of a list of chunks may take.
+        goal("w9", "allocs_per_element", &alone, Unit, AtMost(0.01)),
+        goal("w9", "bytes_per_element", &alone, Unit, AtMost(40.0)),
     ]
 }

@@ -26,7 +26,7 @@ fn column(
 }
 
 /// The main figures, in tables that fit a page.
-fn columns() -> [(&'static str, Vec<Column>); 3] {
+fn columns() -> [(&'static str, Vec<Column>); 4] {
     let w1 = |heading, p, t| column(heading, "w1", "ns_per_op", &[("P", p), ("T", t)]);
     let (t1, t2, w1_only, w2_only) = ([("T", 1)], [("T", 2)], [("W", 1)], [("W", 2)]);
     let calls = vec![
@@ -67,7 +67,28 @@ fn columns() -> [(&'static str, Vec<Column>); 3] {
         column("W5 CPU", "w5", "cpu_us_per_run", &[]),
         column("W5 sleeps", "w5", "vcsw_per_run", &[]),
     ];
-    [("Calls", calls), ("Running and hand-off", running), ("Lateness", lateness)]
+    [
+        ("Calls", calls),
+        ("Running and hand-off", running),
+        ("Lateness", lateness),
+        ("Delay queues", delay_queues()),
+    ]
+}
+
+fn delay_queues() -> Vec<Column> {
+    let (t1, t2) = ([("T", 1)], [("T", 2)]);
+    vec![
+        column("W9", "w9", "ns_per_op", &t1),
+        column("W9 push", "w9", "push_ns", &t1),
+        column("W9 take", "w9", "take_ns", &t1),
+        column("W9 T=2", "w9", "ns_per_op", &t2),
+        column("W9 push T=2", "w9", "push_ns", &t2),
+        column("W9 take T=2", "w9", "take_ns", &t2),
+        column("W9 memory", "w9", "bytes_per_element", &t1),
+        column("W9 allocations", "w9", "allocs_per_element", &t1),
+        column("W9 mixed", "w9-mixed", "ns_per_op", &t1),
+        column("W9 mixed T=2", "w9-mixed", "ns_per_op", &t2),
+    ]
 }
 
 pub(super) fn figures(results: &Results) -> String {
