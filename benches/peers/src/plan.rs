@@ -102,6 +102,12 @@ impl Step {
         Some(params.split_whitespace())
     }
 
+    /// Whether memory that was freed is to stay with the process, as it does in Java and Go anyway:
+    /// where large things are filled again and again, the rest is the kernel's time.
+    pub(crate) fn keeps_memory(&self) -> bool {
+        self.workload == "w9"
+    }
+
     pub(crate) fn includes(&self, peer: &Peer) -> bool {
         match self.who {
             Who::Executors => peer.is_executor,

@@ -63,6 +63,13 @@ fn in_turn(round: u32, peers: &[Peer]) -> Vec<&Peer> {
     peers
 }
 
+/// What tells the allocator of glibc to keep memory that is freed.
+const KEEP_MEMORY: [(&str, &str); 3] = [
+    ("MALLOC_TRIM_THRESHOLD_", "4000000000"),
+    ("MALLOC_MMAP_THRESHOLD_", "4000000000"),
+    ("MALLOC_TOP_PAD_", "100000000"),
+];
+
 /// Starts the process and stores its figures. `None` if there is nothing to measure.
 fn measure(
     mode: Mode,
@@ -77,6 +84,9 @@ fn measure(
     };
     let mut command = programs.command(peer.program);
     command.args([peer.name, step.workload]).args(params);
+    if step.keeps_memory() {
+        command.envs(KEEP_MEMORY);
+    }
     let strain = Strain::now();
     let Outcome { stdout, took, mut error } = child::run(command, child::LIMIT)?;
     for line in stdout.lines() {
