@@ -1,0 +1,207 @@
+//! A cache on the command line: entries expire, asking for one refreshes it.
+//!
+//! It reads commands from standard input, one in each line, and answers each at once. What expires
+//! is announced at the moment when it does, whoever types what meanwhile.
+//!
+//! ```text
+//! set KEY SECONDS VALUE   keeps VALUE until nobody has asked for KEY for so many seconds
+//! get KEY                 shows it, and its time begins anew
+//! del KEY                 removes it
+//! list                    shows all, in the order in which they will expire
+//! quit                    ends at once
+//! ```
+//!
+//! A line that cannot be understood is answered by what is wrong with it, and the next is read.
+//! When the input ends, nothing can be refreshed any more: the program waits until the last entry
+//! has expired. Without input, or on a terminal, it runs a demonstration of two seconds instead;
+//! to type commands oneself, call it with `-`.
+//!
+//! ```text
+//! cargo run --example expiring_cache
+//! cargo run --example expiring_cache -- -
+//! printf 'set tea 1 hot\nget tea\n' | cargo run --example expiring_cache
+//! ```
+//!
+//! What is worth a look is `cache.rs`: a cache for any program, made of a map, a
+//! [`DelayQueue`](punctual::DelayQueue) and one thread. An entry is refreshed by
+//! [`reset`](punctual::DelayQueue::reset): no entry is queued twice, no thread polls.
+//! The demonstration is typed by an executor.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a program of its own: it does not use the crate's inner parts"
+)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to its user")]
+
+mod cache;
+mod command;
+
+use std::{
+    env,
+    error::Error,
+    fmt,
+    io::{self, BufRead, IsTerminal, Write},
+    ops::ControlFlow,
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use punctual::{Clock, ScheduledThreadPoolExecutor};
+
+use crate::{cache::Cache, command::Command};
+
+const USAGE: &str = "\
+Usage: expiring_cache [-]
+
+Reads from standard input: set KEY SECONDS VALUE, get KEY, del KEY, list, quit.
+Runs a demonstration if that is empty or a terminal.
+
+  -   read commands, also from a terminal";
+
+/// What the demonstration types, and when, in milliseconds.
+const DEMO: [(u64, &str); 10] = [
+    (0, "set tea 0.8 hot"),
+    (0, "set news 0.4 today's"),
+    (0, "set stamp 60 rare"),
+    (100, "list"),
+    (300, "get news"),
+    (500, "get news"),
+    (600, "del stamp"),
+    (1000, "get tea"),
+    (1100, "set tea 0.4 hot again"),
+    (1200, "list"),
+];
+
+fn main() -> ExitCode {
+    let mut reads_terminal = false;
+    for arg in env::args_os().skip(1) {
+        match arg.to_str() {
+            Some("--help" | "-h") => {
+                println!("{USAGE}");
+                return ExitCode::SUCCESS;
+            }
+            Some("-") => reads_terminal = true,
+            _ => {
+                eprintln!("error: unknown argument {}\n\n{USAGE}", arg.to_string_lossy());
+                return ExitCode::from(2);
+            }
+        }
+    }
+    match run(reads_terminal) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(reads_terminal: bool) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let session = Session::start()?;
+    if reads_terminal {
+        return session.read(&mut io::stdin().lock());
+    }
+    let is_empty = || io::stdin().lock().fill_buf().map(<[u8]>::is_empty);
+    if io::stdin().is_terminal() || is_empty()? {
+        session.demonstrate()
+    } else {
+        session.read(&mut io::stdin().lock())
+    }
+}
+
+/// A cache, and who talks to it.
+struct Session {
+    begun: Instant,
+    cache: Cache<Arc<str>, String>,
+}
+
+impl Session {
+    fn start() -> io::Result<Self> {
+        let begun = Instant::now();
+        let cache = Cache::start(Clock::system(), move |name: Arc<str>, value: String| {
+            say(begun, format_args!("evicted {name}, which was {value:?}"));
+        })?;
+        Ok(Self { begun, cache })
+    }
+
+    /// Does what the lines say, until they end or one says `quit`.
+    fn read(self, input: &mut dyn BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
+        for line in input.split(b'\n') {
+            if self.execute(&String::from_utf8_lossy(&line?)).is_break() {
+                return Ok(());
+            }
+        }
+        self.cache.finish();
+        Ok(())
+    }
+
+    fn demonstrate(self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        println!("A demonstration; --help says how to type commands.\n");
+        let executor = ScheduledThreadPoolExecutor::new(1);
+        let session = Arc::new(self);
+        for (millis, line) in DEMO {
+            let session = Arc::clone(&session);
+            executor.schedule(Duration::from_millis(millis), move || {
+                say(session.begun, format_args!("> {line}"));
+                session.execute(line)
+            })?;
+        }
+        executor.close()?;
+        // The tasks have run, and their shares of the session are gone with them.
+        if let Some(session) = Arc::into_inner(session) {
+            session.cache.finish();
+        }
+        Ok(())
+    }
+
+    fn execute(&self, line: &str) -> ControlFlow<()> {
+        let answer = match Command::parse(line) {
+            Ok(None) => return ControlFlow::Continue(()),
+            Ok(Some(Command::Quit)) => return ControlFlow::Break(()),
+            Ok(Some(Command::List)) => {
+                self.list();
+                return ControlFlow::Continue(());
+            }
+            Ok(Some(Command::Set { name, lifetime, value })) => {
+                match self.cache.set(name, lifetime, value) {
+                    Ok(None) => "set".to_owned(),
+                    Ok(Some(old)) => format!("set, in the place of {old:?}"),
+                    Err(error) => format!("error: {error}"),
+                }
+            }
+            Ok(Some(Command::Get(name))) => match self.cache.get(&name) {
+                Some(value) => format!("{name} is {value:?}"),
+                None => format!("there is no {name}"),
+            },
+            Ok(Some(Command::Del(name))) => match self.cache.remove(&name) {
+                Some(value) => format!("removed {name}, which was {value:?}"),
+                None => format!("there is no {name}"),
+            },
+            Err(error) => format!("error: {error}"),
+        };
+        say(self.begun, format_args!("{answer}"));
+        ControlFlow::Continue(())
+    }
+
+    fn list(&self) {
+        let listed = self.cache.list();
+        if listed.is_empty() {
+            say(self.begun, format_args!("the cache is empty"));
+        }
+        let now = Instant::now();
+        for entry in listed {
+            let left = match entry.expires {
+                Some(expires) => format!("{:.1?} left", expires.saturating_duration_since(now)),
+                None => "for ever".to_owned(),
+            };
+            say(self.begun, format_args!("{} is {:?}, {left}", entry.name, entry.value));
+        }
+    }
+}
+
+/// Writes a line with the time since the start. That nobody reads any more is no reason to stop.
+fn say(begun: Instant, line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout().lock(), "{:8.3}  {line}", begun.elapsed().as_secs_f64());
+}
