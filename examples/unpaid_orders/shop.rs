@@ -1,0 +1,149 @@
+//! The shop: orders that wait for their payment, and what has become of the others.
+//!
+//! An order waits in a [`DelayQueue`], and comes out of it in one of two ways: it is removed by its
+//! key because it is paid, or it expires and is taken by one of the workers. The queue sees to it
+//! that it is one way and not both; nothing here has to. The book says, for each number of an
+//! order, what became of it.
+
+use std::{
+    collections::{HashMap, hash_map},
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use punctual::{DelayQueue, Delayed, delay_queue::Key};
+
+/// An order that is not paid.
+pub(crate) struct Order {
+    pub(crate) id: String,
+    pub(crate) placed: Instant,
+    pub(crate) time_to_pay: Duration,
+}
+
+impl Delayed for Order {
+    fn deadline(&self) -> Option<Instant> {
+        // None, which is never, for a time so long that no clock will show its end.
+        self.placed.checked_add(self.time_to_pay)
+    }
+}
+
+pub(crate) struct Shop {
+    unpaid: DelayQueue<Order>,
+    book: Mutex<HashMap<String, State>>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Unpaid(Key),
+    Paid,
+    Cancelled,
+}
+
+/// Why nothing came of what a customer wanted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    OrderedTwice,
+    Closed,
+    Unknown,
+    PaidTwice,
+    TooLate,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OrderedTwice => "there was an order with this number already",
+            Self::Closed => "the shop is closed",
+            Self::Unknown => "there is no such order",
+            Self::PaidTwice => "it was paid already",
+            Self::TooLate => "too late, the time to pay it is over",
+        })
+    }
+}
+
+impl Shop {
+    pub(crate) fn new() -> Self {
+        Self { unpaid: DelayQueue::new(), book: Mutex::default() }
+    }
+
+    pub(crate) fn order(&self, id: &str, time_to_pay: Duration) -> Result<(), Refusal> {
+        // Locked all the while: no worker writes what became of the order before it is in the book.
+        let mut book = self.book();
+        let hash_map::Entry::Vacant(line) = book.entry(id.to_owned()) else {
+            return Err(Refusal::OrderedTwice);
+        };
+        let order = Order { id: id.to_owned(), placed: Instant::now(), time_to_pay };
+        let key = self.unpaid.put(order).map_err(|_| Refusal::Closed)?;
+        line.insert(State::Unpaid(key));
+        Ok(())
+    }
+
+    /// Gives the order that is paid with this.
+    pub(crate) fn pay(&self, id: &str) -> Result<Order, Refusal> {
+        let mut book = self.book();
+        let state = book.get_mut(id).ok_or(Refusal::Unknown)?;
+        match *state {
+            State::Paid => Err(Refusal::PaidTwice),
+            State::Cancelled => Err(Refusal::TooLate),
+            State::Unpaid(key) => {
+                // One that is not in the queue is in the hands of a worker, who is to cancel it.
+                let order = self.unpaid.remove(key).ok_or(Refusal::TooLate)?;
+                *state = State::Paid;
+                Ok(order)
+            }
+        }
+    }
+
+    /// The orders that are to be cancelled, as their time runs out; for any number of workers.
+    /// It ends when the shop is closed and has no unpaid order.
+    pub(crate) fn overdue(&self) -> impl Iterator<Item = Order> {
+        self.unpaid.expirations().map(|expired| {
+            let order = expired.into_element();
+            self.book().insert(order.id.clone(), State::Cancelled);
+            order
+        })
+    }
+
+    /// Lets no order in any more. Those that wait can still be paid.
+    pub(crate) fn close(&self) {
+        self.unpaid.close();
+    }
+
+    /// Has nobody wait for the unpaid orders any more.
+    pub(crate) fn forget_unpaid(&self) {
+        self.unpaid.clear();
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        let mut report = Report::default();
+        for state in self.book().values() {
+            match state {
+                State::Unpaid(_) => report.left_unpaid += 1,
+                State::Paid => report.paid += 1,
+                State::Cancelled => report.cancelled += 1,
+            }
+        }
+        report
+    }
+
+    fn book(&self) -> MutexGuard<'_, HashMap<String, State>> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What became of the orders, in numbers.
+#[derive(Default)]
+pub(crate) struct Report {
+    pub(crate) paid: usize,
+    pub(crate) cancelled: usize,
+    pub(crate) left_unpaid: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { paid, cancelled, left_unpaid } = self;
+        let all = paid + cancelled + left_unpaid;
+        write!(f, "{all} orders: {paid} paid, {cancelled} cancelled, {left_unpaid} left unpaid")
+    }
+}
