@@ -1,0 +1,137 @@
+//! A TCP server that hangs up on clients from which it has not heard for a while.
+//!
+//! Each line that a client sends is a heartbeat, whatever is in it. The server says who connects,
+//! who leaves, and whom it cuts off, with the time since its start; and in the end how many of
+//! each there were.
+//!
+//! ```text
+//! cargo run --example heartbeats
+//! cargo run --example heartbeats -- --listen 127.0.0.1:7000 --timeout 5s
+//! nc 127.0.0.1 7000
+//! ```
+//!
+//! Without `--listen` it is a demonstration of two seconds: four clients come, of which two leave
+//! and two fall silent. With it the server is a real one, until it is stopped by Ctrl-C or a
+//! SIGTERM: it then hangs up on all.
+//!
+//! What is worth a look is `server.rs`: a timeout that starts anew with each line costs one
+//! [`reset`](punctual::DelayQueue::reset), and one thread cuts for all connections. (That each has
+//! a thread to read from it keeps the example small; the queue needs none of them.)
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a program of its own: it does not use the crate's inner parts"
+)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to its user")]
+
+mod clients;
+mod server;
+
+use std::{env, error::Error, ffi::OsString, process::ExitCode, sync::Arc, thread, time::Duration};
+
+use crate::server::Server;
+
+const USAGE: &str = "\
+Usage: heartbeats [--listen ADDRESS] [--timeout DURATION]
+
+A TCP server that hangs up on who sends no line for too long.
+
+  --listen ADDRESS    serve there, as on 127.0.0.1:7000, until Ctrl-C
+                      [default: a demonstration with clients of its own]
+  --timeout DURATION  how long is too long [default: 5s; in the demonstration 800ms]
+
+A duration is written as \"250ms\", \"1.5s\" or \"1h 30min\".";
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+const DEMO_TIMEOUT: Duration = Duration::from_millis(800);
+/// Any port that is free.
+const DEMO_ADDRESS: &str = "127.0.0.1:0";
+
+fn main() -> ExitCode {
+    let options = match Options::parse(env::args_os().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("error: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let result = match &options.listen {
+        Some(address) => serve(address, options.timeout.unwrap_or(TIMEOUT)),
+        None => demonstrate(options.timeout.unwrap_or(DEMO_TIMEOUT)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the command line says.
+struct Options {
+    listen: Option<String>,
+    timeout: Option<Duration>,
+}
+
+impl Options {
+    /// Nothing if only the usage is asked for.
+    fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Option<Self>, String> {
+        let (mut listen, mut timeout) = (None, None);
+        while let Some(arg) = args.next() {
+            let mut value = |what| {
+                let value = args.next().map(|value| value.to_string_lossy().into_owned());
+                value.ok_or_else(|| format!("{} wants {what}", arg.to_string_lossy()))
+            };
+            match arg.to_str() {
+                Some("--help" | "-h") => return Ok(None),
+                Some("--listen") => listen = Some(value("an address")?),
+                Some("--timeout") => timeout = Some(parse_timeout(&value("a duration")?)?),
+                _ => return Err(format!("unknown argument {}", arg.to_string_lossy())),
+            }
+        }
+        Ok(Some(Self { listen, timeout }))
+    }
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("--timeout: it must be more than zero".to_owned()),
+        Ok(timeout) => Ok(timeout),
+        Err(error) => Err(format!("--timeout: bad duration {text:?}: {error}")),
+    }
+}
+
+fn serve(address: &str, timeout: Duration) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let server = bind(address, timeout)?;
+    let stopped = Arc::clone(&server);
+    ctrlc::set_handler(move || stopped.stop())?;
+    println!("Listening on {}, for a line every {timeout:?}; Ctrl-C stops.\n", server.address());
+    server.run()?;
+    println!("\n{server}");
+    Ok(())
+}
+
+fn demonstrate(timeout: Duration) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let server = bind(DEMO_ADDRESS, timeout)?;
+    println!("A demonstration: who sends no line for {timeout:?} is cut off.\n");
+    let clients = Arc::clone(&server);
+    let visit = thread::Builder::new().name("clients".into()).spawn(move || {
+        clients::run(&clients);
+        clients.stop();
+    })?;
+    server.run()?;
+    // It ended before the server did.
+    let _ = visit.join();
+    println!("\n{server}");
+    Ok(())
+}
+
+fn bind(address: &str, timeout: Duration) -> Result<Arc<Server>, String> {
+    let server = Server::bind(address, timeout);
+    server.map(Arc::new).map_err(|error| format!("cannot listen on {address}: {error}"))
+}
