@@ -1,0 +1,179 @@
+//! Reminds of the meetings in a calendar file, so long before each of them.
+//!
+//! The file is an iCalendar one (`.ics`), as every calendar program writes it. Meetings that have
+//! begun are skipped, as are those that were cancelled or take the whole day; for one that begins
+//! within the time before which it is to be reminded, the reminder comes at once. Reminders that
+//! come together are in the order in which the meetings begin. The program ends with the last.
+//!
+//! ```text
+//! cargo run --example meeting_reminders
+//! cargo run --example meeting_reminders -- --before 5m my-calendar.ics
+//! cargo run --example meeting_reminders -- --now 2026-03-02T08:00:00Z --speed 600 my-calendar.ics
+//! ```
+//!
+//! Without a file it is a demonstration of two seconds, with the sample beside it, `sample.ics`:
+//! a morning on a clock of its own, which goes 1200 times faster. Times are shown in the local
+//! time zone.
+//!
+//! What is worth a look is how two clocks are brought together. Meetings are on the wall clock,
+//! and a [`DelayQueue`] waits on the monotonic one, which nobody sets (`clock.rs`). Every half
+//! minute, and before each reminder, the two are compared; when the wall clock was set, or the
+//! machine has slept, all deadlines are computed anew. So no reminder comes early by the wall
+//! clock, and one is late by half a minute at most when that clock is set forward.
+//!
+//! What it does not do: of meetings that repeat it knows the first time only, and says so. It
+//! reads the file once. It knows time zones by their names, such as `Europe/Berlin`, and not by
+//! definitions in the file.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a program of its own: it does not use the crate's inner parts"
+)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to its user")]
+
+mod calendar;
+mod clock;
+mod options;
+
+use std::{
+    error::Error,
+    fmt,
+    io::{self, Write},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use chrono::{DateTime, Local, TimeDelta, Utc};
+use punctual::{
+    DelayQueue,
+    delay_queue::{Expired, Queued},
+};
+
+use crate::{
+    calendar::{Meeting, Meetings},
+    clock::WallClock,
+    options::{Options, USAGE},
+};
+
+/// How often the clocks are compared, at least.
+const CHECK: Duration = Duration::from_secs(30);
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args_os().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("error: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let meetings = match calendar::load(&options.file) {
+        Ok(meetings) => meetings,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    match Reminder::new(&options).run(meetings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Reminder {
+    clock: WallClock,
+    before: TimeDelta,
+    queue: DelayQueue<Meeting>,
+}
+
+impl Reminder {
+    fn new(options: &Options) -> Self {
+        Self { clock: options.clock(), before: options.before, queue: DelayQueue::new() }
+    }
+
+    fn run(mut self, found: Meetings) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let Meetings { meetings, remarks } = found;
+        for remark in remarks {
+            eprintln!("note: {remark}");
+        }
+        let now = self.now();
+        let (begun, coming): (Vec<_>, Vec<_>) =
+            meetings.into_iter().partition(|meeting| meeting.start <= now);
+        self.say(format_args!("meetings: {} to come, {} begun", coming.len(), begun.len()));
+
+        self.fill(coming)?;
+        while !self.queue.is_empty() {
+            let expired = self.queue.poll_timeout(CHECK);
+            if let Some(ahead) = self.clock.check() {
+                self.start_anew(expired, ahead)?;
+            } else if let Some(expired) = expired {
+                self.remind(&expired.element);
+            }
+        }
+        self.say(format_args!("no more meetings"));
+        Ok(())
+    }
+
+    /// Queues meetings that are in order: of those that come up together, the queue keeps the
+    /// order in which they went in.
+    fn fill(&self, meetings: Vec<Meeting>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let timed = meetings.into_iter().map(|meeting| {
+            let remind = meeting.start.checked_sub_signed(self.before);
+            let remind = remind.unwrap_or(DateTime::<Utc>::MIN_UTC);
+            (self.clock.instant_of(remind), meeting)
+        });
+        self.queue.insert_all(timed)?;
+        Ok(())
+    }
+
+    /// The wall clock was set, or stood still for the program: of what is in the queue, and what
+    /// has come out of it by the old deadlines, none is where it should be.
+    fn start_anew(
+        &self,
+        expired: Option<Expired<Meeting>>,
+        ahead: TimeDelta,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let seconds = ahead.as_seconds_f64();
+        self.say(format_args!("the clock was set, or the machine slept: {seconds:+.1} s"));
+        let queued = self.queue.remove_all().into_iter().map(Queued::into_element);
+        let mut meetings: Vec<_> =
+            expired.map(Expired::into_element).into_iter().chain(queued).collect();
+        meetings.sort();
+        self.fill(meetings)
+    }
+
+    fn remind(&self, meeting: &Meeting) {
+        let Meeting { start, summary, place } = meeting;
+        let time = start.with_timezone(&Local).format("%H:%M");
+        let left = in_minutes(*start - self.now());
+        match place {
+            Some(place) => self.say(format_args!("{left}, at {time}: {summary} ({place})")),
+            None => self.say(format_args!("{left}, at {time}: {summary}")),
+        }
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.at(Instant::now())
+    }
+
+    /// Writes a line with what the wall clock shows. That nobody reads any more is no reason to
+    /// stop.
+    fn say(&self, line: fmt::Arguments<'_>) {
+        let now = self.now().with_timezone(&Local).format("%a %H:%M:%S");
+        let _ = writeln!(io::stdout().lock(), "{now}  {line}");
+    }
+}
+
+fn in_minutes(left: TimeDelta) -> String {
+    match (left.as_seconds_f64() / 60.0).round() {
+        minutes if minutes > 0.0 => format!("in {minutes} min"),
+        minutes if minutes < 0.0 => format!("begun {} min ago", -minutes),
+        _ => "now".to_owned(),
+    }
+}

@@ -1,0 +1,98 @@
+//! The command line.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::clock::WallClock;
+
+pub(crate) const USAGE: &str = "\
+Usage: meeting_reminders [--before DURATION] [--now TIME] [--speed FACTOR] [FILE]
+
+Reminds of each meeting in an iCalendar file, so long before it.
+
+  --before DURATION  how long before [default: 10m]
+  --now TIME         begin at this time, as 2026-03-02T08:40:00Z [default: the system's time]
+  --speed FACTOR     let time run so many times faster [default: 1]
+  FILE               the calendar [default: a sample, with --now and --speed for a demonstration]
+
+A duration is written as \"90s\", \"10m\" or \"1h 30min\".";
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/meeting_reminders/sample.ics");
+/// When the demonstration begins: a while before the meetings of the sample.
+const DEMO_NOW: &str = "2026-03-02T08:40:00Z";
+const DEMO_SPEED: f64 = 1200.0;
+/// A year in half a minute.
+const MAX_SPEED: f64 = 1_000_000.0;
+const BEFORE: TimeDelta = TimeDelta::minutes(10);
+
+pub(crate) struct Options {
+    pub(crate) file: PathBuf,
+    pub(crate) before: TimeDelta,
+    now: Option<DateTime<Utc>>,
+    speed: Option<f64>,
+}
+
+impl Options {
+    /// Nothing if only the usage is asked for.
+    pub(crate) fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Option<Self>, String> {
+        let (mut file, mut before, mut now, mut speed) = (None, BEFORE, None, None);
+        while let Some(arg) = args.next() {
+            let mut value = |what| {
+                let value = args.next().map(|value| value.to_string_lossy().into_owned());
+                value.ok_or_else(|| format!("{} wants {what}", arg.to_string_lossy()))
+            };
+            match arg.to_str() {
+                Some("--help" | "-h") => return Ok(None),
+                Some("--before") => before = parse_before(&value("a duration")?)?,
+                Some("--now") => now = Some(parse_now(&value("a time")?)?),
+                Some("--speed") => speed = Some(parse_speed(&value("a number")?)?),
+                Some(option) if option.starts_with('-') => {
+                    return Err(format!("unknown option {option}"));
+                }
+                _ if file.is_some() => {
+                    return Err(format!("a second file, {}", arg.to_string_lossy()));
+                }
+                _ => file = Some(PathBuf::from(arg)),
+            }
+        }
+        let Some(file) = file else {
+            let now = now.map_or_else(|| parse_now(DEMO_NOW), Ok)?;
+            let speed = speed.unwrap_or(DEMO_SPEED);
+            return Ok(Some(Self {
+                file: SAMPLE.into(),
+                before,
+                now: Some(now),
+                speed: Some(speed),
+            }));
+        };
+        Ok(Some(Self { file, before, now, speed }))
+    }
+
+    /// The system's clock, unless another beginning or another speed was asked for.
+    pub(crate) fn clock(&self) -> WallClock {
+        match (self.now, self.speed) {
+            (None, None) => WallClock::system(),
+            (now, speed) => WallClock::made_up(now.unwrap_or_else(Utc::now), speed.unwrap_or(1.0)),
+        }
+    }
+}
+
+fn parse_before(text: &str) -> Result<TimeDelta, String> {
+    let before = humantime::parse_duration(text)
+        .map_err(|error| format!("--before: bad duration {text:?}: {error}"))?;
+    TimeDelta::from_std(before).map_err(|_| format!("--before: {text} is too long"))
+}
+
+fn parse_now(text: &str) -> Result<DateTime<Utc>, String> {
+    let now = DateTime::parse_from_rfc3339(text);
+    now.map(|now| now.to_utc())
+        .map_err(|error| format!("--now: bad time {text:?}, not as {DEMO_NOW}: {error}"))
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(speed) if speed > 0.0 && speed <= MAX_SPEED => Ok(speed),
+        _ => Err(format!("--speed: {text:?} is no number above 0, and up to {MAX_SPEED}")),
+    }
+}
