@@ -1,0 +1,205 @@
+//! An example program as its user sees it: a process, what is typed, what it prints, how it exits.
+//!
+//! All waiting has one limit, after which the test fails and the process is killed.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{self, ChildStdin, Command, Stdio},
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use shared_child::SharedChild;
+
+/// How long one process may take; only ever reached by a test that fails.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// The program as it runs.
+pub(crate) struct Program {
+    child: SharedChild,
+    limit: Instant,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Receiver<String>,
+    /// The lines that have been read.
+    stdout: Vec<String>,
+}
+
+/// The program when it has ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<String>,
+    pub(crate) stderr: String,
+}
+
+impl Program {
+    /// Starts an example that has nothing to read.
+    pub(crate) fn start(example: &str, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Self {
+        Self::start_with(Stdio::null(), example, args)
+    }
+
+    /// Starts an example that is typed to.
+    pub(crate) fn start_to_type(
+        example: &str,
+        args: impl IntoIterator<Item: AsRef<OsStr>>,
+    ) -> Self {
+        Self::start_with(Stdio::piped(), example, args)
+    }
+
+    fn start_with(
+        stdin: Stdio,
+        example: &str,
+        args: impl IntoIterator<Item: AsRef<OsStr>>,
+    ) -> Self {
+        let mut command = Command::new(program(example));
+        command.args(args).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = SharedChild::spawn(&mut command).expect("the example is built");
+        let stdout = child.take_stdout().expect("it is piped");
+        let mut stderr = child.take_stderr().expect("it is piped");
+        let (line, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for read in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let _ = line.send(read);
+            }
+        });
+        let (error, errors) = mpsc::channel();
+        thread::spawn(move || {
+            let mut read = String::new();
+            let _ = stderr.read_to_string(&mut read);
+            let _ = error.send(read);
+        });
+        let (stdin, limit) = (child.take_stdin(), Instant::now() + LIMIT);
+        Self { child, limit, stdin, lines, errors, stdout: Vec::new() }
+    }
+
+    fn time_left(&self) -> Duration {
+        self.limit.saturating_duration_since(Instant::now())
+    }
+
+    /// Types some lines.
+    pub(crate) fn type_in(&mut self, lines: impl AsRef<[u8]>) {
+        let stdin = self.stdin.as_mut().expect("it is started to be typed to");
+        stdin.write_all(lines.as_ref()).expect("it still reads");
+    }
+
+    /// The next line, until there is none.
+    fn read_line(&mut self) -> Option<&str> {
+        match self.lines.recv_timeout(self.time_left()) {
+            Ok(line) => self.stdout.push(line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+            Err(error) => panic!("{error} in {LIMIT:?}: {:?}", self.stdout),
+        }
+        self.stdout.last().map(String::as_str)
+    }
+
+    /// The next line with this in it.
+    pub(crate) fn read_until(&mut self, part: &str) -> String {
+        loop {
+            let line = self.read_line().expect("it still runs");
+            if line.contains(part) {
+                return line.to_owned();
+            }
+        }
+    }
+
+    /// Interrupts it, as a Ctrl-C does.
+    #[cfg(unix)]
+    pub(crate) fn interrupt(&self) {
+        use shared_child::unix::SharedChildExt;
+
+        /// The same on every unix.
+        const SIGINT: i32 = 2;
+
+        self.child.send_signal(SIGINT).expect("it runs");
+    }
+
+    /// Ends what is typed, and waits for the end of the program, and for that of every command it
+    /// has started: each has inherited stderr, which is not over while one of them lives.
+    pub(crate) fn end(mut self) -> End {
+        self.stdin = None;
+        while self.read_line().is_some() {}
+        let stderr = self.errors.recv_timeout(self.time_left());
+        let status = self.child.wait_timeout(self.time_left());
+        End {
+            code: status.expect("it can be waited for").expect("it ends").code(),
+            stdout: std::mem::take(&mut self.stdout),
+            stderr: stderr.expect("no command survives"),
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl End {
+    /// Whether a line has all these parts, in this order.
+    pub(crate) fn has_line(&self, parts: &[&str]) -> bool {
+        self.stdout.iter().any(|line| has_in_order(line, parts))
+    }
+
+    /// Whether there are lines with these parts, in this order.
+    pub(crate) fn has_lines(&self, parts: &[&str]) -> bool {
+        has_in_order(&self.stdout.join("\n"), parts)
+    }
+}
+
+fn has_in_order(text: &str, parts: &[&str]) -> bool {
+    let mut rest = text;
+    parts.iter().all(|part| match rest.split_once(part) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+/// `target/debug/examples/NAME`, seen from `target/debug/deps/this_test`.
+fn program(example: &str) -> PathBuf {
+    let this = env::current_exe().expect("a test has a path");
+    let profile = this.ancestors().nth(2).expect("it is deep in the target directory");
+    let program = profile.join("examples").join(example).with_extension(env::consts::EXE_EXTENSION);
+    assert!(
+        program.exists(),
+        "there is no {}: `cargo test --test` builds no examples, `cargo build --examples` does",
+        program.display()
+    );
+    program
+}
+
+/// A file for the program to read, which is removed again.
+pub(crate) struct TempFile(PathBuf);
+
+impl TempFile {
+    pub(crate) fn new(extension: &str, text: impl AsRef<[u8]>) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("punctual-{}-{number}.{extension}", process::id());
+        let path = env::temp_dir().join(name);
+        fs::write(&path, text).expect("the temporary directory can be written");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
