@@ -88,7 +88,8 @@ where
         }))
     }
 
-    /// The value of an entry, whose lifetime begins anew.
+    /// The value of an entry, whose lifetime begins anew; also if that is over, and the evictor has
+    /// not got to it yet.
     pub(crate) fn get(&self, name: &K) -> Option<V> {
         let entries = self.shared.entries();
         let entry = entries.get(name)?;

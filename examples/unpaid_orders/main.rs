@@ -23,7 +23,7 @@
 //!
 //! What is worth a look is `shop.rs`: an order brings its deadline along
 //! ([`Delayed`](punctual::Delayed)), a payment removes it by its key, and whichever of payment and
-//! deadline comes first has it. Three workers share the iterator of what expires; putting things
+//! worker comes first has it. Three workers share the iterator of what expires; putting things
 //! back on the shelf takes a while, and meanwhile the others cancel. The demonstration's customers
 //! come from an executor.
 

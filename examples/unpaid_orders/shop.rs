@@ -2,8 +2,9 @@
 //!
 //! An order waits in a [`DelayQueue`], and comes out of it in one of two ways: it is removed by its
 //! key because it is paid, or it expires and is taken by one of the workers. The queue sees to it
-//! that it is one way and not both; nothing here has to. The book says, for each number of an
-//! order, what became of it.
+//! that it is one way and not both; nothing here has to. (One whose time is over can be paid as
+//! long as no worker has got to it, which is in the shop's interest.) The book says, for each
+//! number of an order, what became of it.
 
 use std::{
     collections::{HashMap, hash_map},

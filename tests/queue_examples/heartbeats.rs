@@ -1,0 +1,92 @@
+//! The server, with clients of its own and with real ones.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    demonstration,
+    program::{LIMIT, Program},
+};
+
+/// All clients have left or were cut when it ends; those that fall silent were cut.
+#[test]
+fn the_server_demonstrates_itself() {
+    let end = demonstration("heartbeats");
+    for client in ["ben", "carla"] {
+        assert!(end.has_line(&[client, "is hung up on"]), "{client}: {end:?}");
+    }
+    assert!(end.has_line(&["4 connections: ", " left, ", " cut, 0 there at the end"]), "{end:?}");
+}
+
+/// A server, and a way to connect to it.
+fn server(timeout: &str) -> (Program, impl Fn() -> TcpStream) {
+    let args = ["--listen", "127.0.0.1:0", "--timeout", timeout];
+    let mut server = Program::start("heartbeats", args);
+    let line = server.read_until("Listening on ");
+    let address = line.split([' ', ',']).nth(2).expect("an address").to_owned();
+    let connect = move || {
+        let stream = TcpStream::connect(&address).expect("it listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a limit");
+        stream
+    };
+    (server, connect)
+}
+
+#[test]
+fn the_server_cuts_who_is_silent() {
+    let (mut server, connect) = server("1s");
+    let begun = Instant::now();
+    let (mut silent, mut endless) = (connect(), connect());
+    endless.write_all(b"no end of line").expect("it is connected");
+    for client in [&mut silent, &mut endless] {
+        assert_eq!(client.read(&mut [0]).expect("it is hung up on"), 0);
+        assert!(begun.elapsed() >= Duration::from_secs(1));
+        server.read_until("cut after 0 heartbeats: silent for 1s");
+    }
+    // Each line puts it off.
+    let mut client = connect();
+    server.read_until("connected");
+    client.write_all(b"a line, and a part of ").expect("it is connected");
+    let sent = Instant::now();
+    client.write_all(b"another\n").expect("it is connected");
+    assert_eq!(client.read(&mut [0]).expect("it is hung up on"), 0);
+    assert!(sent.elapsed() >= Duration::from_secs(1));
+    server.read_until("cut after 1 heartbeat:");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_server_that_is_interrupted_hangs_up_on_all() {
+    let (mut server, connect) = server("1h");
+    let mut leaving = connect();
+    leaving.write_all(b"one\ntwo\n").expect("it is connected");
+    drop(leaving);
+    server.read_until("left after 2 heartbeats");
+    let mut staying = connect();
+    server.read_until("connected");
+    server.interrupt();
+    assert_eq!(staying.read(&mut [0]).expect("it is hung up on"), 0);
+    let end = server.end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+    let report = "2 connections: 1 left, 0 cut, 1 there at the end";
+    assert_eq!(end.stdout.last().map(String::as_str), Some(report), "{end:?}");
+}
+
+#[test]
+fn a_server_that_cannot_be_is_refused() {
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["--timeout"], 2, "--timeout wants a duration"),
+        (&["--timeout", "5"], 2, "--timeout: bad duration \"5\""),
+        (&["--timeout", "0s"], 2, "--timeout: it must be more than zero"),
+        (&["--listen"], 2, "--listen wants an address"),
+        (&["--listen", "nowhere"], 1, "cannot listen on nowhere: "),
+    ];
+    for (args, code, cause) in cases {
+        let end = Program::start("heartbeats", args).end();
+        assert_eq!((end.code, end.stdout.len()), (Some(code), 0), "{args:?}: {end:?}");
+        assert!(end.stderr.contains(cause), "{args:?}: {end:?}");
+    }
+}

@@ -1,0 +1,49 @@
+//! The example programs that are made of a `DelayQueue`, as their users see them; and those of
+//! their parts that depend on clocks, on clocks that tests move.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test with processes and threads of its own"
+)]
+
+mod expiring_cache;
+mod heartbeats;
+mod meeting_reminders;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../program/mod.rs"]
+mod program;
+mod unpaid_orders;
+
+use program::{End, Program};
+
+/// Each says how it is used, and refuses an argument that it does not know, with exit code 2.
+#[test]
+fn each_has_a_usage() {
+    for example in ["expiring_cache", "heartbeats", "meeting_reminders", "unpaid_orders"] {
+        let end = Program::start(example, ["--help"]).end();
+        assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+        assert!(end.has_line(&["Usage: ", example]), "{end:?}");
+        let end = Program::start(example, ["--nope"]).end();
+        assert_eq!((end.code, end.stdout.len()), (Some(2), 0), "{end:?}");
+        assert!(end.stderr.contains("unknown") && end.stderr.contains("Usage: "), "{end:?}");
+    }
+}
+
+/// Runs an example's demonstration, which ends by itself and well.
+pub(crate) fn demonstration(example: &str) -> End {
+    let end = Program::start(example, [""; 0]).end();
+    assert_eq!(end.code, Some(0), "{end:?}");
+    end
+}
+
+/// Types these lines, and no more.
+pub(crate) fn typed(example: &str, lines: &str) -> End {
+    let mut program = Program::start_to_type(example, [""; 0]);
+    program.type_in(lines);
+    let end = program.end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+    end
+}
