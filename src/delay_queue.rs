@@ -101,7 +101,8 @@ impl<T> DelayQueue<T> {
     }
 
     /// An empty queue that takes the time from `clock`: on a [`ManualClock`](crate::ManualClock)
-    /// elements expire when a test says so.
+    /// elements expire when a test says so. (Its `run_until_idle` waits for the workers of
+    /// executors. A thread of one's own that takes is not among them: wait for what it does.)
     ///
     /// ```
     /// use std::time::Duration;
@@ -186,7 +187,8 @@ impl<T> DelayQueue<T> {
         Ok(Key::new(self.id, ticket?))
     }
 
-    /// Takes out the element with this key, expired or not. `None` if it is not in the queue: it
+    /// Takes out the element with this key, expired or not: an element can be removed until it is
+    /// taken. `None` if it is not in the queue: it
     /// was taken or removed, or the key is another queue's. O(log n). Java: `remove(Object)`,
     /// which is linear.
     #[inline]
@@ -194,8 +196,8 @@ impl<T> DelayQueue<T> {
         self.queue.remove(key.ticket_in(self.id)?)
     }
 
-    /// Has the element with this key expire after `delay`, which starts now, whatever it was
-    /// before. Its key stays good. Says whether it is in the queue. Among elements with the same
+    /// Has the element with this key expire after `delay`, which starts now, whatever its deadline
+    /// was; if it has expired and was not taken yet it has one more life. Its key stays good. Says whether it is in the queue. Among elements with the same
     /// deadline it stands where it was inserted, not where it was reset. O(log n).
     ///
     /// ```
@@ -307,6 +309,11 @@ impl<T> DelayQueue<T> {
     /// Whether the queue is closed.
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
+    }
+
+    /// Whether the queue is closed and empty, so that nothing will ever be taken from it.
+    pub fn is_finished(&self) -> bool {
+        self.queue.is_finished()
     }
 
     fn deadline_of(&self, instant: Option<Instant>) -> Deadline {

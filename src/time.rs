@@ -9,8 +9,9 @@
 //!
 //! # The two clocks
 //!
-//! * The **system clock** is [`Instant`], counted from the clock's creation. It does not follow
-//!   changes of the wall clock; on Linux and macOS it stands still while the machine sleeps.
+//! * The **system clock** is [`Instant`], counted from a year before the clock's creation, so that
+//!   moments of the past keep their order. It does not follow changes of the wall clock; on Linux
+//!   and macOS it stands still while the machine sleeps.
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
 //! The crate reads the present through [`Clock::now`] and sleeps through [`Clock::park_until`],
@@ -31,6 +32,9 @@ use crate::sync::{
     Parker,
     atomic::{AtomicU64, Ordering},
 };
+
+/// How far back before its creation the system clock reaches.
+const PAST: Duration = Duration::from_secs(365 * 86_400);
 
 /// A moment: nanoseconds since the origin of a [`Clock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,10 +107,13 @@ enum Source {
 }
 
 impl Clock {
-    /// The system's monotonic clock ([`Instant`]), counted from now on.
+    /// The system's monotonic clock ([`Instant`]). Moments of the past have their order on it as
+    /// far back as a year, or as the platform's `Instant` can say; earlier ones count as that.
     pub fn system() -> Self {
         #[allow(clippy::disallowed_methods, reason = "the one place where a clock begins")]
-        Self { origin: Instant::now(), source: Source::System }
+        let now = Instant::now();
+        let origin = (0..32).find_map(|n| now.checked_sub(PAST / (1 << n))).unwrap_or(now);
+        Self { origin, source: Source::System }
     }
 
     /// The present.
@@ -235,6 +242,19 @@ mod tests {
         let clock = Clock::system();
         let instant = clock.origin + Duration::from_nanos(123_456_789);
         assert_eq!(clock.instant_of(clock.deadline_of(instant)), Some(instant));
+    }
+
+    #[test]
+    fn the_past_is_in_order() {
+        let clock = Clock::system();
+        let now = clock.now();
+        let ago = |seconds| clock.instant_of(now).and_then(|now| now.checked_sub(seconds));
+        let (Some(long), Some(short)) = (ago(Duration::from_secs(2)), ago(Duration::from_secs(1)))
+        else {
+            return;
+        };
+        assert!(clock.deadline_of(long) < clock.deadline_of(short));
+        assert!(clock.deadline_of(short) < now);
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl<T> futures_core::Stream for ExpirationStream<'_, T> {
 #[cfg(feature = "stream")]
 impl<T> futures_core::FusedStream for ExpirationStream<'_, T> {
     fn is_terminated(&self) -> bool {
-        self.taker.queue.queue.is_finished()
+        self.taker.queue.is_finished()
     }
 }
 

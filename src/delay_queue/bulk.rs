@@ -121,6 +121,17 @@ impl<T, W: When> Extend<(W, T)> for DelayQueue<T> {
     }
 }
 
+/// As for the queue itself: what is shared can be extended, too.
+///
+/// # Panics
+///
+/// As there.
+impl<T, W: When> Extend<(W, T)> for &DelayQueue<T> {
+    fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
+        must(self.insert_all(elements));
+    }
+}
+
 /// As [`DelayQueue::put_all`], for who wants no keys.
 ///
 /// # Panics

@@ -4,6 +4,8 @@
 use std::{
     fmt,
     hash::{Hash, Hasher},
+    rc::Rc,
+    sync::Arc,
     time::Instant,
 };
 
@@ -108,4 +110,28 @@ impl<T> Queued<T> {
 pub trait Delayed {
     /// When it expires; `None` for never.
     fn deadline(&self) -> Option<Instant>;
+}
+
+impl<T: Delayed + ?Sized> Delayed for &T {
+    fn deadline(&self) -> Option<Instant> {
+        (**self).deadline()
+    }
+}
+
+impl<T: Delayed + ?Sized> Delayed for Box<T> {
+    fn deadline(&self) -> Option<Instant> {
+        (**self).deadline()
+    }
+}
+
+impl<T: Delayed + ?Sized> Delayed for Rc<T> {
+    fn deadline(&self) -> Option<Instant> {
+        (**self).deadline()
+    }
+}
+
+impl<T: Delayed + ?Sized> Delayed for Arc<T> {
+    fn deadline(&self) -> Option<Instant> {
+        (**self).deadline()
+    }
 }

@@ -38,7 +38,7 @@ impl From<Refusal> for InsertError {
 /// that were to go in together.
 ///
 /// It is an error as well; `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is
-/// `Sync`, and [`into_error`](Self::into_error) leaves one that always can be.
+/// `Send`, `Sync` and `'static`, and [`into_error`](Self::into_error) leaves one that always can be.
 pub struct Refused<T> {
     pub(super) error: InsertError,
     pub(super) element: T,

@@ -57,8 +57,7 @@ impl<T> DelayQueue<T> {
     /// Takes an element if one has expired; does not wait. Java: `poll()`, and `remove()` since
     /// Java 21.
     ///
-    /// `None` does not say whether there will be more: see [`is_closed`](Self::is_closed) and
-    /// [`is_empty`](Self::is_empty).
+    /// `None` does not say whether there will be more: see [`is_finished`](Self::is_finished).
     #[doc(alias = "try_take")]
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {

@@ -66,10 +66,11 @@ fn taker<E: Send + 'static>(clock: &ManualClock, queue: &Queue<E>) -> mpsc::Rece
 
 /// What the threads have that are through; waits for as many as are expected.
 fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
-    let start = Clock::system();
+    let clock = Clock::system();
+    let end = clock.now().after(LIMIT);
     let mut results = Vec::new();
     while results.len() < expected {
-        assert!(start.now() < at(0).after(LIMIT), "{} of {expected}", results.len());
+        assert!(clock.now() < end, "{} of {expected}", results.len());
         results.extend(receivers.iter().filter_map(|receiver| receiver.try_recv().ok()));
         thread::yield_now();
     }
