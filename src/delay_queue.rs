@@ -59,7 +59,7 @@ use std::{
 
 pub use self::{
     awaiting::{ExpirationStream, Next},
-    bulk::{IntoIter, When},
+    bulk::When,
     cheap_clone::CheapClone,
     element::{Delayed, Expired, Key, Queued},
     looking::Iter,

@@ -1,12 +1,8 @@
 //! Many at once: they come from the user's iterator first, and then go in under one lock.
 
-use std::{
-    iter::FusedIterator,
-    time::{Duration, Instant},
-    vec,
-};
+use std::time::{Duration, Instant};
 
-use super::{DelayQueue, Delayed, Key, Queued, Refused};
+use super::{DelayQueue, Delayed, Iter, Key, Queued, Refused};
 use crate::time::Deadline;
 
 /// When an element expires that is inserted with others: a `Duration` is after so long, an
@@ -170,38 +166,12 @@ impl<T: Delayed> FromIterator<T> for DelayQueue<T> {
     }
 }
 
-/// The elements of a queue that is no more, in order, expired or not.
-#[derive(Debug)]
-pub struct IntoIter<T>(vec::IntoIter<Queued<T>>);
-
-impl<T> Iterator for IntoIter<T> {
-    type Item = Queued<T>;
-
-    fn next(&mut self) -> Option<Queued<T>> {
-        self.0.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<T> DoubleEndedIterator for IntoIter<T> {
-    fn next_back(&mut self) -> Option<Queued<T>> {
-        self.0.next_back()
-    }
-}
-
-impl<T> ExactSizeIterator for IntoIter<T> {}
-
-impl<T> FusedIterator for IntoIter<T> {}
-
 impl<T> IntoIterator for DelayQueue<T> {
     type Item = Queued<T>;
-    type IntoIter = IntoIter<T>;
+    type IntoIter = Iter<T>;
 
     /// As [`remove_all`](Self::remove_all).
-    fn into_iter(self) -> IntoIter<T> {
-        IntoIter(self.remove_all().into_iter())
+    fn into_iter(self) -> Iter<T> {
+        Iter::over(self.remove_all())
     }
 }

@@ -58,7 +58,7 @@ impl<T> DelayQueue<T> {
     where
         T: CheapClone,
     {
-        Iter(self.to_vec().into_iter())
+        Iter::over(self.to_vec())
     }
 
     /// Removes the elements that `keep` says no to, and gives how many. Java: `removeIf`, the
@@ -95,9 +95,15 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// What was in the queue at one moment: see [`DelayQueue::iter`].
+/// What was in the queue at one moment, in order: see [`DelayQueue::iter`].
 #[derive(Debug)]
 pub struct Iter<T>(vec::IntoIter<Queued<T>>);
+
+impl<T> Iter<T> {
+    pub(super) fn over(queued: Vec<Queued<T>>) -> Self {
+        Self(queued.into_iter())
+    }
+}
 
 impl<T> Iterator for Iter<T> {
     type Item = Queued<T>;
