@@ -22,6 +22,18 @@ mod conservation;
 mod construction;
 mod decoration;
 mod decorator_panics;
+mod delay_queue_awaiting;
+mod delay_queue_basics;
+mod delay_queue_end;
+mod delay_queue_keys;
+mod delay_queue_loops;
+mod delay_queue_model;
+#[cfg(feature = "stream")]
+mod delay_queue_streams;
+mod delay_queue_support;
+mod delay_queue_types;
+mod delay_queue_views;
+mod delay_queue_waiting;
 mod drops;
 mod factories;
 mod fixed_delay;

@@ -1,0 +1,91 @@
+//! What the tests of the delay queue share: queues on a clock that stands still, threads of which
+//! is known that they sleep, tasks that are polled by hand, and elements that do something when
+//! they are dropped.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use punctual::{
+    DelayQueue, ManualClock,
+    delay_queue::{CheapClone, Expired, Next, Queued},
+};
+
+use crate::support::eventually;
+
+/// Longer than any test, on either clock.
+pub const DAY: Duration = Duration::from_secs(86_400);
+
+/// A queue on a clock that stands still.
+pub fn queue_by_hand<T>() -> (ManualClock, Arc<DelayQueue<T>>) {
+    let clock = ManualClock::new();
+    (clock.clone(), Arc::new(DelayQueue::with_clock(clock)))
+}
+
+/// Waits until the nearest moment that a thread sleeps for, or a task has an alarm set for, is so
+/// far away. A thread that is about to sleep is not on the clock's list, and one that has been
+/// rung for and has not run yet shows the moment of before; so a test waits for a new one.
+pub fn until_asleep(clock: &ManualClock, span: Duration) {
+    eventually("somebody sleeps for that moment", || clock.next_deadline() == Some(span));
+}
+
+/// Inserts these one after the other, to be taken at once.
+pub fn fill<T: fmt::Debug>(queue: &DelayQueue<T>, elements: impl IntoIterator<Item = T>) {
+    for element in elements {
+        queue.insert(Duration::ZERO, element).expect("the queue is open");
+    }
+}
+
+/// The element of what was taken.
+pub fn element<T>(taken: Option<Expired<T>>) -> Option<T> {
+    taken.map(Expired::into_element)
+}
+
+/// Takes all that has expired.
+pub fn drained<T>(queue: &DelayQueue<T>) -> Vec<T> {
+    queue.drain().map(Expired::into_element).collect()
+}
+
+/// What is in the queue, in order.
+pub fn listed<T: CheapClone>(queue: &DelayQueue<T>) -> Vec<T> {
+    queue.iter().map(Queued::into_element).collect()
+}
+
+/// Polls once, as a runtime would that is woken through `waker`, and leaves the element.
+pub fn poll<T, W>(next: &mut Next<'_, T>, waker: &Arc<W>) -> Poll<Option<T>>
+where
+    W: Wake + Send + Sync + 'static,
+{
+    let waker = Waker::from(Arc::clone(waker));
+    Pin::new(next).poll(&mut Context::from_waker(&waker)).map(element)
+}
+
+/// An element that does something when it is dropped.
+pub struct OnDrop<F: FnMut()>(pub F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+impl<F: FnMut()> fmt::Debug for OnDrop<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnDrop")
+    }
+}
+
+/// Numbers without a pattern, the same in each run.
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// One of as many, from zero.
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % sides
+    }
+}
