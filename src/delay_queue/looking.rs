@@ -6,7 +6,10 @@
 use std::{iter::FusedIterator, vec};
 
 use super::{CheapClone, DelayQueue, Key, Queued};
-use crate::{queue::Listed, unwind::discard};
+use crate::{
+    queue::Listed,
+    unwind::{Contained, discard},
+};
 
 impl<T> DelayQueue<T> {
     /// The element that will be taken first, expired or not; it stays where it is. `None` if the
@@ -81,7 +84,9 @@ impl<T> DelayQueue<T> {
     where
         T: CheapClone,
     {
-        let listed = self.queue.list(T::clone);
+        // Of what is removed, or has been taken meanwhile, these may be the last clones: they are
+        // dropped behind the door, also if the predicate panics.
+        let listed = self.queue.list(|element| Contained::new(element.clone()));
         let unwanted = listed.iter().filter(|listed| !keep(&listed.element));
         let unwanted: Vec<_> = unwanted.map(|listed| listed.ticket).collect();
         let removed = unwanted.into_iter().filter_map(|ticket| self.queue.remove(ticket));

@@ -25,6 +25,7 @@ mod decorator_panics;
 mod delay_queue_awaiting;
 mod delay_queue_basics;
 mod delay_queue_end;
+mod delay_queue_foreign;
 mod delay_queue_keys;
 mod delay_queue_loops;
 mod delay_queue_model;
