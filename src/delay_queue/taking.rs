@@ -163,7 +163,8 @@ impl<T> DelayQueue<T> {
         let by = self.clock.now();
         for moved in 0..limit {
             let Some((element, loan)) = self.queue.lend_due(by) else { return moved };
-            let key = Key::of_sequence(self.id, loan.ticket().sequence);
+            // The whole key, as it is good again if the element comes back.
+            let key = Key::new(self.id, loan.ticket());
             let deadline = self.clock.shown_at(loan.deadline());
             if let Err(element) = sink(Expired { element, key, deadline }) {
                 loan.put_back(element);

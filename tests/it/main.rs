@@ -24,6 +24,7 @@ mod decoration;
 mod decorator_panics;
 mod delay_queue_awaiting;
 mod delay_queue_basics;
+mod delay_queue_draining;
 mod delay_queue_end;
 mod delay_queue_foreign;
 mod delay_queue_keys;
