@@ -72,7 +72,7 @@ mod slots;
 mod stripe;
 mod takers;
 
-use std::{task::Waker, time::Duration};
+use std::{ops::Deref, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -212,12 +212,23 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         limit: impl Fn(Deadline) -> Deadline,
     ) -> Option<(Entry<E>, Deadline)> {
+        self.take_until_by(Parker::current, limit)
+    }
+
+    /// The same for a thread that others may wake, too, to ask for the limit again: it is the
+    /// `parker` they know that has to sleep.
+    #[inline]
+    pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
+        &self,
+        parker: impl FnOnce() -> P,
+        limit: impl Fn(Deadline) -> Deadline,
+    ) -> Option<(Entry<E>, Deadline)> {
         let (taken, now) = self.look();
         if let Some(entry) = taken {
             self.end_if_finished();
             return Some((entry, now));
         }
-        self.wait_until(limit, now)
+        self.wait_until(limit, now, &parker())
     }
 
     /// Takes what is due, and says for which moment.
@@ -236,8 +247,8 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         limit: impl Fn(Deadline) -> Deadline,
         since: Deadline,
+        parker: &Parker,
     ) -> Option<(Entry<E>, Deadline)> {
-        let parker = Parker::current();
         let mut waker = None;
         self.takers.arrive();
         loop {
@@ -253,8 +264,8 @@ impl<E> DelayedWorkQueue<E> {
                 }
                 return taken.map(|entry| (entry, now));
             }
-            if !self.look_on(now, limit, &parker) {
-                waker = self.sleep(waker, limit, round, &parker);
+            if !self.look_on(now, limit, parker) {
+                waker = self.sleep(waker, limit, round, parker);
             }
         }
     }

@@ -188,7 +188,8 @@ impl<T> DelayQueue<T> {
         // From here on the token wakes this thread, which then asks for its limit again.
         let is_raised = token.poll(parker.waker()).is_some();
         let limit = |_| if token.is_cancelled() { Deadline::PAST } else { limit };
-        let taken = if is_raised { None } else { self.queue.take_until(limit) };
+        // By this very parker: a thread that is being torn down has another each time it asks.
+        let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.forget(parker.waker());
         match taken {
             Some((entry, _)) => Ok(Some(self.expired(entry))),

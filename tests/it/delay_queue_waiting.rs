@@ -1,7 +1,8 @@
 //! Threads that wait at the delay queue: for an element, for a limit, for a token.
 
 use std::{
-    sync::{Arc, Barrier},
+    cell::RefCell,
+    sync::{Arc, Barrier, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -11,7 +12,9 @@ use punctual::{
 };
 
 use crate::{
-    delay_queue_support::{DAY, Dice, drained, element, fill, listed, queue_by_hand, until_asleep},
+    delay_queue_support::{
+        DAY, Dice, OnDrop, drained, element, fill, listed, queue_by_hand, until_asleep,
+    },
     support::{Elsewhere, LONG, elsewhere, ms},
 };
 
@@ -260,6 +263,29 @@ fn sleepers(
     });
     let threads = threads.collect();
     (clock, queue, threads)
+}
+
+/// A thread may wait for an element, or for a token, also while its thread-locals are dropped.
+#[test]
+fn a_token_reaches_a_thread_that_is_being_torn_down() {
+    type AtTheEnd = OnDrop<Box<dyn FnMut()>>;
+    thread_local! {
+        static LAST: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+    }
+    let (clock, queue) = queue_by_hand();
+    queue.insert(DAY, 1).expect("the queue is open");
+    let (token, (tell, told)) = (CancellationToken::new(), mpsc::channel());
+    let (waiter, stop) = (Arc::clone(&queue), token.clone());
+    thread::spawn(move || {
+        LAST.set(Some(OnDrop(Box::new(move || {
+            tell.send(waiter.take_unless(&stop).map(element)).expect("the test waits");
+        }))));
+        // What the crate has of this thread comes after that, and so is dropped before.
+        assert!(DelayQueue::<i32>::new().poll_timeout(ms(1)).is_none());
+    });
+    until_asleep(&clock, DAY);
+    token.cancel();
+    assert!(told.recv_timeout(LONG).expect("it is woken").is_err());
 }
 
 /// A token ends the waits of those who have it, and of nobody else: the others get what comes.
