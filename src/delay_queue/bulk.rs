@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{DelayQueue, Delayed, Iter, Key, Queued, Refused};
-use crate::time::Deadline;
+use crate::{time::Deadline, unwind::discard};
 
 /// When an element expires that is inserted with others: a `Duration` is after so long, an
 /// `Instant` at that moment; `None` of either is never.
@@ -143,8 +143,9 @@ impl<T: Delayed> Extend<T> for DelayQueue<T> {
 #[track_caller]
 #[allow(clippy::panic, reason = "`extend` cannot give anything back; it says so")]
 fn must<T>(inserted: Result<Vec<Key>, Refused<Vec<T>>>) {
-    if let Err(refused) = inserted {
-        panic!("cannot extend: {}", refused.into_error());
+    if let Err(Refused { error, element: elements }) = inserted {
+        elements.into_iter().for_each(discard);
+        panic!("cannot extend: {error}");
     }
 }
 

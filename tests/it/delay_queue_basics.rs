@@ -220,6 +220,25 @@ fn equal_deadlines_come_out_as_they_went_in() {
     assert_eq!(taken, expected);
 }
 
+/// What expired before the queue was made comes in the order of the deadlines as well, and with
+/// the deadline it had; on a manual clock as far back as its origin.
+#[test]
+fn what_expired_long_ago_is_in_order() {
+    let now = Instant::now();
+    let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).expect("it was running");
+    let late: DelayQueue<u64> =
+        [2, 5, 0, 3].map(|seconds| (ago(seconds), seconds)).into_iter().collect();
+    assert_eq!(late.peek().and_then(|queued| queued.deadline), Some(ago(5)));
+    let taken: Vec<_> = late.drain().map(|expired| (expired.element, expired.deadline)).collect();
+    assert_eq!(taken, [5, 3, 2, 0].map(|seconds| (seconds, ago(seconds))));
+    let clock = ManualClock::starting_at(ms(10));
+    let queue = DelayQueue::with_clock(clock.clone());
+    for n in [10, 3, 5] {
+        queue.insert_at(clock.now() - ms(n), n).expect("the queue is open");
+    }
+    assert_eq!(drained(&queue), [10, 5, 3]);
+}
+
 /// What goes in together has its keys in its order, stands behind what was there, and before what
 /// comes after; delays start at one moment.
 #[test]

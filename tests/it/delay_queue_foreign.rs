@@ -131,6 +131,17 @@ fn the_drop_of_what_was_refused_may_use_the_queue() {
     assert_eq!(used.get(), 4);
 }
 
+/// Elements that panic when `extend` drops them do not change its own panic.
+#[test]
+fn elements_that_panic_when_they_cannot_be_let_in_are_contained() {
+    let mut queue = DelayQueue::new();
+    queue.close();
+    let bombs = (0..3).map(|_| (DAY, Bomb("an element")));
+    let extended = panic::catch_unwind(AssertUnwindSafe(|| queue.extend(bombs)));
+    let payload = extended.expect_err("the queue is closed");
+    assert!(payload.downcast_ref::<String>().is_some_and(|text| text.contains("closed")));
+}
+
 /// A waker that panics.
 struct Bad;
 
