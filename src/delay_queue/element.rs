@@ -69,7 +69,8 @@ impl fmt::Debug for Key {
 pub struct Expired<T> {
     /// The element.
     pub element: T,
-    /// The key it had, to be compared: the queue does not know it any more.
+    /// The key it had, to be compared. The queue does not know it any more, unless a sink of
+    /// [`drain_to`](super::DelayQueue::drain_to) refuses the element.
     pub key: Key,
     /// When it expired.
     pub deadline: Instant,

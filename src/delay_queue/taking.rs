@@ -109,6 +109,7 @@ impl<T> DelayQueue<T> {
 
     /// An iterator over what has expired by now; it takes one element at a time, and does not
     /// wait. What it is not asked for stays in the queue: `drain().take(10)` takes ten at most.
+    /// What is put in meanwhile, and had expired by the call, is taken as well.
     /// Java: `drainTo`.
     ///
     /// ```
@@ -134,7 +135,8 @@ impl<T> DelayQueue<T> {
     /// the draining ends. Gives how many were moved. Does not wait. Java: `drainTo(sink, max)`.
     ///
     /// While the sink has an element in hand, it is not in the queue for anybody else. If the sink
-    /// panics, the element that it had is lost with the panic; all others stay.
+    /// panics, the element that it had is lost with the panic; all others stay. What is put in
+    /// meanwhile, and had expired by the call, is moved as well.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};

@@ -144,7 +144,7 @@ fn the_key_that_a_sink_sees_is_good_if_it_refuses() {
     let seen = seen.expect("the sink was asked");
     assert_eq!(seen, inserted);
     assert!(queue.contains(seen));
-    assert_eq!(queue.deadline(seen), Some(Some(clock.now())));
+    assert_eq!(queue.deadline(seen), Some(clock.now()));
     assert!(queue.reset(seen, ms(1)));
     assert_eq!((queue.remove(seen), queue.remove(inserted)), (Some(1), None));
 }
