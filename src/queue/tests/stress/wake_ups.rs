@@ -1,6 +1,8 @@
 //! Nobody is missed, on the system clock: submitters and takers wait for each other, and every
 //! thread that ought to be woken is needed.
 
+use std::task::Poll;
+
 use super::*;
 
 /// A queue on the system clock, and how many elements of each of two submitters were taken.
@@ -85,6 +87,28 @@ fn offer_one_by_one(scene: &Scene, by: usize, rounds: u64, delay: impl Fn(&mut D
 fn what_is_due_at_once_is_taken() {
     for takers in 1..=4 {
         play(takers, |scene| offer_one_by_one(scene, 0, 2_000, |_| Duration::ZERO));
+    }
+}
+
+/// Takes by polling, as a task does, with an alarm that rings at once.
+fn await_all(scene: &Scene) {
+    let (parker, mut nap) = (Parker::current(), None);
+    let alarm = |_, waker: Waker| waker.wake();
+    loop {
+        match scene.queue.poll_take(&mut nap, parker.waker(), alarm) {
+            Poll::Ready(Some(entry)) => _ = scene.note((entry, scene.clock.now())),
+            Poll::Ready(None) => return,
+            Poll::Pending => scene.clock.park_until(&parker, Deadline::NEVER),
+        }
+    }
+}
+
+#[test]
+fn what_is_due_at_once_is_taken_by_who_awaits() {
+    for takers in 1..=3 {
+        play_with(takers, await_all, |scene| {
+            offer_one_by_one(scene, 0, 5_000, |_| Duration::ZERO);
+        });
     }
 }
 
