@@ -226,7 +226,10 @@ impl From<ManualClock> for Clock {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Wake, Waker};
+
     use super::*;
+    use crate::sync::Arc;
 
     #[test]
     fn the_longest_delay_means_never() {
@@ -263,6 +266,35 @@ mod tests {
         if let Some(past) = clock.origin.checked_sub(Duration::from_secs(1)) {
             assert_eq!(clock.deadline_of(past), Deadline::from_nanos(0));
         }
+    }
+
+    /// Counts how often it was woken.
+    #[derive(Default)]
+    struct Rings(AtomicU64);
+
+    impl Wake for Rings {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn an_alarm_rings_when_its_moment_has_come() {
+        let (manual, rings) = (ManualClock::new(), Arc::new(Rings::default()));
+        let set = |nanos| manual.set_alarm(Deadline(nanos), Waker::from(Arc::clone(&rings)));
+        let rung = || rings.0.load(Ordering::SeqCst);
+        let (first, second) = (set(10), set(20));
+        manual.advance(Duration::from_nanos(9));
+        assert_eq!((rung(), manual.next_deadline()), (0, Some(Duration::from_nanos(1))));
+        manual.advance(Duration::from_nanos(1));
+        assert_eq!((rung(), manual.next_deadline()), (1, Some(Duration::from_nanos(10))));
+        manual.call_off(first);
+        manual.call_off(second);
+        assert_eq!(manual.next_deadline(), None);
+        // One that comes too late rings at once.
+        set(10);
+        assert_eq!((rung(), manual.next_deadline()), (2, None));
+        assert_eq!(Arc::strong_count(&rings), 1, "what is over is dropped");
     }
 
     #[test]
