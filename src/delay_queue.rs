@@ -68,7 +68,7 @@ pub use self::{
 };
 use crate::{
     queue::{Admission, DelayedWorkQueue},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::process::{AtomicU64, Ordering},
     time::{Clock, Deadline},
     unwind::discard,
 };

@@ -420,16 +420,6 @@ impl<E> DelayedWorkQueue<E> {
         ready.len() + self.stripes.iter().map(|stripe| stripe.lock().len()).sum::<usize>()
     }
 
-    /// Takes everything out, due or not.
-    pub(crate) fn drain(&self) -> Drained<E> {
-        let mut ready = self.ready.lock();
-        let heaps = self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
-        let drained = Drained::new(ready.remove_all(), heaps);
-        drop(ready);
-        self.end_if_finished();
-        drained
-    }
-
     /// Takes out what is `unwanted`, each stripe in one step.
     pub(crate) fn remove_where(
         &self,
@@ -516,4 +506,9 @@ impl<E> DelayedWorkQueue<E> {
 }
 
 #[cfg(test)]
+#[cfg(shuttle)]
+#[path = "queue/tests/model.rs"]
+mod model;
+#[cfg(test)]
+#[cfg(not(shuttle))]
 mod tests;

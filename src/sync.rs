@@ -4,6 +4,9 @@
 //! lock *is* can be changed in one place (another library, a model checker) without a line of
 //! the protocols changing.
 //!
+//! There are two grounds: the one for use (`native`), and, with `--cfg shuttle`, one on which a model
+//! checker decides who goes next (`model`). Nothing else in the crate knows which it is.
+//!
 //! # What is promised
 //!
 //! * [`Mutex::lock`] returns a guard and nothing else. There is no poisoning: no foreign code
@@ -28,68 +31,58 @@
 //! ready list of a queue, then its stripes, by their numbers (`queue`); and before those of the
 //! queue the one of who asks whether it is empty, or counts: crew or lifecycle (`pool`).
 
+#[cfg(shuttle)]
+#[path = "sync/model.rs"]
+mod backend;
+#[cfg(not(shuttle))]
+#[path = "sync/native.rs"]
+mod backend;
 pub(crate) mod patience;
 
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 use std::{
     cell::Cell,
-    hint,
     ops::{Deref, DerefMut},
     rc::Rc,
     task::{Wake, Waker},
     time::Instant,
 };
 
-use crossbeam_utils::sync::{Parker as Token, Unparker};
+#[cfg(shuttle)]
+pub(crate) use self::backend::Scoped;
+pub(crate) use self::backend::{
+    atomic, is_finished, scoped_thread_local, spin_loop, thread, thread_local,
+};
+use self::{
+    atomic::{AtomicU32, Ordering},
+    backend::{Condition, Lock, LockGuard, Token, Unparker},
+    patience::Patience,
+};
 
-use self::patience::Patience;
-
-/// The atomics of the crate.
-pub(crate) mod atomic {
-    pub(crate) use std::sync::atomic::{
-        AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-    };
+/// What belongs to the process and orders nothing: numbers that are given out once, and whether
+/// something was ever switched on. No model need see them.
+pub(crate) mod process {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
-
-use self::atomic::{AtomicU32, AtomicUsize, Ordering};
-
-/// How many turns a thread waits for a lock before it gives way.
-const TURNS: u32 = 100;
 
 /// A lock without poisoning.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+pub(crate) struct Mutex<T>(Lock<T>);
 
 /// Access to what a [`Mutex`] protects; releases the lock when dropped.
 pub(crate) struct MutexGuard<'a, T> {
-    guard: parking_lot::MutexGuard<'a, T>,
+    guard: LockGuard<'a, T>,
     _held: Held,
 }
 
 impl<T> Mutex<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Self(parking_lot::Mutex::new(value))
+        Self(Lock::new(value))
     }
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        let guard = self.0.try_lock().unwrap_or_else(|| self.lock_soon());
-        MutexGuard { guard, _held: Held::one_more() }
-    }
-
-    /// The lock is taken. What is done under one of this crate takes less than a microsecond as a
-    /// rule; to give way takes as long, and that is what `parking_lot` does almost at once.
-    #[cold]
-    fn lock_soon(&self) -> parking_lot::MutexGuard<'_, T> {
-        for _ in 0..TURNS {
-            hint::spin_loop();
-            if !self.0.is_locked() {
-                if let Some(guard) = self.0.try_lock() {
-                    return guard;
-                }
-            }
-        }
-        self.0.lock()
+        MutexGuard { guard: self.0.lock(), _held: Held::one_more() }
     }
 
     pub(crate) fn into_inner(self) -> T {
@@ -116,7 +109,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 /// A condition on what a [`Mutex`] protects. Used by the manual clock alone; everything that
 /// waits for time parks.
 #[derive(Debug, Default)]
-pub(crate) struct Condvar(parking_lot::Condvar);
+pub(crate) struct Condvar(Condition);
 
 impl Condvar {
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
@@ -129,7 +122,7 @@ impl Condvar {
 }
 
 #[cfg(debug_assertions)]
-std::thread_local! {
+thread_local! {
     static LOCKS_HELD: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -139,7 +132,7 @@ struct Held;
 #[cfg(debug_assertions)]
 impl Held {
     fn one_more() -> Self {
-        LOCKS_HELD.set(LOCKS_HELD.get() + 1);
+        LOCKS_HELD.with(|held| held.set(held.get() + 1));
         Self
     }
 }
@@ -147,7 +140,7 @@ impl Held {
 #[cfg(debug_assertions)]
 impl Drop for Held {
     fn drop(&mut self) {
-        LOCKS_HELD.set(LOCKS_HELD.get() - 1);
+        LOCKS_HELD.with(|held| held.set(held.get() - 1));
     }
 }
 
@@ -159,34 +152,34 @@ impl Held {
     }
 }
 
-std::thread_local! {
-    static THREAD_NUMBER: Cell<usize> = const { Cell::new(0) };
+thread_local! {
+    static THREAD_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The calling thread's number: they are given out one by one, so that threads which are spread
 /// by it are spread evenly.
 #[inline]
 pub(crate) fn thread_number() -> usize {
-    static LAST: AtomicUsize = AtomicUsize::new(0);
-    let mut number = THREAD_NUMBER.get();
+    static LAST: process::AtomicU64 = process::AtomicU64::new(0);
+    let mut number = THREAD_NUMBER.with(Cell::get);
     if number == 0 {
         // Ordering: it is one variable, and nothing else hangs on it.
-        number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        THREAD_NUMBER.set(number);
+        number = LAST.fetch_add(1, process::Ordering::Relaxed) + 1;
+        THREAD_NUMBER.with(|own| own.set(number));
     }
-    number
+    number as usize
 }
 
 /// How many of the crate's locks the calling thread holds; always zero in release builds.
 #[inline]
 pub(crate) fn locks_held() -> usize {
     #[cfg(debug_assertions)]
-    return LOCKS_HELD.get();
+    return LOCKS_HELD.with(Cell::get);
     #[cfg(not(debug_assertions))]
     return 0;
 }
 
-std::thread_local! {
+thread_local! {
     static PARKER: Rc<Parker> = Rc::new(Parker::new());
 }
 
@@ -234,7 +227,7 @@ impl Parker {
     fn new() -> Self {
         let token = Token::new();
         let bell = Arc::new(Bell {
-            unparker: token.unparker().clone(),
+            unparker: token.unparker(),
             rings: AtomicU32::new(0),
             heard: AtomicU32::new(0),
         });
@@ -277,7 +270,7 @@ impl Parker {
 
     /// The same, but at most until `instant`.
     pub(crate) fn park_until(&self, instant: Instant) {
-        self.token.park_deadline(instant);
+        self.token.park_until(instant);
     }
 
     /// Takes note of every ring so far. To be called after a park and before looking at what

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 pub use self::manual::ManualClock;
 use crate::sync::{
     Parker,
-    atomic::{AtomicU64, Ordering},
+    process::{AtomicU64, Ordering},
 };
 
 /// How far back before its creation the system clock reaches.

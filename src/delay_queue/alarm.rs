@@ -16,7 +16,6 @@
 //! A waker is the user's: it is woken behind the door (`unwind`), outside all locks. One that
 //! blocks keeps all alarms of the process waiting, as it would the thread of any runtime.
 
-use std::thread;
 use std::{io, task::Waker, time::Duration};
 
 use crate::{
@@ -24,6 +23,7 @@ use crate::{
     sync::{
         Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
+        thread,
     },
     time::{Clock, Deadline, ManualClock, slack},
     unwind::{discard, wake_all},

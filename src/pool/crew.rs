@@ -34,12 +34,14 @@
 //! stays, because something waits, sleeps until that is due and not a keep-alive at a time; so an
 //! idle pool makes no wake-ups, whatever its core size.
 
-use std::{task::Waker, thread::JoinHandle, time::Duration};
+use std::{task::Waker, time::Duration};
 
 use crate::{
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        is_finished,
+        thread::JoinHandle,
     },
     task::{Desk, Tally},
     time::{Clock, saturating_nanos},
@@ -308,9 +310,8 @@ impl Turn<'_> {
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
         let mut inner = self.crew.inner.lock();
         // Those that have gone need no join.
-        let (gone, threads) = std::mem::take(&mut inner.threads)
-            .into_iter()
-            .partition::<Vec<_>, _>(JoinHandle::is_finished);
+        let (gone, threads) =
+            std::mem::take(&mut inner.threads).into_iter().partition::<Vec<_>, _>(is_finished);
         inner.threads = threads;
         inner.threads.extend(thread);
         drop(inner);

@@ -15,8 +15,9 @@
 use std::cell::RefCell;
 
 use super::Pool;
+use crate::sync::thread_local;
 
-std::thread_local! {
+thread_local! {
     static SERVED: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
 }
 

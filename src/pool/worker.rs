@@ -9,7 +9,7 @@
 //! pool knows of a worker hangs on its [`Member`], which the worker takes along: wherever it is
 //! dropped, at the end of the run or by a factory that never ran it, the worker is counted off.
 
-use std::{fmt, io, rc::Rc, thread};
+use std::{fmt, io, rc::Rc};
 
 use super::{
     Pool,
@@ -21,6 +21,7 @@ use crate::{
     sync::{
         Arc, Parker,
         atomic::{AtomicBool, Ordering},
+        thread,
     },
     task::{Desk, Ground, PanicSource, Run, Runnable, Verdict},
     time::{Deadline, slack},

@@ -6,7 +6,10 @@
 
 use std::collections::VecDeque;
 
-use super::heap::{DelayHeap, Entry};
+use super::{
+    DelayedWorkQueue,
+    heap::{DelayHeap, Entry},
+};
 
 /// See the [module](self).
 pub(crate) struct Drained<E> {
@@ -16,6 +19,18 @@ pub(crate) struct Drained<E> {
     slot: u32,
     /// How many are left in the heaps.
     len: usize,
+}
+
+impl<E> DelayedWorkQueue<E> {
+    /// Takes everything out, due or not.
+    pub(crate) fn drain(&self) -> Drained<E> {
+        let mut ready = self.ready.lock();
+        let heaps = self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
+        let drained = Drained::new(ready.remove_all(), heaps);
+        drop(ready);
+        self.end_if_finished();
+        drained
+    }
 }
 
 impl<E> Drained<E> {

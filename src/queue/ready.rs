@@ -29,7 +29,7 @@
 //! stripes first and at the list afterwards; and an entry is here before it is gone there. So
 //! whoever looks meets it at least once.
 
-use std::{collections::VecDeque, hint, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
 use super::{
     DelayedWorkQueue,
@@ -40,6 +40,7 @@ use crate::{
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
+        spin_loop,
     },
     time::{Clock, Deadline},
 };
@@ -100,7 +101,7 @@ impl<E> Ready<E> {
             if is_over || clock.is_manual() || !self.is_empty() {
                 return now;
             }
-            hint::spin_loop();
+            spin_loop();
         }
     }
 

@@ -9,7 +9,9 @@
 //! After a few turns it gives way, each time, to any other thread that wants its core: perhaps
 //! that is the one it waits for, and in any case nobody is kept from working.
 
-use std::{cell::Cell, hint, thread, time::Duration};
+use std::{cell::Cell, time::Duration};
+
+use super::{spin_loop, thread};
 
 /// What a wake-up costs, roughly.
 const MOST: Duration = Duration::from_micros(20);
@@ -45,7 +47,7 @@ pub(crate) fn look_on<R>(look: impl Fn() -> Option<R>) -> R {
         if let Some(answer) = look() {
             return answer;
         }
-        hint::spin_loop();
+        spin_loop();
     }
     loop {
         if let Some(answer) = look() {

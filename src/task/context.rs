@@ -10,12 +10,12 @@ use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 use super::{Job, Runnable, decorate::Wrapper, desk::Desk, failure::FailedRun, hooks::Hooks};
 use crate::{
     CancellationToken, Panic,
-    sync::Arc,
+    sync::{Arc, scoped_thread_local},
     time::{Clock, Deadline},
     trace,
 };
 
-scoped_tls::scoped_thread_local!(static CURRENT: Run);
+scoped_thread_local!(static CURRENT: Run);
 
 /// The number of a task: unique within its executor, and in the order of submission: a task that
 /// was submitted before another, in whichever thread, has the smaller number. It is made from the
@@ -39,6 +39,7 @@ pub(crate) struct Ground {
 }
 
 /// One run of one task.
+#[cfg_attr(shuttle, derive(Clone))]
 pub(crate) struct Run {
     ground: Rc<Ground>,
     task: Arc<dyn Runnable>,

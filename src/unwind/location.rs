@@ -18,7 +18,10 @@ use std::{
 };
 
 use super::{Payload, contain, message_of};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{
+    process::{AtomicBool, Ordering},
+    thread_local,
+};
 
 /// Where a panic began: file, line and column. Its `Display` is `file:line:column`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +72,7 @@ struct Begun {
 /// Of so many panics in one call the locations are kept.
 const MOST_BEGUN: usize = 8;
 
-std::thread_local! {
+thread_local! {
     /// The panics that have begun in the innermost such call, if there is one.
     static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }

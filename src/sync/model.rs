@@ -1,0 +1,164 @@
+//! The ground as a model checker sees it: every step of a thread is one of shuttle's, which
+//! decides who goes next.
+//!
+//! Time is the manual clock's here, so nothing ever waits for an `Instant`: a timed wait that never
+//! times out would hide a leader that sleeps too long. The clock is moved by the test, one step
+//! at a time, and it wakes who waits for that step.
+//!
+//! Only compiled with `--cfg shuttle`; see `docs/testing.md`.
+
+use std::{cell::RefCell, rc::Rc, time::Instant};
+
+use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use shuttle::{hint::spin_loop, thread, thread_local};
+
+/// The atomics of the crate.
+pub(crate) mod atomic {
+    pub(crate) use shuttle::sync::atomic::{
+        AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lock<T>(Mutex<T>);
+
+/// Empty only while its thread waits for a condition.
+pub(super) struct LockGuard<'a, T>(Option<MutexGuard<'a, T>>);
+
+impl<T> Lock<T> {
+    pub(super) const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub(super) fn lock(&self) -> LockGuard<'_, T> {
+        LockGuard(Some(self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
+    }
+
+    pub(super) fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<T> std::ops::Deref for LockGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match &self.0 {
+            Some(guard) => guard,
+            None => unreachable!("its thread waits"),
+        }
+    }
+}
+
+impl<T> std::ops::DerefMut for LockGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match &mut self.0 {
+            Some(guard) => guard,
+            None => unreachable!("its thread waits"),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Condition(Condvar);
+
+impl Condition {
+    pub(super) fn wait<T>(&self, guard: &mut LockGuard<'_, T>) {
+        if let Some(held) = guard.0.take() {
+            let held = self.0.wait(held).unwrap_or_else(|poisoned| poisoned.into_inner());
+            guard.0 = Some(held);
+        }
+    }
+
+    pub(super) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// What a thread parks on.
+pub(super) struct Token(Unparker);
+
+#[derive(Clone, Default)]
+pub(super) struct Unparker(Arc<(Mutex<bool>, Condvar)>);
+
+impl Token {
+    pub(super) fn new() -> Self {
+        Self(Unparker::default())
+    }
+
+    pub(super) fn unparker(&self) -> Unparker {
+        self.0.clone()
+    }
+
+    pub(super) fn park(&self) {
+        let (stored, changed) = &*self.0.0;
+        let mut stored = stored.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        while !*stored {
+            stored = changed.wait(stored).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        *stored = false;
+    }
+
+    pub(super) fn park_until(&self, _: Instant) {
+        unreachable!("the model's time is the manual clock's");
+    }
+}
+
+impl Unparker {
+    pub(super) fn unpark(&self) {
+        let (stored, changed) = &*self.0;
+        *stored.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = true;
+        changed.notify_all();
+    }
+}
+
+/// What `scoped-tls` does, for threads that are coroutines of one real thread: a copy of the value
+/// on a stack of the thread's own, in place of a reference.
+pub(crate) struct Scoped<T: 'static>(pub(crate) &'static thread::LocalKey<RefCell<Vec<Rc<T>>>>);
+
+/// Takes the innermost value off the stack again, also when it unwinds.
+struct Leave<T: 'static>(&'static thread::LocalKey<RefCell<Vec<Rc<T>>>>);
+
+impl<T> Drop for Leave<T> {
+    fn drop(&mut self) {
+        let _ = self.0.try_with(|stack| stack.borrow_mut().pop());
+    }
+}
+
+impl<T: Clone + 'static> Scoped<T> {
+    pub(crate) fn set<R>(&self, value: &T, body: impl FnOnce() -> R) -> R {
+        self.0.with(|stack| stack.borrow_mut().push(Rc::new(value.clone())));
+        let _leave = Leave(self.0);
+        body()
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.try_with(|stack| !stack.borrow().is_empty()).unwrap_or(false)
+    }
+
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        let value = self.0.with(|stack| stack.borrow().last().cloned());
+        match value {
+            Some(value) => look(&value),
+            None => unreachable!("nothing is set"),
+        }
+    }
+}
+
+macro_rules! scoped_thread_local {
+    (static $name:ident: $value:ty) => {
+        static $name: $crate::sync::Scoped<$value> = {
+            $crate::sync::thread_local! {
+                static STACK: std::cell::RefCell<Vec<std::rc::Rc<$value>>> =
+                    std::cell::RefCell::default();
+            }
+            $crate::sync::Scoped(&STACK)
+        };
+    };
+}
+pub(crate) use scoped_thread_local;
+
+/// Whether the thread is at its end; nobody can tell here.
+pub(crate) fn is_finished(_: &thread::JoinHandle<()>) -> bool {
+    false
+}
