@@ -1,0 +1,444 @@
+//! The protocols of the queue under a model checker: in every order that it can think of.
+//!
+//! Time moves one step at a time, and all that is due at a step must have been taken before the
+//! next. A queue is closed only when everything has been taken, for the end wakes everyone, and
+//! would hide who was not woken. Who is not woken is a deadlock, which shuttle reports, with the
+//! schedule that leads to it.
+
+use std::{
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use shuttle::{
+    sync::{Barrier, Condvar, Mutex},
+    thread::{self, JoinHandle},
+};
+
+use super::*;
+use crate::{
+    ManualClock,
+    sync::{Arc, Parker},
+};
+
+/// Tries as many schedules of each kind as `PUNCTUAL_SCHEDULES` says.
+fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
+    let schedules = std::env::var("PUNCTUAL_SCHEDULES").ok().and_then(|text| text.parse().ok());
+    let schedules = schedules.unwrap_or(1_000);
+    shuttle::check_pct(model.clone(), schedules, 3);
+    shuttle::check_random(model, schedules);
+}
+
+/// The same for each kind of queue: the plain one, and those of one stripe and of two.
+fn check_kinds(model: impl Fn(Kind) + Send + Sync + Copy + 'static) {
+    for kind in [Kind::Plain, Kind::Stripes(1), Kind::Stripes(2)] {
+        check(move || model(kind));
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Stripes(usize),
+}
+
+const fn at(nanos: u64) -> Deadline {
+    Deadline::from_nanos(nanos)
+}
+
+/// A queue, and what has been taken from it.
+#[derive(Clone)]
+struct Scene {
+    clock: ManualClock,
+    queue: Arc<DelayedWorkQueue<char>>,
+    taken: Arc<(Mutex<Vec<char>>, Condvar)>,
+}
+
+impl Scene {
+    fn new(kind: Kind) -> Self {
+        let clock = ManualClock::new();
+        let on = Clock::from(clock.clone());
+        let queue = match kind {
+            Kind::Plain => DelayedWorkQueue::plain(on),
+            Kind::Stripes(stripes) => DelayedWorkQueue::new(on, stripes, Duration::ZERO),
+        };
+        Self { clock, queue: Arc::new(queue), taken: Arc::default() }
+    }
+
+    /// Runs `act` in a thread of its own.
+    fn spawn(&self, act: impl FnOnce(&Self) + Send + 'static) -> JoinHandle<()> {
+        let scene = self.clone();
+        thread::spawn(move || act(&scene))
+    }
+
+    /// A thread that takes all there is, to the end.
+    fn taker(&self) -> JoinHandle<()> {
+        self.spawn(|scene| {
+            while let Some(entry) = scene.queue.take() {
+                scene.note(entry);
+            }
+        })
+    }
+
+    /// The same, as a task: it polls, and the clock has its alarms.
+    fn awaiting_taker(&self) -> JoinHandle<()> {
+        self.spawn(|scene| {
+            let (parker, mut nap) = (Parker::current(), None);
+            while let Some(entry) = scene.await_one(&parker, &mut nap) {
+                scene.note((entry, scene.queue.clock.now()));
+            }
+        })
+    }
+
+    fn await_one(&self, parker: &Parker, nap: &mut Option<Nap<u64>>) -> Option<Entry<char>> {
+        loop {
+            let alarm = |moment, waker: Waker| self.clock.set_alarm(moment, waker);
+            match self.queue.poll_take(nap, parker.waker(), alarm) {
+                Poll::Ready(taken) => return taken,
+                Poll::Pending => self.queue.clock.park_until(parker, Deadline::NEVER),
+            }
+        }
+    }
+
+    fn note(&self, (entry, now): (Entry<char>, Deadline)) {
+        assert!(entry.deadline <= now, "too early");
+        self.taken.0.lock().expect("nobody panics").push(entry.element);
+        self.taken.1.notify_all();
+    }
+
+    fn offer(&self, stripe: usize, nanos: u64, element: char) -> Ticket {
+        let stripe = stripe % self.queue.stripes();
+        self.queue.offer(stripe, self.queue.clock.now(), at(nanos), element).expect("it is open")
+    }
+
+    fn wait_for(&self, count: usize) -> Vec<char> {
+        let mut taken = self.taken.0.lock().expect("nobody panics");
+        while taken.len() < count {
+            taken = self.taken.1.wait(taken).expect("nobody panics");
+        }
+        taken.clone()
+    }
+
+    fn advance(&self, nanos: u64) {
+        self.clock.advance(Duration::from_nanos(nanos));
+    }
+
+    fn end(&self, threads: impl IntoIterator<Item = JoinHandle<()>>) {
+        self.queue.close(Admission::Closed);
+        threads.into_iter().for_each(|thread| thread.join().expect("nobody panics"));
+        assert_eq!(self.queue.len(), 0);
+    }
+}
+
+/// A nearer element comes while the leader waits for a farther one.
+#[test]
+fn a_nearer_head_is_waited_for() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let takers = [scene.taker(), scene.taker()];
+        scene.offer(0, 100, 'z');
+        scene.offer(1, 10, 'a');
+        scene.advance(10);
+        assert_eq!(scene.wait_for(1), ['a']);
+        scene.advance(90);
+        scene.wait_for(2);
+        scene.end(takers);
+    });
+}
+
+/// What is waited for is given a nearer deadline while the leader falls asleep.
+#[test]
+fn a_nearer_deadline_is_waited_for() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let ticket = scene.offer(0, 100, 'a');
+        let takers = [scene.taker(), scene.awaiting_taker()];
+        assert_eq!(scene.queue.reset(ticket, at(10)), Some(ticket));
+        scene.advance(10);
+        assert_eq!(scene.wait_for(1), ['a']);
+        scene.end(takers);
+    });
+}
+
+/// Two submitters, each nearer than what is waited for, displace the leader at once.
+#[test]
+fn a_leader_is_displaced_by_two() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let takers = [scene.taker(), scene.taker()];
+        scene.offer(0, 100, 'z');
+        let submitter = scene.spawn(|scene| _ = scene.offer(1, 20, 'b'));
+        scene.offer(0, 10, 'a');
+        scene.advance(10);
+        assert_eq!(scene.wait_for(1), ['a']);
+        submitter.join().expect("nobody panics");
+        scene.advance(10);
+        assert_eq!(scene.wait_for(2), ['a', 'b']);
+        scene.advance(80);
+        scene.wait_for(3);
+        scene.end(takers);
+    });
+}
+
+/// Elements that are due together are taken by threads that wait for each other: whoever leaves
+/// with one sees to it that another wakes.
+#[test]
+fn who_leaves_passes_on() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let meeting = Arc::new(Barrier::new(3));
+        let takers = [0, 1, 2].map(|_| {
+            let meeting = Arc::clone(&meeting);
+            scene.spawn(move |scene| {
+                assert!(scene.queue.take().is_some());
+                meeting.wait();
+            })
+        });
+        (0..3).for_each(|stripe| _ = scene.offer(stripe, 10, 'a'));
+        scene.advance(10);
+        takers.into_iter().for_each(|taker| taker.join().expect("nobody panics"));
+    });
+}
+
+/// ST-011: a submission meets a thread that has found nothing and is about to sleep.
+#[test]
+fn nobody_falls_asleep_over_a_submission() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let taker = scene.taker();
+        for count in 1..=3 {
+            scene.offer(count, 0, 'a');
+            scene.wait_for(count);
+        }
+        scene.end([taker]);
+    });
+}
+
+/// One whose time is up leaves; what it might have been woken for is taken by the other.
+#[test]
+fn who_gives_up_takes_nothing_along() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let poller = scene.spawn(|scene| {
+            let polled = scene.queue.take_until(|_| at(5));
+            polled.into_iter().for_each(|entry| scene.note(entry));
+        });
+        let taker = scene.taker();
+        let submitter = scene.spawn(|scene| _ = scene.offer(1, 5, 'a'));
+        scene.advance(5);
+        scene.wait_for(1);
+        scene.offer(0, 6, 'b');
+        scene.advance(1);
+        scene.wait_for(2);
+        submitter.join().expect("nobody panics");
+        scene.end([poller, taker]);
+    });
+}
+
+/// The end is told to everyone: the last element is removed while the queue is being closed.
+#[test]
+fn everyone_is_told_of_the_end() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let ticket = scene.offer(0, 10, 'a');
+        let takers = [scene.taker(), scene.taker(), scene.awaiting_taker()];
+        let remover = scene.spawn(move |scene| _ = scene.queue.remove(ticket));
+        scene.queue.close(Admission::Closed);
+        remover.join().expect("nobody panics");
+        scene.end(takers);
+        assert_eq!(scene.wait_for(0), []);
+    });
+}
+
+/// An element is removed while it goes from its stripe to the ready list: it is removed or it is
+/// taken, and what is reset is taken later.
+#[test]
+fn what_is_on_its_way_to_the_list_is_found() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let tickets = ['a', 'b', 'c', 'd'].map(|element| scene.offer(0, 0, element));
+        let remover = scene.spawn(move |scene| {
+            if let Some(element) = scene.queue.remove(tickets[2]) {
+                scene.note((Entry { deadline: at(0), sequence: 0, element }, at(0)));
+            }
+            scene.queue.reset(tickets[3], at(10));
+        });
+        let taker = scene.taker();
+        remover.join().expect("nobody panics");
+        scene.advance(10);
+        let mut taken = scene.wait_for(4);
+        taken.sort_unstable();
+        assert_eq!(taken, ['a', 'b', 'c', 'd']);
+        scene.end([taker]);
+    });
+}
+
+/// The last element of a closed queue is taken by one of several: the others end.
+#[test]
+fn who_takes_the_last_tells_the_others() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        scene.offer(0, 10, 'a');
+        let takers = [scene.taker(), scene.taker(), scene.awaiting_taker()];
+        scene.queue.close(Admission::Closed);
+        scene.advance(10);
+        scene.end(takers);
+        assert_eq!(scene.wait_for(1), ['a']);
+    });
+}
+
+/// One element is taken, and those behind it are moved or about to be: they can be removed.
+#[test]
+fn what_goes_to_the_list_can_be_removed_all_the_time() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let tickets = ['a', 'b', 'c'].map(|element| scene.offer(0, 0, element));
+        let taker = scene.spawn(|scene| {
+            assert_eq!(scene.queue.poll().map(|entry| entry.element), Some('a'));
+        });
+        assert_eq!(scene.queue.remove(tickets[2]), Some('c'));
+        assert!(scene.queue.deadline(tickets[1]).is_some());
+        taker.join().expect("nobody panics");
+        assert_eq!(scene.queue.poll().map(|entry| entry.element), Some('b'));
+    });
+}
+
+/// While one that is not counted as searching moves a batch, another leaves that is: what is on
+/// its way is seen, and the sleeper woken for it.
+#[test]
+fn who_moves_a_batch_hides_nothing() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let taker = scene.taker();
+        let poll = |scene: &Scene| {
+            let now = scene.queue.clock.now();
+            scene.queue.poll().into_iter().for_each(|entry| scene.note((entry, now)));
+        };
+        let give_up = |scene: &Scene| {
+            scene.queue.take_until(|_| at(0)).into_iter().for_each(|entry| scene.note(entry));
+        };
+        let others = [scene.spawn(poll), scene.spawn(give_up)];
+        scene.offer(0, 0, 'a');
+        scene.offer(0, 0, 'b');
+        scene.offer(0, 0, 'c');
+        scene.wait_for(3);
+        scene.end(others.into_iter().chain([taker]));
+    });
+}
+
+/// What was submitted before, and is due no later, is taken before: also if it went into another
+/// stripe.
+#[test]
+fn what_was_submitted_before_is_taken_before() {
+    for (one, other) in [(0, 1), (1, 0)] {
+        check_kinds(move |kind| {
+            let scene = Scene::new(kind);
+            let is_over = Arc::new(AtomicBool::new(false));
+            let first = Arc::clone(&is_over);
+            let submitter = scene.spawn(move |scene| {
+                scene.offer(one, 0, 'a');
+                first.store(true, Ordering::SeqCst);
+            });
+            let taker = scene.taker();
+            let is_ordered = is_over.load(Ordering::SeqCst);
+            scene.offer(other, 0, 'b');
+            let taken = scene.wait_for(2);
+            assert!(!is_ordered || taken == ['a', 'b'], "out of order");
+            submitter.join().expect("nobody panics");
+            scene.end([taker]);
+        });
+    }
+}
+
+/// A taker has looked at the heads, and wants the nearest. Before it has the lock, A comes to the
+/// other stripe and then B to this one: it finds B there, and yet takes A.
+#[test]
+fn what_comes_between_the_look_and_the_lock_is_seen() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        scene.advance(2);
+        scene.offer(0, 2, 'c');
+        let taker = scene.taker();
+        scene.offer(1, 0, 'a');
+        scene.offer(0, 1, 'b');
+        let taken = scene.wait_for(3);
+        let place = |element| taken.iter().position(|one| *one == element);
+        assert!(place('a') < place('b'), "out of order: {taken:?}");
+        scene.end([taker]);
+    });
+}
+
+/// A task that awaits is missed as little as a thread.
+#[test]
+fn who_awaits_is_not_missed() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let takers = [scene.awaiting_taker(), scene.taker()];
+        let submitter = scene.spawn(|scene| _ = scene.offer(1, 10, 'b'));
+        scene.offer(0, 0, 'a');
+        scene.wait_for(1);
+        scene.advance(10);
+        scene.wait_for(2);
+        submitter.join().expect("nobody panics");
+        scene.end(takers);
+    });
+}
+
+/// A task that has been woken and gives up passes on what it was woken for.
+#[test]
+fn who_awaits_no_longer_passes_on() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let taker = scene.taker();
+        let fickle = scene.spawn(|scene| {
+            let mut nap: Option<Nap<u64>> = None;
+            let alarm = |moment, waker: Waker| scene.clock.set_alarm(moment, waker);
+            let polled = scene.queue.poll_take(&mut nap, Waker::noop(), alarm);
+            if let Poll::Ready(Some(entry)) = polled {
+                scene.note((entry, scene.queue.clock.now()));
+            }
+            scene.queue.give_up(nap);
+        });
+        scene.offer(0, 0, 'a');
+        scene.offer(1, 10, 'b');
+        scene.wait_for(1);
+        scene.advance(10);
+        scene.wait_for(2);
+        scene.end([taker, fickle]);
+    });
+}
+
+/// A closed queue of which something is lent is not at its end; what comes back is taken.
+#[test]
+fn what_is_lent_and_comes_back_is_taken() {
+    check(|| {
+        let scene = Scene::new(Kind::Plain);
+        scene.offer(0, 0, 'a');
+        let drainer = scene.spawn(|scene| {
+            if let Some((element, loan)) = scene.queue.lend_due(at(0)) {
+                loan.put_back(element);
+            }
+        });
+        let takers = [scene.taker(), scene.awaiting_taker()];
+        scene.queue.close(Admission::Closed);
+        scene.wait_for(1);
+        drainer.join().expect("nobody panics");
+        scene.end(takers);
+        assert_eq!(scene.wait_for(1), ['a']);
+    });
+}
+
+/// Another thread takes what was due when the clock was read last; what is due since is found.
+#[test]
+fn who_loses_the_first_looks_at_the_clock_again() {
+    check(|| {
+        let scene = Scene::new(Kind::Plain);
+        assert!(scene.queue.poll().is_none());
+        scene.advance(1);
+        scene.offer(0, 0, 'a');
+        scene.offer(0, 1, 'b');
+        let other = scene.spawn(|scene| assert!(scene.queue.poll().is_some()));
+        assert!(scene.queue.poll().is_some());
+        scene.end([other]);
+    });
+}

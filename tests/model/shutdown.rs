@@ -1,0 +1,135 @@
+//! Shutting down, and all that may happen at the same time.
+
+use std::{sync::Arc, time::Duration};
+
+use punctual::ScheduledThreadPoolExecutor;
+use shuttle::{sync::Mutex, thread};
+
+use crate::support::{Count, check, executor};
+
+const STEP: Duration = Duration::from_nanos(10);
+
+/// A submission meets the shutdown: it is let in and run, or it is refused.
+#[test]
+fn a_submission_is_in_time_or_too_late() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let (handle, runs) = (executor.handle(), Count::default());
+        let counted = runs.clone();
+        let submitter = thread::spawn(move || {
+            let submitted = handle.submit(move || counted.add());
+            submitted.is_ok_and(|task| task.join().is_ok())
+        });
+        executor.shutdown();
+        assert!(executor.await_termination(Duration::MAX).expect("nobody is inside"));
+        let was_in_time = submitter.join().expect("nobody panics");
+        assert_eq!(runs.get(), usize::from(was_in_time));
+    });
+}
+
+/// A delayed task that is cancelled by the shutdown, or refused: nobody waits for ever.
+#[test]
+fn what_is_delayed_ends_with_the_shutdown() {
+    check(|| {
+        let (_, executor) = executor(1);
+        executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+        let handle = executor.handle();
+        let submitter = thread::spawn(move || {
+            if let Ok(task) = handle.schedule(STEP, || ()) {
+                assert!(task.join().is_err_and(|error| error.is_cancelled()));
+            }
+        });
+        executor.close().expect("nobody is inside");
+        submitter.join().expect("nobody panics");
+    });
+}
+
+/// A shutdown meets a series between two runs: it ends, and the pool too.
+#[test]
+fn a_series_ends_with_the_shutdown() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let series = executor.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
+        let series = series.expect("it is open");
+        clock.advance(STEP);
+        executor.close().expect("nobody is inside");
+        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+    });
+}
+
+/// ST-011: a series goes back into the queue while it is cancelled and the pool is shut down. It
+/// ends, once, and so does the pool.
+#[test]
+fn a_series_goes_back_or_ends() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        executor.set_continue_existing_periodic_tasks_after_shutdown(true);
+        let drops = Count::default();
+        let capture = drops.drop_of_one();
+        let series = executor.schedule_with_fixed_delay(Duration::ZERO, STEP, move || {
+            let _capture = &capture;
+        });
+        let series = series.expect("it is open");
+        let (canceller, stopper) = (series.cancel_handle(), executor.handle());
+        let canceller = thread::spawn(move || canceller.cancel());
+        let stopper = thread::spawn(move || stopper.shutdown());
+        clock.advance(STEP);
+        assert!(canceller.join().expect("nobody panics"));
+        stopper.join().expect("nobody panics");
+        executor.close().expect("nobody is inside");
+        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+        assert_eq!(drops.get(), 1);
+    });
+}
+
+/// What `shutdown_now` gives back was not run, and the rest was.
+#[test]
+fn what_is_given_back_was_not_run() {
+    check(|| {
+        let (_, executor) = executor(2);
+        let runs = Count::default();
+        for _ in 0..3 {
+            let counted = runs.clone();
+            executor.execute(move || _ = counted.add()).expect("it is open");
+        }
+        let given_back = executor.shutdown_now().count();
+        assert!(executor.await_termination(Duration::MAX).expect("nobody is inside"));
+        assert_eq!(runs.get() + given_back, 3);
+    });
+}
+
+/// The executor is dropped by one of its own tasks.
+#[test]
+fn the_last_drop_may_come_from_inside() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let slot = Arc::new(Mutex::new(None::<ScheduledThreadPoolExecutor>));
+        let inside = Arc::clone(&slot);
+        let task = executor.submit(move || {
+            let own = inside.lock().expect("nobody panics").take();
+            drop(own);
+        });
+        let (task, handle) = (task.expect("it is open"), executor.handle());
+        *slot.lock().expect("nobody panics") = Some(executor);
+        task.join().expect("it runs");
+        drop(slot.lock().expect("nobody panics").take());
+        assert!(handle.await_termination(Duration::MAX).expect("nobody is inside"));
+    });
+}
+
+/// ST-011: two shut down at once, and a third waits for the last worker to go.
+#[test]
+fn all_who_wait_for_the_end_are_told() {
+    check(|| {
+        let (_, executor) = executor(1);
+        executor.execute(|| ()).expect("it is open");
+        let (one, other) = (executor.handle(), executor.handle());
+        let stopper = thread::spawn(move || drop(one.shutdown_now()));
+        let waiter = thread::spawn(move || {
+            assert!(other.await_termination(Duration::MAX).expect("nobody is inside"));
+        });
+        executor.close().expect("nobody is inside");
+        stopper.join().expect("nobody panics");
+        waiter.join().expect("nobody panics");
+    });
+}

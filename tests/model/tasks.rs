@@ -1,0 +1,171 @@
+//! One task, and all who have to do with it.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use punctual::{TaskError, TaskState};
+use shuttle::thread;
+
+use crate::support::{Count, Door, check, executor};
+
+const STEP: Duration = Duration::from_nanos(10);
+
+/// A submission meets a worker that is about to sleep.
+#[test]
+fn what_is_submitted_is_run() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let first = executor.submit(|| 1).expect("it is open");
+        assert_eq!(first.join().expect("it runs"), 1);
+        let second = executor.submit(|| 2).expect("it is open");
+        assert_eq!(second.join().expect("it runs"), 2);
+        executor.close().expect("nobody is inside");
+    });
+}
+
+/// ST-011: cancel and run race: the task ends in one way, and its captures are dropped once.
+#[test]
+fn a_task_runs_or_is_cancelled() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let (runs, drops) = (Count::default(), Count::default());
+        let (counted, capture) = (runs.clone(), drops.drop_of_one());
+        let task = executor.submit(move || {
+            let _capture = &capture;
+            counted.add();
+        });
+        let task = task.expect("it is open");
+        let is_cancelled = task.cancel();
+        let outcome = task.join();
+        executor.close().expect("nobody is inside");
+        assert_eq!(is_cancelled, matches!(outcome, Err(TaskError::Cancelled(_))));
+        // One that was running when it was cancelled has run.
+        assert!(runs.get() <= 1 && (is_cancelled || runs.get() == 1));
+        assert_eq!(drops.get(), 1);
+    });
+}
+
+/// Two cancel at once: one of them did it.
+#[test]
+fn one_cancels() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let task = executor.schedule(STEP, || ()).expect("it is open");
+        let handle = task.cancel_handle();
+        let other = thread::spawn(move || handle.cancel());
+        let one = task.cancel();
+        assert!(one ^ other.join().expect("nobody panics"));
+        executor.close().expect("nobody is inside");
+    });
+}
+
+/// A periodic task is cancelled between two runs, in one, or before the first: it ends, and does
+/// not run again.
+#[test]
+fn a_series_ends_when_it_is_cancelled() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let runs = Count::default();
+        let counted = runs.clone();
+        let series =
+            executor.schedule_at_fixed_rate(Duration::ZERO, STEP, move || _ = counted.add());
+        let series = series.expect("it is open");
+        let handle = series.cancel_handle();
+        let canceller = thread::spawn(move || handle.cancel());
+        clock.advance(STEP);
+        assert!(canceller.join().expect("nobody panics"));
+        assert_eq!(series.state(), TaskState::Cancelled);
+        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+        clock.advance(STEP);
+        // Whoever is in a run comes to its end.
+        executor.close().expect("nobody is inside");
+        assert!(runs.get() <= 2);
+    });
+}
+
+/// A timeout strikes while the task runs, before it, or after it: it ends in one way.
+#[test]
+fn a_task_ends_or_its_time_does() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let drops = Count::default();
+        let capture = drops.drop_of_one();
+        let task = executor.task().timeout(STEP).submit(move || {
+            let _capture = &capture;
+            7
+        });
+        let task = task.expect("it is open");
+        clock.advance(STEP);
+        match task.join() {
+            Ok(value) => assert_eq!(value, 7),
+            Err(error) => assert!(error.is_timeout()),
+        }
+        executor.close().expect("nobody is inside");
+        assert_eq!(drops.get(), 1);
+    });
+}
+
+/// Wakes a model's thread.
+struct Unpark(Door);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.open();
+    }
+}
+
+/// Who awaits registers while the task ends: it is told, or it sees it.
+#[test]
+fn who_awaits_is_told() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let mut task = executor.submit(|| 7).expect("it is open");
+        loop {
+            let door = Door::default();
+            let waker = Waker::from(Arc::new(Unpark(door.clone())));
+            match Pin::new(&mut task).poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(outcome) => break assert_eq!(outcome.expect("it runs"), 7),
+                Poll::Pending => door.pass(),
+            }
+        }
+        executor.close().expect("nobody is inside");
+    });
+}
+
+/// Who joins, and who drops its future meanwhile.
+#[test]
+fn a_join_ends_and_a_result_is_dropped_once() {
+    check(|| {
+        let (_, executor) = executor(2);
+        let drops = Count::default();
+        let result = drops.drop_of_one();
+        let dropped = executor.submit(move || result).expect("it is open");
+        let dropper = thread::spawn(move || drop(dropped));
+        let joined = executor.submit(|| 7).expect("it is open");
+        assert_eq!(joined.join().expect("it runs"), 7);
+        dropper.join().expect("nobody panics");
+        executor.close().expect("nobody is inside");
+        assert_eq!(drops.get(), 1);
+    });
+}
+
+/// Two workers that wait for each other's tasks are told so, and do not wait for ever.
+#[test]
+fn workers_that_join_each_other_end() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let handle = executor.handle();
+        let outer = executor.submit(move || {
+            let inner = handle.submit(|| 7).map_err(|_| ())?;
+            inner.join().map_err(|_| ())
+        });
+        // There is no other worker, so the inner join is refused.
+        assert_eq!(outer.expect("it is open").join().expect("it does not panic"), Err(()));
+        executor.close().expect("nobody is inside");
+    });
+}
