@@ -28,6 +28,25 @@ fn every_case_has_its_test_or_its_reason() {
     assert!(cases > 100, "{cases} cases");
 }
 
+/// Each promise names tests that exist.
+#[test]
+fn every_promise_has_its_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/guarantees.md")).expect("the page");
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise"));
+    let mut promises = 0;
+    for row in rows {
+        let tests = row.rsplit('|').nth(1).expect("a last column");
+        let names: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty() && names.len() % 2 == 0, "{row}");
+        for pair in names.chunks(2) {
+            assert!(text_before(root, pair[0], pair[1]).is_some(), "no {} in {}", pair[1], pair[0]);
+        }
+        promises += 1;
+    }
+    assert!(promises > 20, "{promises} promises");
+}
+
 /// Each name in the second column of the migration guide's tables is one of the crate's.
 #[test]
 fn the_migration_guide_names_what_there_is() {
@@ -78,16 +97,22 @@ fn read_all(folder: &Path, text: &mut String) {
 
 /// Whether the file has the test, with the id (or a range around it) in the comment before it.
 fn has_test(root: &Path, file: &str, test: &str, id: &str) -> bool {
-    let folder = if file.starts_with("src/") { root.to_owned() } else { root.join("tests") };
-    let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
-    let Some(end) = text.find(&format!("fn {test}(")) else { return false };
-    let comment: Vec<_> = text[..end]
+    let Some(before) = text_before(root, file, test) else { return false };
+    let comment: Vec<_> = before
         .lines()
         .rev()
         .skip_while(|line| !line.trim_start().starts_with("///"))
         .take_while(|line| line.trim_start().starts_with("///"))
         .collect();
     comment.iter().any(|line| line.contains(id)) || comment.iter().any(|line| in_range(line, id))
+}
+
+/// What the file says before the test; nothing if there is no such test.
+fn text_before(root: &Path, file: &str, test: &str) -> Option<String> {
+    let folder = if file.starts_with("src/") { root.to_owned() } else { root.join("tests") };
+    let mut text = fs::read_to_string(folder.join(file)).ok()?;
+    text.truncate(text.find(&format!("fn {test}("))?);
+    Some(text)
 }
 
 /// Whether the line says `XX-001 to XX-009` around the id.
