@@ -6,6 +6,9 @@
 //! **followers**, sleep without limit. So one deadline wakes one thread, however many there are,
 //! and a leader that leaves with its element has nobody to wake: the deputy leads already.
 //!
+//! A task that awaits is one of them, too: it searches while it is polled, sleeps between two polls,
+//! and is woken for its moment by an alarm ([`awaiting`](super::awaiting)).
+//!
 //! ```text
 //!               lie_down                   its moment, or rouse
 //!   searching ────────────▶ asleep, armed ──────────────────────▶ searching
