@@ -304,8 +304,10 @@ impl State {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
+    /// Of what is still to come: whose moment has come has been rung for, and is on its way.
     fn next_deadline(&self) -> Deadline {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
+        let sleepers = sleepers.filter(|until| *until > self.now);
         let alarms = self.alarms.iter().map(|alarm| alarm.until);
         sleepers.chain(alarms).min().unwrap_or(Deadline::NEVER)
     }
@@ -333,5 +335,24 @@ impl Default for ManualClock {
 impl fmt::Debug for ManualClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManualClock").field("elapsed", &self.elapsed()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who waits for a moment that has come, and has not been given a core since, is no reason to
+    /// look at that moment again: `run_for` would do so until it is given one.
+    #[test]
+    fn who_is_slow_to_wake_is_not_waited_for() {
+        let clock = ManualClock::new();
+        let sleeper = |nanos| {
+            let bell = Arc::clone(Parker::current().bell());
+            Sleeper { until: Deadline::from_nanos(nanos), bell, is_worker: false }
+        };
+        clock.shared.state.lock().sleepers.extend([sleeper(10), sleeper(30)]);
+        clock.advance(Duration::from_nanos(20));
+        assert_eq!(clock.next_deadline(), Some(Duration::from_nanos(10)));
     }
 }
