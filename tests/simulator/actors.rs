@@ -1,0 +1,267 @@
+//! What actors and bodies do with tasks and pool. Each call of the library is between two notes in the
+//! ledger, never under its lock.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+};
+
+use punctual::{TaskError, WouldDeadlock};
+use shuttle::sync::{Condvar, Mutex};
+
+use crate::{
+    ledger::Future,
+    scenario::{Op, Steps},
+    world::World,
+};
+
+impl World {
+    pub(crate) fn perform(self: &Arc<Self>, op: Op) {
+        match op {
+            Op::Submit(plan) => self.submit(plan),
+            Op::Cancel(task) => self.cancel(task),
+            Op::Forget(task) => drop(self.take_future(task)),
+            Op::Poll(task) => self.poll(task),
+            Op::Look => self.look(),
+            Op::Advance(steps) => self.advance(steps),
+            Op::Resize(size) => self.handle.set_core_pool_size(size),
+            Op::KeepDelayed(keep) => {
+                self.note(|ledger, _| ledger.is_stopping = true);
+                self.handle.set_execute_existing_delayed_tasks_after_shutdown(keep);
+            }
+            Op::KeepPeriodic(keep) => {
+                self.handle.set_continue_existing_periodic_tasks_after_shutdown(keep);
+            }
+            // An error means that a thread could not be started.
+            Op::Prestart => drop(self.handle.prestart_all_core_threads()),
+            Op::Shutdown => self.shutdown(),
+            Op::ShutdownNow(runs) => self.shutdown_now(runs),
+            Op::Join(task) => self.join(task),
+            Op::JoinFor(task, steps) => self.join_for(task, steps),
+            Op::Await(task) => self.await_end(task),
+            Op::AwaitTermination(steps) => {
+                let ended = self.blocking(|| self.handle.await_termination(steps.span()));
+                self.is_wrong(ended.is_err(), "an actor may wait for the end");
+            }
+            Op::ShutdownWithin(steps) => {
+                let (patience, grace) = (steps.span(), steps.span());
+                let report = self.ending(|| self.handle.shutdown_within(patience, grace));
+                self.is_wrong(report.is_err(), "an actor may wait for the end");
+            }
+            Op::Close => self.close(),
+            Op::DropExecutor => self.drop_executor(),
+        }
+    }
+
+    fn advance(&self, steps: Steps) {
+        let began = self.note(|ledger, _| ledger.advance_begins());
+        self.clock.advance(steps.span());
+        self.note(|ledger, now| ledger.advanced(began, now));
+    }
+
+    /// What can be seen of the pool does not contradict itself.
+    pub(crate) fn look(&self) {
+        let seen = self.handle.statistics();
+        let dealt_with = seen.completed + seen.panicked + seen.cancelled;
+        let accounted = seen.pending as u64 + seen.active as u64 + dealt_with;
+        self.is_wrong(seen.submitted != accounted, &format!("{seen:?} does not add up"));
+        let workers = seen.active <= seen.pool_size && seen.pool_size <= seen.largest_pool_size;
+        self.is_wrong(!workers, &format!("{seen:?} has too few workers"));
+        drop(self.handle.pending_tasks());
+    }
+
+    pub(crate) fn cancel(&self, task: usize) {
+        let handle = self.with_task(task, |id, record| Some((id, record.handle.clone()?)));
+        if let Some((id, handle)) = handle {
+            self.cancel_by(id, || handle.cancel());
+        } else if let Some((id, future)) = self.take_future(task) {
+            self.cancel_by(id, || match &future {
+                Future::Once(future) => future.cancel(),
+                Future::Series(future) => future.cancel(),
+            });
+            self.put_back(id, future);
+        }
+    }
+
+    fn cancel_by(&self, id: usize, cancel: impl FnOnce() -> bool) {
+        self.note(|ledger, _| ledger.cancel_begins(id));
+        let did_it = cancel();
+        self.note(|ledger, now| ledger.cancelled(id, did_it, now));
+    }
+
+    pub(crate) fn join(&self, task: usize) {
+        if !self.may_block() {
+            return;
+        }
+        let Some((id, future)) = self.take_future(task) else { return };
+        // In the end everything is cancelled, and who waits comes back.
+        let handle = match &future {
+            Future::Once(future) => future.cancel_handle(),
+            Future::Series(future) => future.cancel_handle(),
+        };
+        self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
+        let outcome = self.blocking(|| match future {
+            Future::Once(future) => future.join().map(super::tasks::Receipt::accept),
+            Future::Series(future) => future.join(),
+        });
+        // On a worker it may be that nobody is left to run the task.
+        if !matches!(outcome, Err(TaskError::WouldDeadlock)) {
+            self.learn(id, outcome);
+        }
+    }
+
+    pub(crate) fn join_for(&self, task: usize, limit: Steps) {
+        if !self.may_block() {
+            return;
+        }
+        let Some((id, future)) = self.take_future(task) else { return };
+        let outcome = self.blocking(|| match &future {
+            Future::Once(future) => {
+                let outcome = future.join_timeout(limit.span())?;
+                Some(outcome.map(super::tasks::Receipt::accept))
+            }
+            Future::Series(future) => future.join_timeout(limit.span()),
+        });
+        self.put_back(id, future);
+        if let Some(outcome) = outcome {
+            self.learn(id, outcome);
+        }
+    }
+
+    /// Leaves a waker with the future; one that panics, if the scenario has such.
+    fn poll(self: &Arc<Self>, task: usize) {
+        let Some((id, mut future)) = self.take_future(task) else { return };
+        let waker = Waker::from(Arc::new(Rouse { world: Arc::clone(self) }));
+        let polled = poll_once(&mut future, &waker);
+        self.put_back(id, future);
+        if let Poll::Ready(outcome) = polled {
+            self.learn(id, outcome);
+        }
+    }
+
+    fn await_end(&self, task: usize) {
+        let Some((id, mut future)) = self.take_future(task) else { return };
+        let outcome = self.blocking(|| {
+            loop {
+                let door = Arc::new(Door::default());
+                match poll_once(&mut future, &Waker::from(Arc::clone(&door))) {
+                    Poll::Ready(outcome) => break outcome,
+                    Poll::Pending => self.pass(id, &future, &door),
+                }
+            }
+        });
+        self.put_back(id, future);
+        self.learn(id, outcome);
+    }
+
+    /// Waits to be woken; in the end everything is cancelled, so that cannot be for ever.
+    fn pass(&self, id: usize, future: &Future, door: &Door) {
+        let handle = match future {
+            Future::Once(future) => future.cancel_handle(),
+            Future::Series(future) => future.cancel_handle(),
+        };
+        self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
+        door.pass();
+    }
+
+    pub(crate) fn shutdown(&self) {
+        self.note(|ledger, _| ledger.is_stopping = true);
+        self.handle.shutdown();
+    }
+
+    pub(crate) fn shutdown_now(&self, runs: usize) {
+        self.holding(|| {
+            let mut given_back = self.handle.shutdown_now();
+            given_back.by_ref().take(runs).for_each(punctual::PendingTask::run);
+        });
+    }
+
+    /// Shuts the pool down, and waits for its end.
+    fn ending<R>(&self, end: impl FnOnce() -> R) -> R {
+        self.holding(|| self.blocking(end))
+    }
+
+    /// Takes tasks out of the pool, to run or to cancel them one by one.
+    fn holding<R>(&self, deal: impl FnOnce() -> R) -> R {
+        self.note(|ledger, _| {
+            ledger.is_stopping = true;
+            ledger.holders += 1;
+        });
+        let result = deal();
+        self.note(|ledger, _| ledger.holders -= 1);
+        result
+    }
+
+    pub(crate) fn await_termination_inside(&self) {
+        let ended = self.handle.await_termination(std::time::Duration::ZERO);
+        self.is_wrong(self.is_worker() && ended.is_ok(), "a worker cannot wait for its own end");
+    }
+
+    fn close(&self) {
+        if let Some(executor) = self.take_executor() {
+            let closed: Result<(), WouldDeadlock> = self.ending(|| executor.close());
+            self.is_wrong(closed.is_err(), "an actor may wait for the end");
+        }
+    }
+
+    /// Drops the executor, and waits for what runs; who moves the clock must not wait.
+    pub(crate) fn drop_executor(&self) {
+        match self.take_executor() {
+            Some(executor) if self.may_block() => self.ending(|| drop(executor)),
+            Some(executor) => executor.shutdown_background(),
+            None => {}
+        }
+    }
+
+    fn learn(&self, id: usize, outcome: Result<(), TaskError>) {
+        self.note(|ledger, _| ledger.learns(id, &outcome));
+        // The panic of a task belongs to who joined it, and may panic when it is dropped.
+        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(outcome))));
+    }
+}
+
+fn poll_once(future: &mut Future, waker: &Waker) -> Poll<Result<(), TaskError>> {
+    let mut context = Context::from_waker(waker);
+    match future {
+        Future::Once(future) => {
+            let polled = Pin::new(future).poll(&mut context);
+            polled.map(|outcome| outcome.map(super::tasks::Receipt::accept))
+        }
+        Future::Series(future) => Pin::new(future).poll(&mut context),
+    }
+}
+
+/// A waker that may panic.
+struct Rouse {
+    world: Arc<World>,
+}
+
+impl Wake for Rouse {
+    fn wake(self: Arc<Self>) {
+        assert!(!self.world.faults().waker, "a waker panics");
+    }
+}
+
+/// A door that is opened once.
+#[derive(Default)]
+struct Door {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Door {
+    fn pass(&self) {
+        let mut is_open = self.is_open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        while !*is_open {
+            is_open = self.opened.wait(is_open).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+}
+
+impl Wake for Door {
+    fn wake(self: Arc<Self>) {
+        *self.is_open.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = true;
+        self.opened.notify_all();
+    }
+}

@@ -1,0 +1,316 @@
+//! What has happened so far, and what must not: the safety of every scenario.
+//!
+//! The ledger is told of each step by those who take it, and is under a lock that the model checker
+//! does not know: taking notes is no step. What is wrong is written down rather than thrown, for a
+//! panic in a task would be one more fault to be contained.
+
+use std::time::Duration;
+
+use punctual::{CancelHandle, CancelReason, ScheduledFuture, TaskError};
+
+use crate::{
+    scenario::{Kind, TaskPlan, When},
+    tasks::Receipt,
+};
+
+/// A future of either kind.
+pub(crate) enum Future {
+    Once(ScheduledFuture<Receipt>),
+    Series(ScheduledFuture<()>),
+}
+
+/// How a task ended, as its future says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Completed,
+    Panicked,
+    Cancelled(CancelReason),
+}
+
+/// All that is known of one task.
+pub(crate) struct Record {
+    pub(crate) plan: TaskPlan,
+    /// The first run is planned for this moment at the earliest,
+    low: Duration,
+    /// and, once the task has been let in, for this one at the latest.
+    high: Duration,
+    /// When the submission had returned, among all events.
+    let_in: Option<u64>,
+    refused: bool,
+    starts: u32,
+    is_running: bool,
+    /// Set just before the body panics: a capture that panicked too would end the process.
+    pub(crate) is_panicking: bool,
+    has_panicked: bool,
+    last_end: Duration,
+    drops: u32,
+    /// Whether somebody has called its `cancel`, which has perhaps not returned,
+    is_being_cancelled: bool,
+    /// and how many were told that it was they who did it.
+    cancels: u32,
+    /// Whether it was cancelled before it was due.
+    must_not_start: bool,
+    fate: Option<Fate>,
+    pub(crate) future: Option<Future>,
+    pub(crate) handle: Option<CancelHandle>,
+}
+
+#[derive(Default)]
+pub(crate) struct Ledger {
+    pub(crate) tasks: Vec<Record>,
+    pub(crate) violations: Vec<String>,
+    /// How many things have happened.
+    events: u64,
+    /// When each advance of the clock began, and where it led.
+    advances: Vec<(u64, Duration)>,
+    /// When a body last came to its end on a worker.
+    last_end: u64,
+    /// Whether anybody has begun to shut the pool down.
+    pub(crate) is_stopping: bool,
+    /// How many bodies wait for something.
+    pub(crate) waiting_bodies: usize,
+    /// How many hold tasks that the pool has given back.
+    pub(crate) holders: usize,
+    pub(crate) results_alive: usize,
+    pub(crate) threads_started: usize,
+    pub(crate) threads_stopped: usize,
+    pub(crate) terminations: usize,
+    pub(crate) hook_calls: usize,
+    pub(crate) spawns: usize,
+}
+
+impl Ledger {
+    pub(crate) fn violation(&mut self, text: String) {
+        self.violations.push(text);
+    }
+
+    fn event(&mut self) -> u64 {
+        self.events += 1;
+        self.events
+    }
+
+    /// A submission begins. Gives the number of the task.
+    pub(crate) fn open(&mut self, plan: TaskPlan, now: Duration) -> usize {
+        self.event();
+        let low = now.saturating_add(plan.when.delay());
+        self.tasks.push(Record {
+            plan,
+            low,
+            high: Duration::MAX,
+            let_in: None,
+            refused: false,
+            starts: 0,
+            is_running: false,
+            is_panicking: false,
+            has_panicked: false,
+            last_end: Duration::ZERO,
+            drops: 0,
+            is_being_cancelled: false,
+            cancels: 0,
+            must_not_start: false,
+            fate: None,
+            future: None,
+            handle: None,
+        });
+        self.tasks.len() - 1
+    }
+
+    /// The submission has been accepted.
+    pub(crate) fn let_in(&mut self, id: usize, now: Duration, future: Future) {
+        let event = self.event();
+        let record = &mut self.tasks[id];
+        record.high = now.saturating_add(record.plan.when.delay());
+        record.let_in = Some(event);
+        record.future = Some(future);
+    }
+
+    pub(crate) fn refused(&mut self, id: usize) {
+        self.tasks[id].refused = true;
+    }
+
+    /// The clock is about to be moved.
+    pub(crate) fn advance_begins(&mut self) -> u64 {
+        self.event()
+    }
+
+    pub(crate) fn advanced(&mut self, began: u64, now: Duration) {
+        self.advances.push((began, now));
+    }
+
+    /// A body begins: not early, not twice, not beside another run of the same task.
+    pub(crate) fn starts(&mut self, id: usize, now: Duration, is_worker: bool) {
+        self.event();
+        let one_worker_order = is_worker.then(|| self.overtaken_by(id)).flatten();
+        if let Some(other) = one_worker_order {
+            self.violation(format!("task {id} has overtaken task {other}"));
+        }
+        let record = &mut self.tasks[id];
+        let mut wrong = Vec::new();
+        if is_worker && now < record.earliest() {
+            wrong.push(format!("task {id} is early: {now:?} < {:?}", record.earliest()));
+        }
+        if record.is_running {
+            wrong.push(format!("two runs of task {id} overlap"));
+        }
+        if is_worker && record.must_not_start {
+            wrong.push(format!("task {id} starts, and was cancelled in time"));
+        }
+        if record.drops > 0 {
+            wrong.push(format!("task {id} starts, and its capture has been dropped"));
+        }
+        record.starts += 1;
+        if matches!(record.plan.kind, Kind::Once) && record.starts > 1 {
+            wrong.push(format!("task {id} starts twice"));
+        }
+        record.is_running = true;
+        self.violations.append(&mut wrong);
+    }
+
+    /// A body has come to its end, or is about to panic.
+    pub(crate) fn ends(&mut self, id: usize, now: Duration, is_worker: bool, panics: bool) {
+        let event = self.event();
+        if is_worker {
+            self.last_end = event;
+        }
+        let record = &mut self.tasks[id];
+        record.is_running = false;
+        record.last_end = now;
+        record.has_panicked |= panics;
+        record.is_panicking = panics;
+    }
+
+    /// With one worker: a task that should have been taken before this one, and has not been. It
+    /// was in the queue when the worker looked, and is due before.
+    fn overtaken_by(&self, id: usize) -> Option<usize> {
+        let taken = &self.tasks[id];
+        if self.is_stopping || taken.starts > 0 {
+            return None;
+        }
+        // The worker looked after the last body had ended, and not before the task was due.
+        let is_due = self.advances.iter().find(|(_, now)| *now >= taken.low);
+        let looked = self.last_end.max(is_due.map_or(0, |(began, _)| *began));
+        self.tasks.iter().position(|other| {
+            let waits = other.starts == 0 && other.drops == 0 && !other.is_being_cancelled;
+            let was_there = other.let_in.is_some_and(|event| event < looked);
+            waits && was_there && other.high < taken.low && other.plan.timeout.is_none()
+        })
+    }
+
+    /// The capture is dropped. Whether its task panics just now.
+    pub(crate) fn dropped(&mut self, id: usize) -> bool {
+        self.event();
+        let record = &mut self.tasks[id];
+        record.drops += 1;
+        let is_panicking = std::mem::take(&mut record.is_panicking);
+        if record.drops > 1 {
+            self.violation(format!("the capture of task {id} is dropped twice"));
+        }
+        is_panicking
+    }
+
+    pub(crate) fn cancel_begins(&mut self, id: usize) {
+        self.tasks[id].is_being_cancelled = true;
+    }
+
+    pub(crate) fn cancelled(&mut self, id: usize, did_it: bool, now: Duration) {
+        let record = &mut self.tasks[id];
+        if !did_it {
+            return;
+        }
+        record.cancels += 1;
+        record.must_not_start |= now < record.low && record.starts == 0;
+    }
+
+    /// What a future has said of its task. Whether the result has been taken by it.
+    pub(crate) fn learns(&mut self, id: usize, outcome: &Result<(), TaskError>) {
+        let record = &mut self.tasks[id];
+        let fate = match outcome {
+            Ok(()) => Fate::Completed,
+            Err(TaskError::Panicked(_)) => Fate::Panicked,
+            Err(TaskError::Cancelled(reason)) => Fate::Cancelled(*reason),
+            Err(TaskError::ResultTaken) if record.fate.is_some() => return,
+            Err(other) => return self.violation(format!("the future of task {id}: {other}")),
+        };
+        if let Some(before) = record.fate.replace(fate).filter(|before| *before != fate) {
+            self.violation(format!("task {id} ended twice: {before:?}, {fate:?}"));
+        }
+    }
+
+    /// How many there are that have been let in, for [`missing`](Self::missing).
+    pub(crate) fn all_let_in(&self) -> Vec<usize> {
+        (0..self.tasks.len()).filter(|id| self.tasks[*id].let_in.is_some()).collect()
+    }
+
+    /// Those of these one-shot tasks that were due by now, and have not been dealt with.
+    pub(crate) fn missing(&self, tasks: &[usize], now: Duration) -> Vec<usize> {
+        let is_missing = |id: &usize| {
+            let record = &self.tasks[*id];
+            let is_due = matches!(record.plan.kind, Kind::Once) && record.high <= now;
+            is_due && record.drops == 0
+        };
+        tasks.iter().copied().filter(is_missing).collect()
+    }
+
+    /// Whether a body, a capture or a hook has panicked, as far as bodies know.
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.tasks.iter().any(|record| record.has_panicked)
+    }
+
+    /// When everything has ended: each task in one way, and nothing of it left.
+    pub(crate) fn check_the_end(&mut self, hooks_panic: bool, captures_panic: bool) {
+        let mut wrong = Vec::new();
+        for (id, record) in self.tasks.iter().enumerate() {
+            let mut say = |what: &str| wrong.push(format!("task {id} {what}"));
+            if record.drops != 1 {
+                say("keeps its capture");
+            }
+            if record.is_running {
+                say("runs after the end");
+            }
+            if record.let_in.is_some() == record.refused {
+                say("was let in and refused, or neither");
+            }
+            if record.refused && record.starts > 0 {
+                say("was refused and runs");
+            }
+            if record.cancels > 1 {
+                say("was cancelled by two");
+            }
+            let was_requested = record.fate == Some(Fate::Cancelled(CancelReason::Requested));
+            if record.fate.is_some() && was_requested != (record.cancels == 1) {
+                say(&format!("was cancelled by {}, ended {:?}", record.cancels, record.fate));
+            }
+            let may_panic = record.has_panicked || hooks_panic || captures_panic;
+            match record.fate {
+                Some(Fate::Completed) if record.starts != 1 => say("completed without a run"),
+                Some(Fate::Panicked) if !may_panic => say("panicked without a panic"),
+                Some(Fate::Cancelled(CancelReason::TimedOut)) if record.plan.timeout.is_none() => {
+                    say("timed out without a timeout");
+                }
+                _ => {}
+            }
+        }
+        for (what, count, expected) in [
+            ("results alive", self.results_alive, 0),
+            ("threads that have not stopped", self.threads_started - self.threads_stopped, 0),
+            ("terminations", self.terminations, 1),
+        ] {
+            if count != expected {
+                wrong.push(format!("{what}: {count}"));
+            }
+        }
+        self.violations.append(&mut wrong);
+    }
+}
+
+impl Record {
+    /// The next run is not to begin before this moment.
+    fn earliest(&self) -> Duration {
+        match self.plan.kind {
+            _ if matches!(self.plan.when, When::Never) => Duration::MAX,
+            Kind::Delay(delay) if self.starts > 0 => self.last_end + delay.span(),
+            Kind::Rate(period) => self.low + self.starts * period.span(),
+            _ => self.low,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The simulator: one seed is one scenario (who does what, which faults there are, which thread goes
+//! next), run on the model checker's threads and the manual clock, and watched all the time.
+//!
+//! A scenario has two phases. In the first, several actors submit, cancel, wait, resize and shut
+//! down while tasks panic, captures panic in their drops, hooks and wakers panic, and threads
+//! cannot be started: each fault switched on or off by the seed. Nothing wrong may happen then
+//! (`ledger`). In the second the faults are off, time goes on, and everything must come to its
+//! end (`world`): a task that is due runs without anybody's help, whoever waits is told, the
+//! pool terminates, and nothing of it is left.
+//!
+//! A seed that fails prints its scenario, made as small as it can be and still fail, and what was
+//! wrong with it. `ci/simulate.sh 1 SEED` runs that seed again.
+//!
+//! Empty without `--cfg shuttle`; see `docs/testing.md`.
+
+#![cfg(shuttle)]
+#![allow(
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and what it notes is no step that a model should see"
+)]
+
+mod actors;
+mod ledger;
+mod scenario;
+mod tasks;
+mod world;
+
+use std::{
+    cell::{Cell, RefCell},
+    fmt::Write,
+    panic::{self, AssertUnwindSafe},
+    sync::Once,
+};
+
+use proptest::{
+    strategy::Strategy,
+    test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
+};
+use shuttle::{
+    FailurePersistence, MaxSteps, Runner,
+    scheduler::{PctScheduler, RandomScheduler},
+};
+
+use crate::scenario::Scenario;
+
+/// How many schedules a scenario gets while it is made smaller: another scenario fails in another
+/// schedule, if it fails.
+const TRIES: u64 = 60;
+
+std::thread_local! {
+    /// What the last panic of a simulation said: that by which it failed, for none comes after it.
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    static IS_SIMULATING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Every seed keeps every promise.
+#[test]
+fn every_seed_holds() {
+    let number = |name: &str, default| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let first: u64 = number("PUNCTUAL_FIRST_SEED", 1);
+    for seed in first..first + number("PUNCTUAL_SEEDS", 1_000) {
+        if let Err(report) = hunt(seed, world::run) {
+            panic!("{report}");
+        }
+    }
+}
+
+/// A scenario that breaks a promise is found, and made as small as it can be. Here the promise is
+/// a false one: that no task ever panics.
+#[test]
+fn a_broken_promise_is_found_and_made_small() {
+    let report = (1..100).find_map(|seed| {
+        let outcome = hunt(seed, |scenario| {
+            assert!(!world::run(scenario).has_panicked(), "a task has panicked");
+        });
+        outcome.err()
+    });
+    let report = report.expect("there is a seed in which a task panics");
+    assert!(report.contains("a task has panicked"), "{report}");
+    assert_eq!(report.matches("Submit(").count(), 1, "one task is enough: {report}");
+}
+
+/// Tries the scenario of this seed. What is wrong with it comes back as a report.
+fn hunt<R>(
+    seed: u64,
+    simulate: impl Fn(&Scenario) -> R + Clone + Send + Sync + 'static,
+) -> Result<(), String> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config { failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let tree = scenario::any().new_tree(&mut runner).map_err(|error| error.to_string())?;
+    let has_failed = Cell::new(false);
+    let test = |scenario: Scenario| {
+        let schedules = if has_failed.get() { TRIES } else { 1 };
+        for schedule in 0..schedules {
+            if let Err(what) = try_schedule(&scenario, seed + schedule, simulate.clone()) {
+                has_failed.set(true);
+                return Err(TestCaseError::fail(what));
+            }
+        }
+        Ok(())
+    };
+    match runner.run_one(tree, test) {
+        Err(TestError::Fail(what, scenario)) => {
+            let mut report = format!("seed {seed}: {what}\n");
+            write!(report, "{scenario}").map_err(|error| error.to_string())?;
+            Err(report)
+        }
+        Err(TestError::Abort(why)) => Err(why.to_string()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Runs the scenario in one order of steps: chosen at random, or by chance of priorities.
+fn try_schedule<R>(
+    scenario: &Scenario,
+    seed: u64,
+    simulate: impl Fn(&Scenario) -> R + Send + Sync + 'static,
+) -> Result<(), String> {
+    let mut config = shuttle::Config::new();
+    config.failure_persistence = FailurePersistence::None;
+    config.max_steps = MaxSteps::FailAfter(2_000_000);
+    keep_panics_quiet();
+    let scenario = scenario.clone();
+    let body = move || drop(simulate(&scenario));
+    let run = AssertUnwindSafe(|| {
+        if seed % 2 == 0 {
+            Runner::new(PctScheduler::new_from_seed(seed, 3, 1), config).run(body)
+        } else {
+            Runner::new(RandomScheduler::new_from_seed(seed, 1), config).run(body)
+        }
+    });
+    IS_SIMULATING.set(true);
+    let outcome = panic::catch_unwind(run);
+    IS_SIMULATING.set(false);
+    outcome.map_err(|_| LAST_PANIC.take().unwrap_or_default()).map(drop)
+}
+
+/// Panics are what tasks are to do here: they are noted, and not printed. The model checker's own
+/// hook, which prints, is put in place by its first run and never again; so that comes first.
+fn keep_panics_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = panic::take_hook();
+        shuttle::check_random(|| (), 1);
+        panic::set_hook(Box::new(move |panic| {
+            if !IS_SIMULATING.get() {
+                return usual(panic);
+            }
+            let text = panic.payload_as_str().unwrap_or("a panic without a message");
+            let place = panic.location().map(ToString::to_string).unwrap_or_default();
+            LAST_PANIC.set(Some(format!("{text} ({place})")));
+        }));
+    });
+}

@@ -1,0 +1,323 @@
+//! What a seed stands for: a pool, the faults that are switched on, and what each actor does, one
+//! thing after the other. It is data, so it can be printed, and made smaller.
+
+use std::{fmt, time::Duration};
+
+use proptest::{collection::vec, option::weighted, prelude::*};
+
+/// Everything but the order in which the threads go.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) pool: PoolPlan,
+    pub(crate) faults: Faults,
+    /// What the first one does never blocks: it is the one that moves time to its end.
+    pub(crate) actors: Vec<Vec<Op>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolPlan {
+    pub(crate) workers: usize,
+    /// Whether workers go when they have been idle for a while.
+    pub(crate) retire: bool,
+    pub(crate) keep_delayed: bool,
+    pub(crate) keep_periodic: bool,
+    pub(crate) bound: Option<(usize, Refusal)>,
+}
+
+/// What becomes of a task for which there is no room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refusal {
+    Abort,
+    CallerRuns,
+    Discard,
+    DiscardOldest,
+}
+
+/// Which faults happen where a plan has them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    /// A body panics.
+    pub(crate) body: bool,
+    /// What it panics with panics when it is dropped.
+    pub(crate) payload: bool,
+    /// A capture panics when it is dropped.
+    pub(crate) capture: bool,
+    /// A result panics when it is dropped.
+    pub(crate) result: bool,
+    /// A waker panics when it is woken.
+    pub(crate) waker: bool,
+    /// Every third call of a hook panics.
+    pub(crate) hooks: bool,
+    /// Every second thread cannot be started.
+    pub(crate) spawn: bool,
+}
+
+/// A span of time: so many steps of ten nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steps(pub(crate) u8);
+
+impl Steps {
+    pub(crate) fn span(self) -> Duration {
+        Duration::from_nanos(10 * u64::from(self.0))
+    }
+}
+
+/// When a task is to run first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    After(Steps),
+    Never,
+}
+
+impl When {
+    pub(crate) fn delay(self) -> Duration {
+        match self {
+            Self::After(steps) => steps.span(),
+            Self::Never => Duration::MAX,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Once,
+    Rate(Steps),
+    Delay(Steps),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskPlan {
+    pub(crate) when: When,
+    pub(crate) kind: Kind,
+    pub(crate) body: Act,
+    pub(crate) capture: OnDrop,
+    pub(crate) timeout: Option<Steps>,
+    /// Whether a periodic one goes on after a run that panicked.
+    pub(crate) resumes: bool,
+}
+
+/// What a body does. Numbers are those of tasks, in the order of submission, and wrap around.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    Return,
+    /// Takes its time.
+    Dawdle,
+    Sleep(Steps),
+    Panic,
+    Cancel(usize),
+    CancelItself,
+    Submit(When),
+    Join(usize),
+    JoinFor(usize, Steps),
+    AwaitTermination,
+    Shutdown,
+    ShutdownNow,
+    DropExecutor,
+}
+
+/// What the drop of a capture does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OnDrop {
+    Nothing,
+    Panic,
+    Cancel(usize),
+    Submit,
+    DropExecutor,
+}
+
+/// What an actor does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Op {
+    Submit(TaskPlan),
+    Cancel(usize),
+    /// Drops the future.
+    Forget(usize),
+    /// Leaves a waker with it.
+    Poll(usize),
+    Look,
+    Advance(Steps),
+    Resize(usize),
+    KeepDelayed(bool),
+    KeepPeriodic(bool),
+    Prestart,
+    Shutdown,
+    /// Runs so many of those it gets back.
+    ShutdownNow(usize),
+    Join(usize),
+    JoinFor(usize, Steps),
+    Await(usize),
+    AwaitTermination(Steps),
+    ShutdownWithin(Steps),
+    Close,
+    DropExecutor,
+}
+
+/// Any scenario, the smaller the earlier it is tried when one has failed.
+pub(crate) fn any() -> impl Strategy<Value = Scenario> {
+    let director = vec(quick_op(), 1..8);
+    let others = vec(vec(prop_oneof![3 => quick_op(), 2 => blocking_op()], 1..7), 0..3);
+    (pool(), faults(), director, others).prop_map(|(pool, faults, director, others)| {
+        let actors = std::iter::once(director).chain(others).collect();
+        Scenario { pool, faults, actors }
+    })
+}
+
+fn pool() -> impl Strategy<Value = PoolPlan> {
+    let refusal = prop_oneof![
+        Just(Refusal::Abort),
+        Just(Refusal::CallerRuns),
+        Just(Refusal::Discard),
+        Just(Refusal::DiscardOldest),
+    ];
+    let workers = prop_oneof![5 => 1_usize..3, 1 => Just(0_usize), 1 => Just(3_usize)];
+    let policies = (weighted_bool(0.7), weighted_bool(0.3));
+    (workers, weighted_bool(0.2), policies, weighted(0.2, (0_usize..4, refusal))).prop_map(
+        |(workers, retire, (keep_delayed, keep_periodic), bound)| PoolPlan {
+            workers,
+            retire,
+            keep_delayed,
+            keep_periodic,
+            bound,
+        },
+    )
+}
+
+/// Each of them in a third of all scenarios.
+fn faults() -> impl Strategy<Value = Faults> {
+    let one = || weighted_bool(0.3);
+    (one(), one(), one(), one(), one(), one(), weighted_bool(0.1)).prop_map(
+        |(body, payload, capture, result, waker, hooks, spawn)| Faults {
+            body,
+            payload,
+            capture,
+            result,
+            waker,
+            hooks,
+            spawn,
+        },
+    )
+}
+
+fn weighted_bool(probability: f64) -> impl Strategy<Value = bool> {
+    prop::bool::weighted(probability)
+}
+
+fn steps(least: u8, most: u8) -> impl Strategy<Value = Steps> {
+    (least..=most).prop_map(Steps)
+}
+
+fn when() -> impl Strategy<Value = When> {
+    prop_oneof![
+        3 => Just(When::After(Steps(0))),
+        5 => steps(1, 4).prop_map(When::After),
+        1 => steps(9, 12).prop_map(When::After),
+        1 => Just(When::Never),
+    ]
+}
+
+fn task() -> impl Strategy<Value = TaskPlan> {
+    let kind = prop_oneof![
+        4 => Just(Kind::Once),
+        1 => steps(2, 5).prop_map(Kind::Rate),
+        1 => steps(2, 5).prop_map(Kind::Delay),
+    ];
+    (when(), kind, act(), on_drop(), weighted(0.15, steps(0, 4)), any_bool()).prop_map(
+        |(when, kind, body, capture, timeout, resumes)| TaskPlan {
+            when,
+            kind,
+            body,
+            capture,
+            timeout,
+            resumes,
+        },
+    )
+}
+
+fn any_bool() -> impl Strategy<Value = bool> {
+    prop::bool::ANY
+}
+
+fn which() -> impl Strategy<Value = usize> {
+    0_usize..6
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        8 => Just(Act::Return),
+        2 => Just(Act::Dawdle),
+        1 => steps(1, 2).prop_map(Act::Sleep),
+        4 => Just(Act::Panic),
+        2 => which().prop_map(Act::Cancel),
+        2 => Just(Act::CancelItself),
+        3 => when().prop_map(Act::Submit),
+        1 => which().prop_map(Act::Join),
+        1 => (which(), steps(0, 3)).prop_map(|(task, limit)| Act::JoinFor(task, limit)),
+        1 => Just(Act::AwaitTermination),
+        1 => Just(Act::Shutdown),
+        1 => Just(Act::ShutdownNow),
+        1 => Just(Act::DropExecutor),
+    ]
+}
+
+fn on_drop() -> impl Strategy<Value = OnDrop> {
+    prop_oneof![
+        6 => Just(OnDrop::Nothing),
+        4 => Just(OnDrop::Panic),
+        2 => which().prop_map(OnDrop::Cancel),
+        1 => Just(OnDrop::Submit),
+        1 => Just(OnDrop::DropExecutor),
+    ]
+}
+
+/// What does not block.
+fn quick_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        12 => task().prop_map(Op::Submit),
+        5 => steps(1, 4).prop_map(Op::Advance),
+        1 => steps(10, 30).prop_map(Op::Advance),
+        4 => which().prop_map(Op::Cancel),
+        2 => which().prop_map(Op::Forget),
+        2 => which().prop_map(Op::Poll),
+        2 => Just(Op::Look),
+        1 => (0_usize..4).prop_map(Op::Resize),
+        1 => any_bool().prop_map(Op::KeepDelayed),
+        1 => any_bool().prop_map(Op::KeepPeriodic),
+        1 => Just(Op::Prestart),
+        1 => Just(Op::Shutdown),
+        1 => (0_usize..3).prop_map(Op::ShutdownNow),
+    ]
+}
+
+/// What may have to wait for time to pass, or for others.
+fn blocking_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => which().prop_map(Op::Join),
+        3 => (which(), steps(0, 3)).prop_map(|(task, limit)| Op::JoinFor(task, limit)),
+        3 => which().prop_map(Op::Await),
+        2 => steps(0, 4).prop_map(Op::AwaitTermination),
+        1 => steps(0, 4).prop_map(Op::ShutdownWithin),
+        1 => Just(Op::Close),
+        1 => Just(Op::DropExecutor),
+    ]
+}
+
+impl Scenario {
+    /// Whether there is never more than one worker at a time.
+    pub(crate) fn has_one_worker(&self) -> bool {
+        let resizes = |op: &Op| matches!(op, Op::Resize(_));
+        self.pool.workers <= 1 && !self.actors.iter().flatten().any(resizes)
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {:?}\n  {:?}", self.pool, self.faults)?;
+        for (number, ops) in self.actors.iter().enumerate() {
+            writeln!(f, "  {}:", if number == 0 { "director" } else { "actor" })?;
+            for op in ops {
+                writeln!(f, "    {op:?}")?;
+            }
+        }
+        Ok(())
+    }
+}

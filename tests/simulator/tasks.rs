@@ -1,0 +1,162 @@
+//! What is submitted: a body that does what its plan says, a capture that is noted when it is dropped,
+//! a result that is counted.
+
+use std::{panic, sync::Arc};
+
+use punctual::current_task;
+
+use crate::{
+    ledger::Future,
+    scenario::{Act, Kind, OnDrop, TaskPlan, When},
+    world::World,
+};
+
+/// Lives as long as the closure of its task.
+pub(crate) struct Capture {
+    world: Arc<World>,
+    id: usize,
+}
+
+/// The result of a one-shot task.
+pub(crate) struct Receipt {
+    world: Arc<World>,
+    /// Whether it is still the executor's to drop.
+    may_panic: bool,
+}
+
+/// A payload that panics when it is dropped.
+struct Bomb(Arc<World>);
+
+impl World {
+    /// Submits a task; whether it is let in or not, it is in the ledger.
+    pub(crate) fn submit(self: &Arc<Self>, plan: TaskPlan) {
+        let id = self.note(|ledger, now| ledger.open(plan, now));
+        let capture = Capture { world: Arc::clone(self), id };
+        let mut task = self.handle.task();
+        if let Some(steps) = plan.timeout {
+            task = task.timeout(steps.span());
+        }
+        if plan.resumes {
+            task = task.on_panic(punctual::PanicPolicy::resume());
+        }
+        let delay = plan.when.delay();
+        let outcome = match plan.kind {
+            Kind::Once => {
+                let body = move || {
+                    capture.run();
+                    let world = Arc::clone(&capture.world);
+                    // First: Rust leaks what a call returns if a local panics in its drop.
+                    drop(capture);
+                    Receipt::new(&world)
+                };
+                task.schedule(delay, body).map(Future::Once)
+            }
+            Kind::Rate(period) => task
+                .schedule_at_fixed_rate(delay, period.span(), move || capture.run())
+                .map(Future::Series),
+            Kind::Delay(pause) => task
+                .schedule_with_fixed_delay(delay, pause.span(), move || capture.run())
+                .map(Future::Series),
+        };
+        match outcome {
+            Ok(future) => self.note(|ledger, now| ledger.let_in(id, now, future)),
+            Err(_) => self.note(|ledger, _| ledger.refused(id)),
+        }
+    }
+
+    /// What a body of this plan does between its beginning and its end.
+    fn act(self: &Arc<Self>, id: usize, act: Act) {
+        match act {
+            Act::Return | Act::Panic => {}
+            Act::Dawdle => (0..5).for_each(|_| shuttle::thread::yield_now()),
+            Act::Sleep(steps) => {
+                let token = current_task().map(|task| task.token());
+                if let Some(token) = token.filter(|_| self.may_block()) {
+                    // An error means that it is asked to stop, which it does.
+                    let _ = self.blocking(|| token.sleep(steps.span()));
+                }
+            }
+            Act::Cancel(task) => self.cancel(task),
+            Act::CancelItself => self.cancel(id),
+            Act::Submit(when) => self.submit(TaskPlan::plain(when)),
+            Act::Join(task) => self.join(task),
+            Act::JoinFor(task, steps) => self.join_for(task, steps),
+            Act::AwaitTermination => self.await_termination_inside(),
+            Act::Shutdown => self.shutdown(),
+            Act::ShutdownNow => self.shutdown_now(0),
+            Act::DropExecutor => self.drop_executor(),
+        }
+    }
+}
+
+impl TaskPlan {
+    /// A task that does nothing.
+    const fn plain(when: When) -> Self {
+        let (kind, body, capture) = (Kind::Once, Act::Return, OnDrop::Nothing);
+        Self { when, kind, body, capture, timeout: None, resumes: false }
+    }
+}
+
+impl Capture {
+    fn run(&self) {
+        let (world, id) = (&self.world, self.id);
+        let is_worker = world.is_worker();
+        let plan = world.note(|ledger, now| {
+            ledger.starts(id, now, is_worker);
+            ledger.tasks[id].plan
+        });
+        world.act(id, plan.body);
+        let panics = matches!(plan.body, Act::Panic) && world.faults().body;
+        world.note(|ledger, now| ledger.ends(id, now, is_worker, panics));
+        if panics && world.faults().payload {
+            panic::panic_any(Bomb(Arc::clone(world)));
+        }
+        assert!(!panics, "the body of task {id} panics");
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let (world, id) = (&self.world, self.id);
+        let (plan, is_panicking) = world.note(|ledger, _| {
+            let is_panicking = ledger.dropped(id);
+            (ledger.tasks[id].plan, is_panicking)
+        });
+        match plan.capture {
+            OnDrop::Nothing => {}
+            OnDrop::Panic => {
+                let panics = world.faults().capture && !is_panicking;
+                assert!(!panics, "the capture of task {id} panics");
+            }
+            OnDrop::Cancel(task) => world.cancel(task),
+            OnDrop::Submit => world.submit(TaskPlan::plain(When::After(crate::scenario::Steps(0)))),
+            OnDrop::DropExecutor => world.drop_executor(),
+        }
+    }
+}
+
+impl Receipt {
+    fn new(world: &Arc<World>) -> Self {
+        world.note(|ledger, _| ledger.results_alive += 1);
+        Self { world: Arc::clone(world), may_panic: true }
+    }
+
+    /// It is in the hands of who joined.
+    pub(crate) fn accept(mut self) {
+        self.may_panic = false;
+    }
+}
+
+impl Drop for Receipt {
+    fn drop(&mut self) {
+        self.world.note(|ledger, _| ledger.results_alive -= 1);
+        let panics = self.may_panic && self.world.faults().result;
+        assert!(!panics, "a result panics");
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(!self.0.faults().payload, "a payload panics");
+    }
+}

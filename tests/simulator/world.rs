@@ -1,0 +1,378 @@
+//! One run of a scenario: the actors go through what they are to do, and then everything must end
+//! without any more help than that time passes.
+//!
+//! The first actor, the *director*, never waits for tasks: it moves the clock when everybody else
+//! waits. Before anything is cancelled or shut down by it, every task that was due must have been
+//! dealt with: a shutdown wakes everyone, and would hide who was not woken.
+
+use std::{
+    cell::Cell,
+    io,
+    sync::{
+        Arc, Mutex as Notes, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use punctual::{
+    AbortPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, Handle,
+    ManualClock, ScheduledThreadPoolExecutor, Worker,
+};
+use shuttle::{
+    sync::{Condvar, Mutex},
+    thread,
+};
+
+use crate::{
+    ledger::{Future, Ledger, Record},
+    scenario::{Faults, PoolPlan, Refusal, Scenario},
+};
+
+/// Longer than any finite delay, and than all that bodies sleep.
+const LONG: Duration = Duration::from_nanos(600);
+/// So often time goes on before what has not ended counts as hanging.
+const ROUNDS: usize = 50;
+
+/// What all threads of a scenario share.
+pub(crate) struct World {
+    pub(crate) clock: ManualClock,
+    pub(crate) handle: Handle,
+    executor: Notes<Option<ScheduledThreadPoolExecutor>>,
+    ledger: Arc<Notes<Ledger>>,
+    faults: Faults,
+    has_faults: Arc<AtomicBool>,
+    is_winding_down: AtomicBool,
+    /// What each actor but the director is doing.
+    actors: Mutex<Vec<Doing>>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Work,
+    Wait,
+    Nothing,
+}
+
+#[derive(Clone, Copy)]
+enum Role {
+    Director,
+    Actor(usize),
+    Worker,
+    /// The one that watches over timeouts.
+    Other,
+}
+
+shuttle::thread_local! {
+    static ROLE: Cell<Role> = const { Cell::new(Role::Other) };
+}
+
+/// What is left to be asked of a scenario that has kept every promise.
+pub(crate) struct Summary {
+    has_panicked: bool,
+}
+
+impl Summary {
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.has_panicked
+    }
+}
+
+/// Runs the scenario.
+///
+/// # Panics
+///
+/// If a promise is broken.
+pub(crate) fn run(scenario: &Scenario) -> Summary {
+    ROLE.with(|role| role.set(Role::Director));
+    let world = World::new(scenario);
+    let mut ops = scenario.actors.iter().cloned();
+    let directions = ops.next().unwrap_or_default();
+    let actors: Vec<_> = ops
+        .enumerate()
+        .map(|(number, ops)| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                ROLE.with(|role| role.set(Role::Actor(number)));
+                for op in ops {
+                    if !world.is_winding_down.load(Ordering::SeqCst) {
+                        world.perform(op);
+                    }
+                }
+                world.becomes(number, Doing::Nothing);
+            })
+        })
+        .collect();
+    directions.into_iter().for_each(|op| world.perform(op));
+    world.progress();
+    world.wind_down();
+    for actor in actors {
+        actor.join().expect("no actor panics");
+    }
+    world.stop();
+    world.the_end()
+}
+
+impl World {
+    fn new(scenario: &Scenario) -> Arc<Self> {
+        let ledger = Arc::new(Notes::new(Ledger::default()));
+        let has_faults = Arc::new(AtomicBool::new(true));
+        let clock = ManualClock::new();
+        let builder = builder(&clock, scenario.pool);
+        let builder = with_hooks(builder, scenario.faults, &ledger, &has_faults);
+        let executor = builder.build().expect("valid settings");
+        let actors = vec![Doing::Work; scenario.actors.len().saturating_sub(1)];
+        if !scenario.has_one_worker() {
+            // Then nobody can tell in which order they have taken what they run.
+            notes(&ledger).is_stopping = true;
+        }
+        Arc::new(Self {
+            clock,
+            handle: executor.handle(),
+            executor: Notes::new(Some(executor)),
+            ledger,
+            faults: scenario.faults,
+            has_faults,
+            is_winding_down: AtomicBool::new(false),
+            actors: Mutex::new(actors),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Writes something down, at this moment.
+    pub(crate) fn note<R>(&self, write: impl FnOnce(&mut Ledger, Duration) -> R) -> R {
+        let now = self.clock.elapsed();
+        write(&mut notes(&self.ledger), now)
+    }
+
+    pub(crate) fn is_wrong(&self, is_wrong: bool, what: &str) {
+        if is_wrong {
+            notes(&self.ledger).violation(what.to_owned());
+        }
+    }
+
+    /// The faults that happen now.
+    pub(crate) fn faults(&self) -> Faults {
+        let on = self.has_faults.load(Ordering::SeqCst);
+        let Faults { body, payload, capture, result, waker, hooks, spawn } = self.faults;
+        Faults {
+            body: on && body,
+            payload: on && payload,
+            capture: on && capture,
+            result: on && result,
+            waker: on && waker,
+            hooks: on && hooks,
+            spawn: on && spawn,
+        }
+    }
+
+    pub(crate) fn is_worker(&self) -> bool {
+        ROLE.with(|role| matches!(role.get(), Role::Worker))
+    }
+
+    pub(crate) fn may_block(&self) -> bool {
+        ROLE.with(|role| matches!(role.get(), Role::Actor(_) | Role::Worker))
+    }
+
+    /// Waits for something, and lets the director know.
+    pub(crate) fn blocking<R>(&self, wait: impl FnOnce() -> R) -> R {
+        match ROLE.with(Cell::get) {
+            Role::Actor(number) => {
+                self.becomes(number, Doing::Wait);
+                let result = wait();
+                self.becomes(number, Doing::Work);
+                result
+            }
+            _ => {
+                notes(&self.ledger).waiting_bodies += 1;
+                let result = wait();
+                notes(&self.ledger).waiting_bodies -= 1;
+                result
+            }
+        }
+    }
+
+    fn becomes(&self, actor: usize, doing: Doing) {
+        self.doings()[actor] = doing;
+        self.changed.notify_all();
+    }
+
+    fn doings(&self) -> shuttle::sync::MutexGuard<'_, Vec<Doing>> {
+        self.actors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with one task, if there is any.
+    pub(crate) fn with_task<R>(
+        &self,
+        task: usize,
+        act: impl FnOnce(usize, &mut Record) -> Option<R>,
+    ) -> Option<R> {
+        let mut ledger = notes(&self.ledger);
+        let id = task.checked_rem(ledger.tasks.len())?;
+        act(id, &mut ledger.tasks[id])
+    }
+
+    pub(crate) fn take_future(&self, task: usize) -> Option<(usize, Future)> {
+        self.with_task(task, |id, record| Some((id, record.future.take()?)))
+    }
+
+    pub(crate) fn put_back(&self, id: usize, future: Future) {
+        self.note(|ledger, _| ledger.tasks[id].future = Some(future));
+    }
+
+    pub(crate) fn take_executor(&self) -> Option<ScheduledThreadPoolExecutor> {
+        notes(&self.ledger).is_stopping = true;
+        self.executor.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Waits until every other actor waits, or has done what it had to do. Whether all have.
+    fn rest(&self) -> bool {
+        let mut actors = self.doings();
+        while actors.contains(&Doing::Work) {
+            actors = self.changed.wait(actors).unwrap_or_else(PoisonError::into_inner);
+        }
+        actors.iter().all(|doing| *doing == Doing::Nothing)
+    }
+
+    /// From now on there are no faults. Time goes on, and what is due runs.
+    fn progress(&self) {
+        self.has_faults.store(false, Ordering::SeqCst);
+        self.rest();
+        let tasks = self.note(|ledger, _| ledger.all_let_in());
+        let end = self.clock.elapsed() + LONG;
+        self.clock.run_for(LONG);
+        self.note(|ledger, _| {
+            let missing = ledger.missing(&tasks, end);
+            if ledger.waiting_bodies == 0 && ledger.holders == 0 && !missing.is_empty() {
+                ledger.violation(format!("nobody runs what is due: {missing:?}"));
+            }
+        });
+        self.look();
+    }
+
+    /// What would go on for ever is cancelled, and whoever waited comes back.
+    fn wind_down(&self) {
+        self.is_winding_down.store(true, Ordering::SeqCst);
+        for _ in 0..ROUNDS {
+            let tasks = self.note(|ledger, _| ledger.tasks.len());
+            (0..tasks).for_each(|task| self.cancel(task));
+            // Kept by nobody who could be asked to cancel them.
+            self.handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+            self.handle.set_continue_existing_periodic_tasks_after_shutdown(false);
+            self.clock.run_for(LONG);
+            if self.rest() {
+                return;
+            }
+            thread::yield_now();
+        }
+        panic!("an actor waits for ever");
+    }
+
+    fn stop(&self) {
+        let executor = self.take_executor();
+        self.handle.shutdown();
+        for _ in 0..ROUNDS {
+            self.clock.run_for(LONG);
+            if self.handle.is_terminated() {
+                break;
+            }
+            thread::yield_now();
+        }
+        assert!(self.handle.is_terminated(), "the pool does not end: {:?}", self.handle);
+        if let Some(executor) = executor {
+            executor.close().expect("nobody is inside");
+        }
+    }
+
+    /// Everything has ended, and only this is left of it.
+    fn the_end(self: Arc<Self>) -> Summary {
+        let tasks = self.note(|ledger, _| ledger.tasks.len());
+        for task in 0..tasks {
+            if let Some((id, future)) = self.take_future(task) {
+                let outcome = match &future {
+                    Future::Once(future) => {
+                        future.try_join().map(|end| end.map(super::tasks::Receipt::accept))
+                    }
+                    Future::Series(future) => future.try_join(),
+                };
+                match outcome {
+                    Some(outcome) => self.note(|ledger, _| ledger.learns(id, &outcome)),
+                    None => self.is_wrong(true, &format!("the future of task {id} never ends")),
+                }
+                drop(future);
+            }
+        }
+        self.look();
+        let seen = self.handle.statistics();
+        self.is_wrong(seen.pending + seen.active > 0, &format!("{seen:?} has something left"));
+        let faults = self.faults;
+        self.note(|ledger, _| ledger.check_the_end(faults.hooks, faults.capture || faults.result));
+        self.is_wrong(Arc::strong_count(&self) > 1, "something of a task is still alive");
+        let ledger = notes(&self.ledger);
+        assert!(ledger.violations.is_empty(), "{}", ledger.violations.join("; "));
+        Summary { has_panicked: ledger.has_panicked() }
+    }
+}
+
+fn notes<T>(shared: &Notes<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn builder(clock: &ManualClock, plan: PoolPlan) -> Builder {
+    let builder = ScheduledThreadPoolExecutor::builder()
+        .clock(clock.clone())
+        .core_pool_size(plan.workers)
+        .keep_alive(Duration::from_nanos(15))
+        .allow_core_thread_timeout(plan.retire)
+        .execute_existing_delayed_tasks_after_shutdown(plan.keep_delayed)
+        .continue_existing_periodic_tasks_after_shutdown(plan.keep_periodic);
+    let Some((bound, refusal)) = plan.bound else { return builder };
+    let builder = builder.max_pending(bound);
+    match refusal {
+        Refusal::Abort => builder.rejected_execution_handler(AbortPolicy),
+        Refusal::CallerRuns => builder.rejected_execution_handler(CallerRunsPolicy),
+        Refusal::Discard => builder.rejected_execution_handler(DiscardPolicy),
+        Refusal::DiscardOldest => builder.rejected_execution_handler(DiscardOldestPolicy),
+    }
+}
+
+/// Every hook there is, and a thread factory, with their faults.
+fn with_hooks(
+    builder: Builder,
+    faults: Faults,
+    ledger: &Arc<Notes<Ledger>>,
+    has_faults: &Arc<AtomicBool>,
+) -> Builder {
+    let hook = |count: fn(&mut Ledger)| {
+        let (ledger, has_faults) = (Arc::clone(ledger), Arc::clone(has_faults));
+        move || {
+            let mut noted = notes(&ledger);
+            count(&mut noted);
+            noted.hook_calls += 1;
+            let panics = faults.hooks && noted.hook_calls % 3 == 2;
+            drop(noted);
+            assert!(!(panics && has_faults.load(Ordering::SeqCst)), "a hook panics");
+        }
+    };
+    let start = hook(|ledger| {
+        ROLE.with(|role| role.set(Role::Worker));
+        ledger.threads_started += 1;
+    });
+    let (before, after) = (hook(|_| ()), hook(|_| ()));
+    let spawns = hook(|ledger| ledger.spawns += 1);
+    let (fails, has_faults, counts) = (faults.spawn, Arc::clone(has_faults), Arc::clone(ledger));
+    builder
+        .on_thread_start(start)
+        .on_thread_stop(hook(|ledger| ledger.threads_stopped += 1))
+        .before_execute(move |_| before())
+        .after_execute(move |_, _| after())
+        .terminated(hook(|ledger| ledger.terminations += 1))
+        .thread_factory(move |worker: Worker| {
+            spawns();
+            if fails && has_faults.load(Ordering::SeqCst) && notes(&counts).spawns % 2 == 0 {
+                return Err(io::Error::other("no more threads"));
+            }
+            thread::Builder::new().spawn(move || worker.run()).map(Some)
+        })
+}
