@@ -155,7 +155,9 @@ fn keep_panics_quiet() {
             if !IS_SIMULATING.get() {
                 return usual(panic);
             }
-            let text = panic.payload_as_str().unwrap_or("a panic without a message");
+            let payload = panic.payload();
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("a bomb");
             let place = panic.location().map(ToString::to_string).unwrap_or_default();
             LAST_PANIC.set(Some(format!("{text} ({place})")));
         }));

@@ -179,9 +179,10 @@ impl World {
     pub(crate) fn blocking<R>(&self, wait: impl FnOnce() -> R) -> R {
         match ROLE.with(Cell::get) {
             Role::Actor(number) => {
-                self.becomes(number, Doing::Wait);
+                // Perhaps it waits already, for an end in which a capture waits for another.
+                let before = self.becomes(number, Doing::Wait);
                 let result = wait();
-                self.becomes(number, Doing::Work);
+                self.becomes(number, before);
                 result
             }
             _ => {
@@ -193,9 +194,10 @@ impl World {
         }
     }
 
-    fn becomes(&self, actor: usize, doing: Doing) {
-        self.doings()[actor] = doing;
+    fn becomes(&self, actor: usize, doing: Doing) -> Doing {
+        let before = std::mem::replace(&mut self.doings()[actor], doing);
         self.changed.notify_all();
+        before
     }
 
     fn doings(&self) -> shuttle::sync::MutexGuard<'_, Vec<Doing>> {
