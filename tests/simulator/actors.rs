@@ -13,6 +13,7 @@ use shuttle::sync::{Condvar, Mutex};
 use crate::{
     ledger::Future,
     scenario::{Op, Steps},
+    tasks::Receipt,
     world::World,
 };
 
@@ -102,7 +103,7 @@ impl World {
         };
         self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
         let outcome = self.blocking(|| match future {
-            Future::Once(future) => future.join().map(super::tasks::Receipt::accept),
+            Future::Once(future) => future.join().map(Receipt::accept),
             Future::Series(future) => future.join(),
         });
         // On a worker it may be that nobody is left to run the task.
@@ -119,7 +120,7 @@ impl World {
         let outcome = self.blocking(|| match &future {
             Future::Once(future) => {
                 let outcome = future.join_timeout(limit.span())?;
-                Some(outcome.map(super::tasks::Receipt::accept))
+                Some(outcome.map(Receipt::accept))
             }
             Future::Series(future) => future.join_timeout(limit.span()),
         });
@@ -226,7 +227,7 @@ fn poll_once(future: &mut Future, waker: &Waker) -> Poll<Result<(), TaskError>> 
     match future {
         Future::Once(future) => {
             let polled = Pin::new(future).poll(&mut context);
-            polled.map(|outcome| outcome.map(super::tasks::Receipt::accept))
+            polled.map(|outcome| outcome.map(Receipt::accept))
         }
         Future::Series(future) => Pin::new(future).poll(&mut context),
     }

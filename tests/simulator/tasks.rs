@@ -7,7 +7,7 @@ use punctual::current_task;
 
 use crate::{
     ledger::Future,
-    scenario::{Act, Kind, OnDrop, TaskPlan, When},
+    scenario::{Act, Kind, OnDrop, Steps, TaskPlan, When},
     world::World,
 };
 
@@ -129,7 +129,7 @@ impl Drop for Capture {
                 assert!(!panics, "the capture of task {id} panics");
             }
             OnDrop::Cancel(task) => world.cancel(task),
-            OnDrop::Submit => world.submit(TaskPlan::plain(When::After(crate::scenario::Steps(0)))),
+            OnDrop::Submit => world.submit(TaskPlan::plain(When::After(Steps(0)))),
             OnDrop::DropExecutor => world.drop_executor(),
         }
     }

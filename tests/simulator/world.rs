@@ -27,6 +27,7 @@ use shuttle::{
 use crate::{
     ledger::{Future, Ledger, Record},
     scenario::{Faults, PoolPlan, Refusal, Scenario},
+    tasks::Receipt,
 };
 
 /// Longer than any finite delay, and than all that bodies sleep.
@@ -293,9 +294,7 @@ impl World {
         for task in 0..tasks {
             if let Some((id, future)) = self.take_future(task) {
                 let outcome = match &future {
-                    Future::Once(future) => {
-                        future.try_join().map(|end| end.map(super::tasks::Receipt::accept))
-                    }
+                    Future::Once(future) => future.try_join().map(|end| end.map(Receipt::accept)),
                     Future::Series(future) => future.try_join(),
                 };
                 match outcome {
