@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 use crate::{
     Clock, ConfigError, RejectedExecutionHandler, ScheduledThreadPoolExecutor, ThreadFactory,
     pool::{Callbacks, Config},
-    sync::Arc,
+    sync::{Arc, cores},
     unwind::{Contained, note_locations},
 };
 
@@ -50,7 +50,7 @@ impl Builder {
         let (thread_factory, rejection) = Config::defaults();
         Self {
             config: Config {
-                core_pool_size: num_cpus::get(),
+                core_pool_size: cores(),
                 keep_alive: Duration::from_millis(10),
                 core_timeout: false,
                 max_pending: None,
@@ -59,7 +59,7 @@ impl Builder {
                 timer_slack: Duration::from_nanos(1),
                 lead: Duration::ZERO,
                 clock: Clock::system(),
-                stripes: (2 * num_cpus::get()).next_power_of_two(),
+                stripes: (2 * cores()).next_power_of_two(),
                 keep_delayed: true,
                 keep_periodic: false,
                 thread_factory,

@@ -51,7 +51,7 @@ use std::{
 #[cfg(shuttle)]
 pub(crate) use self::backend::Scoped;
 pub(crate) use self::backend::{
-    atomic, is_finished, scoped_thread_local, spin_loop, thread, thread_local,
+    atomic, cores, is_finished, scoped_thread_local, spin_loop, thread, thread_local, thread_number,
 };
 use self::{
     atomic::{AtomicU32, Ordering},
@@ -150,24 +150,6 @@ impl Held {
     fn one_more() -> Self {
         Self
     }
-}
-
-thread_local! {
-    static THREAD_NUMBER: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The calling thread's number: they are given out one by one, so that threads which are spread
-/// by it are spread evenly.
-#[inline]
-pub(crate) fn thread_number() -> usize {
-    static LAST: process::AtomicU64 = process::AtomicU64::new(0);
-    let mut number = THREAD_NUMBER.with(Cell::get);
-    if number == 0 {
-        // Ordering: it is one variable, and nothing else hangs on it.
-        number = LAST.fetch_add(1, process::Ordering::Relaxed) + 1;
-        THREAD_NUMBER.with(|own| own.set(number));
-    }
-    number as usize
 }
 
 /// How many of the crate's locks the calling thread holds; always zero in release builds.

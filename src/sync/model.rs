@@ -162,3 +162,14 @@ pub(crate) use scoped_thread_local;
 pub(crate) fn is_finished(_: &thread::JoinHandle<()>) -> bool {
     false
 }
+
+/// The calling thread's number, which hangs on nothing outside of the execution: it can be
+/// repeated.
+pub(crate) fn thread_number() -> usize {
+    shuttle::current::try_get_current_task().map_or(0, usize::from)
+}
+
+/// The same on every machine.
+pub(crate) fn cores() -> usize {
+    2
+}

@@ -2,10 +2,13 @@
 //! crossbeam's, whose token nobody else can take.
 
 pub(crate) use scoped_tls::scoped_thread_local;
-use std::time::Instant;
+use std::{cell::Cell, time::Instant};
 pub(crate) use std::{hint::spin_loop, thread, thread_local};
 
 pub(super) use crossbeam_utils::sync::Unparker;
+pub(crate) use num_cpus::get as cores;
+
+use super::process;
 
 /// The atomics of the crate.
 pub(crate) mod atomic {
@@ -89,4 +92,22 @@ impl Token {
 /// Whether the thread is at its end.
 pub(crate) fn is_finished(thread: &thread::JoinHandle<()>) -> bool {
     thread.is_finished()
+}
+
+thread_local! {
+    static THREAD_NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The calling thread's number: they are given out one by one, so that threads which are spread
+/// by it are spread evenly.
+#[inline]
+pub(crate) fn thread_number() -> usize {
+    static LAST: process::AtomicU64 = process::AtomicU64::new(0);
+    let mut number = THREAD_NUMBER.with(Cell::get);
+    if number == 0 {
+        // Ordering: it is one variable, and nothing else hangs on it.
+        number = LAST.fetch_add(1, process::Ordering::Relaxed) + 1;
+        THREAD_NUMBER.with(|own| own.set(number));
+    }
+    number as usize
 }
