@@ -60,7 +60,7 @@ pub(crate) struct Ledger {
     pub(crate) tasks: Vec<Record>,
     pub(crate) violations: Vec<String>,
     /// How many things have happened.
-    events: u64,
+    pub(crate) events: u64,
     /// When each advance of the clock began, and where it led.
     advances: Vec<(u64, Duration)>,
     /// When a body last came to its end on a worker.
@@ -251,9 +251,9 @@ impl Ledger {
         tasks.iter().copied().filter(is_missing).collect()
     }
 
-    /// Whether a body, a capture or a hook has panicked, as far as bodies know.
-    pub(crate) fn has_panicked(&self) -> bool {
-        self.tasks.iter().any(|record| record.has_panicked)
+    /// How often the task that ran most has run.
+    pub(crate) fn most_runs(&self) -> u32 {
+        self.tasks.iter().map(|record| record.starts).max().unwrap_or(0)
     }
 
     /// When everything has ended: each task in one way, and nothing of it left.

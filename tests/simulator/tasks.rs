@@ -1,7 +1,7 @@
 //! What is submitted: a body that does what its plan says, a capture that is noted when it is dropped,
 //! a result that is counted.
 
-use std::{panic, sync::Arc};
+use std::{cell::Cell, panic, sync::Arc};
 
 use punctual::current_task;
 
@@ -27,6 +27,11 @@ pub(crate) struct Receipt {
 /// A payload that panics when it is dropped.
 struct Bomb(Arc<World>);
 
+shuttle::thread_local! {
+    /// The task that this thread submits: it may have to run it itself.
+    static SUBMITTED: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
 impl World {
     /// Submits a task; whether it is let in or not, it is in the ledger.
     pub(crate) fn submit(self: &Arc<Self>, plan: TaskPlan) {
@@ -40,6 +45,7 @@ impl World {
             task = task.on_panic(punctual::PanicPolicy::resume());
         }
         let delay = plan.when.delay();
+        let outer = SUBMITTED.with(|own| own.replace(Some(id)));
         let outcome = match plan.kind {
             Kind::Once => {
                 let body = move || {
@@ -58,6 +64,7 @@ impl World {
                 .schedule_with_fixed_delay(delay, pause.span(), move || capture.run())
                 .map(Future::Series),
         };
+        SUBMITTED.with(|own| own.set(outer));
         match outcome {
             Ok(future) => self.note(|ledger, now| ledger.let_in(id, now, future)),
             Err(_) => self.note(|ledger, _| ledger.refused(id)),
@@ -100,7 +107,8 @@ impl TaskPlan {
 impl Capture {
     fn run(&self) {
         let (world, id) = (&self.world, self.id);
-        let is_worker = world.is_worker();
+        let is_submitter = SUBMITTED.with(Cell::get) == Some(id);
+        let is_worker = world.is_worker() && !is_submitter;
         let plan = world.note(|ledger, now| {
             ledger.starts(id, now, is_worker);
             ledger.tasks[id].plan

@@ -71,13 +71,10 @@ shuttle::thread_local! {
 
 /// What is left to be asked of a scenario that has kept every promise.
 pub(crate) struct Summary {
-    has_panicked: bool,
-}
-
-impl Summary {
-    pub(crate) fn has_panicked(&self) -> bool {
-        self.has_panicked
-    }
+    /// Of all tasks.
+    pub(crate) most_runs: u32,
+    /// How many things have happened.
+    pub(crate) events: u64,
 }
 
 /// Runs the scenario.
@@ -312,7 +309,7 @@ impl World {
         self.is_wrong(Arc::strong_count(&self) > 1, "something of a task is still alive");
         let ledger = notes(&self.ledger);
         assert!(ledger.violations.is_empty(), "{}", ledger.violations.join("; "));
-        Summary { has_panicked: ledger.has_panicked() }
+        Summary { most_runs: ledger.most_runs(), events: ledger.events }
     }
 }
 
