@@ -241,7 +241,7 @@ impl World {
         self.rest();
         let tasks = self.note(|ledger, _| ledger.all_let_in());
         let end = self.clock.elapsed() + LONG;
-        self.clock.run_for(LONG);
+        self.go_on_until(end);
         self.note(|ledger, _| {
             let missing = ledger.missing(&tasks, end);
             if ledger.waiting_bodies == 0 && ledger.holders == 0 && !missing.is_empty() {
@@ -249,6 +249,17 @@ impl World {
             }
         });
         self.look();
+    }
+
+    /// Moves time from one moment to the next that somebody waits for. Not by `run_for`, which rings
+    /// for every worker to see what it waits for, and so would hide one that nobody has woken.
+    fn go_on_until(&self, end: Duration) {
+        self.clock.run_until_idle();
+        while self.clock.elapsed() < end {
+            let left = end - self.clock.elapsed();
+            self.clock.advance(self.clock.next_deadline().map_or(left, |next| next.min(left)));
+            self.clock.run_until_idle();
+        }
     }
 
     /// What would go on for ever is cancelled, and whoever waited comes back.
