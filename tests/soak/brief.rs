@@ -1,0 +1,136 @@
+//! Pools that come and go beside the long one: of every make, with a little work, ended in every
+//! way.
+
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use punctual::{
+    AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
+    ExecutorState, Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor,
+};
+
+use crate::{
+    dice::Dice,
+    ledger::GRACE,
+    soak::{Soak, eventually},
+    tasks::Work,
+};
+
+/// Makes a pool, has it work, and sees it end.
+pub(crate) fn pool(soak: &Arc<Soak>, dice: &mut Dice) {
+    let (builder, is_bounded) = make(dice);
+    let pool = builder.build().expect("the settings are good");
+    let handle = pool.handle();
+    let rounds = dice.roll(20);
+    let mut futures: Vec<_> =
+        (0..rounds).filter_map(|_| submit(soak, &handle, dice, is_bounded)).collect();
+    for future in futures.iter().filter(|_| dice.one_in(4)) {
+        future.cancel();
+    }
+    futures.retain(|_| dice.one_in(2));
+    end(pool, dice);
+    soak.brief_pools.add(1);
+    let has_ended = handle.await_termination(2 * GRACE);
+    if has_ended != Ok(true) || !eventually(|| futures.iter().all(ScheduledFuture::is_done)) {
+        soak.ledger.complain("a brief pool does not end, or one of its futures does not");
+    }
+    let now = handle.statistics();
+    let adds_up = now.submitted == now.completed + now.panicked + now.cancelled;
+    let is_empty = (now.pending, now.active, now.pool_size) == (0, 0, 0);
+    if !adds_up || !is_empty || now.state != ExecutorState::Terminated {
+        soak.ledger.complain(format!("a brief pool has left something: {now:?}"));
+    }
+}
+
+/// A pool of any make, and whether tasks may be rejected while it is open.
+fn make(dice: &mut Dice) -> (Builder, bool) {
+    let mut builder = ScheduledThreadPoolExecutor::builder()
+        .core_pool_size(dice.roll(4) as usize)
+        .keep_alive(dice.up_to_ms(2) + Duration::from_nanos(1))
+        .allow_core_thread_timeout(dice.one_in(3))
+        .execute_existing_delayed_tasks_after_shutdown(dice.one_in(2))
+        .thread_name("brief");
+    if dice.one_in(3) {
+        builder = builder.max_pending(dice.roll(8) as usize);
+        let timeout = Duration::from_micros(300);
+        builder = match dice.roll(5) {
+            0 => builder.rejected_execution_handler(AbortPolicy),
+            1 => builder.rejected_execution_handler(BlockPolicy { timeout }),
+            2 => builder.rejected_execution_handler(CallerRunsPolicy),
+            3 => builder.rejected_execution_handler(DiscardOldestPolicy),
+            _ => builder.rejected_execution_handler(DiscardPolicy),
+        };
+        return (builder, true);
+    }
+    (builder, false)
+}
+
+fn submit(
+    soak: &Soak,
+    pool: &Handle,
+    dice: &mut Dice,
+    is_bounded: bool,
+) -> Option<ScheduledFuture<()>> {
+    let delay = match dice.roll(4) {
+        0 => Duration::ZERO,
+        1 => Duration::from_secs(60),
+        _ => dice.up_to_ms(3),
+    };
+    let now = Instant::now();
+    // What is rejected may be run by who submits it, at once.
+    let due = if is_bounded { now } else { now + delay };
+    let capture = soak.ledger.enter("a task of a brief pool", Some(now));
+    let work = Work::any(dice);
+    let capture = if work != Work::Panic && dice.one_in(10) { capture.armed() } else { capture };
+    let body = move || {
+        capture.begins(due);
+        work.act();
+    };
+    let period = Duration::from_micros(100 + dice.roll(2_000));
+    let tried = match dice.roll(4) {
+        0 => pool.schedule_at_fixed_rate(delay, period, body),
+        1 => pool.schedule_with_fixed_delay(delay, period, body),
+        2 => pool.task().timeout(dice.up_to_ms(3)).schedule(delay, body),
+        _ => pool.schedule(delay, body),
+    };
+    match tried {
+        Ok(future) => Some(future),
+        Err(RejectedExecutionError::Saturated) if is_bounded => None,
+        Err(error) => {
+            soak.ledger.complain(format!("a brief pool: {error}"));
+            None
+        }
+    }
+}
+
+/// Ends it in one of the ways, so that nothing that is far off is waited for.
+fn end(pool: ScheduledThreadPoolExecutor, dice: &mut Dice) {
+    let handle = pool.handle();
+    let milli = Duration::from_millis(1);
+    match dice.roll(8) {
+        0 => drop(pool),
+        1 => pool.shutdown_background(),
+        2 => drop(pool.shutdown_now()),
+        3 => pool.shutdown_now().filter(|task| task.is_due()).for_each(|task| task.run()),
+        4 => _ = pool.shutdown_within(milli, Duration::MAX),
+        5 => {
+            // By one of its own tasks.
+            let own = handle.clone();
+            _ = handle.execute(move || drop(own.shutdown_now()));
+            thread::sleep(dice.up_to_ms(1));
+            drop(pool);
+        }
+        6 => {
+            pool.shutdown();
+            handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+            _ = pool.close();
+        }
+        _ => {
+            handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+            pool.close_background();
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The ledger: every capture of every task and every element of a queue, for as long as it is
+//! alive, with the moment by which it should be gone. And what was found to be wrong.
+//!
+//! A task that is lost keeps its capture, so it stays in the ledger beyond its moment; what is
+//! dropped twice is not there the second time.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How late the fate of a task may be: far longer than any load makes it, and any stop.
+pub(crate) const GRACE: Duration = Duration::from_secs(30);
+/// So many faults are told; the others are like them.
+const TOLD: usize = 20;
+
+/// What a panic that was meant to be is thrown with.
+pub(crate) struct Meant;
+
+#[derive(Default)]
+pub(crate) struct Ledger {
+    alive: [Mutex<HashMap<u64, Entry>>; 16],
+    last: AtomicU64,
+    faults: Mutex<Vec<String>>,
+}
+
+struct Entry {
+    what: &'static str,
+    /// None for what waits until somebody cancels it.
+    by: Option<Instant>,
+}
+
+impl Ledger {
+    /// Something to capture, that should be gone by then.
+    pub(crate) fn enter(self: &Arc<Self>, what: &'static str, by: Option<Instant>) -> Capture {
+        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        self.page(id).insert(id, Entry { what, by });
+        Capture { ledger: Arc::clone(self), id, is_bomb: false }
+    }
+
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.page(id).contains_key(&id)
+    }
+
+    /// From now on it is expected to go, if it is still there.
+    pub(crate) fn expect_soon(&self, id: u64) {
+        if let Some(entry) = self.page(id).get_mut(&id) {
+            entry.by = Some(Instant::now());
+        }
+    }
+
+    /// How many captures there have been.
+    pub(crate) fn entered(&self) -> u64 {
+        self.last.load(Ordering::Relaxed)
+    }
+
+    /// What is alive, in words.
+    pub(crate) fn alive(&self) -> Vec<String> {
+        self.listed(|_| true)
+    }
+
+    /// What should have been gone for long.
+    pub(crate) fn overdue(&self) -> Vec<String> {
+        let now = Instant::now();
+        self.listed(|entry| entry.by.is_some_and(|by| now.saturating_duration_since(by) > GRACE))
+    }
+
+    pub(crate) fn complain(&self, fault: impl Into<String>) {
+        let mut faults = lock(&self.faults);
+        if faults.len() < TOLD {
+            faults.push(fault.into());
+        }
+    }
+
+    pub(crate) fn faults(&self) -> Vec<String> {
+        lock(&self.faults).clone()
+    }
+
+    fn listed(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+        let mut listed = Vec::new();
+        for page in &self.alive {
+            let page = lock(page);
+            let meant = page.iter().filter(|(_, entry)| is_meant(entry));
+            listed.extend(meant.map(|(id, entry)| format!("{} (number {id})", entry.what)));
+        }
+        listed
+    }
+
+    fn page(&self, id: u64) -> MutexGuard<'_, HashMap<u64, Entry>> {
+        lock(&self.alive[id as usize % self.alive.len()])
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is captured: in the ledger until it is dropped.
+pub(crate) struct Capture {
+    ledger: Arc<Ledger>,
+    id: u64,
+    is_bomb: bool,
+}
+
+impl Capture {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// One that panics when it is dropped.
+    pub(crate) fn armed(mut self) -> Self {
+        self.is_bomb = true;
+        self
+    }
+
+    /// To be called at the start of what was not to start before `due`.
+    pub(crate) fn begins(&self, due: Instant) {
+        let early = due.saturating_duration_since(Instant::now());
+        if !early.is_zero() {
+            self.ledger.complain(format!("number {} began {early:?} early", self.id));
+        }
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let entry = self.ledger.page(self.id).remove(&self.id);
+        if entry.is_none() {
+            self.ledger.complain(format!("number {} was dropped twice", self.id));
+        }
+        // Twice at once would end the process, as Rust has it.
+        if self.is_bomb && !thread::panicking() {
+            std::panic::panic_any(Meant);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Series: at a fixed rate or with a fixed delay, with every policy; that panic, that are struck,
+//! that are cancelled from outside and from inside.
+
+use std::{
+    panic::panic_any,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use punctual::{CancelHandle, CancelReason, MissedRuns, PanicPolicy, ScheduledFuture, TaskError};
+
+use crate::{
+    dice::Dice,
+    ledger::{Capture, Meant},
+    soak::{Settle, Soak, eventually},
+    tasks::Work,
+};
+
+/// How a series is to go.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    initial: Duration,
+    period: Duration,
+    is_fixed_rate: bool,
+    /// Each run of this number panics.
+    panics: Option<u64>,
+    /// The run of this number is the last, for it cancels the series.
+    cancels: Option<u64>,
+    on_panic: PanicPolicy,
+    missed: MissedRuns,
+    limit: Option<Duration>,
+}
+
+impl Course {
+    fn any(dice: &mut Dice) -> Self {
+        use MissedRuns::{Burst, Coalesce, Delay, Skip};
+        let ms = Duration::from_millis;
+        let policies = [
+            PanicPolicy::stop(),
+            PanicPolicy::resume(),
+            PanicPolicy::resume().stop_after(2),
+            PanicPolicy::resume().back_off(ms(1), ms(10)),
+        ];
+        Self {
+            initial: dice.up_to_ms(10),
+            period: Duration::from_micros(200) + dice.up_to_ms(15),
+            is_fixed_rate: dice.one_in(2),
+            panics: dice.one_in(3).then(|| 1 + dice.roll(5)),
+            cancels: dice.one_in(4).then(|| 1 + dice.roll(5)),
+            on_panic: dice.any(&policies),
+            missed: dice.any(&[Burst, Coalesce, Delay, Skip]),
+            limit: dice.one_in(5).then(|| dice.up_to_ms(3)),
+        }
+    }
+}
+
+/// What the body of a series has.
+struct Runner {
+    soak: Arc<Soak>,
+    capture: Capture,
+    course: Course,
+    /// The earliest moment for the first run.
+    first: Instant,
+    runs: Arc<AtomicU64>,
+    last_end: Option<Instant>,
+    is_running: AtomicBool,
+    own: Arc<OnceLock<CancelHandle>>,
+}
+
+impl Runner {
+    fn run(&mut self, work: Work) {
+        if self.is_running.swap(true, Ordering::SeqCst) {
+            self.soak.ledger.complain("two runs of a series overlap");
+        }
+        self.capture.begins(self.earliest());
+        let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
+        self.soak.ends.runs.add(1);
+        work.act();
+        if self.course.cancels == Some(run) {
+            if let Some(own) = self.own.get() {
+                own.cancel();
+            }
+        }
+        self.last_end = Some(Instant::now());
+        self.is_running.store(false, Ordering::SeqCst);
+        if self.course.panics.is_some_and(|number| run % number == 0) {
+            panic_any(Meant);
+        }
+    }
+
+    /// Missed runs and waits after panics make it later, and nothing earlier.
+    fn earliest(&self) -> Instant {
+        let period = self.course.period;
+        match self.last_end {
+            Some(end) if !self.course.is_fixed_rate => end + period,
+            _ => self.first + period * self.runs.load(Ordering::SeqCst) as u32,
+        }
+    }
+}
+
+/// One that goes on until it is cancelled, if it has not ended by then.
+pub(crate) fn series(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
+    let course = Course::any(dice);
+    let work = Some(Work::any(dice)).filter(|work| *work != Work::Panic).unwrap_or(Work::Nothing);
+    let (own, runs) = (Arc::new(OnceLock::new()), Arc::new(AtomicU64::new(0)));
+    let mut runner = Runner {
+        soak: Arc::clone(soak),
+        capture: soak.ledger.enter("a series", None),
+        course,
+        first: Instant::now() + course.initial,
+        runs: Arc::clone(&runs),
+        last_end: None,
+        is_running: AtomicBool::new(false),
+        own: Arc::clone(&own),
+    };
+    let id = runner.capture.id();
+    let body = move || runner.run(work);
+    let mut task = soak.pool.task().on_panic(course.on_panic).missed_runs(course.missed);
+    task = match course.limit {
+        Some(limit) => task.timeout(limit),
+        None => task,
+    };
+    let future = soak.accepted(if course.is_fixed_rate {
+        task.schedule_at_fixed_rate(course.initial, course.period, body)
+    } else {
+        task.schedule_with_fixed_delay(course.initial, course.period, body)
+    })?;
+    _ = own.set(future.cancel_handle());
+    Some(Box::new(move |soak, dice| {
+        let goes_on = || future.is_done() || runs.load(Ordering::SeqCst) > 1;
+        if dice.one_in(4) && !eventually(goes_on) {
+            soak.ledger.complain("a series does not go on");
+        }
+        end(soak, id, course, &future);
+    }))
+}
+
+fn end(soak: &Soak, id: u64, course: Course, future: &ScheduledFuture<()>) {
+    let is_cancelled = future.cancel();
+    soak.ledger.expect_soon(id);
+    let Some(end) = future.try_join() else {
+        return soak.ledger.complain("a series that was cancelled has not ended");
+    };
+    let (strikes, cancels) = (course.limit.is_some(), course.cancels.is_some());
+    let is_right = match &end {
+        Err(TaskError::Panicked(_)) => !is_cancelled && (strikes || course.panics.is_some()),
+        Err(TaskError::Cancelled(CancelReason::Requested)) => is_cancelled || cancels,
+        Err(error) => error.is_timeout() && strikes && !is_cancelled,
+        Ok(()) => false,
+    };
+    if !is_right {
+        soak.ledger.complain(format!("a series ended with {end:?}; {course:?}"));
+    }
+    soak.ended_as("a series", future.state(), matches!(end, Err(TaskError::Panicked(_))));
+    soak.ends.timed_out.add(matches!(end, Err(error) if error.is_timeout()).into());
+}

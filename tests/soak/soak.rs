@@ -1,0 +1,209 @@
+//! What all threads share: the pool, the ledger, and how many tasks came to which end.
+
+use std::{
+    any::Any,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use punctual::{Handle, RejectedExecutionError, ScheduledFuture, Statistics, TaskError, TaskState};
+
+use crate::{
+    dice::Dice,
+    ledger::{GRACE, Ledger, Meant},
+};
+
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::SeqCst);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// What the futures of the tasks say of their ends: to be compared with the executor's own counts.
+#[derive(Default)]
+pub(crate) struct Ends {
+    pub(crate) accepted: Count,
+    pub(crate) completed: Count,
+    pub(crate) panicked: Count,
+    pub(crate) cancelled: Count,
+    /// They are among those that were cancelled, or completed with another value.
+    pub(crate) timed_out: Count,
+    /// Of series.
+    pub(crate) runs: Count,
+}
+
+impl fmt::Display for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} tasks: {} completed, {} panicked, {} cancelled; {} timed out, {} runs of series",
+            self.accepted.get(),
+            self.completed.get(),
+            self.panicked.get(),
+            self.cancelled.get(),
+            self.timed_out.get(),
+            self.runs.get(),
+        )
+    }
+}
+
+pub(crate) struct Soak {
+    pub(crate) pool: Handle,
+    /// How many workers the pool has at most.
+    pub(crate) workers: usize,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) ends: Ends,
+    /// Pools that came and went beside it.
+    pub(crate) brief_pools: Count,
+    /// Elements that have been in a delay queue.
+    pub(crate) elements: Count,
+}
+
+/// Sees to it that what was submitted comes to its end, and looks at that.
+pub(crate) type Settle = Box<dyn FnOnce(&Soak, &mut Dice) + Send>;
+
+impl Soak {
+    /// The future of a task that was let in, as all are while the pool is open.
+    pub(crate) fn accepted<T>(
+        &self,
+        tried: Result<ScheduledFuture<T>, RejectedExecutionError>,
+    ) -> Option<ScheduledFuture<T>> {
+        match tried {
+            Ok(future) => {
+                self.ends.accepted.add(1);
+                Some(future)
+            }
+            Err(error) => {
+                self.ledger.complain(error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Takes down how a task ended that is to give its number, or to panic, and was not cancelled.
+    pub(crate) fn ended(&self, what: &str, id: u64, panics: bool, end: Result<u64, TaskError>) {
+        match end {
+            Ok(value) if value == id && !panics => self.ends.completed.add(1),
+            Err(TaskError::Panicked(panic)) if panic.is::<Meant>() && panics => {
+                self.ends.panicked.add(1);
+            }
+            end => self.ledger.complain(format!("{what}, number {id}, ended with {end:?}")),
+        }
+    }
+
+    /// Takes down how a task ended whose result nobody looks at.
+    pub(crate) fn ended_as(&self, what: &str, state: TaskState, panics: bool) {
+        match state {
+            TaskState::Completed if !panics => self.ends.completed.add(1),
+            TaskState::Panicked if panics => self.ends.panicked.add(1),
+            TaskState::Cancelled => self.ends.cancelled.add(1),
+            other => self.ledger.complain(format!("{what} was cancelled, and is {other:?}")),
+        }
+    }
+
+    /// Waits for a task in one of the ways in which one can.
+    pub(crate) fn await_end<T>(
+        &self,
+        dice: &mut Dice,
+        mut future: ScheduledFuture<T>,
+    ) -> Result<T, TaskError> {
+        match dice.roll(3) {
+            0 => future.join(),
+            1 => block_on(&mut future),
+            _ => future.join_timeout(2 * GRACE).unwrap_or_else(|| {
+                self.ledger.complain("a task did not end");
+                future.join()
+            }),
+        }
+    }
+
+    /// The counts of a snapshot add up, and none ever becomes smaller.
+    pub(crate) fn check_counts(&self, before: &Statistics) -> Statistics {
+        let now = self.pool.statistics();
+        let ended = now.completed + now.panicked + now.cancelled;
+        let there = (now.pending + now.active) as u64;
+        let adds_up = now.submitted == there + ended
+            && now.active <= now.pool_size
+            && now.pool_size <= now.largest_pool_size;
+        let grows = now.submitted >= before.submitted
+            && now.completed >= before.completed
+            && now.panicked >= before.panicked
+            && now.cancelled >= before.cancelled
+            && now.runs >= before.runs;
+        if !adds_up || !grows {
+            self.ledger.complain(format!("counts that do not add up: {now:?} after {before:?}"));
+        }
+        now
+    }
+
+    /// Nothing waits and nothing runs, and the counts are those of the futures.
+    pub(crate) fn is_quiet(&self, now: &Statistics) -> bool {
+        let ends = &self.ends;
+        (now.pending, now.active) == (0, 0)
+            && now.submitted == ends.accepted.get()
+            && now.completed == ends.completed.get()
+            && now.panicked == ends.panicked.get()
+            && now.cancelled == ends.cancelled.get()
+            && now.rejected == 0
+    }
+}
+
+/// Awaits a future on a thread of its own.
+pub(crate) fn block_on<F: Future + Unpin>(future: &mut F) -> F::Output {
+    use std::{
+        pin::Pin,
+        task::{Context, Poll, Wake, Waker},
+        thread::{self, Thread},
+    };
+
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    loop {
+        match Pin::new(&mut *future).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Has a panic that was meant go by in silence; any other is told as ever.
+pub(crate) fn silence_what_is_meant() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let payload: &dyn Any = panic.payload();
+        if !payload.is::<Meant>() {
+            told(panic);
+        }
+    }));
+}
+
+/// Looks again and again until it is so; gives up after a while.
+pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        if is_so() {
+            return true;
+        } else if begun.elapsed() > GRACE {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+}
