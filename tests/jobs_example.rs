@@ -63,6 +63,17 @@ fn a_broken_file_is_refused_with_line_and_cause() {
     }
 }
 
+/// What breaks off at the end of a line is marked there, however lines end.
+#[test]
+fn a_mark_stands_where_a_line_breaks_off() {
+    for newline in ["\n", "\r\n"] {
+        let file = TempFile::new("toml", format!("[[job]]{newline}name = \"it{newline}"));
+        let end = Program::start("jobs", [file.path()]).end();
+        let shown: Vec<_> = end.stderr.lines().skip(1).collect();
+        assert_eq!(shown, [" 2 | name = \"it", "   |           ^"], "{newline:?}");
+    }
+}
+
 /// A call that cannot be understood, or names a file that is not there, ends with exit code 2.
 #[test]
 fn a_wrong_call_is_refused() {

@@ -45,7 +45,12 @@ impl fmt::Display for Schedule {
 /// Reads and checks a job file; an error is ready to be shown.
 pub(crate) fn load(path: &Path) -> Result<Plan, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    parse(&text).map_err(|fault| fault.shown_in(path, &text))
+    check(path, &text)
+}
+
+/// Checks the text of a job file; an error is ready to be shown.
+pub(crate) fn check(path: &Path, text: &str) -> Result<Plan, String> {
+    parse(text).map_err(|fault| fault.shown_in(path, text))
 }
 
 fn parse(text: &str) -> Result<Plan, Fault> {
@@ -262,7 +267,8 @@ impl<'a> Place<'a> {
         Self {
             line,
             whole: text[start..].lines().next().unwrap_or_default(),
-            before: &text[start..above.len()],
+            // What ends the line is no place in it.
+            before: text[start..above.len()].trim_end_matches('\r'),
             marked: rest.get(..span.len()).unwrap_or(rest),
         }
     }
