@@ -122,7 +122,8 @@ impl Capture {
     pub(crate) fn begins(&self, due: Instant) {
         let early = due.saturating_duration_since(Instant::now());
         if !early.is_zero() {
-            self.ledger.complain(format!("number {} began {early:?} early", self.id));
+            let what = self.ledger.page(self.id).get(&self.id).map(|entry| entry.what);
+            self.ledger.complain(format!("{what:?}, number {}, was {early:?} early", self.id));
         }
     }
 }

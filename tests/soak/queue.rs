@@ -72,10 +72,8 @@ impl Shelf {
     /// Takers may come in between: the moment that they compare with is never too late.
     fn reset(&self, key: Key, due: &Mutex<Instant>, delay: Duration) {
         let new = Instant::now() + delay;
-        let old = std::mem::replace(&mut *lock(due), new);
-        if old < new {
-            *lock(due) = old;
-        }
+        let no_later = |due: &mut Instant| *due = new.min(*due);
+        no_later(&mut lock(due));
         if self.queue.reset(key, delay) {
             *lock(due) = new;
         }
