@@ -1,0 +1,123 @@
+//! The job file of the example `jobs`: what is said of any text, against a second reading of it
+//! that knows nothing of the first's shapes. Both find the same jobs, or both find it broken; and
+//! a complaint names a line that there is, and shows it.
+
+#![no_main]
+
+#[allow(dead_code, reason = "the example uses the rest")]
+#[path = "../../examples/jobs/config.rs"]
+mod config;
+
+use std::{collections::HashSet, path::Path, time::Duration};
+
+use libfuzzer_sys::fuzz_target;
+use toml::{Table, Value};
+
+use config::{Job, Plan, Schedule};
+
+fuzz_target!(|text: &str| {
+    match (config::check(Path::new("FILE"), text), read(text)) {
+        (Ok(plan), Some(expected)) => compare(&plan, &expected),
+        (Err(complaint), None) => look_at(&complaint, text),
+        (Ok(plan), None) => panic!("it takes what is broken for {plan:?}"),
+        (Err(complaint), Some(_)) => panic!("it complains of what is in order: {complaint}"),
+    }
+});
+
+/// What a file says.
+struct File {
+    run_for: Option<Duration>,
+    /// Each with its name, its command, and a text for how it is timed.
+    jobs: Vec<(String, String, String)>,
+}
+
+/// Reads it without types; nothing if it is broken.
+fn read(text: &str) -> Option<File> {
+    let table: Table = text.parse().ok()?;
+    only(&table, &["run_for", "job"])?;
+    let jobs = table.get("job")?.as_array()?;
+    let jobs: Vec<_> = jobs.iter().map(job).collect::<Option<_>>()?;
+    let names: HashSet<_> = jobs.iter().map(|(name, ..)| name).collect();
+    let is_whole = !jobs.is_empty() && names.len() == jobs.len();
+    is_whole.then_some(File { run_for: duration(&table, "run_for")?, jobs })
+}
+
+fn job(job: &Value) -> Option<(String, String, String)> {
+    let job = job.as_table()?;
+    only(job, &["name", "command", "after", "every", "delay", "initial", "missed"])?;
+    let text = |key| job.get(key)?.as_str().map(str::to_owned);
+    let zero = Duration::ZERO;
+    let initial = duration(job, "initial")?;
+    let times = (duration(job, "after")?, duration(job, "every")?, duration(job, "delay")?);
+    let timing = match (times, initial, job.get("missed")) {
+        ((Some(after), None, None), None, None) => format!("after {after:?}"),
+        ((None, Some(every), None), initial, missed) if every > zero => {
+            let missed = missed.map_or(Some("coalesce"), Value::as_str)?;
+            ["burst", "coalesce", "skip", "delay"].iter().find(|known| **known == missed)?;
+            format!("every {every:?} from {:?}, {missed}", initial.unwrap_or(zero))
+        }
+        ((None, None, Some(delay)), initial, None) if delay > zero => {
+            format!("delay {delay:?} from {:?}", initial.unwrap_or(zero))
+        }
+        _ => return None,
+    };
+    Some((text("name")?, text("command")?, timing))
+}
+
+/// Nothing if there are other keys.
+fn only(table: &Table, keys: &[&str]) -> Option<()> {
+    table.keys().all(|key| keys.contains(&key.as_str())).then_some(())
+}
+
+/// Nothing if it is no duration; within, nothing if it is not there.
+fn duration(table: &Table, key: &str) -> Option<Option<Duration>> {
+    let Some(value) = table.get(key) else { return Some(None) };
+    humantime::parse_duration(value.as_str()?).ok().map(Some)
+}
+
+fn compare(plan: &Plan, expected: &File) {
+    assert_eq!(plan.run_for, expected.run_for);
+    let told = |job: &Job| (job.name.clone(), job.command.clone(), timing(job.schedule));
+    assert_eq!(plan.jobs.iter().map(told).collect::<Vec<_>>(), expected.jobs);
+    for job in &plan.jobs {
+        let shown = job.schedule.to_string();
+        let (_, duration) = shown.split_once(' ').expect("a kind and a duration");
+        let read_again = config::parse_duration(duration).expect("it is shown as one writes it");
+        assert_eq!(read_again, length(job.schedule), "{shown}");
+    }
+}
+
+fn timing(schedule: Schedule) -> String {
+    match schedule {
+        Schedule::After(after) => format!("after {after:?}"),
+        Schedule::Every { initial, period, missed } => {
+            format!("every {period:?} from {initial:?}, {}", format!("{missed:?}").to_lowercase())
+        }
+        Schedule::Delay { initial, delay } => format!("delay {delay:?} from {initial:?}"),
+    }
+}
+
+fn length(schedule: Schedule) -> Duration {
+    match schedule {
+        Schedule::After(length)
+        | Schedule::Every { period: length, .. }
+        | Schedule::Delay { delay: length, .. } => length,
+    }
+}
+
+/// It names a line, says why, shows the line, and marks a place in it.
+fn look_at(complaint: &str, text: &str) {
+    let (place, _) =
+        complaint.strip_prefix("FILE:").and_then(|c| c.split_once(": ")).expect("a line");
+    let line: usize = place.parse().expect("a number");
+    assert!((1..=text.split('\n').count()).contains(&line), "{complaint}");
+    let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    let whole = text[start..].lines().next().unwrap_or_default();
+    let (shown, mark) = complaint.rsplit_once('\n').expect("a line and a mark");
+    assert!(shown.ends_with(&format!("\n {line} | {whole}")), "{complaint}");
+    let (margin, marked) = mark.split_once(" | ").expect("a margin");
+    assert_eq!(margin.len(), line.to_string().len() + 1, "{complaint}");
+    let marks = marked.trim_start_matches([' ', '\t']);
+    assert!(!marks.is_empty() && marks.chars().all(|mark| mark == '^'), "{complaint}");
+    assert!(marked.chars().count() <= whole.chars().count() + 1, "{complaint}");
+}
