@@ -436,7 +436,7 @@ impl Pool {
         if !serving::works_for(self) || self.lifecycle.phase() >= Phase::Stopping {
             return Ok(None);
         }
-        self.joins.enter(task, self.crew.live()).map(Some)
+        self.enter_joins(task).map(Some)
     }
 }
 

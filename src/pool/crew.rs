@@ -191,11 +191,6 @@ impl Crew {
         self.core_timeout() || self.settled() > self.core()
     }
 
-    /// Whether only one can be relied on, or none.
-    pub(super) fn has_one_at_most(&self) -> bool {
-        self.settled() <= 1
-    }
-
     /// Counts heads, and while nobody comes or goes lets `count` work, which can ask for the sum
     /// of what has been done.
     pub(super) fn count<R>(&self, count: impl FnOnce(&dyn Fn() -> Tally) -> R) -> (Headcount, R) {
@@ -261,10 +256,17 @@ impl Crew {
 
     // Going.
 
-    /// Lets an idle worker go, if it is surplus. `has_work` is asked if it is the last.
-    pub(super) fn retire(&self, desk: &Arc<Desk>, has_work: impl FnOnce() -> bool) -> bool {
+    /// Lets an idle worker go, if it is surplus; not if all others are among those that wait for
+    /// tasks. `has_work` is asked if it is the last.
+    pub(super) fn retire(
+        &self,
+        desk: &Arc<Desk>,
+        waiting: impl FnOnce() -> usize,
+        has_work: impl FnOnce() -> bool,
+    ) -> bool {
         let mut inner = self.inner.lock();
-        if !self.is_elastic() {
+        let waiting = waiting();
+        if !self.is_elastic() || waiting > 0 && inner.settled <= waiting + 1 {
             return false;
         }
         if inner.settled <= 1 {

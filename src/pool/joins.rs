@@ -16,10 +16,17 @@
 //! looked at had not ended when the list was read, and its waiter was waiting. If that holds for
 //! all, then at that moment all waited.
 //!
+//! # Why nobody relies on who is leaving
+//!
+//! A worker that waits is none for the others, so the last one that does not wait does not
+//! [retire](super::crew). Who waits is on the list before it counts the workers, and who retires
+//! reads the list while it keeps the count: one of the two sees the other.
+//!
 //! Waits with a timeout, or with a token, end by themselves and are not on the list; a task of
 //! another pool may be run by that pool's workers; and after `shutdown_now` a task may be run by
 //! whoever holds its `PendingTask`, so from then on nobody is refused.
 
+use super::Pool;
 use crate::{
     WouldDeadlock,
     sync::{Arc, Mutex},
@@ -32,7 +39,7 @@ pub(super) struct Joins(Mutex<Vec<Arc<dyn Runnable>>>);
 
 /// One worker that waits; ends with its drop.
 pub(crate) struct Joining<'a> {
-    joins: &'a Joins,
+    pool: &'a Pool,
     task: Arc<dyn Runnable>,
 }
 
@@ -41,17 +48,25 @@ impl Joins {
         Self(Mutex::new(Vec::new()))
     }
 
-    pub(super) fn enter(
+    /// How many workers wait.
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+}
+
+impl Pool {
+    /// Puts the calling worker on the list, unless nobody would be left.
+    pub(super) fn enter_joins(
         &self,
         task: Arc<dyn Runnable>,
-        workers: usize,
     ) -> Result<Joining<'_>, WouldDeadlock> {
-        let mut awaited = self.0.lock();
+        let mut awaited = self.joins.0.lock();
         awaited.push(Arc::clone(&task));
-        let all = if awaited.len() >= workers { awaited.clone() } else { Vec::new() };
+        let all = awaited.clone();
         drop(awaited);
-        let joining = Joining { joins: self, task };
-        let nobody_is_left = !all.is_empty() && all.iter().all(|task| !task.state().is_done());
+        let joining = Joining { pool: self, task };
+        let nobody_is_left =
+            all.len() >= self.crew.live() && all.iter().all(|task| !task.state().is_done());
         discard(all);
         if nobody_is_left { Err(WouldDeadlock(())) } else { Ok(joining) }
     }
@@ -59,10 +74,16 @@ impl Joins {
 
 impl Drop for Joining<'_> {
     fn drop(&mut self) {
-        let mut awaited = self.joins.0.lock();
+        let mut awaited = self.pool.joins.0.lock();
         if let Some(index) = awaited.iter().position(|task| Arc::ptr_eq(task, &self.task)) {
             // Not the last handle: the one who waits has one.
             awaited.swap_remove(index);
+        }
+        let left = awaited.len();
+        drop(awaited);
+        // Who stayed because it was the last that did not wait may go now.
+        if self.pool.crew.settled() == left + 2 && self.pool.crew.is_elastic() {
+            self.pool.queue.reconsider();
         }
     }
 }

@@ -51,7 +51,9 @@ impl Pool {
         if !self.crew.is_elastic() {
             return Deadline::NEVER;
         }
-        if self.crew.has_one_at_most() && self.queue.len() > 0 {
+        let waiting = self.joins.len();
+        let is_last = self.crew.settled() <= waiting + 1;
+        if is_last && (waiting > 0 || self.queue.len() > 0) {
             // The last one stays for what waits.
             return Deadline::NEVER;
         }

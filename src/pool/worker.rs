@@ -159,7 +159,8 @@ impl Member {
                 process(pool, &ground, entry, now);
             }
             let has_work = || pool.queue.len() > 0;
-            if pool.queue.is_finished() || pool.crew.retire(&self.desk, has_work) {
+            let waiting = || pool.joins.len();
+            if pool.queue.is_finished() || pool.crew.retire(&self.desk, waiting, has_work) {
                 return;
             }
         }

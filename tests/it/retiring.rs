@@ -10,7 +10,7 @@ use std::{
 
 use punctual::{Builder, Handle, ScheduledThreadPoolExecutor};
 
-use crate::support::{Counter, LONG, eventually};
+use crate::support::{Counter, LONG, eventually, manual_with, ms};
 
 const NANO: Duration = Duration::from_nanos(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -41,6 +41,29 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
         }
         eventually("all have gone", || executor.pool_size() == 0);
         assert_eq!(executor.statistics().completed, ROUNDS as u64);
+    }
+}
+
+/// A worker that waits for a task runs none meanwhile. So the last that does not wait stays for what
+/// it waits for, and goes when nobody waits any more.
+#[test]
+fn the_last_that_does_not_wait_for_a_task_stays() {
+    for core in [0, 1] {
+        let (clock, executor) = manual_with(|builder| {
+            builder.core_pool_size(2).keep_alive(ms(10)).allow_core_thread_timeout(core == 0)
+        });
+        executor.prestart_all_core_threads().unwrap();
+        let handle = executor.handle();
+        let waits = move || handle.schedule(ms(1_000), || 7).unwrap().join().unwrap();
+        let outer = executor.submit(waits).unwrap();
+        clock.run_until_idle();
+        executor.set_core_pool_size(core);
+        clock.run_for(ms(1_000));
+        eventually("what is waited for has run", || outer.is_done());
+        assert_eq!(outer.join().unwrap(), 7);
+        clock.run_until_idle();
+        clock.run_for(ms(20));
+        eventually("who is surplus has gone", || executor.pool_size() == core);
     }
 }
 
