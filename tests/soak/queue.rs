@@ -72,8 +72,10 @@ impl Shelf {
     /// Takers may come in between: the moment that they compare with is never too late.
     fn reset(&self, key: Key, due: &Mutex<Instant>, delay: Duration) {
         let new = Instant::now() + delay;
-        let no_later = |due: &mut Instant| *due = new.min(*due);
-        no_later(&mut lock(due));
+        {
+            let mut due = lock(due);
+            *due = new.min(*due);
+        }
         if self.queue.reset(key, delay) {
             *lock(due) = new;
         }
