@@ -117,7 +117,7 @@ impl World {
             return;
         }
         let Some((id, future)) = self.take_future(task) else { return };
-        let outcome = self.blocking(|| match &future {
+        let outcome = self.blocking_for_a_while(|| match &future {
             Future::Once(future) => {
                 let outcome = future.join_timeout(limit.span())?;
                 Some(outcome.map(Receipt::accept))

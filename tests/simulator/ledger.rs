@@ -67,8 +67,8 @@ pub(crate) struct Ledger {
     last_end: u64,
     /// Whether anybody has begun to shut the pool down.
     pub(crate) is_stopping: bool,
-    /// How many bodies wait for something.
-    pub(crate) waiting_bodies: usize,
+    /// How many wait for something that comes with time.
+    pub(crate) sleepers: usize,
     /// How many hold tasks that the pool has given back.
     pub(crate) holders: usize,
     pub(crate) results_alive: usize,

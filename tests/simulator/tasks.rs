@@ -80,7 +80,7 @@ impl World {
                 let token = current_task().map(|task| task.token());
                 if let Some(token) = token.filter(|_| self.may_block()) {
                     // An error means that it is asked to stop, which it does.
-                    let _ = self.blocking(|| token.sleep(steps.span()));
+                    let _ = self.blocking_for_a_while(|| token.sleep(steps.span()));
                 }
             }
             Act::Cancel(task) => self.cancel(task),
