@@ -330,7 +330,8 @@ impl<T> Drop for ScheduledFuture<T> {
         if self.is_awaited {
             self.task.forget_awaiting();
         }
-        if *self.has_handles.get_mut() {
+        // Ordering: this comes after every use.
+        if self.has_handles.load(Ordering::Relaxed) {
             self.task.abandon();
         }
     }

@@ -510,5 +510,5 @@ impl<E> DelayedWorkQueue<E> {
 #[path = "queue/tests/model.rs"]
 mod model;
 #[cfg(test)]
-#[cfg(not(shuttle))]
+#[cfg(not(any(shuttle, loom)))]
 mod tests;

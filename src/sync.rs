@@ -4,8 +4,9 @@
 //! lock *is* can be changed in one place (another library, a model checker) without a line of
 //! the protocols changing.
 //!
-//! There are two grounds: the one for use (`native`), and, with `--cfg shuttle`, one on which a model
-//! checker decides who goes next (`model`). Nothing else in the crate knows which it is.
+//! There are two grounds: the one for use (`native`), and, with `--cfg shuttle` or `--cfg loom`, one
+//! on which a model checker decides who goes next (`model`). Nothing else in the crate knows which
+//! it is.
 //!
 //! # What is promised
 //!
@@ -32,10 +33,10 @@
 //! queue the one of who asks whether it is empty, or counts: crew or lifecycle (`pool`); the list of
 //! joins after that of the crew.
 
-#[cfg(shuttle)]
+#[cfg(any(shuttle, loom))]
 #[path = "sync/model.rs"]
 mod backend;
-#[cfg(not(shuttle))]
+#[cfg(not(any(shuttle, loom)))]
 #[path = "sync/native.rs"]
 mod backend;
 pub(crate) mod patience;
@@ -49,7 +50,7 @@ use std::{
     time::Instant,
 };
 
-#[cfg(shuttle)]
+#[cfg(any(shuttle, loom))]
 pub(crate) use self::backend::Scoped;
 pub(crate) use self::backend::{
     atomic, cores, is_finished, scoped_thread_local, spin_loop, thread, thread_local, thread_number,
@@ -77,7 +78,7 @@ pub(crate) struct MutexGuard<'a, T> {
 }
 
 impl<T> Mutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         Self(Lock::new(value))
     }
 

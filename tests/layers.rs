@@ -143,6 +143,7 @@ fn nothing_goes_around_the_doors() {
         ("catch_unwind(", "unwind.rs"),
         ("parking_lot::", "sync/native.rs"),
         ("shuttle::", "sync/model.rs"),
+        ("loom::", "sync/loom.rs"),
         ("tracing::", "trace.rs"),
     ];
     for (path, text) in sources().into_iter().filter(|(path, _)| !is_test(path)) {

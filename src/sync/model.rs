@@ -1,23 +1,38 @@
-//! The ground as a model checker sees it: every step of a thread is one of shuttle's, which
+//! The ground as a model checker sees it: every step of a thread is one of the checker's, which
 //! decides who goes next.
 //!
 //! Time is the manual clock's here, so nothing ever waits for an `Instant`: a timed wait that never
 //! times out would hide a leader that sleeps too long. The clock is moved by the test, one step
 //! at a time, and it wakes who waits for that step.
 //!
-//! Only compiled with `--cfg shuttle`; see `docs/testing.md`.
+//! Only compiled with `--cfg shuttle` or `--cfg loom`; see `docs/testing.md`.
 
-use std::{cell::RefCell, rc::Rc, time::Instant};
+#[cfg(loom)]
+#[path = "loom.rs"]
+mod checker;
+#[cfg(not(loom))]
+mod checker {
+    pub(super) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::{hint::spin_loop, thread, thread_local};
 
-use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
-pub(crate) use shuttle::{hint::spin_loop, thread, thread_local};
+    /// The calling thread's number, which hangs on nothing outside of the execution: it can be
+    /// repeated.
+    pub(crate) fn thread_number() -> usize {
+        shuttle::current::try_get_current_task().map_or(0, usize::from)
+    }
 
-/// The atomics of the crate.
-pub(crate) mod atomic {
-    pub(crate) use shuttle::sync::atomic::{
-        AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-    };
+    /// The atomics of the crate.
+    pub(crate) mod atomic {
+        pub(crate) use shuttle::sync::atomic::{
+            AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        };
+    }
 }
+
+use std::{cell::RefCell, rc::Rc, sync::Arc, time::Instant};
+
+use self::checker::{Condvar, Mutex, MutexGuard};
+pub(crate) use self::checker::{atomic, spin_loop, thread, thread_local, thread_number};
 
 #[derive(Debug, Default)]
 pub(super) struct Lock<T>(Mutex<T>);
@@ -26,7 +41,7 @@ pub(super) struct Lock<T>(Mutex<T>);
 pub(super) struct LockGuard<'a, T>(Option<MutexGuard<'a, T>>);
 
 impl<T> Lock<T> {
-    pub(super) const fn new(value: T) -> Self {
+    pub(super) fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
@@ -161,12 +176,6 @@ pub(crate) use scoped_thread_local;
 /// Whether the thread is at its end; nobody can tell here.
 pub(crate) fn is_finished(_: &thread::JoinHandle<()>) -> bool {
     false
-}
-
-/// The calling thread's number, which hangs on nothing outside of the execution: it can be
-/// repeated.
-pub(crate) fn thread_number() -> usize {
-    shuttle::current::try_get_current_task().map_or(0, usize::from)
 }
 
 /// The same on every machine.

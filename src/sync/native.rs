@@ -26,7 +26,7 @@ pub(super) struct Lock<T>(parking_lot::Mutex<T>);
 pub(super) type LockGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
 
 impl<T> Lock<T> {
-    pub(super) const fn new(value: T) -> Self {
+    pub(super) fn new(value: T) -> Self {
         Self(parking_lot::Mutex::new(value))
     }
 

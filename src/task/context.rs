@@ -39,7 +39,7 @@ pub(crate) struct Ground {
 }
 
 /// One run of one task.
-#[cfg_attr(shuttle, derive(Clone))]
+#[cfg_attr(any(shuttle, loom), derive(Clone))]
 pub(crate) struct Run {
     ground: Rc<Ground>,
     task: Arc<dyn Runnable>,

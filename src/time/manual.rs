@@ -284,7 +284,7 @@ impl ManualClock {
 
     /// The moments that threads sleep until.
     #[cfg(test)]
-    #[cfg(not(shuttle))]
+    #[cfg(not(any(shuttle, loom)))]
     pub(crate) fn sleepers(&self) -> Vec<Deadline> {
         let state = self.shared.state.lock();
         let mut moments: Vec<_> = state.sleepers.iter().map(|sleeper| sleeper.until).collect();

@@ -1,0 +1,126 @@
+//! What the [model's ground](super) is made of with `--cfg loom`: a checker that tries every order
+//! within a bound, and lets each load see every value that the memory model of C11 lets it see.
+//!
+//! # Sequential consistency
+//!
+//! Loom takes what is `SeqCst` for `Acquire` or `Release`, and would find faults that are none. It
+//! does know fences. So each access that writes with `SeqCst` has one behind it here, as a compiler
+//! makes it for a processor that delays nothing but writes: who writes and then reads, and another
+//! who does the same, do not miss each other. No protocol here wants more. (One that wanted that
+//! two who only read see two writes in one order would fail, and wrongly.) The fence orders what
+//! is relaxed behind it, too. So a write that is weakened is found, and a read is not.
+//!
+//! # Turns
+//!
+//! Of the accesses to an atomic loom remembers the last alone, when it looks for steps that could
+//! have come in another order. If a thread reads and then writes, its read hides that another has
+//! read before, and the order in which that one reads later is never tried. So each access is
+//! preceded by one to a number beside, which reads and writes and orders nothing.
+
+pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use loom::{hint::spin_loop, thread};
+
+/// The atomics of the crate.
+pub(crate) mod atomic {
+    use loom::sync::atomic;
+    pub(crate) use loom::sync::atomic::{Ordering, fence};
+
+    /// What is counted up before each access to an atomic, and orders nothing; see the module.
+    #[derive(Debug)]
+    struct Turn(atomic::AtomicUsize);
+
+    impl Turn {
+        fn new() -> Self {
+            Self(atomic::AtomicUsize::new(0))
+        }
+
+        fn take<R>(&self, access: impl FnOnce() -> R) -> R {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            access()
+        }
+
+        /// The same for one that writes, with the fence that it needs.
+        fn take_to_write<R>(&self, order: Ordering, access: impl FnOnce() -> R) -> R {
+            let result = self.take(access);
+            if order == Ordering::SeqCst {
+                fence(order);
+            }
+            result
+        }
+    }
+
+    macro_rules! atomics {
+        ($($name:ident: $value:ty;)+) => {$(
+            #[derive(Debug)]
+            pub(crate) struct $name {
+                turn: Turn,
+                inner: atomic::$name,
+            }
+
+            #[allow(dead_code, reason = "not each of them is used in each way")]
+            impl $name {
+                pub(crate) fn new(value: $value) -> Self {
+                    Self { turn: Turn::new(), inner: atomic::$name::new(value) }
+                }
+
+                pub(crate) fn into_inner(self) -> $value {
+                    self.inner.into_inner()
+                }
+
+                pub(crate) fn load(&self, order: Ordering) -> $value {
+                    self.turn.take(|| self.inner.load(order))
+                }
+
+                pub(crate) fn store(&self, value: $value, order: Ordering) {
+                    self.turn.take_to_write(order, || self.inner.store(value, order));
+                }
+
+                pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                    self.turn.take_to_write(order, || self.inner.swap(value, order))
+                }
+            }
+
+            impl Default for $name {
+                fn default() -> Self {
+                    Self::new(Default::default())
+                }
+            }
+        )+};
+    }
+
+    macro_rules! counts {
+        ($($name:ident: $value:ty;)+) => {
+            atomics! { $($name: $value;)+ }
+
+            $(#[allow(dead_code, reason = "as above")]
+            impl $name {
+                pub(crate) fn fetch_add(&self, more: $value, order: Ordering) -> $value {
+                    self.turn.take_to_write(order, || self.inner.fetch_add(more, order))
+                }
+
+                pub(crate) fn fetch_sub(&self, less: $value, order: Ordering) -> $value {
+                    self.turn.take_to_write(order, || self.inner.fetch_sub(less, order))
+                }
+            })+
+        };
+    }
+
+    atomics! { AtomicBool: bool; AtomicU8: u8; }
+    counts! { AtomicU32: u32; AtomicU64: u64; AtomicUsize: usize; }
+}
+
+/// One for all: nothing that is tried here hangs on it.
+pub(crate) fn thread_number() -> usize {
+    0
+}
+
+/// As the standard library's, which also takes what is `const`.
+macro_rules! with_const {
+    ($($(#[$about:meta])* static $name:ident: $value:ty = const { $init:expr };)+) => {
+        loom::thread_local! { $($(#[$about])* static $name: $value = $init;)+ }
+    };
+    ($($statics:tt)+) => {
+        loom::thread_local! { $($statics)+ }
+    };
+}
+pub(crate) use with_const as thread_local;
