@@ -451,3 +451,8 @@ where
     }
     found
 }
+
+#[cfg(test)]
+#[cfg(loom)]
+#[path = "pool/tests/exhaustive.rs"]
+mod exhaustive;

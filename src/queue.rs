@@ -506,6 +506,10 @@ impl<E> DelayedWorkQueue<E> {
 }
 
 #[cfg(test)]
+#[cfg(loom)]
+#[path = "queue/tests/exhaustive.rs"]
+mod exhaustive;
+#[cfg(test)]
 #[cfg(shuttle)]
 #[path = "queue/tests/model.rs"]
 mod model;

@@ -265,3 +265,8 @@ impl Parker {
         self.bell.heard.store(rings, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+#[cfg(loom)]
+#[path = "sync/tests/exhaustive.rs"]
+pub(crate) mod exhaustive;

@@ -504,3 +504,8 @@ impl<J: Job> Claim<J::Output> for Task<J> {
         self
     }
 }
+
+#[cfg(test)]
+#[cfg(loom)]
+#[path = "task/tests/exhaustive.rs"]
+mod exhaustive;

@@ -184,3 +184,8 @@ impl fmt::Display for Cancelled {
 }
 
 impl Error for Cancelled {}
+
+#[cfg(test)]
+#[cfg(loom)]
+#[path = "token/tests/exhaustive.rs"]
+mod exhaustive;

@@ -1,0 +1,165 @@
+//! The smallest protocols of the queue in every order that loom finds within its bound.
+//!
+//! As in the models of shuttle a queue is closed only when everything has been taken, and time
+//! moves one step at a time.
+
+use super::*;
+use crate::{
+    ManualClock,
+    sync::{
+        Arc,
+        exhaustive::{Note, check},
+        thread::{self, JoinHandle},
+    },
+};
+
+const fn at(nanos: u64) -> Deadline {
+    Deadline::from_nanos(nanos)
+}
+
+type Queue = Arc<DelayedWorkQueue<char>>;
+
+fn plain() -> (ManualClock, Queue) {
+    let clock = ManualClock::new();
+    (clock.clone(), Arc::new(DelayedWorkQueue::plain(Clock::from(clock))))
+}
+
+fn striped(stripes: usize) -> Queue {
+    Arc::new(DelayedWorkQueue::new(Clock::from(ManualClock::new()), stripes, Duration::ZERO))
+}
+
+/// A thread that takes one element.
+fn taker(queue: &Queue) -> JoinHandle<Option<char>> {
+    let queue = Arc::clone(queue);
+    thread::spawn(move || queue.take().map(|(entry, _)| entry.element))
+}
+
+/// A submission meets a thread that has found nothing and is about to sleep.
+#[test]
+fn nobody_falls_asleep_over_a_submission() {
+    check(|| {
+        let (_, queue) = plain();
+        let taker = taker(&queue);
+        queue.insert(at(0), 'a').expect("it is open");
+        assert_eq!(taker.join().expect("nobody panics"), Some('a'));
+    });
+}
+
+/// The same where there are two stripes.
+#[test]
+fn nobody_falls_asleep_over_a_submission_to_another_stripe() {
+    check(|| {
+        let queue = striped(2);
+        let taker = taker(&queue);
+        queue.offer(1, at(0), at(0), 'a').expect("it is open");
+        assert_eq!(taker.join().expect("nobody panics"), Some('a'));
+    });
+}
+
+/// Two submit at once, and each element is taken.
+#[test]
+fn two_submissions_wake_who_is_needed() {
+    check(|| {
+        let (_, queue) = plain();
+        let other = Arc::clone(&queue);
+        let submitter = thread::spawn(move || other.insert(at(0), 'b').is_ok());
+        let taker = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || (0..2).all(|_| queue.take().is_some()))
+        };
+        queue.insert(at(0), 'a').expect("it is open");
+        assert!(submitter.join().expect("nobody panics"));
+        assert!(taker.join().expect("nobody panics"));
+    });
+}
+
+/// The leader takes what it waited for and leaves; the other takes the next, at its own step.
+#[test]
+fn a_leader_that_leaves_is_followed() {
+    check(|| {
+        let (clock, queue) = plain();
+        queue.insert(at(1), 'a').expect("it is open");
+        queue.insert(at(2), 'b').expect("it is open");
+        let taken = Note::default();
+        let takers = [0, 1].map(|_| {
+            let (queue, taken) = (Arc::clone(&queue), taken.clone());
+            thread::spawn(move || {
+                assert!(queue.take().is_some());
+                taken.add();
+            })
+        });
+        clock.advance(Duration::from_nanos(1));
+        clock.advance(Duration::from_nanos(1));
+        takers.into_iter().for_each(|taker| taker.join().expect("nobody panics"));
+        assert_eq!((taken.get(), queue.len()), (2, 0));
+    });
+}
+
+/// A nearer element comes while the leader goes to sleep for a farther one.
+#[test]
+fn a_nearer_head_is_waited_for() {
+    check(|| {
+        let (clock, queue) = plain();
+        queue.insert(at(9), 'z').expect("it is open");
+        let taker = taker(&queue);
+        queue.insert(at(1), 'a').expect("it is open");
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(taker.join().expect("nobody panics"), Some('a'));
+    });
+}
+
+/// A queue is closed while somebody goes to sleep at it: it is told.
+#[test]
+fn who_waits_is_told_of_the_end() {
+    check(|| {
+        let (_, queue) = plain();
+        let taker = taker(&queue);
+        queue.close(Admission::Closed);
+        assert_eq!(taker.join().expect("nobody panics"), None);
+    });
+}
+
+/// The last element is taken while the queue is being closed: who waits is told, by one of the two.
+#[test]
+fn who_takes_the_last_tells_the_others() {
+    check(|| {
+        let (_, queue) = plain();
+        queue.insert(at(0), 'a').expect("it is open");
+        let takers = [taker(&queue), taker(&queue)];
+        queue.close(Admission::Closed);
+        let mut taken = takers.map(|taker| taker.join().expect("nobody panics"));
+        taken.sort_unstable();
+        assert_eq!(taken, [None, Some('a')]);
+    });
+}
+
+/// A batch that goes to the ready list is seen in one place at least, without a lock.
+#[test]
+fn a_batch_on_its_way_is_seen() {
+    check(|| {
+        let queue = striped(1);
+        queue.offer(0, at(0), at(0), 'a').expect("it is open");
+        queue.offer(0, at(0), at(0), 'b').expect("it is open");
+        let other = Arc::clone(&queue);
+        let poller = thread::spawn(move || other.poll().is_some());
+        assert!(!queue.seems_empty());
+        assert!(poller.join().expect("nobody panics"));
+    });
+}
+
+/// Who has waited until there is no time left, and is asked to think again, does.
+#[test]
+fn who_is_to_reconsider_does() {
+    check(|| {
+        let queue = striped(1);
+        let (may_go, other) = (Note::default(), Arc::clone(&queue));
+        let told = may_go.clone();
+        let waiter = thread::spawn(move || {
+            let limit = |_| if told.get() > 0 { Deadline::PAST } else { Deadline::NEVER };
+            other.take_until(limit).is_none()
+        });
+        may_go.add();
+        queue.reconsider();
+        assert!(waiter.join().expect("nobody panics"));
+    });
+}

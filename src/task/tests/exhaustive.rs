@@ -1,0 +1,173 @@
+//! The moves of a task's state in every order: each with what else may be done to the task.
+
+use std::{rc::Rc, time::Duration};
+
+use super::{hooks::Hooks, *};
+use crate::{
+    Clock, ManualClock,
+    sync::{
+        exhaustive::{Note, check},
+        thread,
+    },
+    wait,
+};
+
+/// Runs it as a worker does, and gives the verdict.
+fn run(task: Arc<dyn Runnable>) -> Verdict {
+    let clock = Clock::from(ManualClock::new());
+    let stop = CancellationToken::on(clock.clone());
+    let (hooks, desk) = (Hooks::default(), Arc::default());
+    let ground = Rc::new(Ground { clock, stop, hooks, desk });
+    let run = Run::new(ground, task, 1, Deadline::PAST, Deadline::PAST);
+    run.task().run(&run)
+}
+
+/// Waits as `join` does.
+fn wait_for(task: &dyn Runnable) {
+    let clock = Clock::from(ManualClock::new());
+    wait::block_on(&clock, |waker| task.poll_done(waker).then_some(()));
+}
+
+/// A start meets a cancellation: the task runs or it does not, and what it holds is dropped once.
+#[test]
+fn a_task_runs_or_is_cancelled() {
+    check(|| {
+        let (runs, drops) = (Note::default(), Note::default());
+        let (noted, capture) = (runs.clone(), drops.drop_of_one());
+        let job = OneShot(move || {
+            noted.add();
+            capture
+        });
+        let task = Arc::new(Task::new(job, None, None));
+        let other = Arc::clone(&task);
+        let worker = thread::spawn(move || run(other));
+        let found = task.cancel(CancelReason::Requested);
+        let verdict = worker.join().expect("nobody panics");
+        let (expected, times) = match found {
+            Cancellation::Waiting(_) => (Verdict::TooLate, 0),
+            Cancellation::Running | Cancellation::TooLate => (Verdict::Ended, 1),
+        };
+        assert_eq!((verdict, runs.get()), (expected, times));
+        assert_eq!(drops.get(), usize::from(found != Cancellation::TooLate));
+        drop(task);
+        assert_eq!(drops.get(), 1);
+    });
+}
+
+/// Who waits registers while the task ends: it is told, and sees what the body has done.
+#[test]
+fn who_joins_is_told() {
+    check(|| {
+        let note = Note::default();
+        let noted = note.clone();
+        let task = Arc::new(Task::new(OneShot(move || noted.add()), None, None));
+        let other = Arc::clone(&task);
+        let worker = thread::spawn(move || run(other));
+        wait_for(&*task);
+        assert_eq!((task.claim().is_some_and(|result| result.is_ok()), note.get()), (true, 1));
+        assert_eq!(worker.join().expect("nobody panics"), Verdict::Ended);
+    });
+}
+
+/// One awaits with a waker, which is kept beside the list, and another joins: both are told.
+#[test]
+fn all_who_wait_are_told() {
+    check(|| {
+        let task = Arc::new(Task::new(OneShot(|| ()), None, None));
+        let (one, other) = (Arc::clone(&task), Arc::clone(&task));
+        let worker = thread::spawn(move || run(one));
+        let joiner = thread::spawn(move || wait_for(&*other));
+        let clock = Clock::from(ManualClock::new());
+        wait::block_on(&clock, |waker| task.poll_awaited(waker).then_some(()));
+        joiner.join().expect("nobody panics");
+        assert_eq!(worker.join().expect("nobody panics"), Verdict::Ended);
+    });
+}
+
+/// Who waits is told of a cancellation as of a result, also if it falls into the run.
+#[test]
+fn who_joins_is_told_of_a_cancellation() {
+    check(|| {
+        let task = Arc::new(Task::new(OneShot(|| ()), None, None));
+        let (one, other) = (Arc::clone(&task), Arc::clone(&task));
+        let worker = thread::spawn(move || run(one));
+        let canceller = thread::spawn(move || other.cancel(CancelReason::Requested));
+        wait_for(&*task);
+        let found = canceller.join().expect("nobody panics");
+        assert_eq!(task.state() == TaskState::Cancelled, found != Cancellation::TooLate);
+        drop(worker.join().expect("nobody panics"));
+    });
+}
+
+/// A periodic task goes back into the queue while it is cancelled: it is not there afterwards, and
+/// its closure is dropped once.
+#[test]
+fn what_is_cancelled_is_not_queued() {
+    check(|| {
+        let (queue, drops) = (Arc::new(Mutex::new(false)), Note::default());
+        let capture = drops.drop_of_one();
+        let body = move || _ = &capture;
+        let job = Periodic::with_fixed_delay(body, Duration::from_nanos(1));
+        let task = Arc::new(Task::new(job, None, None));
+        let worker = {
+            let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
+            thread::spawn(move || {
+                let Verdict::Again(_) = run(task.clone()) else { return };
+                let mut enqueue = || {
+                    *queue.lock() = true;
+                    Some(7)
+                };
+                if !task.rearm(&mut enqueue) {
+                    assert_eq!(task.state(), TaskState::Cancelled);
+                }
+            })
+        };
+        match task.cancel(CancelReason::Requested) {
+            Cancellation::Waiting(Some(7)) => assert!(std::mem::take(&mut *queue.lock())),
+            Cancellation::Waiting(_) | Cancellation::Running => {}
+            Cancellation::TooLate => unreachable!("nothing else ends it"),
+        }
+        worker.join().expect("nobody panics");
+        assert_eq!((*queue.lock(), task.state()), (false, TaskState::Cancelled));
+        assert_eq!(drops.get(), 1);
+    });
+}
+
+/// Who sees that a run was counted sees what happened in it.
+#[test]
+fn what_is_counted_has_happened() {
+    check(|| {
+        let (desk, note) = (Arc::new(Desk::default()), Note::default());
+        let (own, noted) = (Arc::clone(&desk), note.clone());
+        let worker = thread::spawn(move || {
+            noted.add();
+            own.count(Some(Ended::Completed));
+        });
+        if desk.tally().completed > 0 {
+            assert_eq!(note.get(), 1);
+        }
+        worker.join().expect("nobody panics");
+    });
+}
+
+/// The name that is shown of a running task is its own.
+#[test]
+fn who_is_at_work_has_its_own_name() {
+    check(|| {
+        let desk = Arc::new(Desk::default());
+        let own = Arc::clone(&desk);
+        let worker = thread::spawn(move || {
+            own.begin(1, Some("one".into()));
+            own.leave();
+            own.begin(2, None);
+            own.leave();
+            own.begin(3, Some("three".into()));
+        });
+        match desk.current() {
+            None | Some((2, None)) => {}
+            Some((1, name)) => assert_eq!(name.as_deref(), Some("one")),
+            Some((_, name)) => assert_eq!(name.as_deref(), Some("three")),
+        }
+        worker.join().expect("nobody panics");
+    });
+}

@@ -1,0 +1,74 @@
+//! A token that is raised while somebody goes to sleep on it.
+
+use super::*;
+use crate::{
+    ManualClock,
+    sync::{
+        exhaustive::{Note, check},
+        thread,
+    },
+};
+
+fn token() -> CancellationToken {
+    CancellationToken::on(Clock::from(ManualClock::new()))
+}
+
+/// Who waits is told, and sees what was done before.
+#[test]
+fn who_waits_is_told() {
+    check(|| {
+        let (token, note) = (token(), Note::default());
+        let (other, before) = (token.clone(), note.clone());
+        let raiser = thread::spawn(move || {
+            before.add();
+            other.cancel();
+        });
+        token.wait();
+        assert_eq!(note.get(), 1);
+        raiser.join().expect("nobody panics");
+    });
+}
+
+/// A child is raised by itself or with its parent: each is enough for who waits, and both at once
+/// are not too much.
+#[test]
+fn a_child_and_its_parent_are_raised_at_once() {
+    check(|| {
+        let parent = token();
+        let child = parent.child();
+        let raisers = [parent, child.clone()].map(|one| thread::spawn(move || one.cancel()));
+        child.wait();
+        raisers.into_iter().for_each(|raiser| raiser.join().expect("nobody panics"));
+    });
+}
+
+/// Two wait: one raise tells both.
+#[test]
+fn all_who_wait_are_told() {
+    check(|| {
+        let token = token();
+        let waiters = [0, 1].map(|_| {
+            let token = token.clone();
+            thread::spawn(move || token.wait())
+        });
+        token.cancel();
+        waiters.into_iter().for_each(|waiter| waiter.join().expect("nobody panics"));
+    });
+}
+
+/// Who only looks, and finds the token raised, sees what was done before.
+#[test]
+fn who_looks_sees_what_came_before() {
+    check(|| {
+        let (token, note) = (token(), Note::default());
+        let (other, before) = (token.clone(), note.clone());
+        let raiser = thread::spawn(move || {
+            before.add();
+            other.cancel();
+        });
+        if token.is_cancelled() {
+            assert_eq!(note.get(), 1);
+        }
+        raiser.join().expect("nobody panics");
+    });
+}
