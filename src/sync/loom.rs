@@ -20,6 +20,11 @@
 pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use loom::{hint::spin_loop, thread};
 
+/// Whether a park is to end for no reason: none does, for there is no end of such orders.
+pub(super) fn is_restless() -> bool {
+    false
+}
+
 /// The atomics of the crate.
 pub(crate) mod atomic {
     use loom::sync::atomic;
