@@ -8,3 +8,4 @@
 mod shutdown;
 mod support;
 mod tasks;
+mod waiting;

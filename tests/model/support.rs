@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+use punctual::{Builder, ManualClock, ScheduledThreadPoolExecutor};
 use shuttle::sync::{
     Condvar, Mutex,
     atomic::{AtomicUsize, Ordering},
@@ -17,9 +17,16 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
 }
 
 pub(crate) fn executor(workers: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
+    executor_with(|builder| builder.core_pool_size(workers))
+}
+
+/// One with these settings, on a clock of its own.
+pub(crate) fn executor_with(
+    settings: impl FnOnce(Builder) -> Builder,
+) -> (ManualClock, ScheduledThreadPoolExecutor) {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
-    (clock, builder.core_pool_size(workers).build().expect("valid settings"))
+    (clock, settings(builder).build().expect("valid settings"))
 }
 
 /// Counts the captures that are alive, and the runs.

@@ -1,0 +1,103 @@
+//! Waiting with an end: a token, a time limit, a keep-alive, and what they may meet.
+
+use std::time::Duration;
+
+use punctual::{CancelHandle, CancellationToken, ScheduledThreadPoolExecutor, current_task};
+use shuttle::thread;
+
+use crate::support::{check, executor, executor_with};
+
+const STEP: Duration = Duration::from_nanos(10);
+
+/// A token is raised while two go to sleep on it, one of them by way of a join.
+#[test]
+fn a_token_that_is_raised_ends_every_wait() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let token = CancellationToken::new();
+        let task = executor.schedule(STEP, || ()).expect("it is open");
+        let (waits, joins) = (token.clone(), token.clone());
+        let waiter = thread::spawn(move || waits.wait());
+        let joiner = thread::spawn(move || assert!(task.join_unless(&joins).is_none()));
+        token.cancel();
+        waiter.join().expect("nobody panics");
+        joiner.join().expect("nobody panics");
+        drop(executor.shutdown_now());
+        executor.close().expect("nobody is inside");
+    });
+}
+
+/// A task that sleeps on its token is asked to stop, by itself or with its pool: it wakes.
+#[test]
+fn a_task_that_sleeps_is_asked_to_stop() {
+    let asks: [fn(&ScheduledThreadPoolExecutor, &CancelHandle); 2] =
+        [|_, handle| _ = handle.cancel_and_signal(), |executor, _| drop(executor.shutdown_now())];
+    for ask in asks {
+        check(move || {
+            let (_, executor) = executor(1);
+            let sleep = || current_task().map(|task| task.token().sleep(Duration::MAX).is_err());
+            let task = executor.submit(sleep).expect("it is open");
+            ask(&executor, &task.cancel_handle());
+            executor.close().expect("nobody is inside");
+        });
+    }
+}
+
+/// The time of a join is up when the task ends, or before, or after: it gives the result or
+/// nothing, and the next one gives the result.
+#[test]
+fn a_timed_join_meets_the_end() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let task = executor.schedule(STEP, || 7).expect("it is open");
+        let mover = thread::spawn(move || clock.advance(STEP));
+        match task.join_timeout(STEP) {
+            Some(outcome) => assert_eq!(outcome.expect("it runs"), 7),
+            None => assert_eq!(task.join().expect("it runs"), 7),
+        }
+        mover.join().expect("nobody panics");
+        executor.close().expect("nobody is inside");
+    });
+}
+
+/// The time of a wait for the end is up when the end comes, or before: it says so, and who waits
+/// on sees it.
+#[test]
+fn a_timed_wait_for_the_end_meets_it() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        executor.schedule(STEP, || ()).expect("it is open");
+        let handle = executor.handle();
+        let mover = thread::spawn(move || clock.advance(STEP));
+        let stopper = thread::spawn(move || executor.shutdown());
+        if handle.await_termination(STEP) != Ok(true) {
+            assert_eq!(handle.await_termination(Duration::MAX), Ok(true));
+        }
+        mover.join().expect("nobody panics");
+        stopper.join().expect("nobody panics");
+        assert!(handle.is_terminated());
+    });
+}
+
+/// The keep-alive of the last worker is over when a task comes, and a shutdown: the task is run
+/// or refused. Between its look for a worker and its place in the queue the worker may have gone,
+/// and then it is the queue alone that holds up the end.
+#[test]
+fn a_task_that_comes_when_the_last_worker_goes_is_run() {
+    for core in [0, 1] {
+        check(move || {
+            let (clock, executor) = executor_with(|builder| {
+                builder.core_pool_size(core).keep_alive(STEP).allow_core_thread_timeout(true)
+            });
+            executor.submit(|| ()).expect("it is open").join().expect("it runs");
+            let handle = executor.handle();
+            let submitter = thread::spawn(move || handle.submit(|| 7));
+            clock.advance(STEP);
+            executor.shutdown();
+            assert!(executor.await_termination(Duration::MAX).expect("nobody is inside"));
+            if let Ok(task) = submitter.join().expect("nobody panics") {
+                assert_eq!(task.try_join().expect("it has ended").expect("it runs"), 7);
+            }
+        });
+    }
+}
