@@ -1,5 +1,6 @@
 //! Leader and followers, on the manual clock: its list of sleepers shows who waits until when.
 
+mod history;
 mod plain;
 mod ready;
 mod stress;

@@ -1,0 +1,311 @@
+//! The queue against a plain sorted list, of each kind: whatever is done to it, in whichever
+//! order, both have the same in them, and give it out in the same order.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{census::Census, *};
+
+/// A moment that few others are at, or many, or that never comes.
+fn moments() -> impl Strategy<Value = u64> {
+    prop_oneof![6 => 0..8_u64, 3 => 0..60_u64, 1 => Just(u64::MAX)]
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Into which stripe, and how far ahead.
+    Offer(usize, u64),
+    InsertAll(Vec<u64>),
+    Advance(u64),
+    Poll,
+    Take,
+    TakeOrGiveUp,
+    RemoveFirst,
+    /// Any that was ever let in; and so everywhere.
+    Remove(usize),
+    Reset(usize, u64),
+    /// As a periodic task: out, and in again so much later.
+    PollAndReturn(u64),
+    /// As a sink that does not want it, or that does.
+    Lend(bool),
+    RemoveWhere(u64),
+    Clear,
+    Drain,
+    Close(Admission),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        20 => (any::<usize>(), moments()).prop_map(|(stripe, ahead)| Step::Offer(stripe, ahead)),
+        2 => proptest::collection::vec(moments(), 0..40).prop_map(Step::InsertAll),
+        6 => (0..12_u64).prop_map(Step::Advance),
+        5 => Just(Step::Poll),
+        3 => Just(Step::Take),
+        2 => Just(Step::TakeOrGiveUp),
+        1 => Just(Step::RemoveFirst),
+        4 => any::<usize>().prop_map(Step::Remove),
+        4 => (any::<usize>(), moments()).prop_map(|(which, ahead)| Step::Reset(which, ahead)),
+        3 => moments().prop_map(Step::PollAndReturn),
+        2 => any::<bool>().prop_map(Step::Lend),
+        1 => (2..5_u64).prop_map(Step::RemoveWhere),
+        1 => prop_oneof![3 => Just(Step::Clear), 1 => Just(Step::Drain)],
+        1 => prop_oneof![Just(Admission::Open), Just(Admission::Returning), Just(Admission::Closed)]
+            .prop_map(Step::Close),
+    ];
+    proptest::collection::vec(step, 0..200)
+}
+
+/// A queue and, beside it, what it should hold.
+struct Subject {
+    clock: ManualClock,
+    queue: DelayedWorkQueue<u64>,
+    /// By deadline and sequence: the element.
+    model: BTreeMap<(Deadline, u64), u64>,
+    /// By sequence, of every element ever let in: its ticket, and until when it waits, if it does.
+    known: BTreeMap<u64, (Ticket, Option<Deadline>)>,
+    admission: Admission,
+    counts: Census,
+    next: u64,
+}
+
+impl Subject {
+    /// On a queue of so many stripes, or on a plain one.
+    fn new(stripes: Option<usize>) -> Self {
+        let clock = ManualClock::new();
+        let on = Clock::from(clock.clone());
+        let queue = match stripes {
+            None => DelayedWorkQueue::plain(on),
+            Some(stripes) => DelayedWorkQueue::new(on, stripes, Duration::ZERO),
+        };
+        let (model, known, counts) = (BTreeMap::new(), BTreeMap::new(), Census::default());
+        Self { clock, queue, model, known, admission: Admission::Open, counts, next: 0 }
+    }
+
+    fn now(&self) -> Deadline {
+        self.queue.clock.now()
+    }
+
+    fn ahead(&self, nanos: u64) -> Deadline {
+        self.now().after(Duration::from_nanos(nanos))
+    }
+
+    fn is_plain(&self) -> bool {
+        self.queue.plain.is_some()
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Offer(stripe, ahead) => self.offer(stripe, ahead),
+            Step::InsertAll(ahead) if self.is_plain() => self.insert_all(&ahead),
+            Step::InsertAll(ahead) => ahead.into_iter().for_each(|ahead| self.offer(0, ahead)),
+            Step::Advance(nanos) => self.clock.advance(Duration::from_nanos(nanos)),
+            Step::Poll => _ = self.taken(|queue| queue.poll()),
+            Step::Take => self.take(),
+            Step::TakeOrGiveUp => {
+                _ = self
+                    .taken(|queue| queue.take_until(|_| Deadline::PAST).map(|(taken, _)| taken));
+            }
+            Step::RemoveFirst => {
+                let expected = self.model.pop_first();
+                self.is_out(expected);
+                self.same(self.queue.remove_first(), expected);
+            }
+            Step::Remove(which) => self.remove(which),
+            Step::Reset(which, ahead) => self.reset(which, ahead),
+            Step::PollAndReturn(later) => self.poll_and_return(later),
+            Step::Lend(is_wanted) if self.is_plain() => self.lend(is_wanted),
+            Step::Lend(_) => {}
+            Step::RemoveWhere(n) => {
+                let removed = self.queue.remove_where(|_, element| element % n == 0);
+                self.are_out(removed, |element| element % n == 0);
+            }
+            Step::Clear if self.is_plain() => self.are_out(self.queue.clear().collect(), |_| true),
+            Step::Clear | Step::Drain => self.are_out(self.queue.drain().collect(), |_| true),
+            Step::Close(admission) => {
+                self.queue.close(admission);
+                self.admission = self.admission.max(admission);
+            }
+        }
+    }
+
+    fn offer(&mut self, stripe: usize, ahead: u64) {
+        let (deadline, stripe) = (self.ahead(ahead), stripe % self.queue.stripes());
+        let offered = if self.is_plain() {
+            self.queue.insert(deadline, self.next)
+        } else {
+            self.queue.offer(stripe, self.now(), deadline, self.next)
+        };
+        match offered {
+            Ok(ticket) => self.is_in(ticket, deadline),
+            Err(refused) => {
+                assert_eq!((refused.why, refused.element), (Refusal::Closed, self.next))
+            }
+        }
+        assert_eq!(
+            self.known.len() as u64,
+            self.next + u64::from(self.admission == Admission::Open)
+        );
+        self.next = self.known.len() as u64;
+    }
+
+    fn insert_all(&mut self, ahead: &[u64]) {
+        let elements: Vec<_> =
+            ahead.iter().map(|ahead| self.ahead(*ahead)).zip(self.next..).collect();
+        match self.queue.insert_all(elements.clone()) {
+            Ok(tickets) => {
+                for (ticket, (deadline, element)) in tickets.into_iter().zip(elements) {
+                    assert_eq!(element, self.next);
+                    self.is_in(ticket, deadline);
+                    self.next += 1;
+                }
+            }
+            Err(refused) => {
+                assert_eq!((refused.why, refused.elements), (Refusal::Closed, elements))
+            }
+        }
+    }
+
+    /// The next element has been let in.
+    fn is_in(&mut self, ticket: Ticket, deadline: Deadline) {
+        assert_eq!(self.admission, Admission::Open);
+        self.model.insert((deadline, ticket.sequence), self.next);
+        let before = self.known.insert(ticket.sequence, (ticket, Some(deadline)));
+        assert_eq!(before, None, "a sequence is used once");
+        self.counts.offered += 1;
+    }
+
+    /// What the model has taken out waits no longer.
+    fn is_out(&mut self, out: Option<((Deadline, u64), u64)>) {
+        if let Some(((_, sequence), _)) = out {
+            self.known.get_mut(&sequence).expect("it was let in").1 = None;
+        }
+    }
+
+    fn are_out(&mut self, removed: Vec<Entry<u64>>, is_unwanted: impl Fn(u64) -> bool) {
+        let gone = |(_, element): &(_, &u64)| is_unwanted(**element);
+        let expected: Vec<_> = self.model.iter().filter(gone).map(|(k, e)| (*k, *e)).collect();
+        let mut removed: Vec<_> =
+            removed.into_iter().map(|e| ((e.deadline, e.sequence), e.element)).collect();
+        removed.sort_unstable();
+        assert_eq!(removed, expected);
+        for one in expected {
+            self.model.remove(&one.0);
+            self.is_out(Some(one));
+        }
+    }
+
+    fn same(&self, entry: Option<Entry<u64>>, expected: Option<((Deadline, u64), u64)>) {
+        let entry = entry.map(|entry| ((entry.deadline, entry.sequence), entry.element));
+        assert_eq!(entry, expected);
+    }
+
+    /// Takes the first, if it is due, from both.
+    fn taken(
+        &mut self,
+        take: impl FnOnce(&DelayedWorkQueue<u64>) -> Option<Entry<u64>>,
+    ) -> Option<((Deadline, u64), u64)> {
+        let is_due = self.model.first_key_value().is_some_and(|(key, _)| key.0 <= self.now());
+        let expected = if is_due { self.model.pop_first() } else { None };
+        self.is_out(expected);
+        self.counts.taken += u64::from(is_due);
+        self.same(take(&self.queue), expected);
+        expected
+    }
+
+    /// Takes as a worker does, if that does not block.
+    fn take(&mut self) {
+        let head = self.model.first_key_value().map(|(key, _)| key.0);
+        if head.map_or(self.admission != Admission::Open, |head| head <= self.now()) {
+            self.taken(|queue| queue.take().map(|(taken, _)| taken));
+        }
+    }
+
+    /// Any ever let in: its newest ticket, and until when it waits.
+    fn any(&self, which: usize) -> Option<(Ticket, Option<Deadline>)> {
+        self.known.values().nth(which % self.known.len().max(1)).copied()
+    }
+
+    fn remove(&mut self, which: usize) {
+        let Some((ticket, deadline)) = self.any(which) else { return };
+        let key = deadline.map(|deadline| (deadline, ticket.sequence));
+        let expected = key.and_then(|key| self.model.remove(&key).map(|element| (key, element)));
+        self.is_out(expected);
+        assert_eq!(self.queue.remove(ticket), expected.map(|(_, element)| element));
+        assert_eq!(self.queue.remove(ticket), None, "removed twice");
+    }
+
+    fn reset(&mut self, which: usize, ahead: u64) {
+        let (Some((ticket, deadline)), to) = (self.any(which), self.ahead(ahead)) else { return };
+        let reset = self.queue.reset(ticket, to);
+        assert_eq!(reset.map(|ticket| ticket.sequence), deadline.map(|_| ticket.sequence));
+        if let Some((before, ticket)) = deadline.zip(reset) {
+            let element = self.model.remove(&(before, ticket.sequence)).expect("it waits");
+            self.model.insert((to, ticket.sequence), element);
+            self.known.insert(ticket.sequence, (ticket, Some(to)));
+        }
+    }
+
+    fn poll_and_return(&mut self, later: u64) {
+        let Some(((_, sequence), element)) = self.taken(|queue| queue.poll()) else { return };
+        let deadline = self.ahead(later);
+        let back = self.queue.offer_again(deadline, sequence, element);
+        assert_eq!(back.is_ok(), self.admission < Admission::Closed);
+        if let Ok((ticket, waker)) = back {
+            assert!(waker.is_none(), "nobody sleeps");
+            self.model.insert((deadline, sequence), element);
+            self.known.insert(sequence, (ticket, Some(deadline)));
+            self.counts.returned += 1;
+        }
+    }
+
+    fn lend(&mut self, is_wanted: bool) {
+        let first = self.model.first_key_value().map(|(key, element)| (*key, *element));
+        let due = first.filter(|((deadline, _), _)| *deadline <= self.now());
+        let Some((element, loan)) = self.queue.lend_due(self.now()) else {
+            return assert_eq!(due, None);
+        };
+        assert_eq!(Some(element), due.map(|(_, element)| element));
+        assert!(!self.queue.is_finished());
+        assert_eq!(self.queue.len(), self.model.len() - 1);
+        if !is_wanted {
+            return loan.put_back(element);
+        }
+        drop(loan);
+        self.model.pop_first();
+        self.is_out(due);
+        self.counts.taken += 1;
+    }
+
+    fn check(&mut self) {
+        let queue = &self.queue;
+        let listed = queue.list(|element| *element);
+        let listed = listed.iter().map(|one| ((one.deadline, one.ticket.sequence), one.element));
+        assert!(listed.eq(self.model.iter().map(|(key, element)| (*key, *element))));
+        let mut deadlines = self.model.keys().map(|key| key.0).chain([Deadline::NEVER; 2]);
+        assert_eq!(Some(queue.head()), deadlines.next());
+        let is_over = self.model.is_empty() && self.admission != Admission::Open;
+        assert_eq!((queue.len(), queue.is_finished()), (self.model.len(), is_over));
+        assert_eq!(queue.is_closed(), self.admission != Admission::Open);
+        self.counts.len = self.model.len() as u64;
+        assert_eq!(queue.census(|| ()).0, self.counts);
+        for (ticket, deadline) in self.known.values() {
+            assert_eq!(queue.deadline(*ticket), *deadline);
+        }
+    }
+}
+
+proptest! {
+    /// DQ-059, DQ-060: a queue is a sorted list, whatever its stripes and its ready list do.
+    #[test]
+    fn every_history_of_a_queue_is_explained_by_a_sorted_list(
+        stripes in prop_oneof![Just(None), (1..5_usize).prop_map(Some)],
+        steps in steps(),
+    ) {
+        let mut subject = Subject::new(stripes);
+        for step in steps {
+            subject.step(step);
+            subject.check();
+        }
+    }
+}
