@@ -37,6 +37,7 @@ mod delay_queue_types;
 mod delay_queue_views;
 mod delay_queue_waiting;
 mod drops;
+mod executor_model;
 mod factories;
 mod fixed_delay;
 mod fixed_rate;

@@ -1,0 +1,402 @@
+//! The executor against a model that is a sorted list: whatever is asked of it, in whichever order,
+//! the same tasks run at the same moments, in the same order, and have the same fate.
+//!
+//! After each step the clock says when all that was due has run; then everything that can be seen
+//! is compared. A body that panics resumes a panic that never began, so that none is reported.
+
+use std::{
+    mem, panic,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use proptest::prelude::*;
+use punctual::{
+    CancelReason, ManualClock, RejectedExecutionError, ScheduledFuture,
+    ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState,
+};
+
+use crate::support::{Drops, hold, manual, ms};
+
+/// How a task is to run again.
+#[derive(Clone, Copy, Debug)]
+enum Again {
+    Never,
+    Rate(u64),
+    Delay(u64),
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A delay, and in which run the body panics, if in any.
+    Schedule(u64, Again, Option<u32>),
+    /// Any that was ever let in; and so everywhere.
+    Cancel(usize),
+    Claim(usize),
+    DropFuture(usize),
+    /// In one jump.
+    Leap(u64),
+    /// From deadline to deadline.
+    Walk(u64),
+    KeepDelayed(bool),
+    KeepPeriodic(bool),
+    Resize(usize),
+    Shutdown,
+    ShutdownNow,
+}
+
+/// Now, soon, in one moment with others, later, or never: `u64::MAX`.
+fn delays() -> impl Strategy<Value = u64> {
+    prop_oneof![2 => Just(0), 6 => 1..6_u64, 2 => Just(5), 2 => 10..80_u64, 1 => Just(u64::MAX)]
+}
+
+fn steps(most_workers: usize) -> impl Strategy<Value = Vec<Step>> {
+    let again = prop_oneof![
+        3 => Just(Again::Never),
+        1 => (1..9_u64).prop_map(Again::Rate),
+        1 => (1..9_u64).prop_map(Again::Delay),
+    ];
+    let panics = proptest::option::weighted(0.2, 1..4_u32);
+    let schedule =
+        (delays(), again, panics).prop_map(|(delay, again, n)| Step::Schedule(delay, again, n));
+    let step = prop_oneof![
+        20 => schedule,
+        5 => any::<usize>().prop_map(Step::Cancel),
+        3 => any::<usize>().prop_map(Step::Claim),
+        2 => any::<usize>().prop_map(Step::DropFuture),
+        4 => (0..40_u64).prop_map(Step::Leap),
+        4 => (0..40_u64).prop_map(Step::Walk),
+        1 => any::<bool>().prop_map(Step::KeepDelayed),
+        1 => any::<bool>().prop_map(Step::KeepPeriodic),
+        1 => (0..=most_workers).prop_map(Step::Resize),
+        1 => Just(Step::Shutdown),
+    ];
+    let step = prop_oneof![80 => step, 1 => Just(Step::ShutdownNow)];
+    proptest::collection::vec(step, 0..80)
+}
+
+fn delay_of(millis: u64) -> Duration {
+    if millis == u64::MAX { Duration::MAX } else { ms(millis) }
+}
+
+/// What the model knows of a task.
+struct Known {
+    id: TaskId,
+    again: Again,
+    panics: Option<u32>,
+    runs: u32,
+    state: Standing,
+    /// Whether the result has been taken.
+    is_claimed: bool,
+    future: Option<ScheduledFuture<()>>,
+}
+
+/// Where the model has a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Until that moment, `u64::MAX` for none that comes.
+    Waits(u64),
+    Completed,
+    Panicked,
+    Cancelled(CancelReason),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Running,
+    ShuttingDown,
+    Stopping,
+}
+
+/// An executor and, beside it, what it should have done.
+struct Both {
+    clock: ManualClock,
+    executor: ScheduledThreadPoolExecutor,
+    /// Which tasks have run since the last comparison, and when.
+    seen: Arc<Mutex<Vec<(usize, u64)>>>,
+    expected: Vec<(usize, u64)>,
+    now: u64,
+    tasks: Vec<Known>,
+    drops: Drops,
+    phase: Phase,
+    keep_delayed: bool,
+    keep_periodic: bool,
+    rejected: u64,
+}
+
+impl Known {
+    fn waits(&self) -> Option<u64> {
+        if let Standing::Waits(until) = self.state { Some(until) } else { None }
+    }
+
+    /// The run that is due, at that moment.
+    fn run(&mut self, planned: u64, now: u64) {
+        self.runs += 1;
+        self.state = match self.again {
+            _ if self.panics == Some(self.runs) => Standing::Panicked,
+            Again::Never => Standing::Completed,
+            Again::Rate(period) => Standing::Waits(planned + period),
+            Again::Delay(delay) => Standing::Waits(now + delay),
+        };
+    }
+
+    fn task_state(&self) -> TaskState {
+        match self.state {
+            Standing::Waits(_) => TaskState::Scheduled,
+            Standing::Completed => TaskState::Completed,
+            Standing::Panicked => TaskState::Panicked,
+            Standing::Cancelled(_) => TaskState::Cancelled,
+        }
+    }
+}
+
+impl Both {
+    fn new(workers: usize) -> Self {
+        let (clock, executor) = manual(workers);
+        Self {
+            clock,
+            executor,
+            seen: Arc::default(),
+            expected: Vec::new(),
+            now: 0,
+            tasks: Vec::new(),
+            drops: Drops::new(),
+            phase: Phase::Running,
+            keep_delayed: true,
+            keep_periodic: false,
+            rejected: 0,
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Schedule(delay, again, panics) => self.schedule(delay, again, panics),
+            Step::Cancel(which) => self.cancel(which),
+            Step::Claim(which) => self.claim(which),
+            Step::DropFuture(which) => {
+                self.any(which).into_iter().for_each(|task| task.future = None);
+            }
+            Step::Leap(millis) => {
+                self.clock.advance(ms(millis));
+                self.now += millis;
+            }
+            Step::Walk(millis) => {
+                self.clock.run_for(ms(millis));
+                self.walk_to(self.now + millis);
+            }
+            Step::KeepDelayed(keep) => {
+                self.executor.set_execute_existing_delayed_tasks_after_shutdown(keep);
+                self.keep_delayed = keep;
+                self.end_what_is_not_kept();
+            }
+            Step::KeepPeriodic(keep) => {
+                self.executor.set_continue_existing_periodic_tasks_after_shutdown(keep);
+                self.keep_periodic = keep;
+                self.end_what_is_not_kept();
+            }
+            Step::Resize(workers) => self.executor.set_core_pool_size(workers),
+            Step::Shutdown => {
+                self.executor.shutdown();
+                self.phase = self.phase.max(Phase::ShuttingDown);
+                self.end_what_is_not_kept();
+            }
+            Step::ShutdownNow => {
+                let given_back = self.executor.shutdown_now().count();
+                let waited = self.cancel_where(CancelReason::ShutdownNow, |_| true);
+                assert_eq!(given_back, waited);
+                self.phase = Phase::Stopping;
+            }
+        }
+    }
+
+    fn schedule(&mut self, delay: u64, again: Again, panics: Option<u32>) {
+        let (number, token, clock) = (self.tasks.len(), self.drops.token(), self.clock.clone());
+        let (seen, mut runs) = (Arc::clone(&self.seen), 0);
+        let body = move || {
+            hold(&token);
+            seen.lock().expect("nobody panics").push((number, clock.elapsed().as_millis() as u64));
+            runs += 1;
+            if panics == Some(runs) {
+                panic::resume_unwind(Box::new("as it was told"));
+            }
+        };
+        let (executor, first) = (&self.executor, delay_of(delay));
+        let scheduled = match again {
+            Again::Never => executor.schedule(first, body),
+            Again::Rate(period) => executor.schedule_at_fixed_rate(first, ms(period), body),
+            Again::Delay(delay) => executor.schedule_with_fixed_delay(first, ms(delay), body),
+        };
+        match scheduled {
+            Ok(future) => {
+                assert_eq!(self.phase, Phase::Running);
+                let (id, state) = (future.id(), Standing::Waits(self.now.saturating_add(delay)));
+                let (runs, is_claimed, future) = (0, false, Some(future));
+                self.tasks.push(Known { id, again, panics, runs, state, is_claimed, future });
+            }
+            Err(error) => {
+                assert!(matches!(error, RejectedExecutionError::Shutdown));
+                assert_ne!(self.phase, Phase::Running);
+                self.rejected += 1;
+            }
+        }
+    }
+
+    /// Any that was ever let in.
+    fn any(&mut self, which: usize) -> Option<&mut Known> {
+        let count = self.tasks.len().max(1);
+        self.tasks.get_mut(which % count)
+    }
+
+    fn cancel(&mut self, which: usize) {
+        let Some(task) = self.any(which) else { return };
+        let Some(future) = &task.future else { return };
+        assert_eq!(future.cancel(), task.waits().is_some());
+        if task.waits().is_some() {
+            task.state = Standing::Cancelled(CancelReason::Requested);
+        }
+    }
+
+    fn claim(&mut self, which: usize) {
+        let Some(task) = self.any(which) else { return };
+        let Some(future) = &task.future else { return };
+        match (future.try_join(), task.state) {
+            (None, Standing::Waits(_)) => return,
+            (Some(Err(TaskError::Cancelled(why))), Standing::Cancelled(expected)) => {
+                assert_eq!(why, expected);
+            }
+            (Some(Err(TaskError::ResultTaken)), _) => assert!(task.is_claimed),
+            (Some(Ok(())), Standing::Completed) => assert!(!task.is_claimed),
+            (Some(Err(TaskError::Panicked(_))), Standing::Panicked) => assert!(!task.is_claimed),
+            (outcome, state) => panic!("{outcome:?} of one that is {state:?}"),
+        }
+        task.is_claimed = true;
+    }
+
+    /// What a shutdown ends, and a policy that is changed after it.
+    fn end_what_is_not_kept(&mut self) {
+        if self.phase != Phase::ShuttingDown {
+            return;
+        }
+        let (keep_delayed, keep_periodic) = (self.keep_delayed, self.keep_periodic);
+        self.cancel_where(CancelReason::Shutdown, |task| match task.again {
+            Again::Never => !keep_delayed,
+            Again::Rate(_) | Again::Delay(_) => !keep_periodic,
+        });
+    }
+
+    /// How many there were.
+    fn cancel_where(&mut self, why: CancelReason, is_unwanted: impl Fn(&Known) -> bool) -> usize {
+        let waiting = self.tasks.iter_mut().filter(|task| task.waits().is_some());
+        let ended = waiting.filter(|task| is_unwanted(task));
+        ended.map(|task| task.state = Standing::Cancelled(why)).count()
+    }
+
+    /// What waits, in the order in which it is due, as numbers.
+    fn waiting(&self) -> Vec<(u64, usize)> {
+        let tasks = self.tasks.iter().enumerate();
+        let mut waiting: Vec<_> =
+            tasks.filter_map(|(number, task)| Some((task.waits()?, number))).collect();
+        waiting.sort_unstable();
+        waiting
+    }
+
+    /// Everything that is due runs, in order.
+    fn settle(&mut self) {
+        while let Some((planned, number)) = self.waiting().first().copied() {
+            if planned > self.now {
+                return;
+            }
+            self.expected.push((number, self.now));
+            self.tasks[number].run(planned, self.now);
+        }
+    }
+
+    fn walk_to(&mut self, end: u64) {
+        self.settle();
+        while let Some((next, _)) = self.waiting().first().copied().filter(|(at, _)| *at <= end) {
+            self.now = next;
+            self.settle();
+        }
+        self.now = end;
+    }
+
+    /// Waits until all that was due has run, on both sides, and compares all that can be seen.
+    fn compare(&mut self, is_ordered: bool) {
+        self.clock.run_until_idle();
+        self.settle();
+        let mut seen = mem::take(&mut *self.seen.lock().expect("nobody panics"));
+        let mut expected = mem::take(&mut self.expected);
+        if !is_ordered {
+            seen.sort_unstable_by_key(|(number, at)| (*at, *number));
+            expected.sort_unstable_by_key(|(number, at)| (*at, *number));
+        }
+        assert_eq!(seen, expected, "what has run");
+        let waiting = self.waiting();
+        let listed: Vec<_> = self.executor.pending_tasks().iter().map(|task| task.id()).collect();
+        let ids: Vec<_> = waiting.iter().map(|(_, number)| self.tasks[*number].id).collect();
+        assert_eq!(listed, ids, "what waits");
+        for task in &self.tasks {
+            let Some(future) = &task.future else { continue };
+            assert_eq!(future.state(), task.task_state());
+            let until = |at| if at == u64::MAX { Duration::MAX } else { ms(at - self.now) };
+            assert_eq!(future.delay(), task.waits().map(until));
+        }
+        let is_over = self.phase != Phase::Running && waiting.is_empty();
+        assert_eq!(self.executor.is_terminated(), is_over);
+        self.compare_counts(waiting.len());
+    }
+
+    fn compare_counts(&self, waiting: usize) {
+        let now = self.executor.statistics();
+        let count = |is_such: fn(Standing) -> bool| {
+            self.tasks.iter().filter(|task| is_such(task.state)).count() as u64
+        };
+        assert_eq!((now.submitted, now.rejected), (self.tasks.len() as u64, self.rejected));
+        assert_eq!((now.pending, now.active), (waiting, 0));
+        assert_eq!(now.completed, count(|state| state == Standing::Completed));
+        assert_eq!(now.panicked, count(|state| state == Standing::Panicked));
+        assert_eq!(now.cancelled, count(|state| matches!(state, Standing::Cancelled(_))));
+        assert_eq!(now.runs, self.tasks.iter().map(|task| u64::from(task.runs)).sum::<u64>());
+        let gone = self.tasks.len() as u64 + self.rejected - waiting as u64;
+        assert_eq!(self.drops.count() as u64, gone, "captures that are gone");
+    }
+
+    /// The executor is dropped: everything has one fate.
+    fn end(mut self) {
+        self.cancel_where(CancelReason::ExecutorDropped, |_| true);
+        drop(self.executor);
+        for task in &self.tasks {
+            let Some(future) = &task.future else { continue };
+            assert_eq!(future.state(), task.task_state());
+            if let Standing::Cancelled(expected) = task.state {
+                let outcome = future.try_join().expect("it has ended");
+                assert!(matches!(outcome, Err(TaskError::Cancelled(why)) if why == expected));
+            }
+        }
+        assert_eq!(self.drops.count() as u64, self.tasks.len() as u64 + self.rejected);
+        assert!(self.seen.lock().expect("nobody panics").is_empty());
+    }
+}
+
+fn is_explained(workers: usize, steps: Vec<Step>) {
+    let mut both = Both::new(workers);
+    for step in steps {
+        both.step(step);
+        both.compare(workers == 1);
+    }
+    both.end();
+}
+
+proptest! {
+    /// One worker: what runs, when, and in which order.
+    #[test]
+    fn every_history_of_one_worker_is_explained_by_a_sorted_list(steps in steps(1)) {
+        is_explained(1, steps);
+    }
+
+    /// Several: what runs, and when.
+    #[test]
+    fn every_history_of_several_workers_is_explained_by_a_sorted_list(steps in steps(3)) {
+        is_explained(3, steps);
+    }
+}
