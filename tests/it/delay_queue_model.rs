@@ -7,17 +7,63 @@ use std::{
     time::{Duration, Instant},
 };
 
+use proptest::prelude::*;
 use punctual::{
     DelayQueue, ManualClock,
     delay_queue::{Expired, Key},
 };
 
-use crate::{
-    delay_queue_support::{Dice, queue_by_hand},
-    support::ms,
-};
+use crate::{delay_queue_support::queue_by_hand, support::ms};
 
-/// By deadline, `u64::MAX` for never, and by insertion, of which the number is the element.
+#[derive(Clone, Debug)]
+enum Step {
+    /// With these delays, [`NEVER`] among them.
+    Insert(Vec<u64>),
+    /// Of those that were ever inserted the one so far from the last; and so everywhere.
+    Remove(usize),
+    Reset(usize, u64),
+    Poll,
+    /// As many at most, into a sink with so much room, and after each element one of these.
+    Drain(usize, usize, Vec<Step>),
+    Advance(u64),
+    /// What leaves this when it is divided by seven goes.
+    Retain(usize),
+    Clear,
+    RemoveAll,
+}
+
+const NEVER: u64 = u64::MAX;
+
+fn delays() -> impl Strategy<Value = u64> {
+    prop_oneof![39 => 1..40_u64, 1 => Just(NEVER)]
+}
+
+/// What may also be done while the queue is drained.
+fn small_steps() -> impl Strategy<Value = Step> {
+    let which = || prop_oneof![2 => 0..50_usize, 1 => any::<usize>()];
+    prop_oneof![
+        6 => proptest::collection::vec(delays(), 1..4).prop_map(Step::Insert),
+        3 => which().prop_map(Step::Remove),
+        3 => (which(), delays()).prop_map(|(which, delay)| Step::Reset(which, delay)),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let meanwhile = proptest::collection::vec(small_steps(), 0..8);
+    let step = prop_oneof![
+        36 => small_steps(),
+        3 => proptest::collection::vec(delays(), 0..100).prop_map(Step::Insert),
+        12 => Just(Step::Poll),
+        6 => (0..20_usize, 0..20_usize, meanwhile).prop_map(|(n, room, m)| Step::Drain(n, room, m)),
+        4 => (0..3_u64).prop_map(Step::Advance),
+        1 => (0..40_u64).prop_map(Step::Advance),
+        1 => (0..7_usize).prop_map(Step::Retain),
+    ];
+    let emptying = prop_oneof![Just(Step::Clear), Just(Step::RemoveAll)];
+    proptest::collection::vec(prop_oneof![100 => step, 1 => emptying], 0..250)
+}
+
+/// By deadline, [`NEVER`] among them, and by insertion, of which the number is the element.
 type Listed = BTreeMap<(u64, usize), ()>;
 
 struct Both {
@@ -26,13 +72,12 @@ struct Both {
     model: Listed,
     /// For each element ever inserted its key, and its deadline as long as it is there.
     known: Vec<(Key, Option<u64>)>,
-    dice: Dice,
 }
 
 impl Both {
-    fn new(seed: u64) -> Self {
+    fn new() -> Self {
         let (clock, queue) = queue_by_hand();
-        Self { clock, queue, model: Listed::new(), known: Vec::new(), dice: Dice(seed) }
+        Self { clock, queue, model: Listed::new(), known: Vec::new() }
     }
 
     fn now(&self) -> u64 {
@@ -40,9 +85,8 @@ impl Both {
     }
 
     /// A delay, and the deadline it leads to.
-    fn delay(&mut self) -> (Duration, u64) {
-        let millis = self.dice.roll(40);
-        if millis == 0 { (Duration::MAX, u64::MAX) } else { (ms(millis), self.now() + millis) }
+    fn delay(&self, millis: u64) -> (Duration, u64) {
+        if millis == NEVER { (Duration::MAX, NEVER) } else { (ms(millis), self.now() + millis) }
     }
 
     fn note(&mut self, key: Key, deadline: u64) {
@@ -61,10 +105,10 @@ impl Both {
         (*deadline <= self.now()).then_some(*element)
     }
 
-    fn insert(&mut self, count: u64) {
-        let delays: Vec<_> = (0..count).map(|_| self.delay()).collect();
+    fn insert(&mut self, delays: &[u64]) {
+        let delays: Vec<_> = delays.iter().map(|millis| self.delay(*millis)).collect();
         let first = self.known.len();
-        let keys = if count == 1 {
+        let keys = if delays.len() == 1 {
             vec![self.queue.insert(delays[0].0, first).expect("the queue is open")]
         } else {
             let elements =
@@ -76,25 +120,21 @@ impl Both {
         }
     }
 
-    /// Any that was ever inserted; mostly a late one.
-    fn any(&mut self) -> Option<usize> {
-        let count = self.known.len() as u64;
-        if count == 0 {
-            return None;
-        }
-        let window = if self.dice.roll(3) == 0 { count } else { count.min(50) };
-        Some((count - 1 - self.dice.roll(window)) as usize)
+    /// The element that was inserted so long before the last.
+    fn any(&self, which: usize) -> Option<usize> {
+        let count = self.known.len();
+        (count > 0).then(|| count - 1 - which % count)
     }
 
-    fn remove(&mut self) {
-        let Some(element) = self.any() else { return };
+    fn remove(&mut self, which: usize) {
+        let Some(element) = self.any(which) else { return };
         let removed = self.queue.remove(self.known[element].0);
         assert_eq!(removed, self.forget(element).then_some(element));
     }
 
-    fn reset(&mut self) {
-        let Some(element) = self.any() else { return };
-        let (delay, deadline) = self.delay();
+    fn reset(&mut self, which: usize, millis: u64) {
+        let Some(element) = self.any(which) else { return };
+        let (delay, deadline) = self.delay(millis);
         let was_there = self.forget(element);
         assert_eq!(self.queue.reset(self.known[element].0, delay), was_there);
         if was_there {
@@ -110,20 +150,14 @@ impl Both {
     }
 
     /// Drains into a sink that is full at some time, and meanwhile uses the queue.
-    fn drain(&mut self) {
-        let (limit, room) = (self.dice.roll(20) as usize, self.dice.roll(20) as usize);
-        let (queue, mut count) = (Arc::clone(&self.queue), 0);
+    fn drain(&mut self, limit: usize, room: usize, meanwhile: Vec<Step>) {
+        let (queue, mut count, mut meanwhile) = (Arc::clone(&self.queue), 0, meanwhile.into_iter());
         let moved = queue.drain_to(limit, |expired| {
             assert_eq!(Some(expired.element), self.first_due());
             assert_eq!(expired.key, self.known[expired.element].0);
             let deadline = self.known[expired.element].1.expect("it is there");
             assert!(self.forget(expired.element));
-            match self.dice.roll(4) {
-                0 => self.insert(3),
-                1 => self.remove(),
-                2 => self.reset(),
-                _ => {}
-            }
+            meanwhile.next().into_iter().for_each(|step| self.step(step));
             if count < room {
                 count += 1;
                 return Ok(());
@@ -135,23 +169,17 @@ impl Both {
         assert_eq!(moved, count);
     }
 
-    fn retain(&mut self) {
-        let parity = self.dice.roll(7) as usize;
+    fn retain(&mut self, rest: usize) {
         let unwanted: Vec<_> =
-            self.model.keys().map(|(_, element)| *element).filter(|n| n % 7 == parity).collect();
-        assert_eq!(self.queue.retain(|n| n % 7 != parity), unwanted.len());
+            self.model.keys().map(|(_, element)| *element).filter(|n| n % 7 == rest).collect();
+        assert_eq!(self.queue.retain(|n| n % 7 != rest), unwanted.len());
         unwanted.into_iter().for_each(|element| assert!(self.forget(element)));
     }
 
-    fn empty(&mut self) {
-        let expected: Vec<_> = self.model.keys().map(|(_, element)| *element).collect();
-        if self.dice.roll(2) == 0 {
-            self.queue.clear();
-        } else {
-            let removed = self.queue.remove_all().into_iter().map(|queued| queued.element);
-            assert_eq!(removed.collect::<Vec<_>>(), expected);
-        }
-        expected.into_iter().for_each(|element| assert!(self.forget(element)));
+    fn all_are_out(&mut self) -> Vec<usize> {
+        let all: Vec<_> = self.model.keys().map(|(_, element)| *element).collect();
+        all.iter().for_each(|element| assert!(self.forget(*element)));
+        all
     }
 
     fn compare(&mut self) {
@@ -168,34 +196,36 @@ impl Both {
         }
     }
 
-    fn step(&mut self, growth: u64) {
-        match self.dice.roll(20) {
-            0..=5 => self.insert(1),
-            6 => {
-                let count = self.dice.roll(growth);
-                self.insert(count);
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Insert(delays) => self.insert(&delays),
+            Step::Remove(which) => self.remove(which),
+            Step::Reset(which, delay) => self.reset(which, delay),
+            Step::Poll => self.poll(),
+            Step::Drain(limit, room, meanwhile) => self.drain(limit, room, meanwhile),
+            Step::Advance(millis) => self.clock.advance(ms(millis)),
+            Step::Retain(rest) => self.retain(rest),
+            Step::Clear => {
+                self.queue.clear();
+                self.all_are_out();
             }
-            7..=9 => self.remove(),
-            10..=12 => self.reset(),
-            13..=15 => self.poll(),
-            16 | 17 => self.drain(),
-            18 => self.clock.advance(ms(self.dice.roll(2))),
-            _ if self.dice.roll(40) == 0 => self.empty(),
-            _ if self.dice.roll(10) == 0 => self.retain(),
-            _ => self.poll(),
+            Step::RemoveAll => {
+                let removed = self.queue.remove_all().into_iter().map(|queued| queued.element);
+                assert_eq!(removed.collect::<Vec<_>>(), self.all_are_out());
+            }
         }
         assert_eq!(self.queue.len(), self.model.len());
     }
 }
 
-/// Small and large, with what is drained put back among all the rest.
-#[test]
-fn the_queue_is_a_sorted_list() {
-    for (seed, growth, steps) in [(1, 2, 3_000), (2, 10, 3_000), (3, 100, 3_000), (4, 400, 1_000)] {
-        let mut both = Both::new(seed);
-        for step in 0..steps {
-            both.step(growth);
-            if step % 500 == 0 {
+proptest! {
+    /// Small and large, with what is drained put back among all the rest.
+    #[test]
+    fn every_history_of_a_delay_queue_is_explained_by_a_sorted_list(steps in steps()) {
+        let mut both = Both::new();
+        for (number, step) in steps.into_iter().enumerate() {
+            both.step(step);
+            if number % 50 == 0 {
                 both.compare();
             }
         }
