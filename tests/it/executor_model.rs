@@ -12,7 +12,7 @@ use std::{
 
 use proptest::prelude::*;
 use punctual::{
-    CancelReason, ManualClock, RejectedExecutionError, ScheduledFuture,
+    CancelHandle, CancelReason, ManualClock, RejectedExecutionError, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState,
 };
 
@@ -26,11 +26,19 @@ enum Again {
     Delay(u64),
 }
 
+/// What the body of a task does in one of its runs.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Panic,
+    /// Any that was ever let in, perhaps itself; and so everywhere.
+    Cancel(usize),
+    Shutdown,
+}
+
 #[derive(Clone, Debug)]
 enum Step {
-    /// A delay, and in which run the body panics, if in any.
-    Schedule(u64, Again, Option<u32>),
-    /// Any that was ever let in; and so everywhere.
+    /// A delay, and what the body does in which run, if anything.
+    Schedule(u64, Again, Option<(u32, Deed)>),
     Cancel(usize),
     Claim(usize),
     DropFuture(usize),
@@ -56,9 +64,16 @@ fn steps(most_workers: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => (1..9_u64).prop_map(Again::Rate),
         1 => (1..9_u64).prop_map(Again::Delay),
     ];
-    let panics = proptest::option::weighted(0.2, 1..4_u32);
+    // What several do at once has no order.
+    let deed = if most_workers == 1 {
+        let cancel = any::<usize>().prop_map(Deed::Cancel);
+        prop_oneof![4 => Just(Deed::Panic), 6 => cancel, 1 => Just(Deed::Shutdown)].boxed()
+    } else {
+        Just(Deed::Panic).boxed()
+    };
+    let deed = proptest::option::weighted(0.3, (1..4_u32, deed));
     let schedule =
-        (delays(), again, panics).prop_map(|(delay, again, n)| Step::Schedule(delay, again, n));
+        (delays(), again, deed).prop_map(|(delay, again, deed)| Step::Schedule(delay, again, deed));
     let step = prop_oneof![
         20 => schedule,
         5 => any::<usize>().prop_map(Step::Cancel),
@@ -83,7 +98,7 @@ fn delay_of(millis: u64) -> Duration {
 struct Known {
     id: TaskId,
     again: Again,
-    panics: Option<u32>,
+    deed: Option<(u32, Deed)>,
     runs: u32,
     state: Standing,
     /// Whether the result has been taken.
@@ -96,6 +111,7 @@ struct Known {
 enum Standing {
     /// Until that moment, `u64::MAX` for none that comes.
     Waits(u64),
+    Runs,
     Completed,
     Panicked,
     Cancelled(CancelReason),
@@ -117,10 +133,13 @@ struct Both {
     expected: Vec<(usize, u64)>,
     now: u64,
     tasks: Vec<Known>,
+    handles: Arc<Mutex<Vec<CancelHandle>>>,
     drops: Drops,
     phase: Phase,
     keep_delayed: bool,
     keep_periodic: bool,
+    /// Whether a series that goes back to the queue is not taken back.
+    is_closed: bool,
     rejected: u64,
 }
 
@@ -129,11 +148,13 @@ impl Known {
         if let Standing::Waits(until) = self.state { Some(until) } else { None }
     }
 
-    /// The run that is due, at that moment.
-    fn run(&mut self, planned: u64, now: u64) {
-        self.runs += 1;
+    fn is_done(&self) -> bool {
+        !matches!(self.state, Standing::Waits(_) | Standing::Runs)
+    }
+
+    /// The body has returned.
+    fn rest(&mut self, planned: u64, now: u64) {
         self.state = match self.again {
-            _ if self.panics == Some(self.runs) => Standing::Panicked,
             Again::Never => Standing::Completed,
             Again::Rate(period) => Standing::Waits(planned + period),
             Again::Delay(delay) => Standing::Waits(now + delay),
@@ -143,6 +164,7 @@ impl Known {
     fn task_state(&self) -> TaskState {
         match self.state {
             Standing::Waits(_) => TaskState::Scheduled,
+            Standing::Runs => TaskState::Running,
             Standing::Completed => TaskState::Completed,
             Standing::Panicked => TaskState::Panicked,
             Standing::Cancelled(_) => TaskState::Cancelled,
@@ -160,10 +182,12 @@ impl Both {
             expected: Vec::new(),
             now: 0,
             tasks: Vec::new(),
+            handles: Arc::default(),
             drops: Drops::new(),
             phase: Phase::Running,
             keep_delayed: true,
             keep_periodic: false,
+            is_closed: false,
             rejected: 0,
         }
     }
@@ -197,8 +221,7 @@ impl Both {
             Step::Resize(workers) => self.executor.set_core_pool_size(workers),
             Step::Shutdown => {
                 self.executor.shutdown();
-                self.phase = self.phase.max(Phase::ShuttingDown);
-                self.end_what_is_not_kept();
+                self.is_shut_down();
             }
             Step::ShutdownNow => {
                 let given_back = self.executor.shutdown_now().count();
@@ -209,18 +232,12 @@ impl Both {
         }
     }
 
-    fn schedule(&mut self, delay: u64, again: Again, panics: Option<u32>) {
-        let (number, token, clock) = (self.tasks.len(), self.drops.token(), self.clock.clone());
-        let (seen, mut runs) = (Arc::clone(&self.seen), 0);
-        let body = move || {
-            hold(&token);
-            seen.lock().expect("nobody panics").push((number, clock.elapsed().as_millis() as u64));
-            runs += 1;
-            if panics == Some(runs) {
-                panic::resume_unwind(Box::new("as it was told"));
-            }
-        };
-        let (executor, first) = (&self.executor, delay_of(delay));
+    fn schedule(&mut self, delay: u64, again: Again, deed: Option<(u32, Deed)>) {
+        let (body, first) = (self.body(deed), delay_of(delay));
+        // Who looks for a handle waits until it is there.
+        let handles = Arc::clone(&self.handles);
+        let mut handles = handles.lock().expect("nobody panics");
+        let executor = &self.executor;
         let scheduled = match again {
             Again::Never => executor.schedule(first, body),
             Again::Rate(period) => executor.schedule_at_fixed_rate(first, ms(period), body),
@@ -230,13 +247,37 @@ impl Both {
             Ok(future) => {
                 assert_eq!(self.phase, Phase::Running);
                 let (id, state) = (future.id(), Standing::Waits(self.now.saturating_add(delay)));
+                handles.push(future.cancel_handle());
                 let (runs, is_claimed, future) = (0, false, Some(future));
-                self.tasks.push(Known { id, again, panics, runs, state, is_claimed, future });
+                self.tasks.push(Known { id, again, deed, runs, state, is_claimed, future });
             }
             Err(error) => {
                 assert!(matches!(error, RejectedExecutionError::Shutdown));
                 assert_ne!(self.phase, Phase::Running);
                 self.rejected += 1;
+            }
+        }
+    }
+
+    /// What a task does that is let in next.
+    fn body(&self, deed: Option<(u32, Deed)>) -> impl FnMut() + Send + 'static {
+        let (number, token, clock) = (self.tasks.len(), self.drops.token(), self.clock.clone());
+        let (seen, handles) = (Arc::clone(&self.seen), Arc::clone(&self.handles));
+        let (executor, mut runs) = (self.executor.handle(), 0);
+        move || {
+            hold(&token);
+            seen.lock().expect("nobody panics").push((number, clock.elapsed().as_millis() as u64));
+            runs += 1;
+            match deed.filter(|(run, _)| *run == runs) {
+                None => {}
+                Some((_, Deed::Panic)) => panic::resume_unwind(Box::new("as it was told")),
+                Some((_, Deed::Shutdown)) => executor.shutdown(),
+                Some((_, Deed::Cancel(which))) => {
+                    let handles = handles.lock().expect("nobody panics");
+                    let handle = handles[which % handles.len()].clone();
+                    drop(handles);
+                    handle.cancel();
+                }
             }
         }
     }
@@ -250,8 +291,13 @@ impl Both {
     fn cancel(&mut self, which: usize) {
         let Some(task) = self.any(which) else { return };
         let Some(future) = &task.future else { return };
-        assert_eq!(future.cancel(), task.waits().is_some());
-        if task.waits().is_some() {
+        assert_eq!(future.cancel(), !task.is_done());
+        self.is_cancelled(which);
+    }
+
+    /// Somebody has cancelled the task.
+    fn is_cancelled(&mut self, which: usize) {
+        if let Some(task) = self.any(which).filter(|task| !task.is_done()) {
             task.state = Standing::Cancelled(CancelReason::Requested);
         }
     }
@@ -272,14 +318,20 @@ impl Both {
         task.is_claimed = true;
     }
 
+    fn is_shut_down(&mut self) {
+        self.phase = self.phase.max(Phase::ShuttingDown);
+        self.end_what_is_not_kept();
+    }
+
     /// What a shutdown ends, and a policy that is changed after it.
     fn end_what_is_not_kept(&mut self) {
         if self.phase != Phase::ShuttingDown {
             return;
         }
-        let (keep_delayed, keep_periodic) = (self.keep_delayed, self.keep_periodic);
+        let (keep_delayed, keep_periodic, now) = (self.keep_delayed, self.keep_periodic, self.now);
+        self.is_closed |= !keep_periodic;
         self.cancel_where(CancelReason::Shutdown, |task| match task.again {
-            Again::Never => !keep_delayed,
+            Again::Never => !keep_delayed && task.waits() > Some(now),
             Again::Rate(_) | Again::Delay(_) => !keep_periodic,
         });
     }
@@ -307,7 +359,26 @@ impl Both {
                 return;
             }
             self.expected.push((number, self.now));
-            self.tasks[number].run(planned, self.now);
+            self.run(number, planned);
+        }
+    }
+
+    fn run(&mut self, number: usize, planned: u64) {
+        let task = &mut self.tasks[number];
+        task.runs += 1;
+        task.state = Standing::Runs;
+        match task.deed.filter(|(run, _)| *run == task.runs) {
+            None => {}
+            Some((_, Deed::Panic)) => task.state = Standing::Panicked,
+            Some((_, Deed::Shutdown)) => self.is_shut_down(),
+            Some((_, Deed::Cancel(which))) => self.is_cancelled(which),
+        }
+        let task = &mut self.tasks[number];
+        if task.state == Standing::Runs {
+            task.rest(planned, self.now);
+            if self.is_closed && task.waits().is_some() {
+                task.state = Standing::Cancelled(CancelReason::Shutdown);
+            }
         }
     }
 
