@@ -90,7 +90,8 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
         let (clock, pool) = pool(true);
         settle(&pool);
         clock.advance(STEP);
-        let tickets = [0, 1].map(|stripe| offer(&pool, stripe, Deadline::NEVER, one_shot()));
+        let far = Deadline::from_nanos(1_000);
+        let tickets = [0, 1].map(|stripe| offer(&pool, stripe, far, one_shot()));
         let (own, other) = (Arc::clone(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || {
             // It has been idle since the beginning.
