@@ -103,3 +103,22 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
         assert!(worker.join().expect("nobody panics"));
     });
 }
+
+/// A task comes when the last worker has gone, and a shutdown: it is refused, or it holds up the
+/// end until there is a worker for it.
+#[test]
+fn a_task_without_a_worker_holds_up_the_end() {
+    check(|| {
+        let (_, pool) = pool(false);
+        let task = Arc::new(Task::new(OneShot(|| ()), None, None));
+        let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
+        let submitter = thread::spawn(move || {
+            // It has seen a worker, a moment ago.
+            other.submit(0, own, Deadline::PAST, Deadline::PAST).is_ok()
+        });
+        pool.shutdown();
+        let is_let_in = submitter.join().expect("nobody panics");
+        assert_eq!(pool.await_termination(Duration::MAX), Ok(true));
+        assert_eq!(task.state() == TaskState::Completed, is_let_in);
+    });
+}
