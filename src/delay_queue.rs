@@ -342,3 +342,7 @@ impl<T> fmt::Debug for DelayQueue<T> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[cfg(not(shuttle))]
+mod tests;

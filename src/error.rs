@@ -81,7 +81,8 @@ pub enum CancelReason {
     /// It was taken out of the queue by [`remove`](crate::Handle::remove).
     Removed,
     /// It was refused, and the executor's
-    /// [handler](crate::RejectedExecutionHandler) dropped it, or another one had to go for it.
+    /// [handler](crate::RejectedExecutionHandler) dropped it, or another one had to go for it; or
+    /// it is periodic, and there was no place for its next run among two billion tasks.
     Rejected,
     /// Its [timeout](crate::TaskBuilder::timeout) was over.
     TimedOut,

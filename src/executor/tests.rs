@@ -1,8 +1,9 @@
-//! How many threads wake for a task: counted by the manual clock, on which nobody wakes unseen.
+//! What cannot be seen from outside: how many threads wake for a task, counted by the manual clock,
+//! on which nobody wakes unseen; and a queue that is full, which here it soon is.
 
-use std::time::Duration;
+use std::{sync::mpsc, time::Duration};
 
-use crate::{ManualClock, ScheduledThreadPoolExecutor};
+use crate::{CancelReason, ManualClock, RejectedExecutionError, ScheduledThreadPoolExecutor};
 
 const PERIOD: Duration = Duration::from_millis(10);
 
@@ -82,4 +83,50 @@ fn a_cancelled_task_does_not_keep_the_last_worker() {
     assert!(again.cancel());
     clock.run_until_idle();
     assert_eq!((executor.pool_size(), clock.next_deadline()), (1, Some(executor.keep_alive())));
+}
+
+/// Schedules tasks until there is no place for one more; gives how many there are.
+fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
+    let hour = Duration::from_secs(3_600);
+    let schedule = |n| executor.task().try_schedule(hour, move || n).err();
+    let (refused, n) = (0..).find_map(|n| Some((schedule(n)?, n))).expect("it has an end");
+    assert!(matches!(refused.error(), RejectedExecutionError::Full), "{refused}");
+    assert_eq!(refused.into_closure()(), n);
+    executor.pending_count()
+}
+
+/// F21: a full queue gives the closure back and is as it was; there is a place again when a task
+/// has gone.
+#[test]
+fn a_full_queue_gives_the_closure_back() {
+    let (clock, executor) = executor(1);
+    let full = fill(&executor);
+    let first = executor.pending_tasks().remove(0);
+    assert!(first.cancel_handle().cancel());
+    assert_eq!(fill(&executor), full);
+    let now = executor.statistics();
+    assert_eq!((now.pending, now.submitted), (full, full as u64 + 1));
+    assert_eq!((now.cancelled, now.rejected), (1, 2));
+    clock.advance(Duration::from_secs(3_600));
+    executor.close().expect("not on a worker");
+}
+
+/// F21: a periodic task that finds no place for its next run ends, and says that it was rejected.
+#[test]
+fn a_series_ends_that_finds_no_place() {
+    let (_clock, executor) = executor(1);
+    let (open, gate) = mpsc::channel::<()>();
+    let series = executor.schedule_with_fixed_delay(Duration::ZERO, PERIOD, move || {
+        // Ends with the sender.
+        let _ = gate.recv();
+    });
+    let series = series.expect("it is open");
+    while series.delay().is_some() {
+        std::thread::yield_now();
+    }
+    fill(&executor);
+    drop(open);
+    series.wait().expect("not on a worker");
+    let ended = series.try_join().expect("it has ended").expect_err("it was cancelled");
+    assert!(matches!(ended, crate::TaskError::Cancelled(CancelReason::Rejected)), "{ended:?}");
 }

@@ -49,10 +49,12 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Why a task ends that a pool in this phase does not keep.
+    /// Why a task ends that a pool in this phase does not keep. One that runs keeps all it has
+    /// room for.
     pub(super) fn reason(self) -> CancelReason {
         match self {
-            Self::Running | Self::ShuttingDown => CancelReason::Shutdown,
+            Self::Running => CancelReason::Rejected,
+            Self::ShuttingDown => CancelReason::Shutdown,
             Self::OwnerDropped => CancelReason::ExecutorDropped,
             Self::Stopping | Self::Tidying | Self::Terminated => CancelReason::ShutdownNow,
         }
