@@ -186,6 +186,10 @@ impl fmt::Display for Cancelled {
 impl Error for Cancelled {}
 
 #[cfg(test)]
+#[cfg(not(any(shuttle, loom)))]
+mod tests;
+
+#[cfg(test)]
 #[cfg(loom)]
 #[path = "token/tests/exhaustive.rs"]
 mod exhaustive;

@@ -1,0 +1,77 @@
+//! What a wait leaves on the token that could have ended it: nothing.
+
+use super::*;
+use crate::{
+    DelayQueue, ExecutorCompletionService, ScheduledFuture, ScheduledThreadPoolExecutor, TaskSet,
+};
+
+const SOON: Duration = Duration::from_millis(5);
+
+/// How many wakers are on the lists of the token. They are gone afterwards.
+fn left_on(token: &CancellationToken) -> usize {
+    let take = |signal: &Signal| {
+        let left = signal.waiters.lock().take();
+        left.len()
+    };
+    token.signals().map(take).sum()
+}
+
+fn task(executor: &ScheduledThreadPoolExecutor) -> ScheduledFuture<()> {
+    executor.schedule(SOON, || ()).expect("it is open")
+}
+
+/// A call that waits, and is over soon by itself.
+type Wait = fn(ScheduledThreadPoolExecutor, &CancellationToken);
+
+const WAITS: [(&str, Wait); 9] = [
+    ("sleep", |_, token| _ = token.sleep(SOON)),
+    ("join", |executor, token| drop(task(&executor).join_unless(token))),
+    ("close", |executor, token| {
+        task(&executor);
+        executor.close_unless(token).expect("not on a worker");
+    }),
+    ("join all", |executor, token| {
+        let mut both: TaskSet<()> = [task(&executor), task(&executor)].into_iter().collect();
+        drop(both.join_all_unless(token));
+    }),
+    ("take what has ended", |executor, token| {
+        let service = ExecutorCompletionService::new(&executor);
+        service.push(task(&executor));
+        drop(service.take_unless(token));
+    }),
+    ("invoke all", |executor, token| drop(executor.invoke_all_unless(vec![sleep], token))),
+    ("invoke any", |executor, token| {
+        let sleep = || {
+            sleep();
+            Ok::<_, ()>(())
+        };
+        drop(executor.invoke_any_unless(vec![sleep], token));
+    }),
+    ("take", |_, token| {
+        let queue = DelayQueue::new();
+        queue.insert(SOON, ()).expect("it is open");
+        drop(queue.take_unless(token));
+    }),
+    ("poll", |_, token| drop(DelayQueue::<()>::new().poll_timeout_unless(SOON, token))),
+];
+
+fn sleep() {
+    CancellationToken::new().sleep(SOON).expect("nobody raises it");
+}
+
+/// Whichever wait it is, and whether it ends by itself or because the token is raised, it leaves
+/// no waker on the token; nor on the token's parent.
+#[test]
+fn a_wait_leaves_nothing_on_its_token() {
+    for (what, wait) in WAITS {
+        for is_raised in [false, true] {
+            let parent = CancellationToken::new();
+            let token = parent.child();
+            if is_raised {
+                parent.cancel();
+            }
+            wait(ScheduledThreadPoolExecutor::new(1), &token);
+            assert_eq!(left_on(&token), 0, "{what}, raised: {is_raised}");
+        }
+    }
+}
