@@ -57,6 +57,7 @@ mod overflow;
 mod panic_policy;
 mod panic_reports;
 mod panics;
+mod processes;
 mod punctuality;
 mod reentrancy;
 mod refused_at_the_end;

@@ -4,7 +4,6 @@ use std::{
     any::Any,
     fmt::Debug,
     panic::{self, AssertUnwindSafe, panic_any},
-    process::Command,
     sync::{Arc, mpsc},
     task::{Wake, Waker},
     thread::{self, ThreadId},
@@ -260,35 +259,6 @@ fn a_waker_that_panics_when_dropped_is_contained() {
         drop(future);
         subject.assert_worker_lives();
     }
-}
-
-/// F4: a one-shot body that panics while a capture panics aborts the process, as Rust has it.
-#[test]
-fn a_body_and_a_capture_that_panic_at_once_abort() {
-    const CHILD: &str = "PUNCTUAL_TEST_ABORTS";
-    if std::env::var_os(CHILD).is_some() {
-        let executor = Executor::new(1);
-        let bomb = Bomb("a capture");
-        let body = move || {
-            hold(&bomb);
-            panic_any("the body");
-        };
-        executor.execute(body).expect("accepted");
-        worker_of(&executor);
-        return;
-    }
-    let (_, module) = module_path!().split_once("::").expect("not the root");
-    let name = format!("{module}::a_body_and_a_capture_that_panic_at_once_abort");
-    let output = Command::new(std::env::current_exe().expect("a test is a program"))
-        .args(["--exact", &name, "--nocapture"])
-        .env(CHILD, "1")
-        .output()
-        .expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "{said}");
-    #[cfg(unix)]
-    assert!(std::os::unix::process::ExitStatusExt::signal(&output.status).is_some(), "{said}");
-    assert!(said.contains("a capture") || said.contains("the body"), "{said}");
 }
 
 /// Counts when it is dropped, and panics if it is armed.
