@@ -88,6 +88,7 @@ use crate::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering, fence},
+        thread,
     },
     task::{Cancellation, Claim, Desk, Run, Runnable},
     time::{Clock, Deadline},
@@ -408,9 +409,12 @@ impl Pool {
     /// The same without a limit; when it returns the threads are gone as well.
     pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX)?;
-        for thread in self.crew.take_threads() {
+        let own = thread::current().id();
+        // A worker at its end joins the others, if a thread-local of the user's owned the executor.
+        let others = |worker: &thread::JoinHandle<()>| worker.thread().id() != own;
+        for worker in self.crew.take_threads().into_iter().filter(others) {
             // A worker does not panic; what a thread-local of the user's throws is not ours.
-            discard(thread.join());
+            discard(worker.join());
         }
         Ok(())
     }

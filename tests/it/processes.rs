@@ -6,9 +6,11 @@
 #![allow(clippy::print_stdout, reason = "a program says what it does")]
 
 use std::{
+    cell::RefCell,
     env, hint,
     io::{BufRead, BufReader},
     process::{self, Command, Output, Stdio},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
@@ -101,6 +103,29 @@ fn a_thread_local_of_a_worker_that_panics_aborts() {
         return executor.close().expect("not on a worker");
     };
     assert_aborted(&run(program), "a thread-local");
+}
+
+/// F16: a worker that owns its executor, in a thread-local, may end: the drop of the executor waits for
+/// every thread but this one.
+#[test]
+fn a_worker_may_own_its_executor_in_a_thread_local() {
+    type Owned = (Executor, mpsc::Sender<()>);
+    thread_local!(static OWNED: RefCell<Option<Owned>> = const { RefCell::new(None) });
+    let Some(program) = again("a_worker_may_own_its_executor_in_a_thread_local") else {
+        for workers in [1, 2] {
+            let executor = Executor::new(workers);
+            executor.prestart_all_core_threads().expect("there are threads");
+            let (handle, (goes, gone)) = (executor.handle(), mpsc::channel());
+            let owning = handle.submit(move || OWNED.set(Some((executor, goes))));
+            owning.expect("accepted").join().expect("it runs");
+            handle.shutdown();
+            let dropped = gone.recv_timeout(LONG);
+            assert_eq!(dropped, Err(mpsc::RecvTimeoutError::Disconnected));
+            assert!(handle.is_terminated());
+        }
+        return;
+    };
+    assert_fine(&run(program));
 }
 
 /// Never comes back.
