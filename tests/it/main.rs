@@ -18,6 +18,7 @@ mod blocking;
 mod bounded;
 mod budgets;
 mod cancellation;
+mod combinations;
 mod conservation;
 mod construction;
 mod decoration;

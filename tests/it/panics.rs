@@ -11,13 +11,11 @@ use std::{
 };
 
 use punctual::{
-    CancelHandle, ManualClock, Panic, RejectedExecutionError, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor, TaskError, TaskState,
+    ManualClock, Panic, RejectedExecutionError, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskState,
 };
 
-use crate::support::{
-    Bomb, Chain, Counter, DropToken, Drops, LONG, hold, manual, ms, poll, worker_of,
-};
+use crate::support::{Bomb, Chain, Counter, Drops, LONG, hold, manual, ms, poll, worker_of};
 
 /// What a task panicked with that has ended.
 fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Panic {
@@ -26,21 +24,21 @@ fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Panic {
 }
 
 /// An executor with one worker, on a clock that stands still, and the thread of the worker.
-struct Subject {
-    clock: ManualClock,
-    executor: Executor,
+pub struct Subject {
+    pub clock: ManualClock,
+    pub executor: Executor,
     worker: ThreadId,
 }
 
 impl Subject {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let (clock, executor) = manual(1);
         let worker = worker_of(&executor);
         Self { clock, executor, worker }
     }
 
     /// Waits until everything that is due has run, on the same thread as ever.
-    fn assert_worker_lives(&self) {
+    pub fn assert_worker_lives(&self) {
         assert_eq!(worker_of(&self.executor), self.worker);
     }
 }
@@ -183,7 +181,7 @@ fn a_payload_that_panics_is_contained() {
     subject.assert_worker_lives();
 }
 
-/// F6: a result that nobody has joined is dropped once, and may panic.
+/// F6, F48: a result that nobody has joined is dropped once, and may panic.
 #[test]
 fn a_result_that_panics_is_contained_and_dropped_once() {
     let subject = Subject::new();
@@ -258,181 +256,5 @@ fn a_waker_that_panics_when_dropped_is_contained() {
         way(&subject, &mut future);
         drop(future);
         subject.assert_worker_lives();
-    }
-}
-
-/// Counts when it is dropped, and panics if it is armed.
-struct Loud {
-    armed: bool,
-    _token: DropToken,
-}
-
-impl Loud {
-    fn new(armed: bool, drops: &Drops) -> Self {
-        Self { armed, _token: drops.token() }
-    }
-}
-
-impl Drop for Loud {
-    fn drop(&mut self) {
-        if self.armed {
-            panic_any("a drop");
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Moment {
-    Before,
-    During,
-    After,
-}
-
-/// What panics in a task, and what is done to it when.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    periodic: bool,
-    body: bool,
-    capture: bool,
-    result: bool,
-    /// None: kept and joined.
-    dropped: Option<Moment>,
-    cancelled: Option<Moment>,
-}
-
-/// What the parts of one case share.
-#[derive(Default)]
-struct Stage {
-    started: Counter,
-    gate: Counter,
-    captures: Drops,
-    results: Drops,
-}
-
-impl Stage {
-    /// A body that says that it runs, and waits until it may go on.
-    fn body(&self, panics: bool) -> impl Fn() + Send + 'static {
-        let (started, gate) = (self.started.clone(), self.gate.clone());
-        move || {
-            started.add();
-            gate.wait_for(1);
-            assert!(!panics, "the body");
-        }
-    }
-}
-
-impl Case {
-    fn check(self, subject: &Subject) {
-        let stage = Stage::default();
-        let body = stage.body(self.body);
-        let capture = Loud::new(self.capture, &stage.captures);
-        if self.periodic {
-            let future = subject.executor.schedule_with_fixed_delay(ms(1), ms(1), move || {
-                hold(&capture);
-                body();
-            });
-            self.walk(subject, &stage, future.expect("accepted"));
-        } else {
-            let results = stage.results.clone();
-            let future = subject.executor.schedule(ms(1), move || {
-                hold(&capture);
-                body();
-                Loud::new(self.result, &results)
-            });
-            self.walk(subject, &stage, future.expect("accepted"));
-        }
-        assert_eq!(stage.captures.count(), 1, "{self:?}");
-        // What a function returns is leaked by today's compilers if its captures panic after it.
-        if self.periodic || !self.capture {
-            let has_result = self.runs() && !self.body && !self.periodic;
-            assert_eq!(stage.results.count(), usize::from(has_result), "{self:?}");
-        }
-    }
-
-    /// Takes the task through its life; the future is gone at the end.
-    fn walk<T>(self, subject: &Subject, stage: &Stage, future: ScheduledFuture<T>) {
-        let handle = future.cancel_handle();
-        let mut future = Some(future);
-        self.act(Moment::Before, &handle, &mut future);
-        subject.clock.advance(ms(1));
-        if self.runs() {
-            stage.started.wait_for(1);
-        }
-        self.act(Moment::During, &handle, &mut future);
-        stage.gate.add();
-        subject.assert_worker_lives();
-        let state = self.expected_state();
-        assert_eq!(handle.state(), state, "{self:?}");
-        self.act(Moment::After, &handle, &mut future);
-        if let Some(future) = future {
-            self.join(&future, state);
-        }
-        assert_eq!(handle.cancel(), state == TaskState::Scheduled, "{self:?}");
-        subject.assert_worker_lives();
-    }
-
-    fn act<T>(self, now: Moment, handle: &CancelHandle, future: &mut Option<ScheduledFuture<T>>) {
-        if self.cancelled == Some(now) {
-            assert!(handle.cancel(), "{self:?}");
-        }
-        if self.dropped == Some(now) {
-            *future = None;
-        }
-    }
-
-    fn join<T>(self, future: &ScheduledFuture<T>, state: TaskState) {
-        let joined = future.try_join();
-        let found = match &joined {
-            None => TaskState::Scheduled,
-            Some(Ok(_)) => TaskState::Completed,
-            Some(Err(TaskError::Panicked(_))) => TaskState::Panicked,
-            Some(Err(_)) => TaskState::Cancelled,
-        };
-        assert_eq!(found, state, "{self:?}");
-        let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(joined)));
-        let is_loud = self.result && state == TaskState::Completed;
-        assert_eq!(dropped.is_err(), is_loud, "{self:?}");
-    }
-
-    fn runs(self) -> bool {
-        self.cancelled != Some(Moment::Before)
-    }
-
-    fn expected_state(self) -> TaskState {
-        let panics = self.body || (self.capture && !self.periodic);
-        match self.cancelled {
-            Some(_) => TaskState::Cancelled,
-            None if panics => TaskState::Panicked,
-            None if self.periodic => TaskState::Scheduled,
-            None => TaskState::Completed,
-        }
-    }
-}
-
-/// F2, F3, F5, F6, F37: one worker survives every combination of what can panic, when the future
-/// is dropped and when the task is cancelled; each capture and each result is dropped once.
-#[test]
-fn one_worker_survives_every_combination() {
-    use Moment::{After, Before, During};
-    // Periodic, and whether body, capture and result panic. A one-shot body and its capture
-    // cannot both, see F4; a periodic task has no result.
-    let faults = [
-        (false, false, false, false),
-        (false, false, false, true),
-        (false, false, true, false),
-        (false, true, false, false),
-        (true, false, false, false),
-        (true, false, true, false),
-        (true, true, false, false),
-        (true, true, true, false),
-    ];
-    let subject = Subject::new();
-    for (periodic, body, capture, result) in faults {
-        for dropped in [Some(Before), Some(During), Some(After), None] {
-            for cancelled in [Some(Before), Some(During), None] {
-                let case = Case { periodic, body, capture, result, dropped, cancelled };
-                case.check(&subject);
-            }
-        }
     }
 }
