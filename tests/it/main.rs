@@ -58,6 +58,7 @@ mod overflow;
 mod panic_policy;
 mod panic_reports;
 mod panics;
+mod places;
 mod processes;
 mod punctuality;
 mod reentrancy;
