@@ -39,6 +39,7 @@ mod delay_queue_views;
 mod delay_queue_waiting;
 mod drops;
 mod executor_model;
+mod extremes;
 mod factories;
 mod fixed_delay;
 mod fixed_rate;
