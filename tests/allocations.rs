@@ -1,11 +1,11 @@
-//! What a queue allocates: its arrays, when they grow, and nothing else.
+//! What is allocated: by a queue its arrays, when they grow, and nothing else; for a task its node.
 
 #![allow(missing_docs, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
 use allocation_counter::measure;
-use punctual::{DelayQueue, ManualClock};
+use punctual::{DelayQueue, ManualClock, ScheduledThreadPoolExecutor};
 
 const MANY: u64 = 1 << 16;
 
@@ -64,4 +64,24 @@ fn memory_comes_back() {
         assert!((0..MANY).all(|n| queue.take().is_some_and(|expired| expired.element == n)));
     });
     assert!(counted.bytes_current < 100_000, "{counted:?}");
+}
+
+/// F28: a task that waits takes one allocation, and with its place in the queue no more than 128
+/// bytes beside what its closure captures; all of it comes back.
+#[test]
+fn a_task_that_waits_takes_one_allocation() {
+    let clock = ManualClock::new();
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+    let executor = builder.clock(clock).build().expect("the settings are good");
+    let schedule = |n: u64| {
+        // Not in the order of the deadlines: it is the heap that is measured.
+        let delay = Duration::from_secs(3600 + n * 7_919 % MANY);
+        drop(executor.schedule(delay, move || n).expect("it is open"));
+    };
+    let counted = measure(|| (0..MANY).for_each(schedule));
+    assert!(counted.count_total < MANY + MANY / 50, "{counted:?}");
+    let each = counted.bytes_current as f64 / MANY as f64;
+    assert!(each < 128.0 + 8.0, "{each}");
+    let counted = measure(|| drop(executor.shutdown_now()));
+    assert!((counted.bytes_current as f64) < -each * 0.99 * MANY as f64, "{counted:?}");
 }

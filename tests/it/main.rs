@@ -52,6 +52,7 @@ mod inspection;
 mod invoke;
 mod invoke_refused;
 mod limits;
+mod load;
 mod manual_clock;
 mod one_shot;
 mod order;
