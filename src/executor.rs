@@ -54,6 +54,11 @@ use crate::{
 /// begun is lost. While the thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits
 /// for nothing; on one of the executor's own workers it does not wait either.
 ///
+/// A task that has captured the executor itself keeps it from being dropped until the task has
+/// ended. One that is periodic or never due keeps it for ever, unless somebody cancels the task, or
+/// shuts the executor down through a handle. To schedule more, a task needs a [`Handle`] and no
+/// more.
+///
 /// | | not yet due | periodic | waits for the threads |
 /// |---|---|---|---|
 /// | drop | cancelled | cancelled, after a run that is due | yes |
@@ -289,7 +294,9 @@ impl Handle {
     /// Runs do not overlap: one that takes longer than the period makes the next ones late, and
     /// each of them is made up for (Java's rule; see [`MissedRuns`](crate::MissedRuns) for
     /// others). The first panic ends the series (Java's rule again; see
-    /// [`PanicPolicy`](crate::PanicPolicy)). Does not block. Java: `scheduleAtFixedRate`.
+    /// [`PanicPolicy`](crate::PanicPolicy)). After a period that ends beyond the last moment of
+    /// the clock (584 years) it never runs again, and waits until somebody ends it. Does not block.
+    /// Java: `scheduleAtFixedRate`.
     ///
     /// ```
     /// use std::time::Duration;

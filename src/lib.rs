@@ -30,8 +30,8 @@
 //!   its captures are dropped.
 //! * **Runs of a periodic task never overlap**, and each sees what the one before did.
 //! * **A panic is contained and reported.** It ends its task and nothing else, whether it comes
-//!   from the closure, a capture that is dropped, or a waker. (One cannot be contained by any
-//!   library: a one-shot body that panics while one of its captures panics in its drop.)
+//!   from the closure, a capture that is dropped, or a waker. (What no library can contain is in
+//!   [The process](#the-process).)
 //! * **No arithmetic overflows**: a delay of zero is now, `Duration::MAX` is never.
 //! * **An idle pool does nothing**: no ticks, no wake-ups.
 //!
@@ -59,7 +59,39 @@
 //!
 //! Delays count on the system's monotonic clock, to the nanosecond; what the operating system
 //! adds when it wakes a thread (on Linux some 50 to 100 microseconds) is the lateness to expect.
-//! On Linux and macOS that clock stands still while the machine sleeps.
+//! Setting the wall clock changes nothing. On Linux and macOS the monotonic clock stands still
+//! while the machine is suspended: what was left of a delay before is left of it afterwards, and no
+//! clock that goes on meanwhile is offered.
+//!
+//! A process that was stopped, in a debugger for instance, runs at once whatever is overdue when it
+//! goes on, in the order of the deadlines; for missed runs of a fixed rate there is
+//! [`MissedRuns`].
+//!
+//! # Under load
+//!
+//! Tasks that fall due faster than they are run are late, but neither early nor lost nor out of
+//! order. Memory grows with the backlog: [`Statistics::pending`] shows it, and
+//! [`Builder::max_pending`] bounds it. A task that blocks occupies its worker, and nothing takes the
+//! worker from it; if all are occupied the others wait, as [`Statistics::active`] and
+//! [`TaskContext::lateness`] show. Tasks that block for long belong in an executor of their own.
+//! Which worker runs a task is not promised, nor which of several threads that submit at the same
+//! time comes first.
+//!
+//! # The process
+//!
+//! * **When it ends**, because `main` returns or somebody calls `exit`, nobody waits for tasks:
+//!   what is pending is abandoned, as with any thread. Drop or
+//!   [`close`](ScheduledThreadPoolExecutor::close) the executor first.
+//! * **What ends it.** Rust aborts the process, and no library can contain it, if a one-shot body
+//!   panics and a capture of it panics in its drop at the same time (where that can be, catch the
+//!   panic inside the body; captures of a periodic task outlive each run, and are contained); if a
+//!   thread-local panics in its drop when a worker ends; if a task overflows its
+//!   [stack](Builder::stack_size), exhausts the memory or aborts; and in a program that is built
+//!   with `panic = "abort"` at the first panic.
+//! * **`fork`** without `exec` is not supported: the child has none of the workers, so its copy of
+//!   an executor runs nothing and waiting for it never ends, and a lock that some thread held at
+//!   that moment stays locked. Fork before the first executor is made. [`std::process::Command`]
+//!   is not concerned.
 //!
 //! # Features
 //!
