@@ -136,6 +136,7 @@ mod tests {
         }
     }
 
+    /// F5: however deep the payloads are that panic in their drops.
     #[test]
     fn a_payload_that_panics_when_dropped_is_contained() {
         discard(Bomb(1));
@@ -150,6 +151,7 @@ mod tests {
         assert_eq!(message_of(&*payload), "a panic without a message");
     }
 
+    /// F12: in debug builds nothing foreign is called or dropped under a lock.
     #[test]
     #[cfg(debug_assertions)]
     fn the_door_notices_a_held_lock() {

@@ -158,6 +158,14 @@ fn nothing_goes_around_the_doors() {
     }
 }
 
+/// F39: nothing reads the wall clock, so nothing happens when it is set.
+#[test]
+fn nothing_reads_the_wall_clock() {
+    for (path, text) in sources() {
+        assert!(!text.contains("SystemTime::now"), "{}", path.display());
+    }
+}
+
 #[test]
 fn files_are_short() {
     for (path, text) in sources() {

@@ -179,6 +179,18 @@ mod tests {
         assert_eq!(slots.remove(99_999), None);
     }
 
+    /// F22: an element stays where it is in memory when others come.
+    #[test]
+    fn nothing_moves_when_it_grows() {
+        let mut slots = Slots::new();
+        let filled: Vec<_> = (0..=CHUNK).map(|n| slots.insert(n, 0)).collect();
+        // The first of the second chunk: the first chunk begins small.
+        let slot = filled[CHUNK];
+        let before: *const usize = slots.get(slot).expect("it is there");
+        (0..10 * CHUNK).for_each(|n| _ = slots.insert(n, 0));
+        assert_eq!(before, slots.get(slot).expect("it is there"));
+    }
+
     #[test]
     fn memory_comes_back_but_for_one_chunk() {
         let mut slots = Slots::new();

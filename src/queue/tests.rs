@@ -148,6 +148,8 @@ fn elements_that_are_due_together_wake_as_many_threads() {
     assert_eq!(results(&takers, 3).len(), 3);
 }
 
+/// F35: what is nearer than what the leader waits for has a thread that wakes for it, and the
+/// leader waits on for its own.
 #[test]
 fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
     let (clock, queue) = queue();
@@ -166,7 +168,7 @@ fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
     assert_eq!(results(&takers, 1), [Some('z')]);
 }
 
-/// An offer wakes somebody only if it became the head; removal wakes nobody.
+/// F23: an offer wakes somebody only if it became the head; removal wakes nobody.
 #[test]
 fn nothing_else_wakes_anybody() {
     let (clock, queue) = queue();

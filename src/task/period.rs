@@ -208,6 +208,7 @@ mod tests {
         assert_eq!(period.plan(at(10), at(12), at(45)).next, at(55));
     }
 
+    /// F26: whatever moments and spans are added, the next run is later, or never.
     #[test]
     fn nothing_overflows() {
         let moments = [at(0), Deadline::from_nanos(1), Deadline::from_nanos(u64::MAX - 1)];

@@ -273,6 +273,8 @@ mod tests {
         }
     }
 
+    /// F31: a task that is cancelled while it runs is over at once, and what the worker brings back is
+    /// not kept.
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();

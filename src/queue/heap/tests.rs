@@ -176,7 +176,7 @@ impl Subject {
 }
 
 proptest! {
-    /// DQ-059, DQ-060, QV-009: the heap is a sorted list with a faster implementation.
+    /// F11, F30, DQ-059, DQ-060, QV-009: the heap is a sorted list with a faster implementation.
     #[test]
     fn every_history_is_explained_by_a_sorted_list(steps in steps()) {
         let mut subject = Subject::new();

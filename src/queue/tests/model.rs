@@ -130,7 +130,7 @@ impl Scene {
     }
 }
 
-/// A nearer element comes while the leader waits for a farther one.
+/// F35: a nearer element comes while the leader waits for a farther one.
 #[test]
 fn a_nearer_head_is_waited_for() {
     check_kinds(|kind| {
@@ -146,7 +146,7 @@ fn a_nearer_head_is_waited_for() {
     });
 }
 
-/// What is waited for is given a nearer deadline while the leader falls asleep.
+/// F35: what is waited for is given a nearer deadline while the leader falls asleep.
 #[test]
 fn a_nearer_deadline_is_waited_for() {
     check_kinds(|kind| {
@@ -160,7 +160,7 @@ fn a_nearer_deadline_is_waited_for() {
     });
 }
 
-/// Two submitters, each nearer than what is waited for, displace the leader at once.
+/// F35: two submitters, each nearer than what is waited for, displace the leader at once.
 #[test]
 fn a_leader_is_displaced_by_two() {
     check_kinds(|kind| {
@@ -180,8 +180,8 @@ fn a_leader_is_displaced_by_two() {
     });
 }
 
-/// Elements that are due together are taken by threads that wait for each other: whoever leaves
-/// with one sees to it that another wakes.
+/// F36: elements that are due together are taken by threads that wait for each other: whoever
+/// leaves with one sees to it that another wakes.
 #[test]
 fn who_leaves_passes_on() {
     check_kinds(|kind| {
@@ -214,7 +214,7 @@ fn nobody_falls_asleep_over_a_submission() {
     });
 }
 
-/// One whose time is up leaves; what it might have been woken for is taken by the other.
+/// F36: one whose time is up leaves; what it might have been woken for is taken by the other.
 #[test]
 fn who_gives_up_takes_nothing_along() {
     check_kinds(|kind| {
@@ -326,8 +326,8 @@ fn who_moves_a_batch_hides_nothing() {
     });
 }
 
-/// What was submitted before, and is due no later, is taken before: also if it went into another
-/// stripe.
+/// F46: what was submitted before, and is due no later, is taken before: also if it went into
+/// another stripe.
 #[test]
 fn what_was_submitted_before_is_taken_before() {
     for (one, other) in [(0, 1), (1, 0)] {
@@ -384,7 +384,7 @@ fn who_awaits_is_not_missed() {
     });
 }
 
-/// A task that has been woken and gives up passes on what it was woken for.
+/// F36: a task that has been woken and gives up passes on what it was woken for.
 #[test]
 fn who_awaits_no_longer_passes_on() {
     check_kinds(|kind| {
@@ -440,5 +440,38 @@ fn who_loses_the_first_looks_at_the_clock_again() {
         let other = scene.spawn(|scene| assert!(scene.queue.poll().is_some()));
         assert!(scene.queue.poll().is_some());
         scene.end([other]);
+    });
+}
+
+/// F36: threads that are woken for nothing, at any moment, look again: nothing is taken early, and
+/// what they are to be woken for later still wakes one.
+#[test]
+fn who_is_woken_for_nothing_looks_again() {
+    check_kinds(|kind| {
+        let (scene, wakers) = (Scene::new(kind), Arc::new(Mutex::new(Vec::new())));
+        let takers = [(); 2].map(|()| {
+            let wakers = Arc::clone(&wakers);
+            scene.spawn(move |scene| {
+                let own = Parker::current().waker().clone();
+                wakers.lock().expect("nobody panics").push(own);
+                while let Some(entry) = scene.queue.take() {
+                    scene.note(entry);
+                }
+            })
+        });
+        let ringer = thread::spawn(move || {
+            for _ in 0..3 {
+                let all = wakers.lock().expect("nobody panics").clone();
+                wake_all(all);
+            }
+        });
+        scene.offer(0, 100, 'z');
+        scene.offer(1, 10, 'a');
+        scene.advance(10);
+        assert_eq!(scene.wait_for(1), ['a']);
+        scene.advance(90);
+        scene.wait_for(2);
+        ringer.join().expect("nobody panics");
+        scene.end(takers);
     });
 }
