@@ -344,5 +344,5 @@ impl<T> fmt::Debug for DelayQueue<T> {
 }
 
 #[cfg(test)]
-#[cfg(not(shuttle))]
+#[cfg(not(any(shuttle, loom)))]
 mod tests;

@@ -7,23 +7,16 @@ use std::{fs, path::Path};
 /// Each row of the conformance table names tests that exist and carry its id, or gives a reason.
 #[test]
 fn every_case_has_its_test_or_its_reason() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/conformance.md")).expect("the page");
-    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| id"));
+    let (root, page) = (root(), page("docs/conformance.md"));
     let mut cases = 0;
-    for row in rows {
-        let cells: Vec<_> = row.split('|').map(str::trim).collect();
-        let [_, id, tests, remark, _] = cells[..] else { panic!("four columns: {row}") };
+    for row in rows(&page, "id") {
+        let [id, tests, remark] = row[..] else { panic!("three columns: {row:?}") };
         cases += 1;
         if tests == "–" {
             assert!(!remark.is_empty(), "{id} has neither test nor reason");
             continue;
         }
-        let names: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
-        assert!(!names.is_empty() && names.len() % 2 == 0, "{row}");
-        for pair in names.chunks(2) {
-            assert!(has_test(root, pair[0], pair[1], id), "{id}: no {} in {}", pair[1], pair[0]);
-        }
+        assert_carry(root, tests, id);
     }
     assert!(cases > 100, "{cases} cases");
 }
@@ -31,20 +24,65 @@ fn every_case_has_its_test_or_its_reason() {
 /// Each promise names tests that exist.
 #[test]
 fn every_promise_has_its_tests() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/guarantees.md")).expect("the page");
-    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise"));
+    let (root, page) = (root(), page("docs/guarantees.md"));
     let mut promises = 0;
-    for row in rows {
-        let tests = row.rsplit('|').nth(1).expect("a last column");
-        let names: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
-        assert!(!names.is_empty() && names.len() % 2 == 0, "{row}");
-        for pair in names.chunks(2) {
-            assert!(text_before(root, pair[0], pair[1]).is_some(), "no {} in {}", pair[1], pair[0]);
+    for row in rows(&page, "promise") {
+        let [_, tests] = row[..] else { panic!("two columns: {row:?}") };
+        for (file, test) in tests_in(tests) {
+            assert!(text_before(root, file, test).is_some(), "no {test} in {file}");
         }
         promises += 1;
     }
     assert!(promises > 20, "{promises} promises");
+}
+
+/// Each of the faults, by its number, names tests that exist and carry the number, or gives the
+/// reason why there is none.
+#[test]
+fn every_fault_has_its_tests_or_the_reason() {
+    let (root, page) = (root(), page("docs/faults.md"));
+    let mut numbers = Vec::new();
+    for row in rows(&page, "#") {
+        let [number, fault, here, tests, remark] = row[..] else { panic!("five columns: {row:?}") };
+        assert!(!fault.is_empty() && !here.is_empty(), "{number} says nothing");
+        numbers.push(number.to_owned());
+        if tests == "–" {
+            assert!(!remark.is_empty(), "{number} has neither test nor reason");
+            continue;
+        }
+        assert_carry(root, tests, number);
+    }
+    assert!(numbers.into_iter().eq((1..=50).map(|number| format!("F{number}"))));
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).expect("the page")
+}
+
+/// The cells of each row of the page's tables whose first column is called so.
+fn rows<'a>(page: &'a str, first: &'a str) -> impl Iterator<Item = Vec<&'a str>> {
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix('|'));
+    rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>())
+        .filter(move |cells| cells[0] != first)
+}
+
+/// The tests that a cell names, each with its file.
+fn tests_in(cell: &str) -> impl Iterator<Item = (&str, &str)> {
+    let names: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
+    assert!(!names.is_empty() && names.len() % 2 == 0, "{cell}");
+    let (files, tests) = (names.clone().into_iter().step_by(2), names.into_iter().skip(1));
+    files.zip(tests.step_by(2))
+}
+
+/// The tests of the cell exist, and carry the id.
+fn assert_carry(root: &Path, tests: &str, id: &str) {
+    for (file, test) in tests_in(tests) {
+        assert!(has_test(root, file, test, id), "{id}: no {test} in {file} that carries it");
+    }
 }
 
 /// Each name in the second column of the migration guide's tables is one of the crate's.
@@ -104,7 +142,12 @@ fn has_test(root: &Path, file: &str, test: &str, id: &str) -> bool {
         .skip_while(|line| !line.trim_start().starts_with("///"))
         .take_while(|line| line.trim_start().starts_with("///"))
         .collect();
-    comment.iter().any(|line| line.contains(id)) || comment.iter().any(|line| in_range(line, id))
+    comment.iter().any(|line| names(line, id) || in_range(line, id))
+}
+
+/// Whether the line has the id, and not only one that begins like it.
+fn names(line: &str, id: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == id)
 }
 
 /// What the file says before the test; nothing if there is no such test.
@@ -118,7 +161,9 @@ fn text_before(root: &Path, file: &str, test: &str) -> Option<String> {
 /// Whether the line says `XX-001 to XX-009` around the id.
 fn in_range(line: &str, id: &str) -> bool {
     line.split(" to ").zip(line.split(" to ").skip(1)).any(|(before, after)| {
-        let (from, to) = (before.rsplit(' ').next(), after.get(..6));
-        from.zip(to).is_some_and(|(from, to)| from[..2] == id[..2] && from <= id && id <= to)
+        let (from, to) = (before.rsplit(' ').next(), after.get(..id.len()));
+        from.zip(to).is_some_and(|(from, to)| {
+            from.len() == id.len() && from.get(..2) == id.get(..2) && from <= id && id <= to
+        })
     })
 }

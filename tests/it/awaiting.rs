@@ -111,7 +111,7 @@ fn a_guard_can_be_awaited() {
     assert_eq!((executor.pending_count(), clock.advance_to_next_deadline()), (0, None));
 }
 
-/// Only the waker of the last poll is woken, and the others are let go of at once.
+/// F49: only the waker of the last poll is woken, and the others are let go of at once.
 #[test]
 fn the_last_waker_wins() {
     let (clock, executor) = manual(1);
@@ -143,7 +143,7 @@ fn polling_often_registers_once() {
     assert_eq!(wakes.count(), 1);
 }
 
-/// A future that is dropped lets go of its waker and wakes nobody; its task runs.
+/// F49: a future that is dropped lets go of its waker and wakes nobody; its task runs.
 #[test]
 fn a_dropped_future_lets_go_of_its_waker() {
     let (clock, executor) = manual(1);
@@ -158,7 +158,7 @@ fn a_dropped_future_lets_go_of_its_waker() {
     assert_eq!((runs.get(), wakes.count()), (1, 0));
 }
 
-/// A future that has ended is ready at the first poll and keeps no waker; the value is there
+/// F49: a future that has ended is ready at the first poll and keeps no waker; the value is there
 /// once.
 #[test]
 fn a_future_that_has_ended_is_ready_at_once() {
@@ -247,7 +247,7 @@ where
     task
 }
 
-/// FG-018: a waker that panics changes neither the end of the task nor the life of the worker.
+/// F8, FG-018: a waker that panics changes neither the end of the task nor the life of the worker.
 #[test]
 fn a_waker_that_panics_changes_nothing() {
     for (end, outcome) in ENDS {

@@ -98,7 +98,7 @@ fn a_cancelled_task_refuses_to_be_run_by_hand() {
     }
 }
 
-/// CA-003, CA-004: a task that has ended cannot be cancelled, and its value stays.
+/// F31, CA-003, CA-004: a task that has ended cannot be cancelled, and its value stays.
 #[test]
 fn a_task_that_has_ended_cannot_be_cancelled() {
     for cancel in ways() {
@@ -175,7 +175,7 @@ fn a_cancel_without_signal_leaves_the_body_alone() {
     assert_eq!(raised.entries(), [false]);
 }
 
-/// CA-011: a task that runs and one that waits for its worker are both over once cancelled.
+/// F31, CA-011: a task that runs and one that waits for its worker are both over once cancelled.
 #[test]
 fn running_or_queued_a_cancelled_task_is_over_at_once() {
     let executor = ScheduledThreadPoolExecutor::new(1);

@@ -44,9 +44,9 @@ fn fresh_or_deserted(round: usize) -> ScheduledThreadPoolExecutor {
     builder.build().expect("the settings are good")
 }
 
-/// SP-024: a schedule that races a shutdown never leaves a task behind in a terminated executor, and its
-/// future pending for ever: a hundred thousand fresh pools, and every future has ended. (Java's
-/// own strands about one in seventeen thousand.)
+/// F32, SP-024: a schedule that races a shutdown never leaves a task behind in a terminated
+/// executor, and its future pending for ever: a hundred thousand fresh pools, and every future has
+/// ended. (Java's own strands about one in seventeen thousand.)
 #[test]
 fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
     const POOLS: usize = 100_000;
@@ -99,8 +99,8 @@ fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
     assert!(accepted > POOLS / 100 && refused > POOLS / 100, "{accepted} in, {refused} not");
 }
 
-/// ST-007: eight threads schedule and cancel against four workers; every task that was let in has
-/// run or been cancelled, and the executor's counts agree with the tasks' own.
+/// F30, ST-007: eight threads schedule and cancel against four workers; every task that was let in
+/// has run or been cancelled, and the executor's counts agree with the tasks' own.
 #[test]
 fn no_task_is_lost_between_eight_producers_and_four_workers() {
     const EACH: u64 = 50_000;
@@ -222,7 +222,7 @@ fn what_is_scheduled_and_cancelled_leaves_nothing() {
     }
 }
 
-/// ST-006: as many tasks at the same distance all run, and none before its time.
+/// F44, ST-006: as many tasks at the same distance all run, and none before its time.
 #[test]
 fn what_is_due_at_about_the_same_time_all_runs() {
     for tasks in [100, 1_000, 10_000] {

@@ -205,7 +205,7 @@ fn eat_stack() -> u8 {
     *hint::black_box(&eaten).last().unwrap()
 }
 
-/// The threads have the stack that was asked for, and a factory is told how large that is.
+/// F50: the threads have the stack that was asked for, and a factory is told how large that is.
 #[test]
 fn the_stack_is_as_large_as_asked() {
     let executor = builder(1).stack_size(16 << 20).build().unwrap();
@@ -253,8 +253,8 @@ fn each_thread_tells_of_its_start_and_its_end() {
     }
 }
 
-/// A callback of a thread that panics is reported, as belonging to no task, and the worker works
-/// all the same.
+/// F7: a callback of a thread that panics is reported, as belonging to no task, and the worker
+/// works all the same.
 #[test]
 fn a_callback_of_a_thread_that_panics_harms_nobody() {
     let reports = Log::new();

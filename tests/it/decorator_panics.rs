@@ -39,9 +39,9 @@ fn throwing(builder: Builder, when: When) -> Builder {
     })
 }
 
-/// HK-037: a wrapper that panics, before the body, after it, or in place of its panic, ends its task
-/// with that panic, which is reported as the task's; what it leaves of closure and result is dropped
-/// once, and may panic as well; the worker lives.
+/// F7, HK-037: a wrapper that panics, before the body, after it, or in place of its panic, ends its
+/// task with that panic, which is reported as the task's; what it leaves of closure and result is
+/// dropped once, and may panic as well; the worker lives.
 #[test]
 fn a_wrapper_that_panics_fails_its_run() {
     for when in [When::Before, When::After, When::Instead] {

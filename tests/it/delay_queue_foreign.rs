@@ -151,7 +151,7 @@ impl Wake for Bad {
     }
 }
 
-/// A waker that panics changes nothing for who inserts, removes, resets, closes or moves the
+/// F8: a waker that panics changes nothing for who inserts, removes, resets, closes or moves the
 /// clock; its task finds its element when it is polled.
 #[test]
 fn a_waker_that_panics_is_contained() {
@@ -199,7 +199,7 @@ fn a_waker_that_panics_does_not_keep_others_from_being_woken() {
     assert_eq!(wakes.count(), 2);
 }
 
-/// The alarm of the system's clock survives a waker that panics.
+/// F8: the alarm of the system's clock survives a waker that panics.
 #[test]
 fn a_waker_that_panics_does_not_silence_the_alarm() {
     let queue = DelayQueue::new();

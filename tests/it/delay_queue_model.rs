@@ -219,7 +219,7 @@ impl Both {
 }
 
 proptest! {
-    /// Small and large, with what is drained put back among all the rest.
+    /// F11: small and large, with what is drained put back among all the rest.
     #[test]
     fn every_history_of_a_delay_queue_is_explained_by_a_sorted_list(steps in steps()) {
         let mut both = Both::new();

@@ -110,7 +110,7 @@ const LIVES: &[&[(Event, (usize, usize))]] = {
     ]
 };
 
-/// Whatever happens to a task, its closure goes when it has run or never will, and its result
+/// F37: whatever happens to a task, its closure goes when it has run or never will, and its result
 /// when nobody can take it any more; each once, and no handle delays it.
 #[test]
 fn closure_and_result_are_dropped_once_and_at_once() {

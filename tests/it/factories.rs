@@ -69,8 +69,8 @@ fn one_worker_does_the_work_of_those_that_could_not_be_started() {
     }
 }
 
-/// CN-044: whichever way a factory fails after four threads, eight tasks are accepted, the four
-/// run them, and the executor ends.
+/// F20, CN-044: whichever way a factory fails after four threads, eight tasks are accepted, the
+/// four run them, and the executor ends.
 #[test]
 fn a_factory_that_begins_to_fail_does_not_fail_who_submits() {
     for (what, fail) in WAYS {
@@ -96,7 +96,7 @@ fn a_factory_that_begins_to_fail_does_not_fail_who_submits() {
     }
 }
 
-/// CN-044: if there is no worker and none can be started a submission fails, whatever is
+/// F20, CN-044: if there is no worker and none can be started a submission fails, whatever is
 /// submitted; it gives the closure back, counts as rejected, and leaves nothing in the queue. The
 /// next one finds a factory that has recovered.
 #[test]
@@ -249,8 +249,8 @@ fn self_using<R: Send + Sync + 'static>(
     (executor, told)
 }
 
-/// A factory can submit to its own executor: it is let in if there is a worker, and else refused,
-/// for the one that would run it is only being started. Neither waits for ever.
+/// F18: a factory can submit to its own executor: it is let in if there is a worker, and else
+/// refused, for the one that would run it is only being started. Neither waits for ever.
 #[test]
 fn a_factory_can_submit_to_its_own_executor() {
     type Submission = fn(&Handle) -> Result<ScheduledFuture<i32>, RejectedExecutionError>;
@@ -279,8 +279,8 @@ fn a_factory_can_submit_to_its_own_executor() {
     }
 }
 
-/// Whatever else a factory does with its own executor comes back: it cannot start another thread,
-/// and cannot wait for the end.
+/// F14: whatever else a factory does with its own executor comes back: it cannot start another
+/// thread, and cannot wait for the end.
 #[test]
 fn a_factory_can_use_its_own_executor() {
     fn check<R: PartialEq + std::fmt::Debug + Send + Sync + 'static>(

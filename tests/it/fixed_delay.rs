@@ -125,3 +125,19 @@ fn a_panic_ends_the_series() {
     assert_eq!(ending.into_panic().unwrap().message(), "the last");
     assert_eq!(executor.pending_count(), 0);
 }
+
+/// F41: a pause that is much longer than the delay is one late run; the next is a delay after it.
+#[test]
+fn a_long_pause_is_one_run() {
+    let (clock, executor) = manual(1);
+    let late = Log::new();
+    let log = late.clone();
+    let series = executor.schedule_with_fixed_delay(ms(10), ms(10), move || {
+        log.push(current_task().unwrap().lateness());
+    });
+    clock.run_for(ms(10));
+    clock.advance(ms(1_000));
+    clock.run_until_idle();
+    assert_eq!(late.entries(), [Duration::ZERO, ms(990)]);
+    assert_eq!(series.unwrap().delay(), Some(ms(10)));
+}

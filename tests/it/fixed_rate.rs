@@ -266,8 +266,8 @@ fn a_panic_ends_the_series() {
     }
 }
 
-/// FR-011: after a leap of the clock every missed run is made up for, or one run stands for all
-/// of them, on the grid or on a new one, as the policy says.
+/// F41, FR-011: after a leap of the clock every missed run is made up for, or one run stands for
+/// all of them, on the grid or on a new one, as the policy says.
 #[test]
 fn a_leap_of_the_clock_is_dealt_with_by_policy() {
     let after_the_leap = |policy| runs_after(1_004, &[], policy);

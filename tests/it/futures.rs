@@ -380,7 +380,7 @@ fn a_join_that_races_the_end_gets_the_value() {
     }
 }
 
-/// FG-026: a task runs without its future; the task of a guard that is dropped does not.
+/// F48, FG-026: a task runs without its future; the task of a guard that is dropped does not.
 #[test]
 fn a_dropped_future_detaches_and_a_dropped_guard_cancels() {
     let (clock, executor) = manual(1);

@@ -206,9 +206,9 @@ impl Stage {
     }
 }
 
-/// HK-003 to HK-027: a hook before a run that panics, with whatever, keeps the body and the other
-/// hook from being called and ends the future with its panic; and a body that panics is seen as it
-/// was thrown. The handler is told once for each, and the pool keeps its ten workers.
+/// F7, HK-003 to HK-027: a hook before a run that panics, with whatever, keeps the body and the
+/// other hook from being called and ends the future with its panic; and a body that panics is seen
+/// as it was thrown. The handler is told once for each, and the pool keeps its ten workers.
 #[test]
 fn a_hook_before_that_panics_fails_its_run_and_nothing_else() {
     for before in Throw::ALL {
@@ -219,8 +219,8 @@ fn a_hook_before_that_panics_fails_its_run_and_nothing_else() {
     }
 }
 
-/// HK-003 to HK-007: a hook after a run that panics, with whatever, changes no outcome: the future
-/// has what the body gave. The handler is told of both, and the pool keeps its ten workers.
+/// F7, HK-003 to HK-007: a hook after a run that panics, with whatever, changes no outcome: the
+/// future has what the body gave. The handler is told of both, and the pool keeps its ten workers.
 #[test]
 fn a_hook_after_that_panics_changes_no_outcome() {
     for after in Throw::ALL {
@@ -275,7 +275,7 @@ fn a_hook_before_that_panics_ends_a_series() {
     assert_eq!((failure.run_number(), failure.in_a_row(), failure.message()), (3, 1, "before"));
 }
 
-/// HK-037: what hooks and the handler itself throw may panic when it is dropped.
+/// F5, HK-037: what hooks and the handler itself throw may panic when it is dropped.
 #[test]
 fn what_hooks_throw_may_panic_when_dropped() {
     let (_clock, executor) = manual_with(|builder| {

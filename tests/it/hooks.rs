@@ -334,8 +334,8 @@ const PLACES: [(&str, Place); 6] = [
     ("terminated", |builder, act| builder.terminated(act)),
 ];
 
-/// HK-001, AT-021: whatever a hook does to its own executor, nothing hangs: the executor ends, and
-/// so does each of its futures.
+/// F14, F15, F16, F18, HK-001, AT-021: whatever a hook does to its own executor, nothing hangs: the
+/// executor ends, and so does each of its futures.
 #[test]
 fn a_hook_can_do_anything_to_its_executor() {
     for (place, hook) in PLACES {

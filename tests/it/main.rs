@@ -1,7 +1,8 @@
 //! Behaviour through the public API, in one binary: one file for each family of properties.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
-//! bounds only. The ids in the comments (SO-001 …) are those of `docs/conformance.md`.
+//! bounds only. The ids in the comments are those of `docs/conformance.md` (SO-001 …) and of
+//! `docs/faults.md` (F1 …).
 
 #![allow(
     clippy::disallowed_methods,

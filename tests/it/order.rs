@@ -130,7 +130,7 @@ fn what_a_thread_submits_without_delay_starts_in_its_order() {
     }
 }
 
-/// Several threads submit, two workers run, and the head changes all the time: no task starts
+/// F44: several threads submit, two workers run, and the head changes all the time: no task starts
 /// before its delay is over.
 #[test]
 fn no_task_starts_early() {
@@ -158,9 +158,9 @@ fn no_task_starts_early() {
     }
 }
 
-/// After a leap of the clock the runs that a series makes up for and whatever else is due start
-/// in the order of their deadlines; among equals in the order of submission, which for each run
-/// of a series is that of the series.
+/// F41: after a leap of the clock the runs that a series makes up for and whatever else is due
+/// start in the order of their deadlines; among equals in the order of submission, which for each
+/// run of a series is that of the series.
 #[test]
 fn missed_runs_and_other_tasks_start_in_the_order_of_their_deadlines() {
     const SUBMISSIONS: usize = 40;
@@ -244,7 +244,7 @@ fn submit_and_cancel(executor: &Handle, drops: &Drops) -> Vec<Submitted> {
     tasks
 }
 
-/// Each task runs once, or it was cancelled in time and never runs.
+/// F30: each task runs once, or it was cancelled in time and never runs.
 #[test]
 fn each_task_runs_once_or_was_cancelled() {
     let executor = ScheduledThreadPoolExecutor::new(2);

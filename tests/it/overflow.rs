@@ -90,9 +90,9 @@ fn within_long<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> 
     receiver.recv_timeout(LONG).expect("an answer within LONG")
 }
 
-/// DO-003, DO-004, DO-005, DO-006, DO-007, DO-008, DO-011, DO-012, DO-014, DO-015, DO-016: behind
-/// a task that is due and has to wait for a worker, one that never is due holds up nobody, in
-/// whichever way the two are scheduled.
+/// F24, DO-003, DO-004, DO-005, DO-006, DO-007, DO-008, DO-011, DO-012, DO-014, DO-015, DO-016:
+/// behind a task that is due and has to wait for a worker, one that never is due holds up nobody,
+/// in whichever way the two are scheduled.
 #[test]
 fn a_due_task_is_not_held_up_by_one_that_never_is() {
     for ((near, schedule_near), (far, schedule_far)) in
@@ -133,7 +133,7 @@ fn a_series_that_never_goes_on_does_not_hold_up_what_it_scheduled() {
     }
 }
 
-/// The longest delay never comes on the system clock either, and holds up nobody, in whichever
+/// F24: the longest delay never comes on the system clock either, and holds up nobody, in whichever
 /// way it is scheduled.
 #[test]
 fn the_longest_delay_never_comes_on_the_system_clock() {
@@ -177,8 +177,8 @@ fn the_last_moment_comes_and_what_is_beyond_does_not() {
     assert!(beyond.iter().all(|task| task.cancel()));
 }
 
-/// DO-023: a moment that is past, and be it before the clock began, means now, and takes its turn
-/// with other tasks that are due now.
+/// F23, DO-023: a moment that is past, and be it before the clock began, means now, and takes its
+/// turn with other tasks that are due now.
 #[test]
 fn a_moment_that_is_past_means_now() {
     let (clock, executor) = manual_at(3_600 * SECOND);
@@ -211,7 +211,7 @@ fn a_moment_that_is_past_means_now() {
     assert_eq!(started.entries(), expected);
 }
 
-/// DO-024: a second before a signed or unsigned counter of nanoseconds would wrap a thousand
+/// F29, DO-024: a second before a signed or unsigned counter of nanoseconds would wrap a thousand
 /// tasks start in order, and those that would be due after the last moment do not.
 #[test]
 fn order_holds_where_counters_wrap() {
@@ -257,7 +257,7 @@ fn what_is_due_runs_at_the_end_of_the_clock() {
     }
 }
 
-/// DO-025: a series with the longest period runs once, by every policy; then it stays queued,
+/// F26, DO-025: a series with the longest period runs once, by every policy; then it stays queued,
 /// holds up nobody, and can be cancelled.
 #[test]
 fn the_longest_period_allows_one_run() {

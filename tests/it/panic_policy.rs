@@ -121,8 +121,8 @@ fn the_first_failure_ends_the_series_unless_told_otherwise() {
     }
 }
 
-/// HK-038: a series that resumes runs at the very moments at which it would if nothing failed, also
-/// if runs are missed, whatever becomes of these.
+/// F2, HK-038: a series that resumes runs at the very moments at which it would if nothing failed,
+/// also if runs are missed, whatever becomes of these.
 #[test]
 fn a_series_that_resumes_keeps_its_moments() {
     let plays: [fn(u64) -> u64; 4] =

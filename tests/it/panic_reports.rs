@@ -72,8 +72,8 @@ fn only(log: &Log<Told>) -> Told {
     told.clone()
 }
 
-/// HK-004 to HK-007: a report says which task it was, by number and name, and in which run; its line
-/// for a log says it all. It comes from the thread in which it happened.
+/// F1, HK-004 to HK-007: a report says which task it was, by number and name, and in which run; its
+/// line for a log says it all. It comes from the thread in which it happened.
 #[test]
 fn a_report_says_which_run_of_which_task() {
     let (clock, executor, log) = telling(|builder| builder);
@@ -299,8 +299,8 @@ fn hooks_of_no_task_are_reported_without_one() {
     }
 }
 
-/// HK-004: a handler that panics changes nothing: the outcome stands, the next panic is reported as
-/// well, and the worker lives.
+/// F7, HK-004: a handler that panics changes nothing: the outcome stands, the next panic is
+/// reported as well, and the worker lives.
 #[test]
 fn a_handler_that_panics_changes_nothing() {
     let calls = Log::new();

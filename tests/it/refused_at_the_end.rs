@@ -132,8 +132,8 @@ fn submit_sleepers(current: &Mutex<Option<Handle>>) -> Tally {
     tally
 }
 
-/// RJ-016: while a thread submits without end to one executor after another, each of which is shut
-/// down now, all of them end, and what was submitted was refused, given back, or ran and was
+/// F34, RJ-016: while a thread submits without end to one executor after another, each of which is
+/// shut down now, all of them end, and what was submitted was refused, given back, or ran and was
 /// signalled.
 #[test]
 fn submissions_race_with_shutdown_now() {

@@ -167,8 +167,8 @@ fn there_is_no_second_try_after_a_shutdown() {
     }
 }
 
-/// RJ-017: a handler that panics does so in the submitter; the closure is dropped, the refusal is
-/// counted, and the executor is as before.
+/// F7, RJ-017: a handler that panics does so in the submitter; the closure is dropped, the refusal
+/// is counted, and the executor is as before.
 #[test]
 fn a_handler_that_panics_harms_nobody_else() {
     let (clock, executor) = bounded(1, |task: RejectedTask<'_>| -> Rejection {

@@ -234,8 +234,8 @@ fn running_periodic_tasks_finish_the_run_and_no_more() {
     }
 }
 
-/// SN-012: a shutdown can be followed by a shutdown now, which stops more, and not the other way
-/// round: the state never goes back.
+/// F38, SN-012: a shutdown can be followed by a shutdown now, which stops more, and not the other
+/// way round: the state never goes back.
 #[test]
 fn the_state_only_moves_forward() {
     let executor = ScheduledThreadPoolExecutor::new(1);

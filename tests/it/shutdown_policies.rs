@@ -372,8 +372,8 @@ fn what_was_cancelled_before_a_shutdown_is_not_waited_for() {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// SP-023: with the default policies live periodic tasks do not run again after a shutdown, and
-/// the executor ends.
+/// F33, SP-023: with the default policies live periodic tasks do not run again after a shutdown,
+/// and the executor ends.
 #[test]
 fn live_periodic_tasks_end_with_a_shutdown() {
     let (clock, executor) = manual(2);
@@ -404,8 +404,9 @@ const SUBMISSIONS: [(Submission, bool); 3] = [
     (|on| on.schedule_with_fixed_delay(Duration::ZERO, LONG, || ()), false),
 ];
 
-/// SP-024: a submission that races a shutdown is refused, or else its task runs or is cancelled
-/// as the policies say; it is never left behind in the queue of an executor that has ended.
+/// F32, SP-024: a submission that races a shutdown is refused, or else its task runs or is
+/// cancelled as the policies say; it is never left behind in the queue of an executor that has
+/// ended.
 #[test]
 fn a_submission_that_races_a_shutdown_is_refused_or_ends() {
     const ROUNDS: usize = 5_000;

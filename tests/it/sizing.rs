@@ -109,7 +109,7 @@ fn all_workers_can_be_started_before_they_are_needed() {
     assert_eq!(start().0, 0);
 }
 
-/// CN-040: without a core a delayed task runs all the same, also after a shutdown, and the
+/// F27, CN-040: without a core a delayed task runs all the same, also after a shutdown, and the
 /// executor ends.
 #[test]
 fn without_a_core_a_delayed_task_runs() {

@@ -148,7 +148,7 @@ fn the_number_of_tasks_falls_by_those_that_are_cancelled() {
     assert_eq!(executor.statistics().cancelled, 2);
 }
 
-/// Each task is counted once, as what it became, and each run of a periodic task as a run; what
+/// F1: each task is counted once, as what it became, and each run of a periodic task as a run; what
 /// was refused is counted apart.
 #[test]
 fn every_task_is_counted_as_what_it_became() {

@@ -161,7 +161,8 @@ fn in_the_hook_the_end_has_not_come() {
     assert_eq!((calls.len(), calls[4]), (5, "the end"), "{calls:?}");
 }
 
-/// AT-004, HK-002: a hook that panics is reported, as nobody's task, and the executor has ended.
+/// F7, AT-004, HK-002: a hook that panics is reported, as nobody's task, and the executor has
+/// ended.
 #[test]
 fn a_hook_for_the_end_that_panics_is_reported() {
     for (how, stop) in STOPS {

@@ -69,7 +69,7 @@ fn a_wait_for_the_end_gives_up_after_its_limit() {
     blocker.gate.add();
 }
 
-/// Everyone who waits for the end is told of it.
+/// F38: everyone who waits for the end is told of it.
 #[test]
 fn all_who_wait_for_the_end_are_told() {
     let executor = ScheduledThreadPoolExecutor::new(1);

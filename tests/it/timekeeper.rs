@@ -78,7 +78,7 @@ fn what_was_shut_down_starts_no_timekeeper() {
 
 type Factory = fn(Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
 
-/// If the timekeeper cannot be started the submission is refused, and gives the closure back;
+/// F20: if the timekeeper cannot be started the submission is refused, and gives the closure back;
 /// tasks without a timeout do without one. The next submission tries again.
 #[test]
 fn without_a_timekeeper_there_is_no_timeout() {
@@ -319,8 +319,8 @@ fn a_strike_survives_what_it_drops() {
     executor.close().unwrap();
 }
 
-/// A task may own its executor: a strike that drops it, on the timekeeper, does not wait for the
-/// end, which comes by itself.
+/// F16: a task may own its executor: a strike that drops it, on the timekeeper, does not wait for
+/// the end, which comes by itself.
 #[test]
 fn a_strike_may_drop_the_executor_itself() {
     let (clock, executor) = manual(1);

@@ -9,7 +9,7 @@ use crate::support::{Count, check, executor};
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// A submission meets the shutdown: it is let in and run, or it is refused.
+/// F32: a submission meets the shutdown: it is let in and run, or it is refused.
 #[test]
 fn a_submission_is_in_time_or_too_late() {
     check(|| {
@@ -27,7 +27,7 @@ fn a_submission_is_in_time_or_too_late() {
     });
 }
 
-/// A delayed task that is cancelled by the shutdown, or refused: nobody waits for ever.
+/// F32: a delayed task that is cancelled by the shutdown, or refused: nobody waits for ever.
 #[test]
 fn what_is_delayed_ends_with_the_shutdown() {
     check(|| {
@@ -44,7 +44,7 @@ fn what_is_delayed_ends_with_the_shutdown() {
     });
 }
 
-/// A shutdown meets a series between two runs: it ends, and the pool too.
+/// F33: a shutdown meets a series between two runs: it ends, and the pool too.
 #[test]
 fn a_series_ends_with_the_shutdown() {
     check(|| {
@@ -57,8 +57,8 @@ fn a_series_ends_with_the_shutdown() {
     });
 }
 
-/// ST-011: a series goes back into the queue while it is cancelled and the pool is shut down. It
-/// ends, once, and so does the pool.
+/// F33, ST-011: a series goes back into the queue while it is cancelled and the pool is shut down.
+/// It ends, once, and so does the pool.
 #[test]
 fn a_series_goes_back_or_ends() {
     check(|| {
@@ -82,7 +82,7 @@ fn a_series_goes_back_or_ends() {
     });
 }
 
-/// What `shutdown_now` gives back was not run, and the rest was.
+/// F34: what `shutdown_now` gives back was not run, and the rest was.
 #[test]
 fn what_is_given_back_was_not_run() {
     check(|| {
@@ -98,7 +98,7 @@ fn what_is_given_back_was_not_run() {
     });
 }
 
-/// The executor is dropped by one of its own tasks.
+/// F16: the executor is dropped by one of its own tasks.
 #[test]
 fn the_last_drop_may_come_from_inside() {
     check(|| {
@@ -117,7 +117,7 @@ fn the_last_drop_may_come_from_inside() {
     });
 }
 
-/// ST-011: two shut down at once, and a third waits for the last worker to go.
+/// F38, ST-011: two shut down at once, and a third waits for the last worker to go.
 #[test]
 fn all_who_wait_for_the_end_are_told() {
     check(|| {

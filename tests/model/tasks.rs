@@ -28,7 +28,8 @@ fn what_is_submitted_is_run() {
     });
 }
 
-/// ST-011: cancel and run race: the task ends in one way, and its captures are dropped once.
+/// F30, F31, ST-011: cancel and run race: the task ends in one way, and its captures are dropped
+/// once.
 #[test]
 fn a_task_runs_or_is_cancelled() {
     check(|| {
@@ -50,7 +51,7 @@ fn a_task_runs_or_is_cancelled() {
     });
 }
 
-/// Two cancel at once: one of them did it.
+/// F30: two cancel at once: one of them did it.
 #[test]
 fn one_cancels() {
     check(|| {
@@ -119,7 +120,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Who awaits registers while the task ends: it is told, or it sees it.
+/// F49: who awaits registers while the task ends: it is told, or it sees it.
 #[test]
 fn who_awaits_is_told() {
     check(|| {
@@ -154,7 +155,7 @@ fn a_join_ends_and_a_result_is_dropped_once() {
     });
 }
 
-/// Two workers that wait for each other's tasks are told so, and do not wait for ever.
+/// F17: two workers that wait for each other's tasks are told so, and do not wait for ever.
 #[test]
 fn workers_that_join_each_other_end() {
     check(|| {
