@@ -245,7 +245,7 @@ impl World {
         self.rest();
         let tasks = self.note(|ledger, _| ledger.all_let_in());
         let end = self.clock.elapsed() + LONG;
-        self.go_on_until(end);
+        self.go_on();
         let missing = self.note(|ledger, _| {
             let is_held_up = ledger.sleepers > 0 || ledger.holders > 0;
             if is_held_up { Vec::new() } else { ledger.missing(&tasks, end) }
@@ -261,7 +261,8 @@ impl World {
 
     /// Moves time from one moment to the next that somebody waits for. Not by `run_for`, which rings
     /// for every worker to see what it waits for, and so would hide one that nobody has woken.
-    fn go_on_until(&self, end: Duration) {
+    fn go_on(&self) {
+        let end = self.clock.elapsed() + LONG;
         self.clock.run_until_idle();
         while self.clock.elapsed() < end {
             let left = end - self.clock.elapsed();
@@ -279,7 +280,7 @@ impl World {
             // Kept by nobody who could be asked to cancel them.
             self.handle.set_execute_existing_delayed_tasks_after_shutdown(false);
             self.handle.set_continue_existing_periodic_tasks_after_shutdown(false);
-            self.clock.run_for(LONG);
+            self.go_on();
             if self.rest() {
                 return;
             }
@@ -292,7 +293,7 @@ impl World {
         let executor = self.take_executor();
         self.handle.shutdown();
         for _ in 0..ROUNDS {
-            self.clock.run_for(LONG);
+            self.go_on();
             if self.handle.is_terminated() {
                 break;
             }
