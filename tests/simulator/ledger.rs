@@ -246,7 +246,7 @@ impl Ledger {
         let is_missing = |id: &usize| {
             let record = &self.tasks[*id];
             let is_due = matches!(record.plan.kind, Kind::Once) && record.high <= now;
-            is_due && record.drops == 0
+            is_due && record.drops == 0 && !record.is_running
         };
         tasks.iter().copied().filter(is_missing).collect()
     }
