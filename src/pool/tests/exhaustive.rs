@@ -74,11 +74,29 @@ fn the_last_worker_leaves_no_task_behind() {
     check(|| {
         let (_, pool) = pool(true);
         let (desk, other) = (settle(&pool), Arc::clone(&pool));
-        let worker = thread::spawn(move || other.crew.retire(&desk, || other.queue.len() > 0));
+        let worker = thread::spawn(move || {
+            other.crew.retire(&desk, || other.joins.len(), || other.queue.len() > 0)
+        });
         offer(&pool, 0, Deadline::NEVER, one_shot());
         let has_worker = pool.crew.settled() > 0;
         let is_gone = worker.join().expect("nobody panics");
         assert!(!(has_worker && is_gone), "it is left behind");
+    });
+}
+
+/// One of two workers is about to wait for a task while the other, idle for long, is about to go:
+/// the wait is refused, or the other stays.
+#[test]
+fn who_waits_for_a_task_is_not_left_alone() {
+    check(|| {
+        let (_, pool) = pool(true);
+        let (_who_waits, idle) = (settle(&pool), settle(&pool));
+        let other = Arc::clone(&pool);
+        let worker =
+            thread::spawn(move || other.crew.retire(&idle, || other.joins.len(), || false));
+        let joining = pool.enter_joins(one_shot());
+        let is_gone = worker.join().expect("nobody panics");
+        assert!(joining.is_err() || !is_gone, "nobody is left to run it");
     });
 }
 
