@@ -154,3 +154,67 @@ impl Lifecycle {
         self.phase.store(inner.phase as u8, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Parker;
+
+    const PHASES: [Phase; 6] = [
+        Phase::Running,
+        Phase::ShuttingDown,
+        Phase::OwnerDropped,
+        Phase::Stopping,
+        Phase::Tidying,
+        Phase::Terminated,
+    ];
+
+    #[test]
+    fn there_is_no_way_back() {
+        for (from, to) in PHASES.into_iter().flat_map(|from| PHASES.map(|to| (from, to))) {
+            let lifecycle = Lifecycle::new();
+            lifecycle.advance(from);
+            assert_eq!(lifecycle.phase(), from);
+            lifecycle.advance(to);
+            assert_eq!(lifecycle.phase(), from.max(to));
+        }
+    }
+
+    #[test]
+    fn the_reason_is_the_hardest_way_to_stop_so_far() {
+        use CancelReason::{ExecutorDropped, Shutdown, ShutdownNow};
+        let expected = [Shutdown, Shutdown, ExecutorDropped, ShutdownNow, ShutdownNow, ShutdownNow];
+        assert_eq!(PHASES.map(Phase::reason), expected);
+    }
+
+    #[test]
+    fn the_last_who_holds_it_up_tidies() {
+        let lifecycle = Lifecycle::new();
+        assert!(lifecycle.hold());
+        assert!(!lifecycle.release(|| true), "it runs");
+        assert!(lifecycle.hold());
+        lifecycle.advance(Phase::ShuttingDown);
+        assert!(!lifecycle.release(|| true), "the shutdown holds it up");
+        assert!(!lifecycle.release(|| false), "something is left in the queue");
+        assert!(lifecycle.hold());
+        assert!(lifecycle.release(|| true));
+        assert_eq!(lifecycle.phase(), Phase::Tidying);
+        assert!(!lifecycle.hold(), "it is too late");
+        lifecycle.advance(Phase::Stopping);
+        assert!(!lifecycle.release(|| true), "one tidies already");
+    }
+
+    #[test]
+    fn who_waits_is_told_of_the_end_and_not_before() {
+        let (lifecycle, parker) = (Lifecycle::new(), Parker::current());
+        let waker = parker.waker();
+        assert_eq!(lifecycle.poll(waker), None);
+        assert!(lifecycle.forget(waker).is_some());
+        assert!(lifecycle.forget(waker).is_none());
+        lifecycle.advance(Phase::Tidying);
+        assert_eq!(lifecycle.poll(waker), None, "the hook is still to be called");
+        assert_eq!(lifecycle.terminate().len(), 1);
+        assert_eq!(lifecycle.poll(waker), Some(()));
+        assert!(lifecycle.terminate().is_empty());
+    }
+}

@@ -53,3 +53,21 @@ impl Head {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever makes a head nearer wakes somebody; for what is due with it, nobody need wake again.
+    #[test]
+    fn what_is_as_near_is_not_nearer() {
+        let head = Head::new();
+        let nearer = |nanos| head.publish_nearer(Deadline::from_nanos(nanos));
+        assert_eq!([5, 5, 6, 4].map(nearer), [true, false, false, true]);
+        assert_eq!(head.deadline(), Deadline::from_nanos(4));
+        head.publish(Some((Deadline::from_nanos(9), 1)));
+        assert_eq!(head.deadline(), Deadline::from_nanos(9));
+        head.publish(None);
+        assert_eq!(head.deadline(), Deadline::NEVER);
+    }
+}

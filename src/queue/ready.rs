@@ -91,6 +91,11 @@ impl<E> Ready<E> {
         self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
     }
 
+    #[cfg(all(test, not(shuttle)))]
+    pub(super) fn paused_until(&self) -> Deadline {
+        Deadline::from_nanos(self.pause.load(Ordering::Relaxed))
+    }
+
     /// Waits for the end of the pause, or for something to be here. Gives the present.
     #[inline]
     pub(super) fn pause(&self, clock: &Clock) -> Deadline {

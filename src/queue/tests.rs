@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use super::*;
+use super::{census::Census, *};
 use crate::{ManualClock, sync::Arc};
 
 type Queue<E> = Arc<DelayedWorkQueue<E>>;
@@ -312,10 +312,72 @@ fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
 fn drain_takes_everything() {
     let (_, queue) = queue();
     (0..1_000).for_each(|n| assert!(queue.put(at(n), n).is_ok()));
-    let mut drained: Vec<_> = queue.drain().map(|entry| entry.element).collect();
-    drained.sort_unstable();
-    assert_eq!(drained, (0..1_000).collect::<Vec<_>>());
-    assert_eq!(queue.len(), 0);
+    let mut drained = queue.drain();
+    let mut elements = Vec::from_iter(drained.next_element());
+    assert_eq!((drained.len(), queue.len()), (999, 0));
+    elements.extend(drained.map(|entry| entry.element));
+    elements.sort_unstable();
+    assert_eq!(elements, (0..1_000).collect::<Vec<_>>());
+}
+
+/// There is at least one stripe, and no more than a sequence can name.
+#[test]
+fn a_queue_has_the_stripes_that_were_asked_for() {
+    let stripes = |asked| {
+        let clock = Clock::from(ManualClock::new());
+        DelayedWorkQueue::<()>::new(clock, asked, Duration::ZERO).stripes()
+    };
+    assert_eq!([0, 1, 4, 16, 17].map(stripes), [1, 1, 4, 16, 16]);
+}
+
+/// The number of what was not let in is as good as that of an element, and stays nobody's.
+#[test]
+fn a_number_is_given_once_and_in_the_order_of_submission() {
+    let (clock, queue) = queue();
+    let now = Clock::from(clock).now();
+    let offer = || queue.offer(2, now, at(10), 'a').expect("it is open").sequence;
+    let numbers = [offer(), queue.number(2, now), queue.number(2, now), offer()];
+    assert!(numbers.is_sorted_by(|before, after| before < after), "{numbers:?}");
+    assert!(numbers.into_iter().all(|number| stripe::number_of(number) == 2));
+}
+
+/// Whoever sheds load takes what would be taken first, be it due or not.
+#[test]
+fn the_first_of_all_is_removed_due_or_not() {
+    let (_, queue) = queue();
+    assert!(queue.seems_empty() && queue.remove_first().is_none());
+    for (stripe, nanos) in [(1, 30), (2, 10), (3, 20)] {
+        queue.offer(stripe, at(1), at(nanos), nanos).expect("it is open");
+    }
+    assert!(!queue.seems_empty());
+    let removed: Vec<_> = std::iter::from_fn(|| queue.remove_first()).collect();
+    assert_eq!(removed.into_iter().map(|entry| entry.element).collect::<Vec<_>>(), [10, 20, 30]);
+    assert!(queue.seems_empty() && !queue.is_closed());
+    queue.close(Admission::Open);
+    assert!(!queue.is_closed(), "that closes nothing");
+    queue.close(Admission::Returning);
+    assert!(queue.is_closed());
+}
+
+/// Each step is counted where it is made: by the list, by a stripe, or by the only one there is.
+#[test]
+fn a_census_counts_what_came_and_went() {
+    let (clock, queue) = queue();
+    let offer = |stripe, nanos| queue.offer(stripe, at(1), at(nanos), nanos).expect("it is open");
+    let tickets: Vec<_> = (10..15).map(|nanos| offer(0, nanos)).collect();
+    let far = offer(2, 100);
+    clock.advance(Duration::from_nanos(50));
+    let first = queue.poll().expect("it is due");
+    queue.offer_again(at(200), first.sequence, first.element).expect("it is open");
+    assert!(queue.remove(tickets[1]).is_some() && queue.remove(far).is_some());
+    let (census, meanwhile) = queue.census(|| "meanwhile");
+    assert_eq!(census, Census { len: 4, offered: 6, returned: 1, taken: 1 });
+    assert_eq!((census.removed(), meanwhile), (2, "meanwhile"));
+
+    let plain = DelayedWorkQueue::plain(Clock::from(clock));
+    (0..3).for_each(|n| drop(plain.insert(at(n), n)));
+    assert!(plain.poll().is_some());
+    assert_eq!(plain.census(|| ()).0, Census { len: 2, offered: 3, returned: 0, taken: 1 });
 }
 
 /// ST-002: of three hundred threads that poll, each element wakes about one.

@@ -50,6 +50,65 @@ fn among_equals_the_first_submitted_goes_first() {
     assert_eq!(rest(&queue), "xby");
 }
 
+/// The same if heads are equal on the list and in two stripes, so that all locks are taken.
+#[test]
+fn among_equals_of_several_stripes_and_the_list_the_first_submitted_goes_first() {
+    let (_, queue, _) = with_ready(['a', 'b']);
+    queue.offer(1, at(50), at(11), 'x').expect("it is open");
+    queue.offer(2, at(50), at(11), 'y').expect("it is open");
+    assert_eq!(rest(&queue), "bxy");
+}
+
+/// What could not go back to its stripe is where it was.
+#[test]
+fn what_is_put_back_is_at_its_place() {
+    let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
+    for ticket in [tickets[2], tickets[1], tickets[3]] {
+        let mut ready = queue.ready.lock();
+        let entry = ready.remove(ticket).expect("it is ready");
+        ready.put_back(entry);
+        assert_eq!(ready.first_two(), [at(11), at(12)]);
+        drop(ready);
+        assert_eq!(queue.ready.head(), at(11));
+    }
+    assert_eq!(rest(&queue), "bcd");
+}
+
+/// One alone says nothing of a stream, and a full batch keeps submitter and taker apart anyway.
+#[test]
+fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
+    for (count, is_paused) in [(1, false), (2, true), (BATCH, true), (BATCH + 1, false)] {
+        let (clock, queue) = queue();
+        (0..count).for_each(|n| drop(queue.offer(0, at(1), at(10), n)));
+        clock.advance(Duration::from_nanos(50));
+        assert!(queue.poll().is_some());
+        assert_eq!(queue.ready.lock().len(), count - 1);
+        let until = if is_paused { at(3_050) } else { at(0) };
+        assert_eq!(queue.ready.paused_until(), until, "{count}");
+    }
+    // What is taken while the list has entries says nothing either.
+    let (clock, queue, _) = with_ready(['a', 'b']);
+    queue.offer(1, at(50), at(9), 'z').expect("it is open");
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(queue.poll().map(|entry| entry.element), Some('z'));
+    assert_eq!(queue.ready.paused_until(), at(3_050));
+}
+
+/// A pause is waited for, unless there is something on the list, or nobody moves the clock.
+#[test]
+fn who_takes_waits_for_the_end_of_a_pause() {
+    let (manual, queue, tickets) = with_ready(['a', 'b']);
+    let system = Clock::system();
+    let now = system.now();
+    queue.ready.pause_after(now.after(LIMIT));
+    assert!(queue.ready.pause(&system) < now.after(LIMIT), "there is something to be taken");
+    assert_eq!(queue.remove(tickets[1]), Some('b'));
+    assert_eq!(queue.ready.pause(&Clock::from(manual)), at(50), "nobody would end it");
+    queue.ready.pause_after(system.now());
+    let end = queue.ready.paused_until();
+    assert!(queue.ready.pause(&system) >= end);
+}
+
 #[test]
 fn it_can_be_moved_to_another_deadline() {
     let (clock, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
