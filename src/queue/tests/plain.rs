@@ -87,6 +87,21 @@ fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
     }
 }
 
+/// One who empties the queue as of a moment does not run after what falls due meanwhile.
+#[test]
+fn what_was_not_due_at_the_moment_is_left() {
+    let (clock, queue) = plain();
+    assert!(queue.first(|element| *element).is_none());
+    queue.insert(at(2), 'b').expect("it is open");
+    let ticket = queue.insert(at(1), 'a').expect("it is open");
+    clock.advance(Duration::from_nanos(5));
+    let first = queue.first(|element| *element).expect("it is there");
+    assert_eq!((first.deadline, first.ticket, first.element), (at(1), ticket, 'a'));
+    assert_eq!(queue.poll_by(at(1)).map(|entry| entry.element), Some('a'));
+    assert!(queue.poll_by(at(1)).is_none());
+    assert_eq!(queue.poll().map(|entry| entry.element), Some('b'));
+}
+
 fn spin_until(is_over: impl Fn() -> bool) {
     let clock = Clock::system();
     let end = clock.now().after(LIMIT);
