@@ -16,8 +16,8 @@
 //! the array is never empty but for holes. How many there may be in the middle is the heap's
 //! affair, which takes entries over from here ([`heap`](super::heap)).
 //!
-//! A position is the number of a place, counted from the beginning of time (modulo 2³¹); it does
-//! not change as long as the entry is there.
+//! A position is the number of a place, counted through all chunks (modulo 2³¹). It does not change
+//! as long as the entry is there, and means nothing once the lane is empty.
 
 use std::collections::VecDeque;
 
@@ -181,7 +181,6 @@ impl Lane {
             chunk.keys.clear();
             chunk.slots.clear();
         }
-        self.base = self.base.wrapping_add(self.back as u32) & !LANE;
         (self.front, self.back) = (0, 0);
         (self.first, self.last) = (HOLE, 0);
     }
@@ -249,6 +248,7 @@ mod tests {
                 assert_eq!(lane.pop().map(|(_, slot)| slot), Some(n));
             }
             assert_eq!((lane.len(), lane.holes(), lane.chunks.len()), (0, 0, 1));
+            assert!(lane.admits(0), "an empty lane is open to all");
         }
     }
 
