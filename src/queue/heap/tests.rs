@@ -257,6 +257,17 @@ fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     assert_eq!(heap.deadline(new), Some(Deadline::from_nanos(1)));
 }
 
+/// Else one far timer would have all others sifted.
+#[test]
+fn one_far_entry_does_not_close_the_lane() {
+    let mut heap = DelayHeap::new();
+    for nanos in [1_000, 1, 2, 3] {
+        heap.insert(at(nanos), nanos, nanos).expect("room");
+    }
+    assert_eq!((heap.lane.len(), heap.len()), (3, 4));
+    heap.check();
+}
+
 /// An entry that was taken out and put in again is found by where it is now.
 #[test]
 fn a_ticket_can_follow_its_entry_to_another_slot() {

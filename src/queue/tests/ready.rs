@@ -59,6 +59,14 @@ fn among_equals_of_several_stripes_and_the_list_the_first_submitted_goes_first()
     assert_eq!(rest(&queue), "bxy");
 }
 
+/// Whoever put it there may have read the clock later than who takes.
+#[test]
+fn what_is_ready_is_taken_by_who_sees_it_due() {
+    let (_, queue, _) = with_ready(['a', 'b']);
+    assert!(queue.ready.lock().pop_due(at(10)).is_none());
+    assert_eq!(queue.ready.lock().pop_due(at(11)).map(|entry| entry.element), Some('b'));
+}
+
 /// What could not go back to its stripe is where it was.
 #[test]
 fn what_is_put_back_is_at_its_place() {
