@@ -252,6 +252,23 @@ mod tests {
         }
     }
 
+    /// Two billion places later the numbers begin again.
+    #[test]
+    fn positions_go_round() {
+        let mut lane = Lane { base: LANE - 2, ..Lane::new() };
+        let count = 4 * CHUNK;
+        let positions: Vec<_> = (0..count).map(|n| push(&mut lane, n as u128, n as u32)).collect();
+        for (n, position) in positions.iter().enumerate() {
+            assert!(holds(*position));
+            assert_eq!(lane.key(*position), n as u128);
+        }
+        for n in 0..count {
+            assert_eq!(lane.key(positions[n]), n as u128);
+            assert_eq!(lane.pop(), Some((n as u128, n as u32)));
+            assert_eq!(lane.key(positions[n]), HOLE);
+        }
+    }
+
     #[test]
     fn holes_at_the_ends_are_taken_away() {
         let mut lane = Lane::new();
