@@ -102,6 +102,7 @@ mod tests {
         let mut array = Chunks::new();
         // The first of the second chunk: the first chunk begins small.
         (0..=CHUNK).for_each(|n| array.push(n));
+        assert!(array.chunks[1].capacity() >= CHUNK, "it need not grow");
         let before: *const usize = &array[CHUNK];
         (0..10 * CHUNK).for_each(|n| array.push(n));
         assert_eq!(before, &array[CHUNK]);

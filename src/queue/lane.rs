@@ -285,6 +285,7 @@ mod tests {
         assert_eq!(lane.key(positions[count - 1]), HOLE);
         assert_eq!((lane.len(), lane.holes()), (1, 0));
         assert!(lane.chunks.len() <= 2);
+        assert!(lane.admits(1), "it ends with the first now");
         assert_eq!(push(&mut lane, 9, 7) & !LANE, 1);
         assert_eq!(lane.second(), 9);
         assert_eq!(lane.pop(), Some((0, 0)));

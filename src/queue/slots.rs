@@ -191,12 +191,23 @@ mod tests {
         assert_eq!(before, slots.get(slot).expect("it is there"));
     }
 
+    /// The first chunk grows with what is in it; the others are made at once, and not copied.
+    #[test]
+    fn a_small_queue_stays_small() {
+        let mut slots = Slots::new();
+        slots.insert('a', 0);
+        assert!(slots.chunks[0].elements.capacity() < CHUNK);
+        (0..CHUNK).for_each(|_| _ = slots.insert('b', 0));
+        assert!(slots.chunks[1].elements.capacity() >= CHUNK);
+    }
+
     #[test]
     fn memory_comes_back_but_for_one_chunk() {
         let mut slots = Slots::new();
         for round in 0..3 {
             let taken: Vec<_> = (0..20 * CHUNK).map(|n| slots.insert(n, 0)).collect();
             assert_eq!(slots.backed_chunks(), 20, "round {round}");
+            assert_eq!(slots.end() as usize, 20 * CHUNK, "what was full is used again");
             // In three directions, so that chunks empty in every order.
             let mut order: Vec<_> = taken.into_iter().enumerate().collect();
             match round {

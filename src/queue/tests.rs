@@ -339,6 +339,11 @@ fn a_number_is_given_once_and_in_the_order_of_submission() {
     let numbers = [offer(), queue.number(2, now), queue.number(2, now), offer()];
     assert!(numbers.is_sorted_by(|before, after| before < after), "{numbers:?}");
     assert!(numbers.into_iter().all(|number| stripe::number_of(number) == 2));
+    // Also if the clock stands still, goes back, or is at its end.
+    let stripe = Stripe::<()>::new(3);
+    let numbers = [5, 5, 4, 9].map(|moment| stripe.lock().number(moment));
+    assert_eq!(numbers, [5, 6, 7, 9].map(|moment| moment << 4 | 3));
+    assert_eq!(stripe.lock().number(u64::MAX), u64::MAX << 4 | 3);
 }
 
 /// Whoever sheds load takes what would be taken first, be it due or not.
