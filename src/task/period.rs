@@ -216,8 +216,9 @@ mod tests {
         for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
         {
             for (period, start) in spans.into_iter().flat_map(|s| moments.map(|m| (s, m))) {
-                let plan = Period::FixedRate { period, missed }.plan(at(0), start, start);
-                assert!(plan.next > at(0));
+                let plan = Period::FixedRate { period, missed }.plan(at(1), start, start);
+                assert!(plan.next > at(1), "{missed:?}");
+                assert!(plan.next > start || missed == MissedRuns::Burst, "{missed:?}");
                 let plan = Period::FixedDelay { delay: period }.plan(at(0), start, start);
                 assert!(plan.next > start);
             }

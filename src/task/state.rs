@@ -287,12 +287,26 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_comes_too_late_is_given_back() {
+        let mut stage = Subject::Scheduled("job");
+        assert!(matches!(stage.settle(7), Ok(Cancel::Waiting("job"))));
+        assert!(matches!(stage.settle(8), Err(8)));
+        assert!(matches!(stage.claim(), Some(Ok(7))));
+        let mut stage = running();
+        assert!(matches!(stage.settle(7), Ok(Cancel::Running)));
+        assert!(matches!(stage.finish(Ok(8)), Some(Ok(8))));
+        assert_eq!(stage.state(), TaskState::Completed);
+    }
+
+    #[test]
     fn a_periodic_task_goes_round() {
         let mut stage = running();
+        assert_eq!(stage.job(), None, "the worker has it");
         assert_eq!(stage.rest("job"), None);
         assert!(stage.is_resting());
-        assert_eq!(stage.state(), TaskState::Scheduled);
+        assert_eq!((stage.state(), stage.job()), (TaskState::Scheduled, Some(&"job")));
         stage.rearm(7);
+        assert!(!stage.is_resting());
         assert_eq!(stage.start(), Some("job"));
         assert_eq!(stage.rest("job"), None);
         assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Waiting("job")));
