@@ -383,6 +383,8 @@ fn a_census_counts_what_came_and_went() {
     (0..3).for_each(|n| drop(plain.insert(at(n), n)));
     assert!(plain.poll().is_some());
     assert_eq!(plain.census(|| ()).0, Census { len: 2, offered: 3, returned: 0, taken: 1 });
+    drop(plain.lend_due(at(50)).expect("it is due"));
+    assert_eq!(plain.census(|| ()).0, Census { len: 1, offered: 3, returned: 0, taken: 2 });
 }
 
 /// ST-002: of three hundred threads that poll, each element wakes about one.

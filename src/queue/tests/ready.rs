@@ -150,8 +150,9 @@ fn it_is_drained_and_sifted_with_the_others() {
     queue.offer(1, at(50), at(60), 'e').expect("it is open");
     let removed = queue.remove_where(|deadline, element| deadline == at(11) || *element == 'd');
     assert_eq!(removed.iter().map(|entry| entry.element).collect::<String>(), "bd");
+    assert_eq!(queue.ready.head(), at(12));
     let drained = queue.drain();
     assert_eq!(drained.len(), 2);
     assert_eq!(drained.map(|entry| entry.element).collect::<String>(), "ce");
-    assert_eq!(queue.len(), 0);
+    assert_eq!((queue.len(), queue.ready.head()), (0, Deadline::NEVER));
 }
