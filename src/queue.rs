@@ -256,7 +256,7 @@ impl<E> DelayedWorkQueue<E> {
             let taken = self.pop_due(now);
             let round = self.takers.round();
             let limit = limit(since);
-            if taken.is_some() || now >= limit && limit < Deadline::NEVER || self.is_finished() {
+            if taken.is_some() || now >= limit || self.is_finished() {
                 wake_all(self.takers.leave(|| self.head()));
                 self.end_if_finished();
                 if let Some(entry) = &taken {
@@ -276,7 +276,7 @@ impl<E> DelayedWorkQueue<E> {
         let head = self.head();
         let until = if self.clock.is_manual() {
             return false;
-        } else if head <= now.after(self.lead) && head < Deadline::NEVER {
+        } else if head <= now.after(self.lead) {
             head
         } else if self.takers.is_alone() {
             now.after(parker.patience().span())
@@ -302,7 +302,7 @@ impl<E> DelayedWorkQueue<E> {
         let waker = waker.unwrap_or_else(|| parker.waker().clone());
         let sleep = self.takers.lie_down(waker, self.first_two(), round);
         let has_changed = sleep.is_late || sleep.is_last && !self.takers.is_covered(self.head());
-        if !has_changed && !self.is_finished() {
+        if !has_changed {
             self.clock.park_until(parker, sleep.until.before(self.lead).min(limit));
         }
         self.takers.get_up(sleep.id)
@@ -461,8 +461,8 @@ impl<E> DelayedWorkQueue<E> {
     /// Whether there is and will be nothing to take.
     ///
     /// Ordering: whoever closes the queue, or takes the last element out of one that is closed,
-    /// asks this and then wakes everyone; whoever sleeps is listed first and asks then. Both go
-    /// through the gate in between, so one of the two finds that it is over.
+    /// asks this and then wakes everyone. Whoever is to sleep reads the round first and asks this
+    /// then: if it is over only afterwards, the waking finds it listed, or makes its round old.
     pub(crate) fn is_finished(&self) -> bool {
         if !self.is_closed() {
             return false;

@@ -51,7 +51,7 @@ impl<'a, E> Search<'a, E> {
         // It searches no longer, and has not left either.
         mem::forget(self);
         let is_missed = sleep.is_last && !queue.takers.is_covered(queue.head());
-        let has_changed = sleep.is_late || is_missed || queue.is_finished();
+        let has_changed = sleep.is_late || is_missed;
         (sleep, has_changed)
     }
 }
