@@ -22,6 +22,8 @@ fn rest(queue: &DelayedWorkQueue<char>) -> String {
 #[test]
 fn what_is_ready_still_waits() {
     let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
+    let listed = queue.list(|element| *element);
+    assert_eq!(listed.iter().map(|one| one.element).collect::<String>(), "bcd");
     assert_eq!(queue.len(), 3);
     assert_eq!(queue.deadline(tickets[0]), None);
     assert_eq!(queue.deadline(tickets[2]), Some(at(12)));
