@@ -303,6 +303,23 @@ fn what_goes_to_the_list_can_be_removed_all_the_time() {
     });
 }
 
+/// A closed queue is not at its end while its last element goes from the list to a later moment.
+#[test]
+fn what_goes_back_from_the_list_is_still_there() {
+    check_kinds(|kind| {
+        let scene = Scene::new(kind);
+        let tickets = ['a', 'b'].map(|element| scene.offer(0, 0, element));
+        assert_eq!(scene.queue.poll().map(|entry| entry.element), Some('a'));
+        scene.queue.close(Admission::Closed);
+        let mover = scene.spawn(move |scene| _ = scene.queue.reset(tickets[1], at(10)));
+        let taker = scene.taker();
+        mover.join().expect("nobody panics");
+        scene.advance(10);
+        assert_eq!(scene.wait_for(1), ['b']);
+        taker.join().expect("nobody panics");
+    });
+}
+
 /// While one that is not counted as searching moves a batch, another leaves that is: what is on
 /// its way is seen, and the sleeper woken for it.
 #[test]
