@@ -262,10 +262,10 @@ mod tests {
             assert!(holds(*position));
             assert_eq!(lane.key(*position), n as u128);
         }
-        for n in 0..count {
-            assert_eq!(lane.key(positions[n]), n as u128);
+        for (n, position) in positions.into_iter().enumerate() {
+            assert_eq!(lane.key(position), n as u128);
             assert_eq!(lane.pop(), Some((n as u128, n as u32)));
-            assert_eq!(lane.key(positions[n]), HOLE);
+            assert_eq!(lane.key(position), HOLE);
         }
     }
 
