@@ -330,3 +330,82 @@ impl Drop for Turn<'_> {
         wake_all(waiting);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crew(core: usize, core_timeout: bool) -> Crew {
+        Crew::new(core, core_timeout, Duration::from_secs(1))
+    }
+
+    fn hire(crew: &Crew) -> Arc<Desk> {
+        let turn = crew.turn(|_| true).expect("nobody else starts a worker");
+        turn.hire().1
+    }
+
+    /// How many there are, how many can be relied on, and how many there were at most.
+    fn heads(crew: &Crew) -> [usize; 4] {
+        assert_eq!((crew.settled(), crew.live()), (crew.size(), crew.desks().len()));
+        let (counted, ()) = crew.count(|_| ());
+        assert_eq!((counted.settled, counted.largest), (crew.size(), crew.largest()));
+        [crew.live(), crew.size(), crew.largest(), usize::from(crew.has_one_at_most())]
+    }
+
+    #[test]
+    fn a_worker_lives_from_the_attempt_and_is_relied_on_from_its_beginning() {
+        let crew = crew(2, false);
+        assert_eq!(heads(&crew), [0, 0, 0, 1]);
+        let desks = [hire(&crew), hire(&crew), hire(&crew)];
+        assert_eq!(heads(&crew), [3, 0, 0, 1]);
+        crew.settle(&desks[0]);
+        crew.settle(&desks[1]);
+        assert_eq!(heads(&crew), [3, 2, 2, 0]);
+        crew.settle(&desks[1]);
+        crew.dismiss(&desks[2]);
+        assert_eq!(heads(&crew), [2, 2, 2, 0]);
+        crew.dismiss(&desks[0]);
+        assert_eq!(heads(&crew), [1, 1, 2, 1]);
+        crew.dismiss(&desks[0]);
+        crew.settle(&desks[2]);
+        assert_eq!(heads(&crew), [1, 1, 2, 1], "who has gone is gone");
+    }
+
+    /// Those who are idle look again if there are too many now, or if the one that stayed because
+    /// it was the last is no longer that.
+    #[test]
+    fn who_settles_says_whether_that_makes_a_difference_to_others() {
+        let differences = |core, core_timeout| {
+            let crew = crew(core, core_timeout);
+            [(); 4].map(|()| crew.settle(&hire(&crew)))
+        };
+        assert_eq!(differences(2, false), [false, false, true, true]);
+        assert_eq!(differences(3, false), [false, false, false, true]);
+        assert_eq!(differences(3, true), [false, true, false, true]);
+        let (crew, desk) = (crew(0, false), Arc::default());
+        assert!(!crew.settle(&desk), "nobody has hired it");
+    }
+
+    /// The last one looks for work when it no longer counts, so that a submission that saw it
+    /// has put its task where it looks.
+    #[test]
+    fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
+        let crew = crew(1, false);
+        let desks = [hire(&crew), hire(&crew)];
+        desks.iter().for_each(|desk| _ = crew.settle(desk));
+        assert!(crew.is_elastic());
+        assert!(crew.retire(&desks[0], || unreachable!("another stays")));
+        assert_eq!(heads(&crew), [1, 1, 2, 1]);
+        assert!(!crew.is_elastic());
+        assert!(!crew.retire(&desks[1], || false), "it is the core");
+        crew.set_core(0);
+        let looks = |finds| {
+            assert_eq!(crew.settled(), 0, "nobody relies on who may go");
+            finds
+        };
+        assert!(!crew.retire(&desks[1], || looks(true)));
+        assert_eq!(heads(&crew), [1, 1, 2, 1]);
+        assert!(crew.retire(&desks[1], || looks(false)));
+        assert_eq!(heads(&crew), [0, 0, 2, 1]);
+    }
+}
