@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Puts faults into the protocols, one at a time, and looks whether a test fails: ci/mutants.sh
+# [FILE ...], else in the files that .cargo/mutants.toml names, which takes hours. What is no fault
+# stands there too, with its reason in docs/mutants.md. A fault that nothing catches is an error.
+#
+# The quick tests come first, and each further kind tries what the ones before did not catch.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! cargo mutants --version >/dev/null 2>&1; then
+  echo "not checked: no cargo-mutants here; install it (cargo install --locked cargo-mutants)"
+  exit 0
+fi
+
+# A copy, which keeps what it has built from one step to the next.
+tree=target/faults
+mkdir -p "$tree"
+find "$tree" -mindepth 1 -maxdepth 1 ! -name target -exec rm -rf {} +
+tar --exclude=./target --exclude=./.git -cf - . | tar -xf - -C "$tree"
+rm -rf target/mutants.out target/mutants.out.old
+
+# A fault that one test catches may keep others waiting for ever: the first failure is enough.
+runner="target.'cfg(all())'.runner=['$PWD/ci/first_failure.sh']"
+files=("${@/#/--re=^}")
+# A fault may ask for more and more memory.
+ulimit -v 12000000
+export PROPTEST_CASES=48 PUNCTUAL_SCHEDULES=500
+
+# try SECONDS KIND [FILTER ...]: with tests of this kind, what is not caught yet.
+try() {
+  local limit=$1 kind=$2 status=0
+  shift 2
+  printf '\n== %s %s\n' "$kind" "$*"
+  cargo mutants --dir "$tree" --in-place --output target --iterate "${files[@]}" \
+    --baseline skip --timeout "$limit" --colors never \
+    "--cargo-arg=$kind" "--cargo-arg=--config=$runner" -- -- --test-threads=8 "$@" || status=$?
+  # Two: some were not caught. Three: with some a test did not end, which is a failure as well.
+  ((status == 0 || status == 2 || status == 3)) || exit "$status"
+  cat target/mutants.out/timeout.txt >>target/mutants.out/caught.txt
+}
+
+crowds=(hundred_workers many_consumers)
+try 60 --lib --skip stress "${crowds[@]/#/--skip=}"
+try 120 --lib stress "${crowds[@]}"
+try 300 --test=it
+RUSTFLAGS="--cfg shuttle" CARGO_PROFILE_MUTANTS_OPT_LEVEL=2 try 900 --lib model::
+
+if [[ -s target/mutants.out/missed.txt ]]; then
+  printf '\nnot caught:\n'
+  cat target/mutants.out/missed.txt
+  exit 1
+fi
+printf '\nevery fault was caught\n'
