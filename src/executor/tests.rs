@@ -1,7 +1,11 @@
 //! What cannot be seen from outside: how many threads wake for a task, counted by the manual clock,
-//! on which nobody wakes unseen; and a queue that is full, which here it soon is.
+//! on which nobody wakes unseen; where in the queue a series is; and a queue that is full, which here
+//! it soon is.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    sync::{Arc, Barrier, mpsc},
+    time::Duration,
+};
 
 use crate::{CancelReason, ManualClock, RejectedExecutionError, ScheduledThreadPoolExecutor};
 
@@ -129,4 +133,29 @@ fn a_series_ends_that_finds_no_place() {
     series.wait().expect("not on a worker");
     let ended = series.try_join().expect("it has ended").expect_err("it was cancelled");
     assert!(matches!(ended, crate::TaskError::Cancelled(CancelReason::Rejected)), "{ended:?}");
+}
+
+/// While a series runs, another task takes the place that it had in the queue.
+#[test]
+fn a_series_is_found_in_the_place_it_has_now() {
+    let (clock, executor) = executor(1);
+    let (meeting, there) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let [begun, may_end] = [Arc::clone(&meeting), Arc::clone(&there)];
+    let body = move || {
+        begun.wait();
+        may_end.wait();
+    };
+    let beat = executor.schedule_at_fixed_rate(PERIOD, PERIOD, body).expect("it is open");
+    clock.run_until_idle();
+    clock.advance(PERIOD);
+    meeting.wait();
+    // By the thread that submitted the series, so that both are in one stripe.
+    drop(executor.schedule(Duration::MAX, || ()).expect("it is open"));
+    there.wait();
+    clock.run_until_idle();
+    assert_eq!((beat.delay(), executor.pending_count()), (Some(PERIOD), 2));
+    let runs = executor.pending_tasks().into_iter().map(|task| task.run_count()).max();
+    assert_eq!(runs, Some(1));
+    assert!(beat.cancel());
+    assert_eq!(executor.pending_count(), 1);
 }
