@@ -345,30 +345,30 @@ mod tests {
     }
 
     /// How many there are, how many can be relied on, and how many there were at most.
-    fn heads(crew: &Crew) -> [usize; 4] {
+    fn heads(crew: &Crew) -> [usize; 3] {
         assert_eq!((crew.settled(), crew.live()), (crew.size(), crew.desks().len()));
         let (counted, ()) = crew.count(|_| ());
         assert_eq!((counted.settled, counted.largest), (crew.size(), crew.largest()));
-        [crew.live(), crew.size(), crew.largest(), usize::from(crew.has_one_at_most())]
+        [crew.live(), crew.size(), crew.largest()]
     }
 
     #[test]
     fn a_worker_lives_from_the_attempt_and_is_relied_on_from_its_beginning() {
         let crew = crew(2, false);
-        assert_eq!(heads(&crew), [0, 0, 0, 1]);
+        assert_eq!(heads(&crew), [0, 0, 0]);
         let desks = [hire(&crew), hire(&crew), hire(&crew)];
-        assert_eq!(heads(&crew), [3, 0, 0, 1]);
+        assert_eq!(heads(&crew), [3, 0, 0]);
         crew.settle(&desks[0]);
         crew.settle(&desks[1]);
-        assert_eq!(heads(&crew), [3, 2, 2, 0]);
+        assert_eq!(heads(&crew), [3, 2, 2]);
         crew.settle(&desks[1]);
         crew.dismiss(&desks[2]);
-        assert_eq!(heads(&crew), [2, 2, 2, 0]);
+        assert_eq!(heads(&crew), [2, 2, 2]);
         crew.dismiss(&desks[0]);
-        assert_eq!(heads(&crew), [1, 1, 2, 1]);
+        assert_eq!(heads(&crew), [1, 1, 2]);
         crew.dismiss(&desks[0]);
         crew.settle(&desks[2]);
-        assert_eq!(heads(&crew), [1, 1, 2, 1], "who has gone is gone");
+        assert_eq!(heads(&crew), [1, 1, 2], "who has gone is gone");
     }
 
     /// Those who are idle look again if there are too many now, or if the one that stayed because
@@ -394,18 +394,30 @@ mod tests {
         let desks = [hire(&crew), hire(&crew)];
         desks.iter().for_each(|desk| _ = crew.settle(desk));
         assert!(crew.is_elastic());
-        assert!(crew.retire(&desks[0], || unreachable!("another stays")));
-        assert_eq!(heads(&crew), [1, 1, 2, 1]);
+        assert!(crew.retire(&desks[0], || 0, || unreachable!("another stays")));
+        assert_eq!(heads(&crew), [1, 1, 2]);
         assert!(!crew.is_elastic());
-        assert!(!crew.retire(&desks[1], || false), "it is the core");
+        assert!(!crew.retire(&desks[1], || 0, || false), "it is the core");
         crew.set_core(0);
         let looks = |finds| {
             assert_eq!(crew.settled(), 0, "nobody relies on who may go");
             finds
         };
-        assert!(!crew.retire(&desks[1], || looks(true)));
-        assert_eq!(heads(&crew), [1, 1, 2, 1]);
-        assert!(crew.retire(&desks[1], || looks(false)));
-        assert_eq!(heads(&crew), [0, 0, 2, 1]);
+        assert!(!crew.retire(&desks[1], || 0, || looks(true)));
+        assert_eq!(heads(&crew), [1, 1, 2]);
+        assert!(crew.retire(&desks[1], || 0, || looks(false)));
+        assert_eq!(heads(&crew), [0, 0, 2]);
+    }
+
+    /// Who waits for a task runs none meanwhile: one that does not wait has to stay.
+    #[test]
+    fn who_is_surplus_stays_if_all_others_wait_for_tasks() {
+        let crew = crew(1, true);
+        let desks = [hire(&crew), hire(&crew), hire(&crew)];
+        desks.iter().for_each(|desk| _ = crew.settle(desk));
+        assert!(!crew.retire(&desks[0], || 2, || false));
+        assert!(crew.retire(&desks[0], || 1, || false));
+        assert!(!crew.retire(&desks[1], || 1, || false));
+        assert!(crew.retire(&desks[1], || 0, || false));
     }
 }
