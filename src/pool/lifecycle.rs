@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_hardest_way_to_stop_so_far() {
-        use CancelReason::{ExecutorDropped, Shutdown, ShutdownNow};
-        let expected = [Shutdown, Shutdown, ExecutorDropped, ShutdownNow, ShutdownNow, ShutdownNow];
+        use CancelReason::{ExecutorDropped, Rejected, Shutdown, ShutdownNow};
+        let expected = [Rejected, Shutdown, ExecutorDropped, ShutdownNow, ShutdownNow, ShutdownNow];
         assert_eq!(PHASES.map(Phase::reason), expected);
     }
 
