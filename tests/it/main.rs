@@ -62,6 +62,7 @@ mod panic_policy;
 mod panic_reports;
 mod panics;
 mod places;
+mod printing;
 mod processes;
 mod punctuality;
 mod reentrancy;
