@@ -276,7 +276,7 @@ impl<E> DelayedWorkQueue<E> {
         let head = self.head();
         let until = if self.clock.is_manual() {
             return false;
-        } else if head <= now.after(self.lead) {
+        } else if head <= now.after(self.lead) && head < Deadline::NEVER {
             head
         } else if self.takers.is_alone() {
             now.after(parker.patience().span())
