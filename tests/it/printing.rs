@@ -150,8 +150,9 @@ fn what_points_at_a_delayed_element_is_delayed() {
     }
 
     let moment = Instant::now();
-    assert_eq!(asked(&At(moment)), Some(moment));
-    assert_eq!(asked(Box::new(At(moment))), Some(moment));
+    let at = At(moment);
+    assert_eq!(asked(&at), Some(moment));
+    assert_eq!(asked(Box::new(at)), Some(moment));
     assert_eq!(asked(Rc::new(At(moment))), Some(moment));
     assert_eq!(asked(Arc::new(At(moment))), Some(moment));
 }
