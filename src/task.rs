@@ -32,6 +32,9 @@
 //! looks for the result and puts itself on the list in one step too. So none is missed. A waker
 //! that panics changes nothing: the result is there already, and the others are still woken.
 //!
+//! Who waits is told **before** what is left over is dropped: a capture that owns an executor
+//! waits in its drop for what runs there, and that may be what waits for this very task.
+//!
 //! # Whether anybody wants the result
 //!
 //! The future that is dropped lets go of the node, and the result goes with the node when the
@@ -209,9 +212,9 @@ struct Left {
 
 impl Left {
     fn release(self) {
+        wake_all(self.waiters);
         discard(self.wrapper);
         discard(self.companion);
-        wake_all(self.waiters);
     }
 }
 
@@ -250,11 +253,11 @@ impl<J: Job> Task<J> {
         let unclaimed = cell.unclaimed();
         let left = cell.end();
         drop(cell);
-        discard(unwanted);
-        discard(unclaimed);
         if let Some(left) = left {
             left.release();
         }
+        discard(unwanted);
+        discard(unclaimed);
     }
 
     /// A run is over and there is to be another. Whether there really is: the task may have been
@@ -288,10 +291,10 @@ impl<J: Job> Task<J> {
         };
         let left = cell.end();
         drop(cell);
-        discard(job);
         if let Some(left) = left {
             left.release();
         }
+        discard(job);
         found
     }
 

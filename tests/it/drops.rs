@@ -7,7 +7,10 @@ use std::{
 
 use punctual::{CancelHandle, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor};
 
-use crate::support::{Counter, DropToken, Drops, manual, ms};
+use crate::{
+    awaiting::{Wakes, poll},
+    support::{Counter, DropToken, Drops, LONG, Log, manual, ms},
+};
 
 /// What happens to a task whose body begins when it is due, and ends when it is told to.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +157,41 @@ fn a_periodic_closure_is_dropped_when_its_series_ends() {
         end(&clock, &handle, executor);
         assert_eq!((runs.get(), drops.count()), (all_runs, 1));
         assert!(handle.is_done());
+    }
+}
+
+/// Notes how often the end of its task had been told when this is dropped.
+struct Witness(Arc<Wakes>, Log<usize>);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.1.push(self.0.count());
+    }
+}
+
+/// F16: who waits for a task is told of its end before what it leaves is dropped, which may take
+/// long, or wait for the very one that is told.
+#[test]
+fn the_end_is_told_before_what_is_left_is_dropped() {
+    type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);
+    // A closure that runs is dropped by its run; the value that a timeout would have given is left.
+    let ends: [(&str, End, [usize; 2]); 3] = [
+        ("cancelled", |_, task, _executor| assert!(task.cancel()), [1, 1]),
+        ("stopped", |_, _, executor| drop(executor.shutdown_now()), [1, 1]),
+        ("run", |clock, _, _executor| clock.run_for(ms(10)), [0, 1]),
+    ];
+    for (what, end, expected) in ends {
+        let (clock, executor) = manual(1);
+        let (wakes, told) = (Wakes::new(), Log::new());
+        let [value, capture] = [(); 2].map(|()| Witness(Arc::clone(&wakes), told.clone()));
+        let task = executor.task().timeout(LONG).schedule_or(ms(10), Some(value), move || {
+            let _capture = capture;
+            None
+        });
+        let mut task = task.expect("the executor is open");
+        assert!(poll(&mut task, &wakes).is_pending());
+        end(&clock, &task.cancel_handle(), executor);
+        assert_eq!(told.entries(), expected, "{what}");
     }
 }
 

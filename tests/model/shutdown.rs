@@ -117,6 +117,22 @@ fn the_last_drop_may_come_from_inside() {
     });
 }
 
+/// F16: a capture drops the executor, and its task is cancelled from outside: the drop waits for a
+/// task that waits for the cancelled one, and that is told.
+#[test]
+fn a_cancelled_capture_may_own_the_executor() {
+    check(|| {
+        let (_, executor) = executor(2);
+        let handle = executor.handle();
+        let task = handle.schedule(Duration::MAX, move || drop(executor)).expect("it is open");
+        let canceller = task.cancel_handle();
+        let waits = handle.submit(move || task.wait()).expect("it is open");
+        assert!(canceller.cancel());
+        waits.join().expect("it runs").expect("it is told");
+        assert!(handle.await_termination(Duration::MAX).expect("nobody is inside"));
+    });
+}
+
 /// F38, ST-011: two shut down at once, and a third waits for the last worker to go.
 #[test]
 fn all_who_wait_for_the_end_are_told() {

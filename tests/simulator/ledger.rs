@@ -67,6 +67,8 @@ pub(crate) struct Ledger {
     last_end: u64,
     /// Whether anybody has begun to shut the pool down.
     pub(crate) is_stopping: bool,
+    /// Whether a hook may have failed a run before its body began.
+    pub(crate) hooks_panic: bool,
     /// How many wait for something that comes with time.
     pub(crate) sleepers: usize,
     /// How many hold tasks that the pool has given back.
@@ -190,7 +192,9 @@ impl Ledger {
         let is_due = self.advances.iter().find(|(_, now)| *now >= taken.low);
         let looked = self.last_end.max(is_due.map_or(0, |(began, _)| *began));
         self.tasks.iter().position(|other| {
-            let waits = other.starts == 0 && other.drops == 0 && !other.is_being_cancelled;
+            let may_have_run = self.hooks_panic && other.plan.resumes;
+            let has_begun = other.starts > 0 || may_have_run;
+            let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
             let was_there = other.let_in.is_some_and(|event| event < looked);
             waits && was_there && other.high < taken.low && other.plan.timeout.is_none()
         })
@@ -257,7 +261,7 @@ impl Ledger {
     }
 
     /// When everything has ended: each task in one way, and nothing of it left.
-    pub(crate) fn check_the_end(&mut self, hooks_panic: bool, captures_panic: bool) {
+    pub(crate) fn check_the_end(&mut self, captures_panic: bool) {
         let mut wrong = Vec::new();
         for (id, record) in self.tasks.iter().enumerate() {
             let mut say = |what: &str| wrong.push(format!("task {id} {what}"));
@@ -280,7 +284,7 @@ impl Ledger {
             if record.fate.is_some() && was_requested != (record.cancels == 1) {
                 say(&format!("was cancelled by {}, ended {:?}", record.cancels, record.fate));
             }
-            let may_panic = record.has_panicked || hooks_panic || captures_panic;
+            let may_panic = record.has_panicked || self.hooks_panic || captures_panic;
             match record.fate {
                 Some(Fate::Completed) if record.starts != 1 => say("completed without a run"),
                 Some(Fate::Panicked) if !may_panic => say("panicked without a panic"),

@@ -120,6 +120,7 @@ impl World {
         let builder = builder(&clock, scenario.pool);
         let builder = with_hooks(builder, scenario.faults, &ledger, &has_faults);
         let executor = builder.build().expect("valid settings");
+        notes(&ledger).hooks_panic = scenario.faults.hooks;
         let actors = vec![Doing::Work; scenario.actors.len().saturating_sub(1)];
         if !scenario.has_one_worker() {
             // Then nobody can tell in which order they have taken what they run.
@@ -325,7 +326,7 @@ impl World {
         let seen = self.handle.statistics();
         self.is_wrong(seen.pending + seen.active > 0, &format!("{seen:?} has something left"));
         let faults = self.faults;
-        self.note(|ledger, _| ledger.check_the_end(faults.hooks, faults.capture || faults.result));
+        self.note(|ledger, _| ledger.check_the_end(faults.capture || faults.result));
         self.is_wrong(Arc::strong_count(&self) > 1, "something of a task is still alive");
         let ledger = notes(&self.ledger);
         assert!(ledger.violations.is_empty(), "{}", ledger.violations.join("; "));
