@@ -192,10 +192,10 @@ fn what_a_task_holds_may_call_back() {
     let mut future = future.expect("the executor is open");
     assert!(poll(&mut future, &waker).is_pending());
     assert!(future.cancel());
-    assert_eq!(calls.entries(), ["capture", "waker"]);
+    assert_eq!(calls.entries(), ["waker", "capture"]);
     drop(waker);
     drop(future);
-    assert_eq!(calls.entries(), ["capture", "waker", "waker"]);
+    assert_eq!(calls.entries(), ["waker", "capture", "waker"]);
 }
 
 /// A waker that panics.
