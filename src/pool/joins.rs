@@ -11,8 +11,8 @@
 //! # Why nobody is refused wrongly
 //!
 //! A worker is on the list for as long as it waits, and each enters under the lock, so of two
-//! that complete the circle only the second sees it whole. It then looks at each awaited task,
-//! outside the lock. Tasks do not come back from their end: one that has not ended when it is
+//! that complete the circle only the second sees it whole. It then reads the list, and looks at
+//! each awaited task outside the lock. Tasks do not come back from their end: one that has not ended when it is
 //! looked at had not ended when the list was read, and its waiter was waiting. If that holds for
 //! all, then at that moment all waited.
 //!
@@ -62,9 +62,13 @@ impl Pool {
     ) -> Result<Joining<'_>, WouldDeadlock> {
         let mut awaited = self.joins.0.lock();
         awaited.push(Arc::clone(&task));
-        let all = awaited.clone();
+        let waiting = awaited.len();
         drop(awaited);
         let joining = Joining { pool: self, task };
+        if waiting < self.crew.live() {
+            return Ok(joining);
+        }
+        let all = self.joins.0.lock().clone();
         let nobody_is_left =
             all.len() >= self.crew.live() && all.iter().all(|task| !task.state().is_done());
         discard(all);
