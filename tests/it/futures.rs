@@ -262,6 +262,10 @@ fn a_future_prints_its_state() {
         assert_eq!(format!("{task:?}"), format!("ScheduledFuture {told}"));
         assert_eq!(format!("{:?}", task.cancel_handle()), format!("CancelHandle {told}"));
     }
+    let (_clock, executor) = manual(1);
+    let task = executor.schedule(ms(10), || ()).expect("the executor is open");
+    let told = format!("ScheduledFuture {{ id: {}, state: Scheduled, .. }}", task.id());
+    assert_eq!(format!("{task:?}"), told);
 }
 
 /// FG-014: what is printed of an error says why there is no value, with the text of the panic.

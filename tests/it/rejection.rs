@@ -262,6 +262,15 @@ fn the_submitter_runs_what_is_due() {
     });
 }
 
+/// RJ-007: a periodic task is refused even if its first run is due.
+#[test]
+fn the_submitter_runs_no_series() {
+    let (_clock, executor) = bounded(1, CallerRunsPolicy);
+    executor.schedule(HOUR, || ()).unwrap();
+    let error = executor.schedule_at_fixed_rate(ms(0), ms(1), || ()).expect_err("it is full");
+    assert_eq!(why(&error), Why::Saturated);
+}
+
 /// What the submitter runs is contained as in a worker: its panic is in the future.
 #[test]
 fn a_panic_does_not_reach_the_submitter_who_runs_the_task() {

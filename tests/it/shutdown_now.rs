@@ -406,3 +406,16 @@ fn a_pending_task_outlives_its_executor() {
 fn run_all(pending: Vec<PendingTask>) {
     pending.into_iter().for_each(PendingTask::run);
 }
+
+/// A task that was given back and runs elsewhere may wait for another: no worker waits.
+#[test]
+fn what_runs_elsewhere_may_wait_for_another() {
+    let (_clock, executor) = manual(1);
+    let second = executor.schedule(ms(20), || 7).expect("it is open");
+    let first = executor.schedule(ms(10), move || second.join()).expect("it is open");
+    let mut given_back: Vec<_> = executor.shutdown_now().collect();
+    given_back.sort_by_key(PendingTask::deadline);
+    let threads = given_back.into_iter().map(|task| thread::spawn(|| task.run()));
+    threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().expect("no panic"));
+    assert_eq!(first.join().expect("it has run").expect("it has run"), 7);
+}
