@@ -83,6 +83,9 @@ impl<T> ScheduledFuture<T> {
 
     /// Blocks until the task has ended, and gives its result. Java: `get`.
     ///
+    /// The captures of a task that has run are dropped by then. Those of one that was cancelled are
+    /// dropped by whoever cancelled it, perhaps still at this moment.
+    ///
     /// # Errors
     ///
     /// [`TaskError::Panicked`] or [`TaskError::Cancelled`], as the task ended;
