@@ -170,6 +170,11 @@ impl Deref for ScheduledThreadPoolExecutor {
 ///
 /// Once the executor is gone each submission is refused, as after a shutdown.
 ///
+/// A hook, factory or handler that owns a handle to its own executor makes a circle, as any two
+/// `Arc`s that own each other: when the executor has ended, that callback, and the emptied memory
+/// of the executor, are not given back. A callback that has a `Weak` of what holds the handle makes
+/// none.
+///
 /// # What a submission costs
 ///
 /// One allocation, one reading of the clock, and an insertion into the queue, in O(log n) under
