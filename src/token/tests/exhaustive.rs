@@ -13,16 +13,21 @@ fn token() -> CancellationToken {
     CancellationToken::on(Clock::from(ManualClock::new()))
 }
 
+/// Raises the token, after it has written something down.
+fn raiser(token: &CancellationToken, note: &Note) -> thread::JoinHandle<()> {
+    let (token, note) = (token.clone(), note.clone());
+    thread::spawn(move || {
+        note.add();
+        token.cancel();
+    })
+}
+
 /// Who waits is told, and sees what was done before.
 #[test]
 fn who_waits_is_told() {
     check(|| {
         let (token, note) = (token(), Note::default());
-        let (other, before) = (token.clone(), note.clone());
-        let raiser = thread::spawn(move || {
-            before.add();
-            other.cancel();
-        });
+        let raiser = raiser(&token, &note);
         token.wait();
         assert_eq!(note.get(), 1);
         raiser.join().expect("nobody panics");
@@ -61,11 +66,7 @@ fn all_who_wait_are_told() {
 fn who_looks_sees_what_came_before() {
     check(|| {
         let (token, note) = (token(), Note::default());
-        let (other, before) = (token.clone(), note.clone());
-        let raiser = thread::spawn(move || {
-            before.add();
-            other.cancel();
-        });
+        let raiser = raiser(&token, &note);
         if token.is_cancelled() {
             assert_eq!(note.get(), 1);
         }
