@@ -138,6 +138,35 @@ fn who_awaits_is_told() {
     });
 }
 
+/// Panics when it is woken.
+struct Alarmed;
+
+impl Wake for Alarmed {
+    fn wake(self: Arc<Self>) {
+        std::panic::resume_unwind(Box::new("a waker"));
+    }
+}
+
+/// F8: two wait while one awaits whose waker panics: both are told, whenever they came.
+#[test]
+fn a_waker_that_panics_keeps_nobody_waiting() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let mut task = executor.submit(|| 7).expect("it is open");
+        let waker = Waker::from(Arc::new(Alarmed));
+        if Pin::new(&mut task).poll(&mut Context::from_waker(&waker)).is_pending() {
+            let task = Arc::new(task);
+            let waiters = [(); 2].map(|()| {
+                let task = Arc::clone(&task);
+                thread::spawn(move || task.wait().expect("not a worker"))
+            });
+            waiters.into_iter().for_each(|waiter| waiter.join().expect("nobody panics"));
+            assert_eq!(task.state(), TaskState::Completed);
+        }
+        executor.close().expect("nobody is inside");
+    });
+}
+
 /// Who joins, and who drops its future meanwhile.
 #[test]
 fn a_join_ends_and_a_result_is_dropped_once() {
