@@ -38,7 +38,8 @@ if [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ]; then
   build+=(-Zbuild-std)
   has_sources=yes
 fi
-# Reports name lines, and whole stacks, for which suppressions ask. Panics are many here, and where each came from takes long to find out.
+# Reports name lines, and have whole stacks, by which the suppressions go. Panics are many here, and
+# where each came from takes long to find out.
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only RUST_BACKTRACE=0
 export LSAN_OPTIONS="suppressions=$PWD/ci/lsan.supp:print_suppressions=0:fast_unwind_on_malloc=0"
 export TSAN_OPTIONS="halt_on_error=1"
