@@ -10,11 +10,11 @@
 //!
 //! # Why nobody is refused wrongly
 //!
-//! A worker is on the list for as long as it waits, and each enters under the lock, so of two
-//! that complete the circle only the second sees it whole. It then reads the list, and looks at
-//! each awaited task outside the lock. Tasks do not come back from their end: one that has not ended when it is
-//! looked at had not ended when the list was read, and its waiter was waiting. If that holds for
-//! all, then at that moment all waited.
+//! A worker is on the list for as long as it waits, and each enters under the lock, so of two that
+//! complete the circle only the second sees it whole. It then reads the list, and looks at each
+//! awaited task outside the lock. Tasks do not come back from their end: one that has not ended
+//! when it is looked at had not ended when the list was read, and its waiter was waiting. If that
+//! holds for all, then at that moment all waited.
 //!
 //! # Why nobody relies on who is leaving
 //!
