@@ -38,9 +38,10 @@ if [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ]; then
   build+=(-Zbuild-std)
   has_sources=yes
 fi
-# Reports name lines, and have whole stacks, by which the suppressions go. Panics are many here, and
-# where each came from takes long to find out.
-export CARGO_PROFILE_DEV_DEBUG=line-tables-only RUST_BACKTRACE=0
+# Without the numbers of lines, unless asked for: a panic during a panic prints where it came from, even so,
+# looks through all of them for that, and lets every other panic wait meanwhile, longer than a test may.
+export CARGO_PROFILE_DEV_DEBUG="${CARGO_PROFILE_DEV_DEBUG:-0}" RUST_BACKTRACE=0
+# Whole stacks, by which the suppressions go.
 export LSAN_OPTIONS="suppressions=$PWD/ci/lsan.supp:print_suppressions=0:fast_unwind_on_malloc=0"
 export TSAN_OPTIONS="halt_on_error=1"
 

@@ -24,7 +24,7 @@ fn a_full_queue_gives_insertions_back() {
     assert_eq!(queue.remove(first), Some(0));
     let together = queue.insert_all([(FAR, 1), (FAR, 2)]).expect_err("there is room for one");
     assert_eq!((together.error(), together.into_element()), (InsertError::Full, vec![1, 2]));
-    queue.insert(FAR, full).expect("there is room for one");
+    queue.insert_all([(FAR, full)]).expect("there is room for one");
     clock.advance(FAR);
     assert!(queue.drain().map(Expired::into_element).eq(1..=full));
 }
