@@ -66,6 +66,21 @@ fn a_task_that_cancels_itself_sees_it_at_once() {
     assert_eq!(seen, (true, TaskState::Cancelled, false));
 }
 
+/// F13, F17: a task that has cancelled itself has ended, and may wait for that.
+#[test]
+fn a_task_that_has_cancelled_itself_waits_for_nothing() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (give, own_future) = passage::<ScheduledFuture<()>>();
+    let (tell, told) = mpsc::channel();
+    let future = executor.submit(move || {
+        let own = own_future();
+        tell.send((own.wait(), own.cancel(), own.wait())).expect("the test waits");
+    });
+    give.send(future.expect("accepted")).expect("it runs");
+    let seen = told.recv_timeout(LONG).expect("it runs");
+    assert!(matches!(seen, (Err(TaskError::WouldDeadlock), true, Ok(()))), "{seen:?}");
+}
+
 /// F13, CA-019: a periodic task that cancels itself is not run again.
 #[test]
 fn a_periodic_task_can_cancel_itself() {
