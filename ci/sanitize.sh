@@ -55,6 +55,7 @@ for sanitizer in $sanitizers; do
   RUSTFLAGS="${RUSTFLAGS:-} -Zsanitizer=$sanitizer" cargo +nightly "${build[@]}" \
     --target-dir "target/$sanitizer" >"$log" 2>&1 || { cat "$log"; exit 1; }
   binaries=$(sed -n 's/.*Executable.*(\(.*\))$/\1/p' "$log")
+  [ -n "$binaries" ] || { echo "$sanitizer: no test binary was built" >&2; exit 1; }
   for round in $(seq "$times"); do
     for binary in $binaries; do
       if ! timeout 1800 "$binary" "${skipped[@]}" >"$log" 2>&1; then
