@@ -128,6 +128,11 @@ impl Panic {
         Self(Box::new(Panicked { message, location, payload: Mutex::new(payload) }))
     }
 
+    /// What is told in the shape of a panic, and was none.
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self::new((Box::new(text.to_owned()), None))
+    }
+
     /// The text of the panic; a stock phrase if the payload is not text.
     pub fn message(&self) -> &str {
         &self.0.message

@@ -122,7 +122,8 @@ mod time;
 mod trace;
 mod unwind;
 mod wait;
-// Layer 0: locks, atomics, parked threads.
+// Layer 0: locks, atomics, parked threads; the ids of tasks.
+mod id;
 mod sync;
 
 pub use crate::{
@@ -134,6 +135,7 @@ pub use crate::{
     },
     executor::{Handle, QueuedTask, ScheduledThreadPoolExecutor},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
+    id::{ParseTaskIdError, TaskId},
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         ExecutorState, PendingTask, PendingTasks, RejectedExecutionHandler, RejectedTask,
@@ -142,7 +144,7 @@ pub use crate::{
     submit::TaskBuilder,
     task::{
         Done, FailedRun, MissedRuns, Next, PanicPolicy, PanicReport, PanicSource, Submission,
-        TaskContext, TaskId, TaskState, current_task,
+        TaskContext, TaskState, current_task,
     },
     time::{Clock, ManualClock},
     together::{CancelAllOnDrop, ExecutorCompletionService, JoinAll, TaskSet},

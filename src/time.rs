@@ -148,7 +148,10 @@ impl Clock {
     pub(crate) fn moment(&self, now: Deadline) -> u64 {
         static SUBMISSIONS: AtomicU64 = AtomicU64::new(1);
         match self.source {
-            Source::System if cfg!(target_os = "linux") => now.as_nanos(),
+            // Counted from about when the clock was made, so that ids are short.
+            Source::System if cfg!(target_os = "linux") => {
+                now.as_nanos().saturating_sub(saturating_nanos(PAST))
+            }
             // Ordering: it is one variable, and its changes have one order.
             _ => SUBMISSIONS.fetch_add(1, Ordering::Relaxed),
         }

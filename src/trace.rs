@@ -9,12 +9,13 @@
 //! | a run ended | debug | `run_time_us`, in its span |
 //! | a task was cancelled | debug | `task`, `name`, `reason` |
 //! | a task was rejected | debug | `task`, `name`, `reason` |
-//! | a task or a hook panicked | error | `panic`, in its span |
+//! | a task or a hook panicked, or the drop of a task's value | error | `panic`, in its span |
+//! | a periodic task ended without its user's doing | warn | `task`, `name`, `reason` |
 //! | a worker started, ended | debug | `worker` |
 //! | a worker could not be started | warn | `error` |
 //! | shutdown, shut down now, dropped, terminated | debug | `executor` |
 //!
-//! The target is always `punctual`. When nobody listens, what is said on the way of a task costs
+//! `task` is the id as people read it, as a text. The target is always `punctual`. When nobody listens, what is said on the way of a task costs
 //! one load and a branch each; a subscriber is foreign code, so it is called with no lock held, and one that panics
 //! on a worker does not end the worker.
 
@@ -26,7 +27,10 @@ mod events {
         Level, Span, debug, enabled, error, info_span, level_filters::LevelFilter, warn,
     };
 
-    use crate::unwind::{contain, discard};
+    use crate::{
+        TaskId,
+        unwind::{contain, discard},
+    };
 
     const TARGET: &str = "punctual";
 
@@ -54,7 +58,9 @@ mod events {
     }
 
     pub(crate) fn scheduled(id: u64, name: Option<&str>, delay: Duration) {
-        tell(|| debug!(target: TARGET, task = id, name, delay_us = micros(delay), "scheduled"));
+        tell(
+            || debug!(target: TARGET, task = %TaskId(id), name, delay_us = micros(delay), "scheduled"),
+        );
     }
 
     /// Calls `run` in the span of one run of a task, and says when it starts and ends.
@@ -72,7 +78,7 @@ mod events {
         tell(|| {
             span = info_span!(
                 target: TARGET, "task",
-                task = id, name = name.as_deref(), run = number, lateness_us = micros(lateness)
+                task = %TaskId(id), name = name.as_deref(), run = number, lateness_us = micros(lateness)
             );
         });
         let entered = contain(|| span.enter()).map_err(discard).ok();
@@ -96,12 +102,18 @@ mod events {
         tell(|| error!(target: TARGET, panic = message, "{whose} panicked"));
     }
 
+    pub(crate) fn ended(id: u64, name: Option<&str>, reason: &str) {
+        tell(
+            || warn!(target: TARGET, task = %TaskId(id), name, reason, "a periodic task was ended"),
+        );
+    }
+
     pub(crate) fn rejected(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
-        tell(|| debug!(target: TARGET, task = id, name, %reason, "rejected"));
+        tell(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "rejected"));
     }
 
     pub(crate) fn cancelled(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
-        tell(|| debug!(target: TARGET, task = id, name, %reason, "cancelled"));
+        tell(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "cancelled"));
     }
 
     pub(crate) fn worker(what: &'static str, name: &str) {
@@ -146,6 +158,7 @@ mod events {
     }
 
     pub(crate) fn panicked(_: &str, _: &str) {}
+    pub(crate) fn ended(_: u64, _: Option<&str>, _: &str) {}
     pub(crate) fn rejected(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn worker(_: &'static str, _: &str) {}

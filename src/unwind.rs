@@ -63,6 +63,18 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
+/// Drops foreign values; a panic goes to `lost`, and no further.
+#[inline]
+pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((Payload, Option<PanicLocation>))) {
+    assert_no_lock_is_held();
+    if !mem::needs_drop::<T>() {
+        return;
+    }
+    if let Err(panic) = contain_located(|| drop(value)) {
+        lost(panic);
+    }
+}
+
 /// A value whose drop is foreign code: when this is dropped, a panic of the value goes no
 /// further.
 pub(crate) struct Contained<T>(Option<T>);
@@ -73,6 +85,12 @@ pub(crate) type Callback<F> = Contained<Arc<F>>;
 impl<T> Contained<T> {
     pub(crate) const fn new(value: T) -> Self {
         Self(Some(value))
+    }
+
+    /// The value, for a drop that has somebody to report a panic to. Nothing may use this any more.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<T> {
+        self.0.take()
     }
 }
 
@@ -97,7 +115,9 @@ impl<T> Deref for Contained<T> {
 impl<T> Drop for Contained<T> {
     #[inline]
     fn drop(&mut self) {
-        discard(self.0.take());
+        if let Some(value) = self.0.take() {
+            discard(value);
+        }
     }
 }
 
@@ -110,11 +130,16 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     }
 }
 
+/// The payload of a failure of which everyone who wants to know has been told.
+pub(crate) struct AlreadyTold(pub(crate) String);
+
 /// The text of a panic, if it has one.
 pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         text
     } else if let Some(text) = payload.downcast_ref::<String>() {
+        text
+    } else if let Some(AlreadyTold(text)) = payload.downcast_ref() {
         text
     } else {
         "a panic without a message"

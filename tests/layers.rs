@@ -10,7 +10,8 @@ use std::{
 
 /// Each top-level module with its layer; a module uses lower layers and itself, and of its own
 /// layer only what is named beside it.
-const LAYERS: [(&str, u8, &[&str]); 16] = [
+const LAYERS: [(&str, u8, &[&str]); 17] = [
+    ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
     ("unwind", 1, &[]),
@@ -30,7 +31,8 @@ const LAYERS: [(&str, u8, &[&str]); 16] = [
 ];
 
 /// The public names that modules import from the crate's root, and where they live.
-const HOMES: [(&str, &[&str]); 12] = [
+const HOMES: [(&str, &[&str]); 13] = [
+    ("id", &["TaskId"]),
     ("builder", &["Builder"]),
     ("error", &["ConfigError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
     ("error", &["TaskError", "WouldDeadlock"]),
@@ -38,7 +40,7 @@ const HOMES: [(&str, &[&str]); 12] = [
     ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
     ("pool", &["RejectedExecutionHandler", "ShutdownReport", "Statistics", "ThreadFactory"]),
-    ("task", &["MissedRuns", "TaskContext", "TaskId", "TaskState", "current_task"]),
+    ("task", &["MissedRuns", "TaskContext", "TaskState", "current_task"]),
     ("task", &["Done", "FailedRun", "Next", "PanicPolicy", "PanicReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),

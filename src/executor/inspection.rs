@@ -194,7 +194,7 @@ impl QueuedTask {
 impl fmt::Debug for QueuedTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QueuedTask")
-            .field("id", &self.id().0)
+            .field("id", &format_args!("{}", self.id()))
             .field("name", &self.name())
             .field("delay", &self.delay)
             .field("run_count", &self.runs)

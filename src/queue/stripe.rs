@@ -12,7 +12,7 @@
 //! together, or a clock were to stand still, it is one more than the last one of this stripe. So
 //! no sequence is used twice, a ticket says by itself where its element is, and between elements
 //! of different stripes the sequence tells which was submitted first. (60 bits of nanoseconds
-//! are 36 years; the clock begins with the first of them behind it.)
+//! are 36 years, counted from when the clock was made.)
 
 use super::{
     Admission, Refusal, Refused,

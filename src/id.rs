@@ -1,0 +1,134 @@
+//! The id of a task: a number for programs, a short text for people.
+//!
+//! The number is the sequence under which the queue has let the task in: the moment of submission in
+//! nanoseconds and the number of a stripe. It orders submissions exactly and costs nothing, but in
+//! decimal it is long. So the text is in base 32, which takes seven digits in an executor's first
+//! second and eleven after a month, in groups of four, and without the letters that look like
+//! digits (Crockford's alphabet). It can be typed: case and dashes make no difference.
+
+use std::{error::Error, fmt, str::FromStr};
+
+const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const BITS: u32 = DIGITS.len().trailing_zeros();
+/// How many digits the largest number has.
+const LONGEST: u32 = u64::BITS.div_ceil(BITS);
+/// How many digits stand together.
+const GROUP: u32 = 4;
+
+/// The id of a task: unique within its executor, and in the order of submission: a task that was
+/// submitted before another, in whichever thread, has the smaller id.
+///
+/// `Display` writes it as people can read and type it, and [`FromStr`] reads that again; logs,
+/// reports and spans show the same text.
+///
+/// ```
+/// use punctual::{ScheduledThreadPoolExecutor, TaskId};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let id = executor.submit(|| ())?.id();
+/// let text = id.to_string(); // 2v-9qk0, for instance
+/// assert_eq!(text.parse::<TaskId>()?, id);
+/// assert_eq!(text.to_uppercase().replace('-', "").parse::<TaskId>()?, id);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub(crate) u64);
+
+impl TaskId {
+    /// The id as a number, for programs. Numbers do not follow one another.
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = (u64::BITS - self.0.leading_zeros()).div_ceil(BITS).max(1);
+        let mut text = String::with_capacity((LONGEST + LONGEST / GROUP) as usize);
+        for place in (0..digits).rev() {
+            let digit = (self.0 >> (place * BITS)) as usize % DIGITS.len();
+            text.push(char::from(DIGITS[digit]));
+            if place > 0 && place % GROUP == 0 {
+                text.push('-');
+            }
+        }
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaskId({self})")
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = ParseTaskIdError;
+
+    /// Reads what `Display` writes. Upper case is as good as lower case, dashes make no difference,
+    /// and the letters `o`, `i` and `l` count as the digits they look like.
+    fn from_str(text: &str) -> Result<Self, ParseTaskIdError> {
+        let mut digits = text.bytes().filter(|byte| *byte != b'-').peekable();
+        digits.peek().ok_or(ParseTaskIdError(()))?;
+        digits.try_fold(0_u64, append).map(Self).ok_or(ParseTaskIdError(()))
+    }
+}
+
+/// The number with one more digit; nothing if that is no digit, or if it is one too many.
+fn append(number: u64, digit: u8) -> Option<u64> {
+    let digit = match digit.to_ascii_lowercase() {
+        b'o' => b'0',
+        b'i' | b'l' => b'1',
+        digit => digit,
+    };
+    let value = DIGITS.iter().position(|known| *known == digit)?;
+    Some(number.checked_mul(DIGITS.len() as u64)? | value as u64)
+}
+
+/// A text that is not the id of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseTaskIdError(());
+
+impl fmt::Display for ParseTaskIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not the id of a task: expected up to 13 digits and letters, such as 2v-9qk0")
+    }
+}
+
+impl Error for ParseTaskIdError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_survives_the_way_there_and_back() {
+        let known = [
+            (0, "0"),
+            (31, "z"),
+            (32, "10"),
+            ((1 << 20) - 1, "zzzz"),
+            (1 << 20, "1-0000"),
+            (u64::MAX, "f-zzzz-zzzz-zzzz"),
+        ];
+        for (number, text) in known {
+            assert_eq!(TaskId(number).to_string(), text);
+            assert_eq!(text.parse(), Ok(TaskId(number)));
+            assert_eq!(text.to_uppercase().parse(), Ok(TaskId(number)));
+        }
+        for bits in 0..64 {
+            let id = TaskId(0x9e37_79b9_7f4a_7c15 >> bits);
+            assert_eq!(id.to_string().replace('-', "").parse(), Ok(id));
+        }
+        assert_eq!("oil".parse(), Ok(TaskId((1 << 5) + 1)));
+        assert_eq!(format!("{:>6}|{:?}", TaskId(32), TaskId(32)), "    10|TaskId(10)");
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for text in ["", "-", "u", "1 2", "é", "g-0000-0000-0000", "1-0000-0000-0000-0000"] {
+            assert_eq!(text.parse::<TaskId>(), Err(ParseTaskIdError(())), "{text}");
+        }
+        assert!(ParseTaskIdError(()).to_string().contains("2v-9qk0"));
+    }
+}
