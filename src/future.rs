@@ -19,16 +19,16 @@ use std::{
 };
 
 use crate::{
-    CancelReason, CancellationToken, FailedRun, TaskError, TaskId, TaskState, WouldDeadlock,
+    CancelReason, CancellationToken, FailedRun, Panic, TaskError, TaskId, TaskState, WouldDeadlock,
     pool::{Joining, Pool, Port},
     queue::Ticket,
     sync::{
         Arc, Parker,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Claim, Runnable},
+    task::{Claim, Drops, Runnable},
     time::Deadline,
-    unwind::Contained,
+    unwind::{Contained, discard_with},
     wait,
 };
 
@@ -91,9 +91,12 @@ impl<T> ScheduledFuture<T> {
     /// [`TaskError::Panicked`] or [`TaskError::Cancelled`], as the task ended;
     /// [`TaskError::ResultTaken`] if the result was taken before; [`TaskError::WouldDeadlock`],
     /// at once, if this is called by the task itself, or by the last worker that does not
-    /// already wait in a `join` for a task that has not ended.
+    /// already wait in a `join` for a task that has not ended. A wait that ends without any of the
+    /// workers is not refused: for a task with a [time limit](crate::TaskBuilder::timeout), or for
+    /// one that was [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait has
+    /// taken nothing: the future is as it was.
     #[doc(alias = "get")]
-    pub fn join(self) -> Result<T, TaskError> {
+    pub fn join(&self) -> Result<T, TaskError> {
         if let Some(result) = self.task.claim() {
             return result;
         }
@@ -206,7 +209,7 @@ impl<T> ScheduledFuture<T> {
         self.task.name()
     }
 
-    /// Ends the task as cancelled, unless it has ended; whether this call did. A task that waits
+    /// Ends the task as cancelled, unless it has ended; returns whether this call did. A task that waits
     /// is gone when this returns: out of the queue, closure and captures dropped, in O(log n). A
     /// task that runs goes on to the end of its body, but its future is cancelled now, and a
     /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
@@ -215,7 +218,9 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
-    /// that runs, to ask the body to stop. Java: `cancel(true)`.
+    /// that runs, to ask the body to stop. The token is raised as well if the task was cancelled
+    /// before and its body still runs; the call then returns `false`, because it did not end the
+    /// task. Java: `cancel(true)`.
     pub fn cancel_and_signal(&self) -> bool {
         self.port.cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
@@ -270,7 +275,30 @@ impl<T> ScheduledFuture<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
-        CancelOnDrop { future: Some(self) }
+        CancelOnDrop { future: Some(self), signals: false }
+    }
+
+    /// A guard that [cancels and signals](Self::cancel_and_signal) the task when it is dropped: a
+    /// body that runs is asked to stop.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let (started, has_started) = mpsc::channel();
+    /// let guard = executor.submit(move || {
+    ///     started.send(()).ok();
+    ///     current_task().expect("inside a task").token().wait(); // until it is asked to stop
+    /// })?;
+    /// let guard = guard.cancel_and_signal_on_drop();
+    /// has_started.recv()?;
+    /// drop(guard);
+    /// executor.close()?; // the body has been asked to stop, and does
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn cancel_and_signal_on_drop(self) -> CancelOnDrop<T> {
+        CancelOnDrop { future: Some(self), signals: true }
     }
 
     /// The task, for those who wait for several.
@@ -286,6 +314,11 @@ impl<T> ScheduledFuture<T> {
     /// Takes the task out of the queue of this pool, if it waits there.
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
         self.port.leads_to(pool) && pool.remove_waiting(&**self.task, self.ticket())
+    }
+
+    /// Where a panic in the drop of the result is reported.
+    fn drops(&self) -> Drops<'_> {
+        self.port.callbacks().hooks.drops(self.id)
     }
 
     fn ticket(&self) -> Ticket {
@@ -335,8 +368,10 @@ impl<T> Drop for ScheduledFuture<T> {
         }
         // Ordering: this comes after every use.
         if self.has_handles.load(Ordering::Relaxed) {
-            self.task.abandon();
+            self.task.abandon(self.drops());
         }
+        let task = self.task.take();
+        discard_with(task, |panic| self.drops().report(None, Panic::new(panic)));
     }
 }
 
@@ -402,12 +437,15 @@ impl fmt::Debug for CancelHandle {
     }
 }
 
-/// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`].
+/// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`] or
+/// [`ScheduledFuture::cancel_and_signal_on_drop`].
 /// Dereferences to the future, and can be awaited in its place.
 #[must_use = "the task is cancelled at once if the guard is not kept"]
 pub struct CancelOnDrop<T> {
     /// None once detached.
     future: Option<ScheduledFuture<T>>,
+    /// Whether a body that runs is asked to stop as well.
+    signals: bool,
 }
 
 impl<T> CancelOnDrop<T> {
@@ -444,8 +482,10 @@ impl<T> Future for CancelOnDrop<T> {
 
 impl<T> Drop for CancelOnDrop<T> {
     fn drop(&mut self) {
-        if let Some(future) = &self.future {
-            future.cancel();
+        match &self.future {
+            Some(future) if self.signals => _ = future.cancel_and_signal(),
+            Some(future) => _ = future.cancel(),
+            None => {}
         }
     }
 }
@@ -464,7 +504,7 @@ fn describe(
     state: TaskState,
 ) -> fmt::Result {
     let mut shown = f.debug_struct(what);
-    shown.field("id", &id.0);
+    shown.field("id", &format_args!("{id}"));
     if let Some(name) = name {
         shown.field("name", &name);
     }

@@ -22,9 +22,14 @@
 //! [retire](super::crew). Who waits is on the list before it counts the workers, and who retires
 //! reads the list while it keeps the count: one of the two sees the other.
 //!
+//! # What is not known to have no end
+//!
 //! Waits with a timeout, or with a token, end by themselves and are not on the list; a task of
 //! another pool may be run by that pool's workers; and after `shutdown_now` a task may be run by
-//! whoever holds its `PendingTask`, so from then on nobody is refused.
+//! whoever holds its `PendingTask`, so from then on nobody is refused. A task that has a time limit
+//! ends by it, and one that the rejection handler has kept may be run in any thread: a wait for
+//! such a task is on the list, because its worker runs nothing meanwhile, but it is no reason to
+//! refuse anybody ([`is_stuck`]).
 
 use super::Pool;
 use crate::{
@@ -54,6 +59,12 @@ impl Joins {
     }
 }
 
+/// Whether a task has not ended, and only a worker of its pool can bring it to its end. Others may
+/// cancel it, but nobody can know that they will.
+pub(super) fn is_stuck(task: &dyn Runnable) -> bool {
+    !task.state().is_done() && !task.may_end_without_worker()
+}
+
 impl Pool {
     /// Puts the calling worker on the list, unless nobody would be left.
     pub(super) fn enter_joins(
@@ -70,7 +81,7 @@ impl Pool {
         }
         let all = self.joins.0.lock().clone();
         let nobody_is_left =
-            all.len() >= self.crew.live() && all.iter().all(|task| !task.state().is_done());
+            all.len() >= self.crew.live() && all.iter().all(|task| is_stuck(&**task));
         discard(all);
         if nobody_is_left { Err(WouldDeadlock(())) } else { Ok(joining) }
     }

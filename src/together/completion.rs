@@ -37,9 +37,13 @@
 //! the taker waits for a [`Gate`], a task that nobody runs, and the waker it leaves here cancels
 //! that task. It is cancelled by whoever brings the answer, before that thread goes on: one that
 //! goes on to wait itself does not find a taker on the list that has its answer already.
+//!
+//! A wait ends by itself as soon as one of the futures can end without a worker of the pool, by a
+//! time limit for instance. The gate says so ([`Runnable::give_away`]), and when such a future
+//! joins, all takers are woken to make a new gate.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     future::poll_fn,
     task::{Poll, Wake, Waker},
@@ -51,7 +55,7 @@ use crate::{
     TaskError, TaskId, WouldDeadlock,
     pool::Joining,
     sync::{Arc, Mutex, Parker, Weak},
-    task::{OneShot, Run, Runnable, Task},
+    task::{Drops, OneShot, Run, Runnable, Task},
     time::Deadline,
     unwind::{discard, wake_all},
     wait,
@@ -91,6 +95,8 @@ struct Shared<T>(Mutex<State<T>>);
 struct State<T> {
     /// By number, so in the order in which they joined.
     pending: BTreeMap<u64, ScheduledFuture<T>>,
+    /// Those of the pending whose tasks can end without a worker.
+    independent: BTreeSet<u64>,
     ended: VecDeque<ScheduledFuture<T>>,
     /// By number, so in the order in which they came.
     waiting: BTreeMap<u64, Waker>,
@@ -108,6 +114,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn new(handle: &Handle) -> Self {
         let state = State {
             pending: BTreeMap::new(),
+            independent: BTreeSet::new(),
             ended: VecDeque::new(),
             waiting: BTreeMap::new(),
             last: 0,
@@ -148,7 +155,10 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
         let (id, task) = (future.id(), future.task());
         let is_foreign = !Arc::ptr_eq(future.pool(), self.handle.pool());
-        let number = self.shared.step(|state| state.admit(future, is_foreign));
+        let is_independent = task.may_end_without_worker();
+        let (number, takers) =
+            self.shared.step(|state| state.admit(future, is_foreign, is_independent));
+        wake_all(takers.into_values());
         let notice = Arc::new(Notice { shared: Arc::downgrade(&self.shared), number });
         if task.poll_done(&Waker::from(Arc::clone(&notice))) {
             notice.wake();
@@ -166,7 +176,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// [`TaskError::WouldDeadlock`], at once, where [`ScheduledFuture::wait`] would give it for
     /// every future that is left: in the task that is the only one left, and on the last worker of
     /// the executor that does not already wait for a task that has not ended. Not on a worker if a
-    /// future of another executor has ever been pushed.
+    /// future of another executor has ever been pushed, nor if one of those that are left can end
+    /// without a worker.
     pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
         let mut seat = self.shared.seat();
         loop {
@@ -281,8 +292,11 @@ impl<T: 'static> ExecutorCompletionService<T> {
             return Err(WouldDeadlock(()));
         }
         // Others can end what is theirs.
-        let is_mixed = state.is_mixed;
+        let (is_mixed, is_independent) = (state.is_mixed, !state.independent.is_empty());
         drop(state);
+        if is_independent {
+            gate.0.give_away();
+        }
         if is_mixed { Ok(None) } else { self.handle.pool().enter_join(|| gate.0.clone()) }
     }
 }
@@ -310,15 +324,26 @@ impl<T> State<T> {
         self.last
     }
 
-    fn admit(&mut self, future: ScheduledFuture<T>, is_foreign: bool) -> u64 {
+    /// Lets a future join. Returns its number, and the takers that have to make a new gate.
+    fn admit(
+        &mut self,
+        future: ScheduledFuture<T>,
+        is_foreign: bool,
+        is_independent: bool,
+    ) -> (u64, BTreeMap<u64, Waker>) {
         let number = self.number();
         self.pending.insert(number, future);
         self.is_mixed |= is_foreign;
-        number
+        if !is_independent {
+            return (number, BTreeMap::new());
+        }
+        self.independent.insert(number);
+        (number, std::mem::take(&mut self.waiting))
     }
 
     /// The task of a pending future has ended.
     fn end(&mut self, number: u64) {
+        self.independent.remove(&number);
         self.ended.extend(self.pending.remove(&number));
     }
 
@@ -333,7 +358,9 @@ impl<T> State<T> {
     /// Whether nothing is left but the task that the calling thread runs.
     fn waits_for_itself(&self) -> bool {
         let is_last = !self.has_answer() && self.pending.len() == 1;
-        is_last && self.pending.values().all(|future| Run::is_of(&future.task()))
+        is_last
+            && self.independent.is_empty()
+            && self.pending.values().all(|future| Run::is_of(&future.task()))
     }
 }
 
@@ -401,7 +428,7 @@ impl Gate {
 
 impl Wake for Gate {
     fn wake(self: Arc<Self>) {
-        self.0.cancel(CancelReason::Requested);
+        self.0.cancel(CancelReason::Requested, Drops::UNREPORTED);
     }
 }
 

@@ -79,13 +79,21 @@ impl<T> TaskSet<T> {
         self.futures.iter()
     }
 
-    /// Blocks until every task has ended, and gives what they gave.
+    /// Blocks until every task has ended, and returns what they gave. The set is empty then, but for
+    /// the futures for which the wait was refused: those stay, in their order.
     ///
     /// # Errors
     ///
     /// Within, for each future by itself: as [`ScheduledFuture::join`].
-    pub fn join_all(self) -> Vec<Result<T, TaskError>> {
-        self.futures.into_iter().map(ScheduledFuture::join).collect()
+    pub fn join_all(&mut self) -> Vec<Result<T, TaskError>> {
+        let mut results = Vec::with_capacity(self.len());
+        self.futures.retain(|future| {
+            let result = future.join();
+            let is_refused = matches!(result, Err(TaskError::WouldDeadlock));
+            results.push(result);
+            is_refused
+        });
+        results
     }
 
     /// Blocks until every task has ended, but no longer than `timeout`, and gives what they gave.
@@ -168,12 +176,18 @@ impl<T> TaskSet<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn cancel_on_drop(self) -> CancelAllOnDrop<T> {
-        CancelAllOnDrop { set: self }
+        CancelAllOnDrop { set: self, signals: false }
+    }
+
+    /// A guard that [cancels and signals](Self::cancel_and_signal_all) what has not ended when it is
+    /// dropped: bodies that run are asked to stop.
+    pub fn cancel_and_signal_on_drop(self) -> CancelAllOnDrop<T> {
+        CancelAllOnDrop { set: self, signals: true }
     }
 
     /// What the tasks gave, all of which have ended.
     fn take_results(&mut self) -> Results<T> {
-        std::mem::take(self).join_all()
+        self.join_all()
     }
 }
 
@@ -288,6 +302,8 @@ impl<T> fmt::Debug for JoinAll<T> {
 pub struct CancelAllOnDrop<T> {
     /// Empty once detached.
     set: TaskSet<T>,
+    /// Whether bodies that run are asked to stop as well.
+    signals: bool,
 }
 
 impl<T> CancelAllOnDrop<T> {
@@ -313,7 +329,11 @@ impl<T> DerefMut for CancelAllOnDrop<T> {
 
 impl<T> Drop for CancelAllOnDrop<T> {
     fn drop(&mut self) {
-        self.set.cancel_all();
+        if self.signals {
+            self.set.cancel_and_signal_all();
+        } else {
+            self.set.cancel_all();
+        }
     }
 }
 

@@ -260,7 +260,7 @@ fn every_setting_takes_every_time() {
         let begin = Instant::now();
         let late = executor.schedule(ms(2), move || begin.elapsed()).unwrap();
         drop(executor.schedule(MAX, || ()).unwrap());
-        assert!(in_time("a task", || late.join()).unwrap() >= ms(2), "{time:?}");
+        assert!(in_time("a task", move || late.join()).unwrap() >= ms(2), "{time:?}");
         in_time("the drop", || drop(executor));
     }
 }
