@@ -90,7 +90,7 @@ use crate::{
         atomic::{AtomicBool, AtomicU64, Ordering, fence},
         thread,
     },
-    task::{Cancellation, Claim, Desk, Run, Runnable},
+    task::{Cancellation, Desk, Hooks, PanicSource, Run, Runnable, Subject},
     time::{Clock, Deadline},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -143,6 +143,9 @@ pub(crate) struct Pool {
     rejection: Setting<dyn RejectedExecutionHandler>,
     /// How many submissions were not let in.
     rejected: AtomicU64,
+    /// How many of these were run in the thread that submitted them, and how many panicked there.
+    caller_runs: AtomicU64,
+    caller_panics: AtomicU64,
     /// The bound on how many tasks may wait, if there is one.
     room: Option<Room>,
     timeouts: Timeouts,
@@ -162,6 +165,8 @@ impl Pool {
             thread_factory: Setting::new(config.thread_factory.clone()),
             rejection: Setting::new(config.rejection.clone()),
             rejected: AtomicU64::new(0),
+            caller_runs: AtomicU64::new(0),
+            caller_panics: AtomicU64::new(0),
             room: config.max_pending.map(Room::new),
             timeouts: Timeouts::new(),
             record: Record::default(),
@@ -269,17 +274,41 @@ impl Pool {
         let is_queued = task.rearm(&mut enqueue);
         wake_all(wake);
         if !is_queued {
-            // It has been taken and does not come back: its end is counted here.
-            desk.count_cancelled();
             self.leave_room();
-            self.end_as_cancelled(&**task, sequence, self.lifecycle.phase().reason());
+            let reason = self.lifecycle.phase().reason();
+            let found = self.end_taken(&**task, sequence, reason, desk);
+            if found != Cancellation::TooLate && reason == CancelReason::Rejected {
+                let why = "the queue has no place for its next run";
+                self.tell_displaced(&**task, sequence, why);
+            }
         }
+    }
+
+    /// Ends a task as cancelled that a worker has taken and that does not come back: so its end is
+    /// counted here.
+    fn end_taken(
+        &self,
+        task: &dyn Runnable,
+        id: u64,
+        reason: CancelReason,
+        desk: &Desk,
+    ) -> Cancellation {
+        desk.count_cancelled();
+        self.end_as_cancelled(task, id, reason)
+    }
+
+    /// Says that a periodic task has lost its place in the queue, and has ended.
+    #[cold]
+    fn tell_displaced(&self, task: &dyn Runnable, id: u64, why: &str) {
+        let subject = Subject { id: Some(id), name: task.name(), run: None };
+        self.callbacks().hooks.tell_ended(PanicSource::Displaced, &subject, why);
     }
 
     // Cancelling.
 
     /// Ends a task as cancelled and takes it out of the queue. Whether this call did it. `ticket`
-    /// is the one with which the task was submitted.
+    /// is the one with which the task was submitted. With `signal` a body that runs is asked to
+    /// stop, also if the task was cancelled before without that.
     pub(crate) fn cancel<R>(
         &self,
         task: &R,
@@ -294,18 +323,6 @@ impl Pool {
         self.take_out(task, ticket, found, signal)
     }
 
-    /// The same with a value in place of a reason: the task ends as completed, without running.
-    pub(crate) fn settle<T, R>(&self, task: &R, ticket: Ticket, value: T) -> bool
-    where
-        R: Claim<T> + ?Sized,
-    {
-        let found = task.settle(value);
-        if matches!(found, Cancellation::Waiting(_)) {
-            self.record.cancelled(ticket.sequence, || task.name());
-        }
-        self.take_out(task, ticket, found, true)
-    }
-
     /// Takes a task that has been ended by hand out of the queue, or asks it to stop. Whether it
     /// had been ended in time.
     #[inline]
@@ -314,6 +331,10 @@ impl Pool {
         R: Runnable + ?Sized,
     {
         match found {
+            Cancellation::TooLate if signal => {
+                task.signal(&self.stop);
+                return false;
+            }
             Cancellation::TooLate => return false,
             Cancellation::Waiting(slot) => {
                 self.remove(ticket.moved_to(slot));
@@ -374,7 +395,7 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
-        let found = end_as_cancelled(task, id, reason);
+        let found = end_as_cancelled(task, id, reason, &self.config.callbacks.hooks);
         if found != Cancellation::TooLate {
             self.record.cancelled(id, || task.name());
         }
@@ -434,7 +455,7 @@ impl Pool {
             return Ok(None);
         }
         let task = task();
-        if Run::is_of(&task) && !task.state().is_done() {
+        if Run::is_of(&task) && joins::is_stuck(&*task) {
             return Err(WouldDeadlock(()));
         }
         if !serving::works_for(self) || self.lifecycle.phase() >= Phase::Stopping {
@@ -445,11 +466,11 @@ impl Pool {
 }
 
 /// Ends a task as cancelled, unless it has ended, and says so.
-fn end_as_cancelled<R>(task: &R, id: u64, reason: CancelReason) -> Cancellation
+fn end_as_cancelled<R>(task: &R, id: u64, reason: CancelReason, hooks: &Hooks) -> Cancellation
 where
     R: Runnable + ?Sized,
 {
-    let found = task.cancel(reason);
+    let found = task.cancel(reason, hooks.drops(id));
     if found != Cancellation::TooLate && trace::is_listening() {
         trace::cancelled(id, task.name().as_deref(), &reason);
     }

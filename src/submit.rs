@@ -10,7 +10,7 @@ use crate::{
     pool::{Pool, Port, Ports},
     queue::Ticket,
     sync::Arc,
-    task::{Job, OneShot, Periodic, Task, Wrapper},
+    task::{Job, Limit, OneShot, Periodic, Task, Wrapper},
     time::Deadline,
     trace,
     unwind::{Payload, contain, discard},
@@ -416,14 +416,17 @@ impl<'a> TaskBuilder<'a> {
                 panic::resume_unwind(payload)
             }
         };
-        let timeout = self.timeout.filter(|_| !J::IS_PERIODIC);
+        let limit = self.timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let task = Arc::new(Task::new(job, self.name, wrapper));
+        let task = Task::new(job, self.name, wrapper);
+        let task = Arc::new(match limit {
+            None => task,
+            Some(at) => task.limited(Limit { at, value: on_timeout.take() }),
+        });
         match port.submit(port.stripe(), task.clone(), now, deadline) {
             Ok(ticket) => {
-                if let Some(timeout) = timeout {
-                    let (task, moment) = (task.clone(), deadline.after(timeout));
-                    Pool::watch_task(port, task, ticket, moment, on_timeout.take());
+                if let Some(limit) = limit {
+                    Pool::watch_task(port, task.clone(), ticket, limit);
                 }
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
@@ -431,7 +434,10 @@ impl<'a> TaskBuilder<'a> {
                 Ok(ScheduledFuture::new(task, Arc::clone(port), ticket))
             }
             Err((sequence, error)) => match task.reclaim() {
-                Some(job) => Err(refused(task, error, closure_of(job))),
+                Some((job, value)) => {
+                    *on_timeout = value.or(on_timeout.take());
+                    Err(refused(task, error, closure_of(job)))
+                }
                 // It was in the queue for a moment, and there somebody has cancelled it.
                 None => {
                     let ticket = Ticket { slot: u32::MAX, sequence };

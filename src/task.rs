@@ -7,9 +7,9 @@
 //! * `Task<J>` is the node that the queue, the worker and the future share. All that changes in
 //!   it is under **one lock**, which is at once the task's state ([`state`]) and the slot of its
 //!   closure and result, so that none of the three can disagree with another.
-//! * What only some tasks have (a name, waiters, a token) is in [`Full`], and allocated when first
-//!   needed; the state then moves there too. So a plain task is one allocation and no more: with
-//!   a closure of eight bytes, forty.
+//! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when first
+//!   needed ([`cell`]). So a plain task is one allocation and no more: with a closure of eight
+//!   bytes, forty.
 //!
 //! The types of closure and result disappear behind two traits: a worker sees [`Runnable`], a
 //! future sees [`Claim<T>`].
@@ -49,6 +49,7 @@
 //! slot. If a worker has taken the entry meanwhile the slot is out of date, and does no harm: the
 //! queue compares the task's number, which is never used twice.
 
+mod cell;
 mod context;
 mod decorate;
 mod desk;
@@ -56,17 +57,20 @@ mod failure;
 mod hooks;
 mod job;
 mod period;
+mod runnable;
 mod state;
 
 pub(crate) use self::{
-    context::{Ground, Run},
+    cell::{Companion, Limit},
+    context::{CurrentRun, Ground, Run},
     decorate::Wrapper,
     desk::{Desk, Tally},
-    hooks::Hooks,
+    hooks::{Drops, Hooks, Subject},
     job::{Job, OneShot, Periodic},
+    runnable::{Cancellation, Claim, Runnable, Verdict},
 };
 pub use self::{
-    context::{TaskContext, TaskId, current_task},
+    context::{TaskContext, current_task},
     decorate::{Done, Next, Submission},
     failure::{FailedRun, PanicPolicy},
     hooks::{PanicReport, PanicSource},
@@ -76,151 +80,24 @@ pub use self::{
 use std::task::Waker;
 
 use self::{
+    cell::{Cell, Left, More},
     desk::Ended,
     job::Ran,
-    state::{Cancel, Stage},
+    state::Cancel,
 };
 use crate::{
     CancelReason, CancellationToken, Panic, TaskError,
     sync::{Arc, Mutex, MutexGuard},
     time::Deadline,
-    unwind::{discard, wake_all},
-    wait::WaitList,
+    unwind::{discard, discard_with, wake_all},
 };
-
-/// A task, as workers and the pool see it.
-pub(crate) trait Runnable: Send + Sync {
-    /// Runs the task once, unless it has been cancelled. Panics are caught.
-    fn run(&self, run: &Run) -> Verdict;
-
-    /// Puts a task that rests between two runs back into the queue: `enqueue` does it, under the
-    /// task's lock, and gives the slot, or nothing if the queue takes it no more. Whether the
-    /// task is in the queue now; it is not if it has been cancelled meanwhile.
-    fn rearm(&self, enqueue: &mut dyn FnMut() -> Option<u32>) -> bool;
-
-    /// Ends the task as cancelled, unless it has ended: drops the closure if it is here, and
-    /// wakes who waits.
-    fn cancel(&self, reason: CancelReason) -> Cancellation;
-
-    /// The token of the task, made now if there is none yet.
-    fn token(&self, parent: &CancellationToken) -> CancellationToken;
-    /// From now on the task has another token.
-    fn forget_token(&self);
-
-    /// Keeps something that is to be dropped when the task has ended, or at once if it has.
-    fn attach(&self, companion: Companion);
-
-    fn state(&self) -> TaskState;
-    fn name(&self) -> Option<Arc<str>>;
-    fn is_periodic(&self) -> bool;
-
-    /// Where the queue keeps the task, if it was queued again since it was submitted.
-    fn slot(&self) -> Option<u32>;
-    /// How many runs there have been; not told while one is under way.
-    fn runs(&self) -> Option<u64>;
-    /// The last run of a periodic task that failed.
-    fn last_failure(&self) -> Option<FailedRun>;
-
-    /// Whether the task has ended; if not, keeps the waker until it has.
-    fn poll_done(&self, waker: &Waker) -> bool;
-    /// Forgets the waker of who no longer waits.
-    fn forget(&self, waker: &Waker);
-}
-
-/// A task, as the holder of its future sees it.
-pub(crate) trait Claim<T>: Runnable {
-    /// The result, once; nothing as long as there is none.
-    fn claim(&self) -> Option<Result<T, TaskError>>;
-
-    /// As [`poll_done`](Runnable::poll_done), for the one who awaits the future: of its wakers
-    /// only the last is kept.
-    fn poll_awaited(&self, waker: &Waker) -> bool;
-    /// Nobody awaits the future any more.
-    fn forget_awaiting(&self);
-
-    /// Ends the task with this value, unless it has ended.
-    fn settle(&self, value: T) -> Cancellation;
-
-    /// Nobody will claim the result: it is dropped as soon as it is there.
-    fn abandon(&self);
-
-    fn erase(self: Arc<Self>) -> Arc<dyn Runnable>;
-}
-
-/// What goes with a task to its end: dropping it is foreign code.
-pub(crate) type Companion = Box<dyn Send>;
-
-/// What a worker is to do with the task it has run.
-#[must_use]
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Nothing: it had ended before, and was not run.
-    TooLate,
-    /// Nothing.
-    Ended,
-    /// Run it again at this moment.
-    Again(Deadline),
-}
-
-/// What a call to [`Runnable::cancel`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cancellation {
-    /// The task had ended before.
-    TooLate,
-    /// The task waited, in the queue or on its way there; in this slot, if it was queued again.
-    Waiting(Option<u32>),
-    /// The task runs; its worker will see.
-    Running,
-}
 
 /// The node shared by queue, worker and future.
 pub(crate) struct Task<J: Job>(Mutex<Cell<J>>);
 
-/// The state of a task, alone or with more.
-enum Cell<J: Job> {
-    Plain(Stage<J, J::Output>),
-    Full(Box<Full<J>>),
-}
-
-/// The state of a task that has what most do not have.
-struct Full<J: Job> {
-    stage: Stage<J, J::Output>,
-    more: More,
-}
-
-#[derive(Default)]
-struct More {
-    name: Option<Arc<str>>,
-    token: Option<CancellationToken>,
-    waiters: WaitList,
-    /// Who awaits the future.
-    awaiting: Option<Waker>,
-    /// Nobody will claim the result.
-    abandoned: bool,
-    /// What is called around each run; on the worker's stack while one is under way.
-    wrapper: Option<Wrapper>,
-    companion: Option<Companion>,
-    last_failure: Option<FailedRun>,
-}
-
-/// What is left over when a task has ended, apart from its job. All of it is foreign.
-struct Left {
-    waiters: Vec<Waker>,
-    wrapper: Option<Wrapper>,
-    companion: Option<Companion>,
-}
-
-impl Left {
-    fn release(self) {
-        wake_all(self.waiters);
-        discard(self.wrapper);
-        discard(self.companion);
-    }
-}
-
 impl<J: Job> Task<J> {
     pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {
-        let mut cell = Cell::Plain(Stage::Scheduled(job));
+        let mut cell = Cell::new(job);
         if name.is_some() || wrapper.is_some() {
             let more = cell.more();
             (more.name, more.wrapper) = (name, wrapper);
@@ -228,59 +105,91 @@ impl<J: Job> Task<J> {
         Self(Mutex::new(cell))
     }
 
-    /// Takes the job back out of a task that was not accepted; nothing if the task has ended.
-    pub(crate) fn reclaim(&self) -> Option<J> {
-        match self.0.lock().stage().cancel(CancelReason::Rejected) {
-            Cancel::Waiting(job) => Some(job),
+    /// The same task, which has to have ended in time.
+    pub(crate) fn limited(self, limit: Limit<J::Output>) -> Self {
+        self.0.lock().set_limit(limit);
+        self
+    }
+
+    /// Takes the job back out of a task that was not accepted, and the value for the case that its
+    /// time had been up; nothing if the task has ended.
+    pub(crate) fn reclaim(&self) -> Option<(J, Option<J::Output>)> {
+        let mut cell = self.0.lock();
+        match cell.stage().cancel(CancelReason::Rejected) {
+            Cancel::Waiting(job) => Some((job, cell.take_limit_value())),
             Cancel::Running | Cancel::TooLate => None,
         }
     }
 
-    /// A run has ended the task; what is left over is dropped here.
-    fn finish(&self, ending: Result<J::Output, Panic>, run: &Run) {
+    /// A run has ended the task, unless its time was up before; what is left over is dropped here.
+    fn finish(&self, ending: Result<J::Output, Panic>, is_over: bool, run: &Run) -> Verdict {
         let panicked = ending.is_err();
         let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|p| run.failure(p));
         let mut cell = self.0.lock();
+        let timed_out = is_over && matches!(cell.time_out(), Cancel::Running);
         let unwanted = cell.stage().finish(ending);
-        run.desk().count(Some(match unwanted {
+        let ended = match unwanted {
             Some(_) => Ended::Cancelled,
             None if panicked => Ended::Panicked,
             None => Ended::Completed,
-        }));
+        };
+        run.count(panicked, Some(ended));
         if failure.is_some() {
             cell.more().last_failure = failure;
         }
         let unclaimed = cell.unclaimed();
-        let left = cell.end();
+        let left = cell.end(timed_out);
+        let token = cell.token().filter(|_| timed_out);
         drop(cell);
-        if let Some(left) = left {
-            left.release();
+        if let Some(token) = token {
+            token.cancel();
         }
-        discard(unwanted);
-        discard(unclaimed);
+        self.release(left, run.drops());
+        self.discard(unwanted, run.drops());
+        self.discard(unclaimed, run.drops());
+        if timed_out { Verdict::TimedOut(Cancellation::Running) } else { Verdict::Ended }
     }
 
-    /// A run is over and there is to be another. Whether there really is: the task may have been
-    /// cancelled meanwhile.
-    fn rest(&self, job: J, wrapper: Option<Wrapper>, failed: Option<&Panic>, run: &Run) -> bool {
-        let failure = failed.map(|panic| run.failure(panic));
+    /// A run is over and there is to be another at `next`, unless the task has been cancelled
+    /// meanwhile, or has called itself off.
+    fn rest(
+        &self,
+        job: J,
+        next: Deadline,
+        wrapper: Option<Wrapper>,
+        failed: Option<Panic>,
+        run: &Run,
+    ) -> Verdict {
+        let failure = failed.as_ref().map(|panic| run.failure(panic));
         let mut cell = self.0.lock();
         let cancelled = cell.stage().rest(job);
         let goes_on = cancelled.is_none();
-        run.desk().count(if goes_on { None } else { Some(Ended::Cancelled) });
+        run.count(failed.is_some(), if goes_on { None } else { Some(Ended::Cancelled) });
         if failure.is_some() {
             cell.more().last_failure = failure;
         }
         let unused =
             if goes_on { wrapper.and_then(|w| cell.more().wrapper.replace(w)) } else { wrapper };
+        let is_called_off = cell.is_called_off();
         drop(cell);
-        discard(cancelled);
-        discard(unused);
-        goes_on
+        self.discard(cancelled, run.drops());
+        self.discard(unused, run.drops());
+        discard(failed);
+        match goes_on {
+            false => Verdict::Ended,
+            true if is_called_off => Verdict::CalledOff,
+            true => Verdict::Again(next),
+        }
     }
 
     /// The task will not run, or not again: what is left over is dropped here. Says what was found.
-    fn cancelled(mut cell: MutexGuard<'_, Cell<J>>, found: Cancel<J>) -> Cancellation {
+    fn ended(
+        &self,
+        mut cell: MutexGuard<'_, Cell<J>>,
+        found: Cancel<J>,
+        timed_out: bool,
+        drops: Drops<'_>,
+    ) -> Cancellation {
         let (job, found) = match found {
             Cancel::TooLate => return Cancellation::TooLate,
             Cancel::Waiting(job) => {
@@ -289,13 +198,29 @@ impl<J: Job> Task<J> {
             }
             Cancel::Running => (None, Cancellation::Running),
         };
-        let left = cell.end();
+        let unclaimed = cell.unclaimed();
+        let left = cell.end(timed_out);
         drop(cell);
-        if let Some(left) = left {
-            left.release();
-        }
-        discard(job);
+        self.release(left, drops);
+        self.discard(job, drops);
+        self.discard(unclaimed, drops);
         found
+    }
+
+    /// Wakes the waiters of a task that has ended, and drops what it leaves.
+    #[inline]
+    fn release(&self, left: Option<Left<J::Output>>, drops: Drops<'_>) {
+        let Some(left) = left else { return };
+        wake_all(left.waiters);
+        self.discard(left.wrapper, drops);
+        self.discard(left.companion, drops);
+        self.discard(left.value, drops);
+    }
+
+    /// Drops a value of the user's; a panic in its drop is reported, and goes no further.
+    #[inline]
+    fn discard<V>(&self, value: V, drops: Drops<'_>) {
+        discard_with(value, |panic| drops.report(self.name(), Panic::new(panic)));
     }
 
     /// Whether the task has ended; if not, `keep` keeps the waker, and gives back what is left.
@@ -321,51 +246,21 @@ impl<J: Job> Task<J> {
     }
 }
 
-impl<J: Job> Cell<J> {
-    fn stage(&mut self) -> &mut Stage<J, J::Output> {
-        match self {
-            Self::Plain(stage) => stage,
-            Self::Full(full) => &mut full.stage,
-        }
-    }
-
-    /// What most tasks do not have; made now if this one has not.
-    fn more(&mut self) -> &mut More {
-        if let Self::Plain(stage) = self {
-            let stage = std::mem::replace(stage, Stage::Running);
-            *self = Self::Full(Box::new(Full { stage, more: More::default() }));
-        }
-        match self {
-            Self::Full(full) => &mut full.more,
-            Self::Plain(_) => unreachable!("it has just been made full"),
-        }
-    }
-
-    fn more_if_any(&mut self) -> Option<&mut More> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Full(full) => Some(&mut full.more),
-        }
-    }
-
-    /// The result that has just come, if nobody will claim it.
-    fn unclaimed(&mut self) -> Option<Result<J::Output, TaskError>> {
-        let is_abandoned = self.more_if_any().is_some_and(|more| more.abandoned);
-        if is_abandoned { self.stage().claim() } else { None }
-    }
-
-    /// The task has ended: what is left over, to be released without the lock.
-    fn end(&mut self) -> Option<Left> {
-        let more = self.more_if_any()?;
-        let mut waiters = more.waiters.take();
-        waiters.extend(more.awaiting.take());
-        Some(Left { waiters, wrapper: more.wrapper.take(), companion: more.companion.take() })
-    }
-}
-
 impl<J: Job> Runnable for Task<J> {
     fn run(&self, run: &Run) -> Verdict {
         let mut cell = self.0.lock();
+        if cell.is_called_off() {
+            return Verdict::CalledOff;
+        }
+        let limit = cell.limit().filter(|_| run.keeps_limits());
+        if limit.is_some_and(|limit| limit <= run.started()) {
+            let found = cell.time_out();
+            run.desk().count_cancelled();
+            return match self.ended(cell, found, true, run.drops()) {
+                Cancellation::TooLate => Verdict::TooLate,
+                found => Verdict::TimedOut(found),
+            };
+        }
         let Some(job) = cell.stage().start() else {
             run.desk().count_cancelled();
             return Verdict::TooLate;
@@ -376,20 +271,15 @@ impl<J: Job> Runnable for Task<J> {
         run.begin(&job, name);
         let ran = job.run(run, wrapper.as_mut());
         run.desk().leave();
-        let (goes_on, next) = match ran {
+        match ran {
             Ran::Ended(ending) => {
-                discard(wrapper);
-                self.finish(ending, run);
-                return Verdict::Ended;
+                self.discard(wrapper, run.drops());
+                let is_over = limit.is_some_and(|limit| limit <= run.clock().now());
+                self.finish(ending, is_over, run)
             }
-            Ran::Again(job, next) => (self.rest(job, wrapper, None, run), next),
-            Ran::Failed(job, next, panic) => {
-                let goes_on = self.rest(job, wrapper, Some(&panic), run);
-                discard(panic);
-                (goes_on, next)
-            }
-        };
-        if goes_on { Verdict::Again(next) } else { Verdict::Ended }
+            Ran::Again(job, next) => self.rest(job, next, wrapper, None, run),
+            Ran::Failed(job, next, panic) => self.rest(job, next, wrapper, Some(panic), run),
+        }
     }
 
     fn rearm(&self, enqueue: &mut dyn FnMut() -> Option<u32>) -> bool {
@@ -402,23 +292,68 @@ impl<J: Job> Runnable for Task<J> {
         true
     }
 
-    fn cancel(&self, reason: CancelReason) -> Cancellation {
+    fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
         let mut cell = self.0.lock();
-        let cancelled = cell.stage().cancel(reason);
-        Self::cancelled(cell, cancelled)
+        let found = cell.stage().cancel(reason);
+        self.ended(cell, found, false, drops)
+    }
+
+    fn time_out(&self, failure: Option<FailedRun>, drops: Drops<'_>) -> Cancellation {
+        let mut cell = self.0.lock();
+        let found = cell.time_out();
+        if failure.is_some() && !matches!(found, Cancel::TooLate) {
+            cell.more().last_failure = failure;
+        }
+        self.ended(cell, found, true, drops)
     }
 
     fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();
         let mut cell = self.0.lock();
-        cell.more().token.get_or_insert(made).clone()
+        let limit = cell.limit();
+        let more = cell.more();
+        made.set_limit(limit.or(more.run_limit));
+        more.token.get_or_insert(made).clone()
     }
 
-    fn forget_token(&self) {
+    fn signal(&self, parent: &CancellationToken) {
+        let runs_on = self.0.lock().stage().runs_on();
+        if runs_on {
+            self.token(parent).cancel();
+        }
+    }
+
+    fn begin_limited_run(&self, limit: Deadline) {
         let mut cell = self.0.lock();
-        let token = cell.more_if_any().and_then(|more| more.token.take());
+        let more = cell.more();
+        more.run_limit = Some(limit);
+        let token = more.token.take();
         drop(cell);
         discard(token);
+    }
+
+    fn end_limited_run(&self, is_over: bool) {
+        let mut cell = self.0.lock();
+        let is_kept = !is_over && cell.is_called_off();
+        let more = cell.more();
+        more.run_limit = None;
+        let token = if is_kept { None } else { more.token.take() };
+        drop(cell);
+        match token {
+            Some(token) if is_over => token.cancel(),
+            Some(token) => token.set_limit(None),
+            None => {}
+        }
+    }
+
+    fn may_end_without_worker(&self) -> bool {
+        let mut cell = self.0.lock();
+        let has_limit = cell.limit().is_some_and(|limit| limit < Deadline::NEVER);
+        has_limit || cell.more_if_any().is_some_and(|more| more.is_given_away)
+    }
+
+    fn give_away(&self) {
+        self.0.lock().more().is_given_away = true;
     }
 
     fn attach(&self, companion: Companion) {
@@ -476,31 +411,14 @@ impl<J: Job> Claim<J::Output> for Task<J> {
         self.drop_from_more(|more| more.awaiting.take());
     }
 
-    fn settle(&self, value: J::Output) -> Cancellation {
-        let mut cell = self.0.lock();
-        match cell.stage().settle(value) {
-            Ok(settled) => {
-                let unclaimed = cell.unclaimed();
-                let found = Self::cancelled(cell, settled);
-                discard(unclaimed);
-                found
-            }
-            Err(value) => {
-                drop(cell);
-                discard(value);
-                Cancellation::TooLate
-            }
-        }
-    }
-
-    fn abandon(&self) {
+    fn abandon(&self, drops: Drops<'_>) {
         let mut cell = self.0.lock();
         let unclaimed = cell.stage().claim();
         if unclaimed.is_none() {
             cell.more().abandoned = true;
         }
         drop(cell);
-        discard(unclaimed);
+        self.discard(unclaimed, drops);
     }
 
     fn erase(self: Arc<Self>) -> Arc<dyn Runnable> {

@@ -19,7 +19,7 @@ use std::{error::Error, fmt, time::Duration};
 use crate::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Clock, Deadline},
     unwind::{discard, wake_all},
@@ -63,6 +63,10 @@ pub struct CancellationToken {
 #[derive(Default)]
 struct Signal {
     raised: AtomicBool,
+    /// The time limit that will raise it, in nanoseconds, or zero. Only on a manual clock: there a
+    /// token is raised from that very moment on, and not only when the thread that raises it has
+    /// come to it.
+    limit: AtomicU64,
     waiters: Mutex<WaitList>,
 }
 
@@ -82,6 +86,18 @@ impl CancellationToken {
         Self { own: Arc::default(), parent, clock: self.clock.clone() }
     }
 
+    /// A time limit will raise the token at that moment, or none will.
+    pub(crate) fn set_limit(&self, limit: Option<Deadline>) {
+        let limit = limit.filter(|_| self.clock.is_manual());
+        // Relaxed: it orders no other access; a limit that has come is ordered by the clock's lock.
+        self.own.limit.store(limit.map_or(0, Deadline::as_nanos), Ordering::Relaxed);
+    }
+
+    /// Whether this very token was raised, and not its parent, nor by a time limit's moment.
+    pub(crate) fn is_raised_itself(&self) -> bool {
+        self.own.is_raised()
+    }
+
     /// Raises the token and wakes everyone who waits for it. Does not block; raising it twice is
     /// raising it once.
     pub fn cancel(&self) {
@@ -91,7 +107,7 @@ impl CancellationToken {
     /// Whether the token is raised. One or two loads.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
-        self.signals().any(Signal::is_raised)
+        self.signals().any(Signal::is_raised) || self.is_at_limit()
     }
 
     /// Blocks until the token is raised.
@@ -133,6 +149,12 @@ impl CancellationToken {
             let forgotten = signal.waiters.lock().deregister(waker);
             discard(forgotten);
         }
+    }
+
+    /// Whether a time limit has come that raises the token.
+    fn is_at_limit(&self) -> bool {
+        let limit = self.own.limit.load(Ordering::Relaxed);
+        limit > 0 && limit <= self.clock.now().as_nanos()
     }
 
     fn signals(&self) -> impl Iterator<Item = &Signal> {

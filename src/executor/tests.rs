@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use crate::{CancelReason, ManualClock, RejectedExecutionError, ScheduledThreadPoolExecutor};
+use crate::{
+    CancelReason, ManualClock, PanicReport, PanicSource, RejectedExecutionError,
+    ScheduledThreadPoolExecutor,
+};
 
 const PERIOD: Duration = Duration::from_millis(10);
 
@@ -115,10 +118,17 @@ fn a_full_queue_gives_the_closure_back() {
     executor.close().expect("not on a worker");
 }
 
-/// F21: a periodic task that finds no place for its next run ends, and says that it was rejected.
+/// F21: a periodic task that finds no place for its next run ends, and says that it was rejected;
+/// the handler is told as well.
 #[test]
 fn a_series_ends_that_finds_no_place() {
-    let (_clock, executor) = executor(1);
+    let (tell, told) = mpsc::channel();
+    let handler = move |report: &PanicReport<'_>| {
+        let message = report.message().to_owned();
+        tell.send((report.source(), message)).expect("the test waits");
+    };
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).panic_handler(handler);
+    let executor = builder.clock(ManualClock::new()).build().expect("the settings are good");
     let (open, gate) = mpsc::channel::<()>();
     let series = executor.schedule_with_fixed_delay(Duration::ZERO, PERIOD, move || {
         // Ends with the sender.
@@ -133,6 +143,8 @@ fn a_series_ends_that_finds_no_place() {
     series.wait().expect("not on a worker");
     let ended = series.try_join().expect("it has ended").expect_err("it was cancelled");
     assert!(matches!(ended, crate::TaskError::Cancelled(CancelReason::Rejected)), "{ended:?}");
+    let why = "the queue has no place for its next run".to_owned();
+    assert_eq!(told.recv(), Ok((PanicSource::Displaced, why)));
 }
 
 /// While a series runs, another task takes the place that it had in the queue.

@@ -9,7 +9,7 @@ use crate::{
     CancelReason, CancellationToken, TaskId,
     queue::{Drained, Entry},
     sync::Arc,
-    task::{Desk, Ground, Hooks, Run, Runnable, Verdict},
+    task::{Desk, Drops, Ground, Hooks, Run, Runnable, Tally, Verdict},
     time::{Clock, Deadline},
     trace,
     unwind::discard,
@@ -85,7 +85,7 @@ impl Drop for PendingTasks {
             return self.for_each(drop);
         }
         while let Some(task) = self.drained.next_element() {
-            task.cancel(CancelReason::ShutdownNow);
+            task.cancel(CancelReason::ShutdownNow, Drops::of_any(&self.estate.hooks));
             discard(task);
         }
     }
@@ -178,24 +178,43 @@ impl PendingTask {
     /// called; a timeout strikes only until the executor has terminated. Blocks as long as the
     /// closure runs; a panic of the closure does not leave this
     /// call. Does nothing if the task was cancelled meanwhile.
-    pub fn run(mut self) {
-        let Some(task) = self.task.take() else { return };
+    pub fn run(self) {
+        self.run_here();
+    }
+
+    /// Runs it, and says what there is to be counted.
+    pub(super) fn run_here(mut self) -> Tally {
+        let Some(task) = self.task.take() else { return Tally::default() };
         let Estate { clock, hooks } = self.estate.clone();
         let (stop, desk) = (CancellationToken::on(clock.clone()), Arc::new(Desk::default()));
         let now = clock.now();
-        let ground = Rc::new(Ground { clock, stop, hooks, desk });
-        let run = Run::new(ground, task, self.id, self.deadline, now);
-        if let Verdict::Again(_) = run.task().run(&run) {
-            end_as_cancelled(&**run.task(), self.id, self.reason);
+        let keeps_limits = false;
+        let ground = Ground { clock, stop, hooks, desk: Arc::clone(&desk), keeps_limits };
+        let run = Run::new(Rc::new(ground), task, self.id, self.deadline, now);
+        let reason = match run.task().run(&run) {
+            Verdict::Again(_) => Some(self.reason),
+            Verdict::CalledOff => Some(CancelReason::Requested),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            end_as_cancelled(&**run.task(), self.id, reason, &self.estate.hooks);
         }
-        discard(run);
+        self.estate.hooks.drops(self.id).discard(run);
+        desk.tally()
+    }
+
+    /// From now on anybody may run the task, in whichever thread.
+    pub(super) fn give_away(&self) {
+        if let Some(task) = &self.task {
+            task.give_away();
+        }
     }
 }
 
 impl Drop for PendingTask {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            end_as_cancelled(&*task, self.id, self.reason);
+            end_as_cancelled(&*task, self.id, self.reason, &self.estate.hooks);
             discard(task);
         }
     }

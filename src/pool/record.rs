@@ -95,10 +95,31 @@ impl Record {
 
     /// A worker has done with a task.
     #[inline]
-    pub(super) fn ran(&self, id: u64, task: &dyn Runnable) {
-        if self.is_open() && task.state() != TaskState::Cancelled {
-            let summary = TaskSummary::new(id, task.name());
-            self.ended.lock().ran.push(summary);
+    pub(super) fn ended(&self, id: u64, task: &dyn Runnable) {
+        if self.is_open() {
+            self.note(id, task);
+        }
+    }
+
+    /// A task that runs has been ended by its time limit; one that has got a value for that case is
+    /// noted when its body has returned.
+    pub(super) fn timed_out(&self, id: u64, task: &dyn Runnable) {
+        if task.state() == TaskState::Cancelled {
+            self.ended(id, task);
+        }
+    }
+
+    /// Notes how a task has ended, unless that is noted already.
+    #[cold]
+    fn note(&self, id: u64, task: &dyn Runnable) {
+        let is_cancelled = task.state() == TaskState::Cancelled;
+        let summary = TaskSummary::new(id, task.name());
+        let mut ended = self.ended.lock();
+        let noted = ended.ran.iter().chain(&ended.cancelled).any(|one| one.id == summary.id);
+        match (noted, is_cancelled) {
+            (true, _) => {}
+            (false, true) => ended.cancelled.push(summary),
+            (false, false) => ended.ran.push(summary),
         }
     }
 
@@ -107,7 +128,10 @@ impl Record {
     pub(super) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
         if self.is_open() {
             let summary = TaskSummary::new(id, name());
-            self.ended.lock().cancelled.push(summary);
+            let mut ended = self.ended.lock();
+            if !ended.cancelled.contains(&summary) {
+                ended.cancelled.push(summary);
+            }
         }
     }
 

@@ -26,7 +26,7 @@ use crate::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::Runnable,
+    task::{Cancellation, Runnable, Tally},
     time::Deadline,
     trace,
     unwind::{Contained, discard},
@@ -228,12 +228,14 @@ impl RejectedTask<'_> {
     /// Runs the task here, due or not, as [`PendingTask::run`] does. Blocks until it has run. A
     /// one-shot task has no timeout then: there is nobody yet to see it end.
     pub fn run(self) -> Rejection {
-        self.task.run();
+        let pool = self.pool;
+        pool.count_caller_run(&self.task.run_here());
         Rejection(Answer::Handled)
     }
 
     /// Hands the task over, to be run later, in whichever thread, or dropped.
     pub fn keep(self) -> (PendingTask, Rejection) {
+        self.task.give_away();
         (self.task, Rejection(Answer::Handled))
     }
 
@@ -314,6 +316,13 @@ impl Pool {
     #[cold]
     pub(crate) fn count_rejected(&self) {
         drop(Counting(&self.rejected));
+    }
+
+    /// Counts what has been run in the thread that submitted it.
+    fn count_caller_run(&self, done: &Tally) {
+        // Relaxed: counts, which order no other access.
+        self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
+        self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
     }
 
     /// Queues a task that is ready to run, in a pool that has a worker. Gives its ticket, which
@@ -433,7 +442,10 @@ impl Pool {
     fn discard_oldest(&self) {
         if let Some(Entry { sequence, element, .. }) = self.queue.remove_first() {
             self.has_removed();
-            self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
+            let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
+            if found != Cancellation::TooLate && element.is_periodic() {
+                self.tell_displaced(&*element, sequence, "it was discarded for another task");
+            }
             discard(element);
         }
     }

@@ -14,6 +14,7 @@
 //! ```text
 //!   submitted = pending + active + completed + panicked + cancelled
 //!   active ≤ pool size ≤ largest pool size
+//!   panicked ≤ failed runs ≤ runs
 //! ```
 //!
 //! The second holds because a worker has at most one task that is taken and not counted: it
@@ -28,8 +29,8 @@ use crate::sync::atomic::Ordering;
 /// How many workers and tasks an executor has and had: one consistent snapshot, from
 /// [`Handle::statistics`](crate::Handle::statistics).
 ///
-/// Always `submitted == pending + active + completed + panicked + cancelled`, and
-/// `active <= pool_size <= largest_pool_size`.
+/// Always `submitted == pending + active + completed + panicked + cancelled`,
+/// `active <= pool_size <= largest_pool_size` and `panicked <= failed_runs <= runs`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,8 +71,23 @@ pub struct Statistics {
     pub cancelled: u64,
     /// How many submissions were not let in, whatever the handler did with them.
     pub rejected: u64,
-    /// How many runs there have been: those of a periodic task count each.
+    /// How many of the rejected submissions the handler had run in the thread that submitted them
+    /// ([`CallerRunsPolicy`](crate::CallerRunsPolicy)), and that did run.
+    pub caller_runs: u64,
+    /// How many of the caller's runs panicked.
+    pub caller_panics: u64,
+    /// How many runs there have been: those of a periodic task count each. The caller's runs are
+    /// not among them.
     pub runs: u64,
+    /// How many of these runs panicked, or took longer than the
+    /// [time limit](crate::TaskBuilder::timeout) of a run; also those after which the task went on.
+    pub failed_runs: u64,
+    /// How many runs of fixed-rate tasks did not take place because the one before was late, by
+    /// their [`MissedRuns`](crate::MissedRuns) policy. Counted with the next run.
+    pub missed_runs: u64,
+    /// How many [time limits](crate::TaskBuilder::timeout) have been exceeded: by one-shot tasks,
+    /// whether they waited or ran, and by single runs of periodic tasks.
+    pub timed_out: u64,
 }
 
 /// How far an executor has come.
@@ -127,7 +143,12 @@ impl Pool {
             panicked: done.panicked,
             cancelled: done.cancelled + census.removed(),
             rejected: self.rejected.load(Ordering::Relaxed),
+            caller_runs: self.caller_runs.load(Ordering::Relaxed),
+            caller_panics: self.caller_panics.load(Ordering::Relaxed),
             runs: done.runs,
+            failed_runs: done.failed_runs,
+            missed_runs: done.missed_runs,
+            timed_out: self.timeouts.exceeded(),
         }
     }
 }

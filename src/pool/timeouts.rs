@@ -4,9 +4,9 @@
 //! timeouts have a queue of their own and one thread for it, the *timekeeper*, which is started
 //! with the first timeout and ends with the pool. Until then there is neither.
 //!
-//! * A **one-shot task** has one entry, for the moment it was due plus the timeout. When it
-//!   strikes, the task ends as timed out, or with the value given for that, wherever it is: in the
-//!   queue, from which it is then removed, or running, and then its token is raised.
+//! * A **one-shot task** has one entry, for its *limit*: the moment it was due plus the timeout.
+//!   When it strikes, the task ends as timed out, or with the value given for that, wherever it is:
+//!   in the queue, from which it is then removed, or running, and then its token is raised.
 //! * A **periodic task** has one entry for each run, made when it begins, by a [`Wrapper`] around
 //!   the closure. A task that its policy would stop at the first failure is ended by the strike.
 //!   For another the strike only raises the token, which is the run's own, and when the body has
@@ -19,11 +19,20 @@
 //! entry out of the queue. The watch is given to the task when that is in the queue already, and
 //! perhaps done; then it is dropped at once.
 //!
+//! **The limit comes first.** A task that has not ended before its limit is timed out, however
+//! late the timekeeper is: the worker that takes the task, or has run it, compares the limit with
+//! the clock, and at the limit or after it does itself what the strike would do. The two do the
+//! same under the same lock, so the outcome does not depend on which thread is faster. A body that
+//! ends at the very moment of its limit is timed out, and a task with no time at all never runs. On
+//! a manual clock that makes every tie exact, and the task's token is raised from that very moment
+//! on as well (`CancellationToken::set_limit`).
+//!
 //! # The end
 //!
 //! A strike is foreign code: it drops closures and wakes who waits. So the pool does not end in
-//! the middle of one. When it ends the queue is emptied, and nothing strikes any more; a run that
-//! goes on nevertheless, of a task that `shutdown_now` gave back, is not over its budget for that.
+//! the middle of one. When it ends the queue is emptied, and nothing strikes any more. A task that
+//! is run by hand, because `shutdown_now` gave it back or it was not let in, is only watched by the
+//! timekeeper: its limit is not looked at when that is gone.
 //!
 //! What tasks keep for their timeouts leads to this queue and not to the pool, which would keep
 //! itself alive by a task that its own rejection handler has kept.
@@ -40,11 +49,12 @@ use crate::{
     queue::{Admission, DelayedWorkQueue, Ticket},
     sync::{
         Arc, OnceLock, Parker,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    task::{Claim, PanicPolicy, Run, Runnable, Wrapper},
+    task::{Cancellation, CurrentRun, FailedRun, PanicPolicy, PanicSource, Run, Runnable, Wrapper},
     time::{Clock, Deadline, slack},
-    unwind::{contain, discard},
+    trace,
+    unwind::{AlreadyTold, contain, discard},
 };
 
 type Strike = Box<dyn FnOnce(&Pool) + Send>;
@@ -54,11 +64,19 @@ type Strikes = DelayedWorkQueue<Strike>;
 pub(super) struct Timeouts {
     queue: OnceLock<Arc<Strikes>>,
     has_keeper: AtomicBool,
+    /// How many limits have been exceeded: of tasks, and of single runs.
+    exceeded: Arc<AtomicU64>,
 }
 
 impl Timeouts {
     pub(super) fn new() -> Self {
-        Self { queue: OnceLock::new(), has_keeper: AtomicBool::new(false) }
+        let (has_keeper, exceeded) = (AtomicBool::new(false), Arc::default());
+        Self { queue: OnceLock::new(), has_keeper, exceeded }
+    }
+
+    /// How many limits have been exceeded: of tasks, and of single runs.
+    pub(super) fn exceeded(&self) -> u64 {
+        self.exceeded.load(Ordering::Relaxed)
     }
 
     /// Nothing strikes any more.
@@ -107,13 +125,15 @@ struct Timer {
     strikes: Arc<Strikes>,
     stripe: usize,
     clock: Clock,
+    exceeded: Arc<AtomicU64>,
 }
 
 impl Timer {
     /// Nothing if there has never been a timekeeper: then the pool is at its end.
     fn of(port: &Port) -> Option<Self> {
         let strikes = Arc::clone(port.timeouts.queue.get()?);
-        Some(Self { strikes, stripe: port.stripe(), clock: port.clock().clone() })
+        let (stripe, clock) = (port.stripe(), port.clock().clone());
+        Some(Self { strikes, stripe, clock, exceeded: Arc::clone(&port.timeouts.exceeded) })
     }
 
     /// Lets `strike` happen at a moment, unless the pool ends before.
@@ -169,80 +189,143 @@ impl Pool {
         started
     }
 
-    /// Ends a one-shot task at that moment if it has not ended: with the value, or as timed out.
-    pub(crate) fn watch_task<T: Send + 'static>(
+    /// Ends a one-shot task at its limit if it has not ended.
+    pub(crate) fn watch_task(
         port: &Port,
-        task: Arc<dyn Claim<T>>,
+        task: Arc<dyn Runnable>,
         ticket: Ticket,
-        deadline: Deadline,
-        value: Option<T>,
+        limit: Deadline,
     ) {
         let watched = Arc::clone(&task);
         let strike = move |pool: &Pool| {
-            match value {
-                None => pool.cancel(&*watched, ticket, CancelReason::TimedOut, true),
-                Some(value) => pool.settle(&*watched, ticket, value),
-            };
+            let found = watched.time_out(None, pool.callbacks().hooks.drops(ticket.sequence));
+            if found != Cancellation::TooLate {
+                pool.note_timed_out(&*watched, ticket.sequence, found);
+            }
+            pool.take_out(&*watched, ticket, found, true);
             discard(watched);
         };
-        let timer = Timer::of(port);
-        if let Some(watch) = timer.and_then(|timer| timer.watch(deadline, Box::new(strike))) {
+        let timer = Timer::of(port).filter(|_| limit < Deadline::NEVER);
+        if let Some(watch) = timer.and_then(|timer| timer.watch(limit, Box::new(strike))) {
             task.attach(Box::new(watch));
+        }
+    }
+
+    /// Says that a one-shot task has been ended by its limit.
+    #[cold]
+    pub(super) fn note_timed_out(&self, task: &dyn Runnable, id: u64, found: Cancellation) {
+        count(&self.timeouts.exceeded);
+        trace_timed_out(task, id);
+        if matches!(found, Cancellation::Waiting(_)) {
+            self.record.cancelled(id, || task.name());
+        } else {
+            self.record.timed_out(id, task);
         }
     }
 
     /// The wrapper that gives each run of a periodic task so much time.
     pub(crate) fn budget(port: &Port, budget: Duration, policy: PanicPolicy) -> Option<Wrapper> {
         let timer = Timer::of(port)?;
-        Some(if policy.ends_after(1) { ending(timer, budget) } else { failing(timer, budget) })
+        let ends_task = policy.ends_after(1);
+        Some(Wrapper::new(move |next| {
+            let Some(run) = Run::current() else { return next.run() };
+            let limited = LimitedRun::begin(run, &timer, budget, ends_task);
+            let done = next.run();
+            limited.end();
+            done
+        }))
     }
 }
 
-/// Ends the task when a run is over its budget.
-fn ending(timer: Timer, budget: Duration) -> Wrapper {
-    Wrapper::new(move |next| {
-        let _watch = Run::current().and_then(|(task, id, started)| {
-            let ticket = Ticket { slot: u32::MAX, sequence: id };
-            let strike = move |pool: &Pool| {
-                pool.cancel(&*task, ticket, CancelReason::TimedOut, true);
-                discard(task);
-            };
-            timer.watch(started.after(budget), Box::new(strike))
-        });
-        next.run()
-    })
+/// A run of a periodic task that has so much time; until this is dropped the task's token is this
+/// run's alone.
+struct LimitedRun<'a> {
+    run: CurrentRun,
+    timer: &'a Timer,
+    budget: Duration,
+    limit: Deadline,
+    /// Whether a run that takes too long ends the task; else it fails.
+    ends_task: bool,
+    watch: Option<Watch>,
+    /// Whether it took too long; known once the body has returned.
+    is_over: Option<bool>,
 }
 
-/// Raises the token of a run that is over its budget, and lets it fail when it ends.
-fn failing(timer: Timer, budget: Duration) -> Wrapper {
-    Wrapper::new(move |next| {
-        let Some(((task, _, started), token)) = Run::current().zip(Run::current_token()) else {
-            return next.run();
-        };
-        let _own = OwnToken(task);
-        let is_over = Arc::new(AtomicBool::new(false));
-        let notes = Arc::clone(&is_over);
+impl<'a> LimitedRun<'a> {
+    fn begin(run: CurrentRun, timer: &'a Timer, budget: Duration, ends_task: bool) -> Self {
+        let limit = run.started.after(budget);
+        run.task.begin_limited_run(limit);
+        let watched = run.clone();
+        let token = run.task.token(&run.stop);
+        let exceeded = Arc::clone(&timer.exceeded);
         let strike = move |_: &Pool| {
-            // Ordering: a body that has seen its token raised finds this.
-            notes.store(true, Ordering::Release);
+            if ends_task {
+                end_over_limit(&watched, budget, &exceeded);
+            }
             token.cancel();
+            discard(watched);
         };
-        let watch = timer.watch(started.after(budget), Box::new(strike));
-        let done = next.run();
-        drop(watch);
-        if is_over.load(Ordering::Acquire) {
-            // No panic of anybody's code, so it does not go through the process's panic hook.
-            panic::resume_unwind(Box::new(format!("the run was over its budget of {budget:?}")));
+        let watch = timer.watch(limit, Box::new(strike));
+        Self { run, timer, budget, limit, ends_task, watch, is_over: None }
+    }
+
+    /// The body is over; whether it took too long.
+    fn stop_watching(&mut self) -> bool {
+        // First: a strike that is under way now has found the limit exceeded, and so will this.
+        drop(self.watch.take());
+        *self.is_over.get_or_insert_with(|| self.limit <= self.timer.clock.now())
+    }
+
+    /// The body has returned. Fails the run if it took too long.
+    fn end(mut self) {
+        if !self.stop_watching() {
+            return;
         }
-        done
-    })
+        let (ends_task, over) = (self.ends_task, over(self.budget));
+        if ends_task {
+            end_over_limit(&self.run, self.budget, &self.timer.exceeded);
+        } else {
+            count(&self.timer.exceeded);
+        }
+        drop(self);
+        // No panic of anybody's code, so neither goes through the process's panic hook.
+        if ends_task {
+            panic::resume_unwind(Box::new(AlreadyTold(over)));
+        }
+        panic::resume_unwind(Box::new(over));
+    }
 }
 
-/// Until this is dropped the task's token is this run's alone.
-struct OwnToken(Arc<dyn Runnable>);
-
-impl Drop for OwnToken {
+impl Drop for LimitedRun<'_> {
     fn drop(&mut self) {
-        self.0.forget_token();
+        let is_over = self.stop_watching();
+        self.run.task.end_limited_run(is_over);
     }
+}
+
+fn over(budget: Duration) -> String {
+    format!("the run was over its budget of {budget:?}")
+}
+
+/// Ends a periodic task, unless it has ended, because a run took too long, and says so.
+fn end_over_limit(run: &CurrentRun, budget: Duration, exceeded: &AtomicU64) {
+    let why = over(budget);
+    let failure = FailedRun::over_limit(run.number, &why);
+    let found = run.task.time_out(Some(failure), run.hooks.drops(run.id));
+    if found != Cancellation::TooLate {
+        count(exceeded);
+        trace_timed_out(&*run.task, run.id);
+        run.hooks.tell_ended(PanicSource::TimeLimit, &run.subject(), &why);
+    }
+}
+
+fn trace_timed_out(task: &dyn Runnable, id: u64) {
+    if trace::is_listening() {
+        trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
+    }
+}
+
+fn count(exceeded: &AtomicU64) {
+    // Relaxed: a count, which orders no other access.
+    exceeded.fetch_add(1, Ordering::Relaxed);
 }

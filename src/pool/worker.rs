@@ -17,6 +17,7 @@ use super::{
     serving::{self, Role, Serving},
 };
 use crate::{
+    CancelReason,
     queue::Entry,
     sync::{
         Arc, Parker,
@@ -153,6 +154,7 @@ impl Member {
             stop: pool.stop.clone(),
             hooks: pool.config.callbacks.hooks.clone(),
             desk: Arc::clone(&self.desk),
+            keeps_limits: true,
         });
         loop {
             while let Some((entry, now)) = pool.queue.take_until(|since| pool.idle_limit(since)) {
@@ -179,12 +181,21 @@ fn process(pool: &Pool, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, no
     let Entry { deadline, sequence, element } = entry;
     pool.leave_room();
     let run = Run::new(Rc::clone(ground), element, sequence, deadline, now);
-    match run.task().run(&run) {
-        Verdict::Again(next) => pool.rearm(run.task(), sequence, next, &ground.desk),
-        Verdict::Ended => pool.record.ran(sequence, &**run.task()),
+    let task = run.task();
+    match task.run(&run) {
+        Verdict::Again(next) => pool.rearm(task, sequence, next, &ground.desk),
+        Verdict::Ended => pool.record.ended(sequence, &**task),
+        Verdict::TimedOut(found) => {
+            pool.note_timed_out(&**task, sequence, found);
+            pool.record.ended(sequence, &**task);
+        }
+        Verdict::CalledOff => {
+            pool.end_taken(&**task, sequence, CancelReason::Requested, &ground.desk);
+        }
         Verdict::TooLate => {}
     }
-    discard(run);
+    // It may be the last to hold a result that nobody wants.
+    ground.hooks.drops(sequence).discard(run);
 }
 
 impl Pool {

@@ -7,27 +7,21 @@
 
 use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 
-use super::{Job, Runnable, decorate::Wrapper, desk::Desk, failure::FailedRun, hooks::Hooks};
+use super::{
+    Job, Runnable,
+    decorate::Wrapper,
+    desk::{Desk, Ended},
+    failure::FailedRun,
+    hooks::{Drops, Hooks, Subject},
+};
 use crate::{
-    CancellationToken, Panic,
+    CancellationToken, Panic, TaskId,
     sync::{Arc, scoped_thread_local},
     time::{Clock, Deadline},
     trace,
 };
 
 scoped_thread_local!(static CURRENT: Run);
-
-/// The number of a task: unique within its executor, and in the order of submission: a task that
-/// was submitted before another, in whichever thread, has the smaller number. It is made from the
-/// moment of submission, so numbers do not follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaskId(pub(crate) u64);
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// What all runs on one thread have in common.
 pub(crate) struct Ground {
@@ -36,6 +30,9 @@ pub(crate) struct Ground {
     pub(crate) stop: CancellationToken,
     pub(crate) hooks: Hooks,
     pub(crate) desk: Arc<Desk>,
+    /// Whether runs keep to the time limits of their tasks. One by hand does not: the timer that
+    /// raises the token may be gone.
+    pub(crate) keeps_limits: bool,
 }
 
 /// One run of one task.
@@ -102,6 +99,33 @@ impl Run {
         &self.ground.desk
     }
 
+    /// Counts the run, and the end of its task if it was the last.
+    #[inline]
+    pub(super) fn count(&self, failed: bool, ended: Option<Ended>) {
+        self.desk().count(failed, self.missed.get(), ended);
+    }
+
+    pub(super) fn keeps_limits(&self) -> bool {
+        self.ground.keeps_limits
+    }
+
+    /// Where a panic in the drop of the task's values is reported.
+    #[inline]
+    pub(super) fn drops(&self) -> Drops<'_> {
+        self.ground.hooks.drops(self.id)
+    }
+
+    /// Reports a panic in the drop of one of the task's values.
+    #[cold]
+    pub(super) fn report_drop(&self, panic: Panic) {
+        self.drops().report(self.task.name(), panic);
+    }
+
+    /// This run, for a report.
+    pub(super) fn subject(&self) -> Subject {
+        Subject { id: Some(self.id), name: self.task.name(), run: Some(self.number.get()) }
+    }
+
     /// Notes that this run of a periodic task has failed, and so many before it.
     pub(super) fn note_failure(&self, in_a_row: u32) {
         self.failures.set(in_a_row);
@@ -138,15 +162,17 @@ impl Run {
         &self.ground.clock
     }
 
-    /// Task, number and start of the run that the calling thread is in the middle of.
-    pub(crate) fn current() -> Option<(Arc<dyn Runnable>, u64, Deadline)> {
-        let parts = |run: &Self| (Arc::clone(&run.task), run.id, run.started);
-        CURRENT.is_set().then(|| CURRENT.with(parts))
-    }
-
-    /// The token of that task.
-    pub(crate) fn current_token() -> Option<CancellationToken> {
-        CURRENT.is_set().then(|| CURRENT.with(|run| run.task.token(&run.ground.stop)))
+    /// The run that the calling thread is in the middle of.
+    pub(crate) fn current() -> Option<CurrentRun> {
+        let current = |run: &Self| CurrentRun {
+            task: Arc::clone(&run.task),
+            id: run.id,
+            number: run.number.get(),
+            started: run.started,
+            stop: run.ground.stop.clone(),
+            hooks: run.ground.hooks.clone(),
+        };
+        CURRENT.is_set().then(|| CURRENT.with(current))
     }
 
     /// Whether the calling thread is in the middle of running a task, of whichever executor.
@@ -157,6 +183,26 @@ impl Run {
     /// Whether the calling thread is in the middle of running `task`.
     pub(crate) fn is_of(task: &Arc<dyn Runnable>) -> bool {
         CURRENT.is_set() && CURRENT.with(|run| Arc::ptr_eq(&run.task, task))
+    }
+}
+
+/// What is known of a run that is under way, for the one who watches over its time.
+#[derive(Clone)]
+pub(crate) struct CurrentRun {
+    pub(crate) task: Arc<dyn Runnable>,
+    pub(crate) id: u64,
+    /// Which run of the task it is; 1 for the first.
+    pub(crate) number: u64,
+    pub(crate) started: Deadline,
+    /// The parent of the task's token.
+    pub(crate) stop: CancellationToken,
+    pub(crate) hooks: Hooks,
+}
+
+impl CurrentRun {
+    /// The run, for a report.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject { id: Some(self.id), name: self.task.name(), run: Some(self.number) }
     }
 }
 
@@ -223,9 +269,29 @@ impl TaskContext {
         self.lateness
     }
 
-    /// The token that is raised when this task is asked to stop. It is the task's, not the
-    /// run's: once raised it stays so, and the task does not run again. Only a task with a
-    /// [budget](crate::TaskBuilder::timeout) for each run has a new one for each.
+    /// The token that is raised when this task is asked to stop. It is the task's, not the run's:
+    /// once it is raised the task does not run again, whoever raised it. So a periodic task ends
+    /// itself by raising its own token; its future is then cancelled, as
+    /// [requested](crate::CancelReason::Requested), when the run is over. Only a task with a
+    /// [time limit](crate::TaskBuilder::timeout) for each run has a new token for each run, and
+    /// goes on, if its policy says so, after the limit has raised one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let millisecond = Duration::from_millis(1);
+    /// let countdown = executor.schedule_at_fixed_rate(millisecond, millisecond, || {
+    ///     let task = current_task().expect("inside a task");
+    ///     if task.run_number() == 3 {
+    ///         task.token().cancel(); // the third run is the last
+    ///     }
+    /// })?;
+    /// assert!(countdown.join().expect_err("it ended itself").is_cancelled());
+    /// assert_eq!(executor.statistics().runs, 3);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn token(&self) -> CancellationToken {
         self.task.token(&self.stop)
     }

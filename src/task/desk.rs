@@ -28,6 +28,8 @@ struct Sheet {
     completed: AtomicU64,
     panicked: AtomicU64,
     cancelled: AtomicU64,
+    failed_runs: AtomicU64,
+    missed_runs: AtomicU64,
     runs: AtomicU64,
 }
 
@@ -37,6 +39,8 @@ pub(crate) struct Tally {
     pub(crate) completed: u64,
     pub(crate) panicked: u64,
     pub(crate) cancelled: u64,
+    pub(crate) failed_runs: u64,
+    pub(crate) missed_runs: u64,
     pub(crate) runs: u64,
 }
 
@@ -70,21 +74,29 @@ impl Desk {
         }
     }
 
-    /// Counts a run, and the end of its task if it was the last.
+    /// Counts a run, those that were missed just before it, and the end of its task if it was the
+    /// last. The smaller count comes last: a reader that goes the other way finds no task that
+    /// panicked without a failed run, and no failed run that is not a run.
     #[inline]
-    pub(super) fn count(&self, ended: Option<Ended>) {
-        add_one(&self.0.runs);
+    pub(super) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
+        add(&self.0.runs, 1);
+        if missed > 0 {
+            add(&self.0.missed_runs, missed);
+        }
+        if failed {
+            add(&self.0.failed_runs, 1);
+        }
         match ended {
             None => {}
-            Some(Ended::Completed) => add_one(&self.0.completed),
-            Some(Ended::Panicked) => add_one(&self.0.panicked),
-            Some(Ended::Cancelled) => add_one(&self.0.cancelled),
+            Some(Ended::Completed) => add(&self.0.completed, 1),
+            Some(Ended::Panicked) => add(&self.0.panicked, 1),
+            Some(Ended::Cancelled) => add(&self.0.cancelled, 1),
         }
     }
 
     /// Counts a task that was cancelled on its way here, or between two runs.
     pub(crate) fn count_cancelled(&self) {
-        add_one(&self.0.cancelled);
+        add(&self.0.cancelled, 1);
     }
 
     pub(crate) fn tally(&self) -> Tally {
@@ -93,6 +105,8 @@ impl Desk {
             completed: read(&self.0.completed),
             panicked: read(&self.0.panicked),
             cancelled: read(&self.0.cancelled),
+            failed_runs: read(&self.0.failed_runs),
+            missed_runs: read(&self.0.missed_runs),
             runs: read(&self.0.runs),
         }
     }
@@ -116,6 +130,8 @@ impl Tally {
             completed: self.completed + other.completed,
             panicked: self.panicked + other.panicked,
             cancelled: self.cancelled + other.cancelled,
+            failed_runs: self.failed_runs + other.failed_runs,
+            missed_runs: self.missed_runs.saturating_add(other.missed_runs),
             runs: self.runs + other.runs,
         }
     }
@@ -126,11 +142,11 @@ impl Tally {
     }
 }
 
-/// One more, by the only thread that writes.
+/// So many more, by the only thread that writes.
 ///
 /// Ordering: released, so that who reads a count sees what happened before it was counted.
 #[inline]
-fn add_one(count: &AtomicU64) {
-    let one_more = count.load(Ordering::Relaxed) + 1;
-    count.store(one_more, Ordering::Release);
+fn add(count: &AtomicU64, more: u64) {
+    let sum = count.load(Ordering::Relaxed).saturating_add(more);
+    count.store(sum, Ordering::Release);
 }

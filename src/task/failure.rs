@@ -95,6 +95,11 @@ pub struct FailedRun {
 }
 
 impl FailedRun {
+    /// A run that has ended its task by taking too long.
+    pub(crate) fn over_limit(run_number: u64, message: &str) -> Self {
+        Self { run_number, in_a_row: 1, message: message.into() }
+    }
+
     /// Which run it was; 1 for the first.
     pub fn run_number(&self) -> u64 {
         self.run_number

@@ -15,18 +15,23 @@
 //! * the panic handler panics: nothing more happens.
 //!
 //! Hooks are called around bodies only: a task that was cancelled before it ran has none.
+//!
+//! # What else the panic handler is told
+//!
+//! A capture or a result may panic when the crate drops it: in a `cancel`, in a shutdown, on a
+//! worker. No caller can be given that panic, so [`Drops`] brings it to the handler. And a periodic
+//! task may end without its user's doing, because a run exceeded its time limit or because the
+//! queue has no place for it. The user believes it alive, so the handler and one warning event say
+//! that it is not ([`Hooks::tell_ended`]).
 
 use std::fmt;
 
-use super::{
-    TaskId,
-    context::{Run, TaskContext},
-};
+use super::context::{Run, TaskContext};
 use crate::{
-    Panic, PanicLocation,
+    Panic, PanicLocation, TaskId,
     sync::Arc,
     trace,
-    unwind::{Callback, contain, contain_located, discard},
+    unwind::{AlreadyTold, Callback, contain, contain_located, discard, discard_with},
 };
 
 type Before = dyn Fn(&TaskContext) + Send + Sync;
@@ -64,29 +69,88 @@ impl Hooks {
     /// Calls one part of a run, and reports its panic.
     fn call<R>(&self, part: PanicSource, run: &Run, call: impl FnOnce() -> R) -> Result<R, Panic> {
         let result = contain_located(call).map_err(Panic::new);
-        if let Err(panic) = &result {
-            self.report(part, Some(run), panic);
+        match &result {
+            Err(panic) if !panic.is::<AlreadyTold>() => self.report(part, &run.subject(), panic),
+            _ => {}
         }
         result
     }
 
     /// Tells everyone who wants to know of a panic.
-    pub(crate) fn report(&self, source: PanicSource, run: Option<&Run>, panic: &Panic) {
+    #[cold]
+    fn report(&self, source: PanicSource, task: &Subject, panic: &Panic) {
         trace::panicked(source.describe(), panic.message());
+        self.tell(&PanicReport { source, task, panic });
+    }
+
+    fn tell(&self, report: &PanicReport<'_>) {
         if let Some(on_panic) = &self.on_panic {
-            let task = run.map(Run::context);
-            let report = PanicReport { source, task: task.as_ref(), panic };
-            discard(contain(|| on_panic(&report)));
+            discard(contain(|| on_panic(report)));
         }
+    }
+
+    /// Says that a periodic task has ended although its user did not end it.
+    #[cold]
+    pub(crate) fn tell_ended(&self, source: PanicSource, task: &Subject, why: &str) {
+        trace::ended(task.id.unwrap_or_default(), task.name.as_deref(), why);
+        let panic = Panic::of_text(why);
+        self.tell(&PanicReport { source, task, panic: &panic });
+        discard(panic);
+    }
+
+    /// Where a panic in the drop of this task's values is reported.
+    #[inline]
+    pub(crate) fn drops(&self, id: u64) -> Drops<'_> {
+        Drops { hooks: Some(self), id: Some(id) }
     }
 
     /// Calls a hook that belongs to no task; a panic is reported and goes no further.
     pub(crate) fn call_aside(&self, source: PanicSource, call: impl FnOnce()) {
         if let Err(panic) = contain_located(call).map_err(Panic::new) {
-            self.report(source, None, &panic);
+            self.report(source, &Subject::default(), &panic);
             discard(panic);
         }
     }
+}
+
+/// Where a panic is reported that comes out of the drop of a task's values.
+#[derive(Clone, Copy)]
+pub(crate) struct Drops<'a> {
+    hooks: Option<&'a Hooks>,
+    id: Option<u64>,
+}
+
+impl<'a> Drops<'a> {
+    /// For a task of the crate's own, whose values do not panic.
+    pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
+
+    /// For tasks whose numbers are not at hand.
+    pub(crate) fn of_any(hooks: &'a Hooks) -> Self {
+        Self { hooks: Some(hooks), id: None }
+    }
+
+    /// Drops a value; a panic in its drop is reported, and goes no further.
+    #[inline]
+    pub(crate) fn discard<T>(self, value: T) {
+        discard_with(value, |panic| self.report(None, Panic::new(panic)));
+    }
+
+    #[cold]
+    pub(crate) fn report(self, name: Option<Arc<str>>, panic: Panic) {
+        if let Some(hooks) = self.hooks {
+            let task = Subject { id: self.id, name, run: None };
+            hooks.report(PanicSource::Drop, &task, &panic);
+        }
+        discard(panic);
+    }
+}
+
+/// Which task, and which run of it, is spoken of.
+#[derive(Debug, Default)]
+pub(crate) struct Subject {
+    pub(crate) id: Option<u64>,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) run: Option<u64>,
 }
 
 impl fmt::Debug for Hooks {
@@ -115,6 +179,15 @@ pub enum PanicSource {
     ThreadStart,
     /// The hook at the end of a worker's thread.
     ThreadStop,
+    /// A capture, a result or another value of a task's, when the executor dropped it.
+    Drop,
+    /// Nobody's code panicked: a run of a periodic task exceeded its
+    /// [time limit](crate::TaskBuilder::timeout), and that has ended the task.
+    TimeLimit,
+    /// Nobody's code panicked: a periodic task lost its place in the queue, and that has ended it.
+    /// The queue had no place for its next run, or another task
+    /// [displaced it](crate::RejectedTask::discard_oldest).
+    Displaced,
 }
 
 impl PanicSource {
@@ -126,15 +199,23 @@ impl PanicSource {
             Self::Terminated => "the hook at the end of the executor",
             Self::ThreadStart => "the hook at the start of a thread",
             Self::ThreadStop => "the hook at the end of a thread",
+            Self::Drop => "the drop of a task's value",
+            Self::TimeLimit | Self::Displaced => "a periodic task",
         }
+    }
+
+    /// Whether somebody's code panicked.
+    fn is_panic(self) -> bool {
+        !matches!(self, Self::TimeLimit | Self::Displaced)
     }
 }
 
-/// What is known of a panic; what [`Builder::panic_handler`](crate::Builder::panic_handler) calls
-/// the handler with. Its `Display` is a line for a log.
+/// What is known of a panic, or of the end of a periodic task that its user did not end; what
+/// [`Builder::panic_handler`](crate::Builder::panic_handler) calls the handler with. Its `Display`
+/// is a line for a log.
 pub struct PanicReport<'a> {
     source: PanicSource,
-    task: Option<&'a TaskContext>,
+    task: &'a Subject,
     panic: &'a Panic,
 }
 
@@ -144,22 +225,23 @@ impl PanicReport<'_> {
         self.source
     }
 
-    /// The number of the task; `None` if it was a hook that belongs to no task.
+    /// The number of the task; `None` if it was a hook that belongs to no task, or if the number
+    /// is not known, as where many tasks are dropped at once.
     pub fn task_id(&self) -> Option<TaskId> {
-        self.task.map(TaskContext::id)
+        self.task.id.map(TaskId)
     }
 
     /// The name of the task, if it has one.
     pub fn task_name(&self) -> Option<Arc<str>> {
-        self.task.and_then(TaskContext::name)
+        self.task.name.clone()
     }
 
-    /// Which run of the task it was; 1 for the first.
+    /// Which run of the task it was; 1 for the first. `None` outside of any run.
     pub fn run_number(&self) -> Option<u64> {
-        self.task.map(TaskContext::run_number)
+        self.task.run
     }
 
-    /// The text of the panic.
+    /// The text of the panic, or why the task has ended.
     pub fn message(&self) -> &str {
         self.panic.message()
     }
@@ -179,14 +261,16 @@ impl PanicReport<'_> {
 impl fmt::Display for PanicReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.source.describe())?;
-        if let Some(task) = self.task {
-            write!(f, " (task {}", task.id())?;
-            if let Some(name) = task.name() {
-                write!(f, " {name:?}")?;
-            }
-            write!(f, ", run {})", task.run_number())?;
+        let Subject { id, name, run } = self.task;
+        let id = id.map(|id| format!("task {}", TaskId(id)));
+        let name = name.as_ref().map(|name| format!("{name:?}"));
+        let task: Vec<_> = id.into_iter().chain(name).collect();
+        match (task.join(" "), run) {
+            (task, Some(run)) => write!(f, " ({task}, run {run})")?,
+            (task, None) if !task.is_empty() => write!(f, " ({task})")?,
+            _ => {}
         }
-        write!(f, " panicked")?;
+        f.write_str(if self.source.is_panic() { " panicked" } else { " was ended" })?;
         if let Some(location) = self.location() {
             write!(f, " at {location}")?;
         }

@@ -13,7 +13,7 @@ use super::{
     failure::PanicPolicy,
     period::{MissedRuns, Period},
 };
-use crate::{Panic, time::Deadline, unwind::discard};
+use crate::{Panic, time::Deadline, unwind::discard_with};
 
 /// What a task runs.
 pub(crate) trait Job: Send + Sized + 'static {
@@ -135,7 +135,7 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
         self.failures = self.failures.saturating_add(1);
         run.note_failure(self.failures);
         if self.on_panic.ends_after(self.failures) {
-            discard(self.body);
+            discard_with(self.body, |panic| run.report_drop(Panic::new(panic)));
             return Ran::Ended(Err(panic));
         }
         // Without a delay the plan stands, also one for runs that are to be made up for.

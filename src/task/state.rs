@@ -27,7 +27,8 @@
 //! Whoever takes it out of the state. The lock orders the two: if `cancel` comes first it finds
 //! the closure, takes it and drops it, and `start` finds nothing to run. If `start` comes first
 //! it has taken the closure; `cancel` marks the task, which is over for everyone who waits, and
-//! the worker, when the body returns, finds the mark and drops closure and result itself.
+//! the worker, when the body returns, finds the mark and drops closure and result itself. Until
+//! then the task is known to [run on](Stage::runs_on), so that its body can still be signalled.
 
 use super::Job;
 use crate::{CancelReason, Panic, TaskError};
@@ -63,7 +64,7 @@ pub(super) enum Stage<J, T> {
     Resting(J),
     Completed(T),
     Panicked(Panic),
-    Cancelled(CancelReason),
+    Cancelled { reason: CancelReason, body_runs: bool },
     Claimed { panicked: bool },
 }
 
@@ -93,7 +94,7 @@ impl<J, T> Stage<J, T> {
     /// The run is over, and so is the task. Gives the ending back if nobody is to have it: the
     /// task was cancelled meanwhile.
     pub(super) fn finish(&mut self, ending: Ending<T>) -> Option<Ending<T>> {
-        if !matches!(self, Self::Running) {
+        if !self.body_returns() {
             return Some(ending);
         }
         *self = match ending {
@@ -106,11 +107,24 @@ impl<J, T> Stage<J, T> {
     /// The run is over, another is to come. Gives the job back if it is not to come: the task
     /// was cancelled meanwhile.
     pub(super) fn rest(&mut self, job: J) -> Option<J> {
-        if !matches!(self, Self::Running) {
+        if !self.body_returns() {
             return Some(job);
         }
         *self = Self::Resting(job);
         None
+    }
+
+    /// The body has returned. Whether the task is still its worker's: it was not ended meanwhile.
+    fn body_returns(&mut self) -> bool {
+        if let Self::Cancelled { body_runs, .. } = self {
+            *body_runs = false;
+        }
+        matches!(self, Self::Running)
+    }
+
+    /// Whether the task was cancelled and its body still runs.
+    pub(super) fn runs_on(&self) -> bool {
+        matches!(self, Self::Cancelled { body_runs: true, .. })
     }
 
     /// Whether there is a next run to be queued.
@@ -139,7 +153,8 @@ impl<J, T> Stage<J, T> {
 
     /// Somebody wants the task not to run, or not again.
     pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancel<J> {
-        self.end_as(Self::Cancelled(reason)).unwrap_or(Cancel::TooLate)
+        let body_runs = matches!(self, Self::Running);
+        self.end_as(Self::Cancelled { reason, body_runs }).unwrap_or(Cancel::TooLate)
     }
 
     /// Somebody wants the task to have this value, and not to run for it. Gives the value back if
@@ -165,7 +180,7 @@ impl<J, T> Stage<J, T> {
     pub(super) fn claim(&mut self) -> Option<Result<T, TaskError>> {
         let panicked = match self {
             Self::Scheduled(_) | Self::Running | Self::Resting(_) => return None,
-            Self::Cancelled(reason) => return Some(Err(TaskError::Cancelled(*reason))),
+            Self::Cancelled { reason, .. } => return Some(Err(TaskError::Cancelled(*reason))),
             Self::Claimed { .. } => return Some(Err(TaskError::ResultTaken)),
             Self::Completed(_) => false,
             Self::Panicked(_) => true,
@@ -183,7 +198,7 @@ impl<J, T> Stage<J, T> {
             Self::Running => TaskState::Running,
             Self::Completed(_) | Self::Claimed { panicked: false } => TaskState::Completed,
             Self::Panicked(_) | Self::Claimed { panicked: true } => TaskState::Panicked,
-            Self::Cancelled(_) => TaskState::Cancelled,
+            Self::Cancelled { .. } => TaskState::Cancelled,
         }
     }
 
@@ -280,7 +295,9 @@ mod tests {
         let mut stage = running();
         assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Running));
         assert_eq!(stage.state(), TaskState::Cancelled);
+        assert!(stage.runs_on());
         assert!(matches!(stage.finish(Ok(7)), Some(Ok(7))));
+        assert!(!stage.runs_on());
         assert_eq!(stage.rest("job"), Some("job"));
         assert!(!stage.is_resting());
         assert_eq!(stage.state(), TaskState::Cancelled);

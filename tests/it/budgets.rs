@@ -97,9 +97,10 @@ fn a_run_over_budget_ends_a_task_that_stops() {
         assert_eq!((subject.executor.active_count(), subject.drops.count()), (1, 0));
         subject.clock.run_for(ms(100));
         assert_eq!((subject.raised(), subject.drops.count()), (vec![false, false, true], 1));
-        assert_eq!(subject.future.last_failure(), None);
+        assert_eq!(subject.failure(), over_budget(3, 1));
         let now = subject.executor.statistics();
         assert_eq!((now.pending, now.cancelled, now.runs), (0, 1, 3));
+        assert_eq!((now.failed_runs, now.timed_out), (1, 1));
     }
 }
 
@@ -136,6 +137,7 @@ fn a_run_over_budget_is_a_failure_of_a_task_that_goes_on() {
     assert_eq!(subject.clock.advance_to_next_deadline(), None);
     let now = subject.executor.statistics();
     assert_eq!((now.cancelled, now.panicked, now.runs), (1, 0, 4));
+    assert_eq!((now.failed_runs, now.timed_out), (2, 2));
 }
 
 /// Runs over budget count like panics: so many in a row end the task, with that for a panic; one

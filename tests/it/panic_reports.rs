@@ -9,16 +9,16 @@ use std::{
 
 use punctual::{
     Builder, CancelHandle, Handle, ManualClock, PanicPolicy, PanicReport, PanicSource,
-    ScheduledThreadPoolExecutor as Executor, TaskState,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
 };
 
-use crate::support::{Bomb, Log, hold, manual_with, ms, worker_of};
+use crate::support::{Bomb, Counter, Log, hold, manual_with, ms, worker_of};
 
 /// What a report says.
 #[derive(Clone, Debug)]
 struct Told {
     source: PanicSource,
-    id: Option<u64>,
+    id: Option<TaskId>,
     name: Option<String>,
     run: Option<u64>,
     message: String,
@@ -31,10 +31,9 @@ struct Told {
 impl Told {
     fn by(report: &PanicReport<'_>) -> Self {
         let location = report.location();
-        let task = report.task_id().map(|id| id.to_string());
         Self {
             source: report.source(),
-            id: task.map(|id| id.parse().expect("a number")),
+            id: report.task_id(),
             name: report.task_name().map(|name| name.to_string()),
             run: report.run_number(),
             message: report.message().to_owned(),
@@ -214,7 +213,8 @@ fn a_location_does_not_pass_from_task_to_task() {
     executor.execute(|| resume_unwind(Box::new("the third"))).expect("accepted");
     clock.run_until_idle();
     let told = log.entries().into_iter().map(|told| (told.message, told.location.is_some()));
-    let expected = [("the first", true), ("the first", false), ("the third", false)];
+    let expected =
+        [("the first", true), ("a capture", true), ("the first", false), ("the third", false)];
     assert!(told.eq(expected.map(|(message, known)| (message.to_owned(), known))), "{log:?}");
 }
 
@@ -342,21 +342,99 @@ fn a_handler_may_submit() {
     assert_eq!(messages.entries(), ["the first", "the second"]);
 }
 
-/// HK-037: a capture that panics when a run drops it is that run's panic, and reported; one that is
-/// dropped without a run is contained, and nobody's.
+/// HK-037: a capture that panics when a run drops it is that run's panic, and reported.
 #[test]
 fn a_capture_that_panics_is_reported_if_a_run_drops_it() {
     let (clock, executor, log) = telling(|builder| builder);
     let worker = worker_of(&executor);
-    let bombs = [Bomb("a capture"), Bomb("a capture")];
-    let [ran, cancelled] = bombs.map(|bomb| executor.schedule(ms(1), move || hold(&bomb)));
-    assert!(cancelled.expect("accepted").cancel());
+    let bomb = Bomb("a capture");
+    let ran = executor.schedule(ms(1), move || hold(&bomb));
     clock.run_for(ms(1));
     assert_eq!(ran.expect("accepted").state(), TaskState::Panicked);
     let told = only(&log);
     assert_eq!((told.source, &*told.message), (PanicSource::Task, "a capture"));
     assert!(told.location.is_some_and(|(file, ..)| file.ends_with("support.rs")));
     assert_eq!(worker_of(&executor), worker);
+}
+
+/// Panics when it is dropped, and not by beginning a panic: the process's hook hears nothing.
+struct Quiet;
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("a quiet capture"));
+    }
+}
+
+type End = fn(Executor, ScheduledFuture<()>);
+
+/// The ways in which a task that waits is dropped without having run.
+const ENDS: [(&str, End); 6] = [
+    ("cancel", |_, future| assert!(future.cancel())),
+    ("remove", |executor, future| assert!(executor.remove(&future))),
+    ("shutdown", |executor, _| {
+        executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+        executor.shutdown();
+    }),
+    ("the drop of the executor", |executor, _| drop(executor)),
+    ("the drop of what shutdown_now gave back", |executor, _| drop(executor.shutdown_now())),
+    ("the same, one by one", |executor, _| executor.shutdown_now().for_each(drop)),
+];
+
+/// A capture that panics when the executor drops it, because the task will not run, reaches the
+/// handler, also if the panic is one that the process's panic hook is not told of.
+#[test]
+fn a_capture_that_panics_is_reported_if_the_task_never_ran() {
+    for (how, end) in ENDS {
+        let (_clock, executor, log) = telling(|builder| builder);
+        let quiet = Quiet;
+        let body = move || drop(quiet);
+        let future = executor.task().name("loud").schedule(ms(1), body).expect("accepted");
+        let id = future.id();
+        end(executor, future);
+        let told = only(&log);
+        assert_eq!((told.source, &*told.message), (PanicSource::Drop, "a quiet capture"), "{how}");
+        assert_eq!((told.name.as_deref(), told.run), (Some("loud"), None), "{how}");
+        assert!(told.id.is_none_or(|told| told == id), "{how}");
+        assert!(told.line.starts_with("the drop of a task's value ("), "{how}: {}", told.line);
+    }
+}
+
+/// So does a result that panics when it is dropped: because the task was cancelled while it ran,
+/// because nobody wants it, or with its future.
+#[test]
+fn a_result_that_panics_is_reported() {
+    type Act = fn(ScheduledFuture<Quiet>, &Counter);
+    let acts: [(&str, Act); 3] = [
+        ("cancelled", |future, gate| {
+            assert!(future.cancel());
+            gate.add();
+        }),
+        ("detached", |future, gate| {
+            drop(future);
+            gate.add();
+        }),
+        ("dropped with its future", |future, gate| {
+            gate.add();
+            future.wait().expect("it ends");
+        }),
+    ];
+    for (how, act) in acts {
+        let (_clock, executor, log) = telling(|builder| builder);
+        let (begun, gate) = (Counter::new(), Counter::new());
+        let (begins, opened) = (begun.clone(), gate.clone());
+        let body = move || {
+            begins.add();
+            opened.wait_for(1);
+            Quiet
+        };
+        let future = executor.submit(body).expect("accepted");
+        begun.wait_for(1);
+        act(future, &gate);
+        executor.close().expect("not on a worker");
+        let told = only(&log);
+        assert_eq!((told.source, &*told.message), (PanicSource::Drop, "a quiet capture"), "{how}");
+    }
 }
 
 /// HK-004: a report can be printed, and shows what it says.

@@ -12,12 +12,13 @@ use std::{
 };
 
 use punctual::{
-    ExecutorState, Handle, ScheduledThreadPoolExecutor, Statistics, ThreadFactory, Worker,
+    CallerRunsPolicy, ExecutorState, Handle, MissedRuns, PanicPolicy, ScheduledThreadPoolExecutor,
+    Statistics, ThreadFactory, Worker,
 };
 
 use crate::{
     construction::start,
-    support::{Counter, LONG, Log, eventually, manual, ms},
+    support::{Counter, LONG, Log, eventually, manual, manual_with, ms},
 };
 
 /// A task that says when it has begun and waits for its gate.
@@ -349,4 +350,53 @@ fn debug_shows_state_and_counts() {
     eventually("it terminates", || executor.is_terminated());
     let shown = format!("{executor:?}");
     assert!(shown.contains("state: Terminated, core_pool_size: 2, pool_size: 0,"), "{shown}");
+}
+
+/// Failed runs are counted although the task goes on, and with them those that took too long; the
+/// missed ones too; and everything still adds up.
+#[test]
+fn runs_that_fail_or_are_missed_are_counted() {
+    let (clock, executor) = manual(1);
+    let task = executor.task().on_panic(PanicPolicy::resume());
+    let stubborn = task.schedule_at_fixed_rate(ms(1), ms(1), || panic!("again")).unwrap();
+    clock.run_for(ms(21));
+    stubborn.cancel();
+    let now = executor.statistics();
+    assert_eq!((now.runs, now.failed_runs, now.panicked, now.cancelled), (21, 21, 0, 1));
+    executor.submit::<_, ()>(|| panic!("once")).unwrap().wait().unwrap();
+    let now = executor.statistics();
+    assert_eq!((now.runs, now.failed_runs, now.panicked), (22, 22, 1));
+    for (policy, missed) in [
+        (MissedRuns::Burst, 0),
+        (MissedRuns::Coalesce, 9),
+        (MissedRuns::Skip, 9),
+        (MissedRuns::Delay, 9),
+    ] {
+        let (clock, executor) = manual(1);
+        let task = executor.task().missed_runs(policy);
+        let beat = task.schedule_at_fixed_rate(ms(1), ms(1), || ()).unwrap();
+        clock.run_until_idle();
+        clock.advance(ms(10));
+        clock.run_until_idle();
+        clock.run_for(ms(1));
+        beat.cancel();
+        assert_eq!(executor.statistics().missed_runs, missed, "{policy:?}");
+    }
+}
+
+/// Tasks that the caller runs, because there is no place for them, are counted apart, with those
+/// that panicked: they were never let in.
+#[test]
+fn the_callers_runs_are_counted_apart() {
+    let (clock, executor) =
+        manual_with(|builder| builder.max_pending(1).rejected_execution_handler(CallerRunsPolicy));
+    let waits = executor.schedule(ms(1), || ()).unwrap();
+    for number in 0..5 {
+        executor.submit(move || assert!(number < 3, "no")).unwrap().wait().unwrap();
+    }
+    let now = executor.statistics();
+    assert_eq!((now.rejected, now.caller_runs, now.caller_panics), (5, 5, 2));
+    assert_eq!((now.submitted, now.pending, now.runs, now.panicked), (1, 1, 0, 0));
+    clock.run_for(ms(1));
+    assert!(waits.is_done());
 }

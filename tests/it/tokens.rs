@@ -7,10 +7,13 @@ use std::{
 };
 
 use punctual::{
-    CancellationToken, Handle, ScheduledFuture, ScheduledThreadPoolExecutor, current_task,
+    CancelReason, CancellationToken, Handle, PanicPolicy, ScheduledFuture,
+    ScheduledThreadPoolExecutor, TaskSet, current_task,
 };
 
-use crate::support::{Counter, LONG, eventually, manual, ms, worker_of};
+use crate::support::{
+    Counter, Drops, LONG, Log, assert_cancelled, eventually, hold, manual, ms, worker_of,
+};
 
 fn own_token() -> CancellationToken {
     current_task().expect("inside a task").token()
@@ -174,14 +177,109 @@ fn only_what_asks_a_task_to_stop_raises_its_token() {
     }
 }
 
-/// Asking a task to stop that was cancelled before, or has ended, raises nothing.
+/// A body that runs on after a plain `cancel` can still be signalled, by the future, its handle and
+/// a set; none of these calls ends the task, and each says so. A body that has returned cannot.
+#[test]
+fn a_cancelled_body_that_runs_on_can_be_signalled() {
+    type Signal = fn(&Running) -> bool;
+    let signals: [Signal; 2] = [
+        |running| running.future.cancel_and_signal(),
+        |running| running.future.cancel_handle().cancel_and_signal(),
+    ];
+    for signal in signals {
+        let running = Running::new();
+        assert!(running.future.cancel());
+        assert!(!running.token.is_cancelled());
+        assert!(!signal(&running));
+        assert!(running.token.is_cancelled());
+        running.gate.add();
+    }
+    let ended = Running::new();
+    assert!(ended.future.cancel());
+    ended.gate.add();
+    worker_of(&ended.executor);
+    assert!(!ended.future.cancel_and_signal());
+    assert!(!ended.token.is_cancelled());
+}
+
+/// A guard that signals asks a body that runs to stop; the plain one does not.
+#[test]
+fn a_guard_can_signal() {
+    for signals in [false, true] {
+        let Running { executor: _executor, future, token, gate } = Running::new();
+        let guard =
+            if signals { future.cancel_and_signal_on_drop() } else { future.cancel_on_drop() };
+        drop(guard);
+        assert_eq!(token.is_cancelled(), signals);
+        gate.add();
+        let Running { executor: _executor, future, token, gate } = Running::new();
+        let set = TaskSet::from_iter([future]);
+        let guard = if signals { set.cancel_and_signal_on_drop() } else { set.cancel_on_drop() };
+        drop(guard);
+        assert_eq!(token.is_cancelled(), signals);
+        gate.add();
+        let Running { executor: _executor, future, token, gate } = Running::new();
+        drop(future.cancel_and_signal_on_drop().detach());
+        assert!(!token.is_cancelled());
+        gate.add();
+    }
+}
+
+/// A periodic task whose token is raised does not run again, whoever raised it: the body itself, or
+/// a holder of the token between two runs. Its future is cancelled as requested, its captures are
+/// dropped, and the run that was the last is counted.
+#[test]
+fn a_raised_token_ends_a_periodic_task() {
+    for raises_itself in [true, false] {
+        let (clock, executor) = manual(1);
+        let (drops, tokens) = (Drops::new(), Log::new());
+        let (capture, kept) = (drops.token(), tokens.clone());
+        let body = move || {
+            hold(&capture);
+            let task = current_task().expect("inside a task");
+            kept.push(task.token());
+            if raises_itself && task.run_number() == 3 {
+                task.token().cancel();
+            }
+        };
+        let beat = executor.schedule_at_fixed_rate(ms(10), ms(10), body).unwrap();
+        clock.run_for(ms(25));
+        assert!(!beat.is_done());
+        if !raises_itself {
+            tokens.entries()[0].cancel();
+        }
+        clock.run_for(ms(100));
+        assert_cancelled(&beat, CancelReason::Requested);
+        let now = executor.statistics();
+        let runs = if raises_itself { 3 } else { 2 };
+        assert_eq!((now.runs, now.cancelled, now.pending, now.active), (runs, 1, 0, 0));
+        assert_eq!((drops.count(), clock.next_deadline()), (1, None));
+    }
+}
+
+/// A body with a time limit for each run, which has a token for each run, ends its task by raising
+/// one as well; a token that the limit raises does not end a task that goes on after a failure.
+#[test]
+fn a_raised_token_ends_a_task_with_a_limit_for_each_run() {
+    for policy in [PanicPolicy::stop(), PanicPolicy::resume()] {
+        let (clock, executor) = manual(1);
+        let task = executor.task().timeout(ms(5)).on_panic(policy);
+        let body = || {
+            let task = current_task().expect("inside a task");
+            if task.run_number() == 2 {
+                task.token().cancel();
+            }
+        };
+        let beat = task.schedule_at_fixed_rate(ms(10), ms(10), body).unwrap();
+        clock.run_for(ms(100));
+        assert_cancelled(&beat, CancelReason::Requested);
+        assert_eq!(executor.statistics().runs, 2);
+    }
+}
+
+/// Asking a task to stop that has ended raises nothing.
 #[test]
 fn a_task_that_is_over_is_not_asked_to_stop() {
-    let running = Running::new();
-    assert!(running.future.cancel());
-    assert!(!running.future.cancel_and_signal());
-    assert!(!running.token.is_cancelled());
-    running.gate.add();
     let ended = Running::new();
     ended.gate.add();
     worker_of(&ended.executor);

@@ -252,6 +252,38 @@ fn a_cancellation_is_told_with_its_reason() {
     assert_eq!(cancelled.fields.get("reason"), "it was asked to");
 }
 
+/// The end of a periodic task by its time limit is a warning, told once, with the reason.
+#[test]
+fn an_end_without_the_users_doing_is_a_warning() {
+    let (collector, clock, executor) = listened_to();
+    let (time, task) = (clock.clone(), executor.task().name("traced end").timeout(ms(5)));
+    let poller = task.schedule_at_fixed_rate(ms(1), ms(1), move || time.advance(ms(5)));
+    let poller = poller.expect("accepted");
+    clock.run_for(ms(20));
+    let said = collector.said_about("traced end");
+    let ended = only(&said, "a periodic task was ended");
+    assert_eq!(ended.level, Level::WARN);
+    assert_eq!(ended.fields.get("task"), poller.id().to_string());
+    assert_eq!(ended.fields.get("reason"), "the run was over its budget of 5ms");
+}
+
+/// A capture that panics when a cancel drops it is an error, also if no panic began.
+#[test]
+fn a_drop_that_panics_is_told() {
+    struct Quiet;
+    impl Drop for Quiet {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("traced drop"));
+        }
+    }
+    let (collector, _clock, executor) = listened_to();
+    let quiet = Quiet;
+    let future = executor.schedule(ms(1), move || drop(quiet)).expect("accepted");
+    assert!(future.cancel());
+    let said = collector.said_about("traced drop");
+    assert_eq!(only(&said, "the drop of a task's value panicked").level, Level::ERROR);
+}
+
 /// A panic is an error with its message, told once, in the span of the run that panicked.
 #[test]
 fn a_panic_is_told_in_the_span_of_its_run() {
