@@ -8,6 +8,7 @@ export PUNCTUAL_SCHEDULES="${1:-}"
 [[ -n "$PUNCTUAL_SCHEDULES" ]] || unset PUNCTUAL_SCHEDULES
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle"
 
-model=(cargo test --quiet --profile model --no-default-features --target-dir target/model)
+model=(cargo test --manifest-path ci/models/Cargo.toml --quiet --profile model)
+model+=(--no-default-features --target-dir target/model)
 "${model[@]}" --lib model::
 "${model[@]}" --test model

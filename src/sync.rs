@@ -4,9 +4,9 @@
 //! lock *is* can be changed in one place (another library, a model checker) without a line of
 //! the protocols changing.
 //!
-//! There are two grounds: the one for use (`native`), and, with `--cfg shuttle` or `--cfg loom`, one
-//! on which a model checker decides who goes next (`model`). Nothing else in the crate knows which
-//! it is.
+//! There are two grounds: the one for use (`native`), and one on which a model checker decides who
+//! goes next (`model`). The manifest `ci/models/Cargo.toml` builds on the second, with `--cfg shuttle`
+//! or `--cfg loom`; the published one never does. Nothing else in the crate knows which it is.
 //!
 //! # What is promised
 //!
@@ -33,10 +33,10 @@
 //! queue the one of who asks whether it is empty, or counts: crew or lifecycle (`pool`); the list of
 //! joins after that of the crew.
 
-#[cfg(any(shuttle, loom))]
+#[cfg(punctual_models)]
 #[path = "sync/model.rs"]
 mod backend;
-#[cfg(not(any(shuttle, loom)))]
+#[cfg(not(punctual_models))]
 #[path = "sync/native.rs"]
 mod backend;
 pub(crate) mod patience;
@@ -50,7 +50,7 @@ use std::{
     time::Instant,
 };
 
-#[cfg(any(shuttle, loom))]
+#[cfg(punctual_models)]
 pub(crate) use self::backend::Scoped;
 pub(crate) use self::backend::{
     atomic, cores, is_finished, scoped_thread_local, spin_loop, thread, thread_local, thread_number,

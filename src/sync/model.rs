@@ -5,7 +5,7 @@
 //! times out would hide a leader that sleeps too long. The clock is moved by the test, one step
 //! at a time, and it wakes who waits for that step.
 //!
-//! Only compiled with `--cfg shuttle` or `--cfg loom`; see `docs/testing.md`.
+//! Only compiled by `ci/models/Cargo.toml`, with `--cfg shuttle` or `--cfg loom`; see `docs/testing.md`.
 
 #[cfg(loom)]
 #[path = "loom.rs"]

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# What a user of the crate gets in their lock file, which covers every platform and every `--cfg`:
+# ci/user_lock.sh. It must name what the library is made of and nothing that only our tests use.
+# A crate that is not in the list below fails; if it is to be there, docs/decisions/0003 says why.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+default="bitflags cfg-if crossbeam-utils errno hermit-abi libc linux-raw-sys lock_api num_cpus once_cell
+  parking_lot parking_lot_core pin-project-lite punctual redox_syscall rustix scoped-tls scopeguard
+  smallvec tracing tracing-core windows-link windows-sys"
+
+user=$(mktemp -d)
+trap 'rm -rf "$user"' EXIT
+mkdir "$user/src"
+echo 'pub use punctual::*;' >"$user/src/lib.rs"
+
+# lists KEYS CRATE ...: with these keys of the dependency, exactly these crates are locked.
+lists() {
+  local keys=$1 expected found
+  shift
+  cat >"$user/Cargo.toml" <<END
+[package]
+name = "a-user"
+version = "0.0.0"
+edition = "2024"
+
+[workspace]
+
+[dependencies]
+punctual = { path = "$PWD"$keys }
+END
+  # From our lock file, so that it is the same every day, and needs no network where ours is built.
+  cp Cargo.lock "$user/Cargo.lock"
+  cargo update --manifest-path "$user/Cargo.toml" --workspace --offline --quiet 2>/dev/null \
+    || cargo update --manifest-path "$user/Cargo.toml" --workspace --quiet
+  found=$(sed -n 's/^name = "\(.*\)"$/\1/p' "$user/Cargo.lock" | sort -u)
+  expected=$(printf '%s\n' a-user "$@" | sort -u)
+  if [[ "$found" != "$expected" ]]; then
+    echo "the lock file of a user${keys:+ with \`${keys#, }\`} is not what is expected (< is missing, > is too much):" >&2
+    diff <(echo "$expected") <(echo "$found") >&2 || true
+    exit 1
+  fi
+  echo "a user${keys:+ with \`${keys#, }\`} locks $(($(wc -l <<<"$found") - 1)) crates, all of them known"
+}
+
+# Last the default, with which the crate is built below.
+bare=$default
+for optional in windows-sys errno linux-raw-sys rustix once_cell pin-project-lite tracing tracing-core; do
+  bare=$(printf '%s\n' $bare | grep -vx "$optional")
+done
+lists ', default-features = false' $bare
+lists ', features = ["stream"]' $default futures-core
+lists '' $default
+
+# Whoever tests a program of their own with a model checker sets its `cfg` for every crate.
+RUSTFLAGS="${RUSTFLAGS:-} --cfg loom --cfg shuttle" cargo check --quiet --manifest-path "$user/Cargo.toml" \
+  --target-dir target/user_lock
+echo "built with a user's own \`--cfg loom --cfg shuttle\`"

@@ -1,0 +1,118 @@
+//! The two manifests of the crate, the published one and `ci/models/Cargo.toml`, which has the model
+//! checkers as well: `docs/decisions/0033-models-have-a-manifest-of-their-own.md`.
+
+#![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use toml::{Table, Value};
+
+/// What only our tests use, and no user is to have in a lock file.
+const FOR_TESTS_ALONE: [&str; 4] = ["loom", "proptest", "rand", "shuttle"];
+
+/// A manifest that is there; `None` in the published package, which has no `ci`.
+fn manifest(path: &str) -> Option<Table> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if !root.join("ci").is_dir() {
+        return None;
+    }
+    let text =
+        fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    Some(text.parse().unwrap_or_else(|error| panic!("{path}: {error}")))
+}
+
+fn both() -> Option<(Table, Table)> {
+    Some((manifest("Cargo.toml")?, manifest("ci/models/Cargo.toml")?))
+}
+
+fn table<'a>(of: &'a Table, name: &str) -> Option<&'a Table> {
+    of.get(name).and_then(Value::as_table)
+}
+
+/// Each table that a dependent resolves, whatever it is built for.
+fn dependencies(manifest: &Table) -> Vec<(String, Table)> {
+    let kinds = ["dependencies", "build-dependencies"];
+    let targets = table(manifest, "target").into_iter().flatten();
+    let everywhere = [("every target".to_owned(), manifest)];
+    let targets = targets.map(|(name, rest)| (name.clone(), rest.as_table().expect("a target")));
+    let tables = everywhere.into_iter().chain(targets).flat_map(|(target, tables)| {
+        kinds.map(|kind| (format!("{kind} of {target}"), table(tables, kind).cloned()))
+    });
+    tables.filter_map(|(name, table)| Some((name, table?))).collect()
+}
+
+/// The library is one, whichever manifest builds it.
+#[test]
+fn what_the_library_is_made_of_is_the_same_in_both_manifests() {
+    let Some((published, models)) = both() else { return };
+    assert_eq!(published.get("features"), models.get("features"));
+    assert_eq!(published.get("lints"), models.get("lints"));
+    for key in ["name", "version", "edition", "rust-version"] {
+        let of = |manifest| table(manifest, "package").expect("a package").get(key);
+        assert_eq!(of(&published), of(&models), "{key}");
+        assert!(of(&published).is_some(), "{key}");
+    }
+    let checkers = ["cfg(loom)", "cfg(shuttle)"];
+    let mut beside = dependencies(&models);
+    beside.retain(|(name, _)| !checkers.iter().any(|checker| name.ends_with(checker)));
+    assert_eq!(dependencies(&published), beside);
+    assert_eq!(dependencies(&models).len(), beside.len() + checkers.len(), "one for each checker");
+}
+
+/// A lock file covers every target, so that what stands here for any `cfg` is in every user's.
+#[test]
+fn the_published_manifest_names_nothing_that_only_tests_use() {
+    let Some((published, _)) = both() else { return };
+    let tables = dependencies(&published);
+    assert!(tables.len() >= 2, "those of every target and those of Linux");
+    for (place, named) in tables {
+        for (name, value) in &named {
+            let package = value.get("package").and_then(Value::as_str).unwrap_or(name);
+            assert!(!FOR_TESTS_ALONE.contains(&package), "{package} in the {place}");
+        }
+    }
+}
+
+/// What the models' tests use has the same requirement in both, and the same version is locked.
+#[test]
+fn what_both_lock_is_the_same() {
+    let Some((published, models)) = both() else { return };
+    let [in_use, mine] = [&published, &models].map(|manifest| table(manifest, "dev-dependencies"));
+    for (name, value) in mine.expect("proptest") {
+        assert_eq!(in_use.and_then(|named| named.get(name)), Some(value), "{name}");
+    }
+    let [theirs, ours] = ["Cargo.lock", "ci/models/Cargo.lock"]
+        .map(|path| locked(&manifest(path).expect("a lock file that is committed")));
+    for (name, _) in dependencies(&published).iter().flat_map(|(_, named)| named) {
+        let versions = |locked: &BTreeSet<_>| -> Vec<(String, String)> {
+            locked.iter().filter(|(locked, _)| locked == name).cloned().collect()
+        };
+        assert!(!versions(&ours).is_empty(), "{name} is not locked");
+        assert_eq!(versions(&theirs), versions(&ours));
+    }
+}
+
+/// The names and versions in a lock file.
+fn locked(file: &Table) -> BTreeSet<(String, String)> {
+    let packages = file.get("package").and_then(Value::as_array).expect("packages");
+    let text = |package: &Value, key| package[key].as_str().expect("text").to_owned();
+    packages.iter().map(|package| (text(package, "name"), text(package, "version"))).collect()
+}
+
+/// The models are run by the manifest that has the checkers, and by no other: with the published
+/// one their tests are empty, and would pass.
+#[test]
+fn the_models_are_run_with_their_own_manifest() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some((_, models)) = both() else { return };
+    for script in ["loom.sh", "model.sh", "simulate.sh"] {
+        let text = fs::read_to_string(root.join("ci").join(script)).expect("the script");
+        let runs: Vec<_> = text.lines().filter(|line| line.contains("cargo test")).collect();
+        let own = |line: &&str| line.contains("--manifest-path ci/models/Cargo.toml");
+        assert!(!runs.is_empty() && runs.iter().all(own), "{script}: {runs:?}");
+    }
+    for test in models.get("test").and_then(Value::as_array).expect("tests") {
+        let path = test["path"].as_str().expect("a path");
+        assert!(root.join("ci/models").join(path).is_file(), "{path}");
+    }
+}
