@@ -104,6 +104,7 @@
 #![warn(missing_docs)]
 
 // Layer 4: the face.
+mod auto_traits;
 mod builder;
 pub mod delay_queue;
 mod error;

@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer; a module uses lower layers and itself, and of its own
 /// layer only what is named beside it.
-const LAYERS: [(&str, u8, &[&str]); 17] = [
+const LAYERS: [(&str, u8, &[&str]); 18] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -28,6 +28,7 @@ const LAYERS: [(&str, u8, &[&str]); 17] = [
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "submit"]),
     ("together", 4, &["executor", "future"]),
+    ("auto_traits", 4, &["builder", "delay_queue", "executor", "future", "submit", "together"]),
 ];
 
 /// The public names that modules import from the crate's root, and where they live.

@@ -1,0 +1,343 @@
+//! The auto traits of every public type, one line each, so that none is lost by accident: a field
+//! that is added can take one away, and that breaks who uses the crate. A public type without a
+//! line here fails as well.
+
+#![allow(
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and catches what users catch"
+)]
+
+use std::{
+    any::Any,
+    cell::Cell,
+    collections::BTreeSet,
+    fs,
+    marker::{PhantomData, PhantomPinned},
+    panic::{self, RefUnwindSafe, UnwindSafe, catch_unwind},
+    path::Path,
+    rc::Rc,
+    time::Duration,
+};
+
+use punctual::{
+    AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelHandle,
+    CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
+    DiscardOldestPolicy, DiscardPolicy, Done, ExecutorCompletionService, ExecutorState, FailedRun,
+    Handle, InvokeAnyError, InvokeError, JoinAll, ManualClock, MissedRuns, Next, Panic,
+    PanicLocation, PanicPolicy, PanicReport, PanicSource, PendingTask, PendingTasks, QueuedTask,
+    Rejected, RejectedExecutionError, RejectedTask, Rejection, ScheduledFuture,
+    ScheduledThreadPoolExecutor, ShutdownReport, Statistics, Submission, TaskBuilder, TaskContext,
+    TaskError, TaskId, TaskSet, TaskState, TaskSummary, Worker, WouldDeadlock,
+    delay_queue::{self, CheapClone},
+};
+
+/// Asks whether a type has a trait: its own constant, where the bound holds, hides the trait's.
+struct Ask<T: ?Sized>(PhantomData<T>);
+
+macro_rules! questions {
+    ($($question:ident, $otherwise:ident: $bound:ident;)+) => {$(
+        trait $otherwise {
+            const $question: bool = false;
+        }
+        impl<T: ?Sized> $otherwise for Ask<T> {}
+        impl<T: ?Sized + $bound> Ask<T> {
+            const $question: bool = true;
+        }
+    )+};
+}
+
+questions! {
+    SEND, NotSend: Send;
+    SYNC, NotSync: Sync;
+    UNPIN, NotUnpin: Unpin;
+    UNWIND_SAFE, NotUnwindSafe: UnwindSafe;
+    REF_UNWIND_SAFE, NotRefUnwindSafe: RefUnwindSafe;
+}
+
+/// What a line says of a type, and what is true.
+struct Line {
+    of: &'static str,
+    said: BTreeSet<&'static str>,
+    found: BTreeSet<&'static str>,
+}
+
+impl Line {
+    fn new(of: &'static str, said: &'static str, found: [(&'static str, bool); 5]) -> Self {
+        let all = "Send Sync Unpin UnwindSafe RefUnwindSafe";
+        let said = if said == "all" { all } else { said };
+        let found = found.into_iter().filter(|(_, has)| *has).map(|(name, _)| name);
+        Self { of, said: said.split_whitespace().collect(), found: found.collect() }
+    }
+
+    /// The type without its parameters.
+    fn name(&self) -> &'static str {
+        self.of.split(['<', ' ']).next().unwrap_or_default()
+    }
+}
+
+/// `Type: Trait Trait ...;` for each, or `Type: all;`.
+macro_rules! lines {
+    ($($type:ty: $($has:ident)*;)+) => {vec![$(
+        Line::new(stringify!($type), stringify!($($has)*), [
+            ("Send", Ask::<$type>::SEND),
+            ("Sync", Ask::<$type>::SYNC),
+            ("Unpin", Ask::<$type>::UNPIN),
+            ("UnwindSafe", Ask::<$type>::UNWIND_SAFE),
+            ("RefUnwindSafe", Ask::<$type>::REF_UNWIND_SAFE),
+        ])
+    ),+]};
+}
+
+fn assert_true(lines: &[Line]) {
+    let wrong = lines.iter().filter(|line| line.said != line.found);
+    let wrong: Vec<_> = wrong
+        .map(|line| format!("{}: {:?}, and not {:?}", line.of, line.found, line.said))
+        .collect();
+    assert!(wrong.is_empty(), "what they have, and what is said:\n{}", wrong.join("\n"));
+}
+
+/// Every public type; those of a `T` with one that has all of the traits.
+fn public_types() -> Vec<Line> {
+    lines! {
+        AbortPolicy: all;
+        BlockPolicy: all;
+        Builder: all;
+        CallerRunsPolicy: all;
+        CancelAllOnDrop<u32>: all;
+        CancelHandle: all;
+        CancelOnDrop<u32>: all;
+        CancelReason: all;
+        CancellationToken: all;
+        Cancelled: all;
+        Clock: all;
+        ConfigError: all;
+        DelayQueue<u32>: all;
+        DiscardOldestPolicy: all;
+        DiscardPolicy: all;
+        Done<'static>: all;
+        ExecutorCompletionService<u32>: all;
+        ExecutorState: all;
+        FailedRun: all;
+        Handle: all;
+        InvokeAnyError<u32>: all;
+        InvokeError: all;
+        JoinAll<u32>: all;
+        ManualClock: all;
+        MissedRuns: all;
+        Next<'static>: Unpin UnwindSafe RefUnwindSafe;
+        Panic: all;
+        PanicLocation: all;
+        PanicPolicy: all;
+        PanicReport<'static>: all;
+        PanicSource: all;
+        PendingTask: all;
+        PendingTasks: all;
+        QueuedTask: all;
+        Rejected<u32>: all;
+        RejectedExecutionError: all;
+        RejectedTask<'static>: all;
+        Rejection: all;
+        ScheduledFuture<u32>: all;
+        ScheduledThreadPoolExecutor: all;
+        ShutdownReport: all;
+        Statistics: all;
+        Submission<'static>: all;
+        TaskBuilder<'static>: all;
+        TaskContext: all;
+        TaskError: all;
+        TaskId: all;
+        TaskSet<u32>: all;
+        TaskState: all;
+        TaskSummary: all;
+        Worker: Send Unpin UnwindSafe RefUnwindSafe;
+        WouldDeadlock: all;
+        delay_queue::Drain<'static, u32>: all;
+        delay_queue::ExpirationStream<'static, u32>: all;
+        delay_queue::Expirations<'static, u32>: all;
+        delay_queue::Expired<u32>: all;
+        delay_queue::InsertError: all;
+        delay_queue::Iter<u32>: all;
+        delay_queue::Key: all;
+        delay_queue::Next<'static, u32>: all;
+        delay_queue::Queued<u32>: all;
+        delay_queue::Refused<u32>: all;
+    }
+}
+
+/// Has none of the traits.
+struct Bare(
+    #[allow(dead_code, reason = "it is there for its traits")] (PhantomPinned, Rc<Cell<u32>>),
+);
+
+/// Has all but those of unwinding.
+type Loose = Box<dyn Any + Send + Sync>;
+
+#[test]
+fn every_public_type_has_the_auto_traits_that_are_listed() {
+    assert_true(&public_types());
+}
+
+/// What the types of a `T` have whatever it is, and what they take from it.
+#[test]
+fn the_types_of_a_value_ask_of_it_what_they_need() {
+    assert_true(&lines! {
+        Bare: ;
+        Loose: Send Sync Unpin;
+        CancelAllOnDrop<Bare>: all;
+        CancelOnDrop<Bare>: all;
+        DelayQueue<Bare>: ;
+        DelayQueue<Cell<u32>>: all;
+        DelayQueue<Loose>: Send Sync Unpin;
+        ExecutorCompletionService<Bare>: all;
+        InvokeAnyError<Bare>: ;
+        JoinAll<Bare>: Unpin;
+        JoinAll<Loose>: Send Sync Unpin;
+        Rejected<Bare>: ;
+        Rejected<Loose>: Send Sync Unpin;
+        ScheduledFuture<Bare>: all;
+        TaskSet<Bare>: all;
+        delay_queue::Drain<'static, Bare>: Unpin;
+        delay_queue::Drain<'static, Loose>: Send Sync Unpin;
+        delay_queue::Drain<'static, Cell<u32>>: all;
+        delay_queue::ExpirationStream<'static, Bare>: Unpin;
+        delay_queue::ExpirationStream<'static, Cell<u32>>: all;
+        delay_queue::ExpirationStream<'static, Loose>: Send Sync Unpin;
+        delay_queue::Expirations<'static, Bare>: Unpin;
+        delay_queue::Expirations<'static, Cell<u32>>: all;
+        delay_queue::Expirations<'static, Loose>: Send Sync Unpin;
+        delay_queue::Expired<Bare>: ;
+        delay_queue::Expired<Loose>: Send Sync Unpin;
+        delay_queue::Iter<Bare>: ;
+        delay_queue::Iter<Cell<u32>>: Send Unpin UnwindSafe;
+        delay_queue::Iter<Loose>: Send Sync Unpin;
+        delay_queue::Next<'static, Bare>: Unpin;
+        delay_queue::Next<'static, Cell<u32>>: all;
+        delay_queue::Next<'static, Loose>: Send Sync Unpin;
+        delay_queue::Queued<Bare>: ;
+        delay_queue::Queued<Loose>: Send Sync Unpin;
+        delay_queue::Refused<Bare>: ;
+        delay_queue::Refused<Loose>: Send Sync Unpin;
+    });
+}
+
+/// A type that is made public needs a line above.
+#[test]
+fn every_public_type_has_a_line() {
+    let listed: BTreeSet<_> = public_types().iter().map(|line| line.name().to_owned()).collect();
+    let mut missing = BTreeSet::new();
+    let mut public = BTreeSet::new();
+    let mut all = String::new();
+    read_all(&root().join("src"), &mut all);
+    for (file, module) in [("src/lib.rs", ""), ("src/delay_queue.rs", "delay_queue::")] {
+        let text = fs::read_to_string(root().join(file)).expect("a source");
+        for name in exported(&text).filter(|name| is_type(&all, name)) {
+            let path = format!("{module}{name}");
+            if !listed.contains(&path) {
+                missing.insert(path.clone());
+            }
+            public.insert(path);
+        }
+    }
+    assert!(missing.is_empty(), "give each a line in `public_types`: {missing:?}");
+    let gone: Vec<_> = listed.difference(&public).collect();
+    assert!(gone.is_empty(), "no longer public, or not found: {gone:?}");
+}
+
+/// There is no other public module, whose types would have to be looked for as well.
+#[test]
+fn one_module_is_public() {
+    let text = fs::read_to_string(root().join("src/lib.rs")).expect("a source");
+    let modules: Vec<_> = text.lines().filter(|line| line.starts_with("pub mod ")).collect();
+    assert_eq!(modules, ["pub mod delay_queue;"]);
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// What a file exports by `pub use`, by its own name: types, traits and functions.
+fn exported(text: &str) -> impl Iterator<Item = &str> {
+    let lists = text.split("\npub use ").skip(1).filter_map(|rest| rest.split_once(';'));
+    let words = lists.flat_map(|(list, _)| list.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    words.filter(|word| word.starts_with(char::is_uppercase))
+}
+
+/// Whether the name is a struct's or an enum's; else it must be a trait's.
+fn is_type(sources: &str, name: &str) -> bool {
+    let declared = |kind: &str| {
+        let ends = ['<', ' ', ';', '(', ':'];
+        ends.iter().any(|end| sources.contains(&format!("\npub {kind} {name}{end}")))
+    };
+    let is_type = declared("struct") || declared("enum");
+    assert!(is_type || declared("trait"), "{name} is neither struct, enum nor trait");
+    is_type
+}
+
+fn read_all(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let path = entry.path();
+        if path.is_dir() {
+            read_all(&path, text);
+        } else {
+            text.push_str(&fs::read_to_string(path).expect("a source"));
+        }
+    }
+}
+
+/// Handles, futures and queues are used inside `catch_unwind` without further ado, and are whole
+/// after a panic.
+#[test]
+fn what_is_used_inside_catch_unwind_can_be_used_afterwards() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (handle, queue) = (executor.handle(), DelayQueue::new());
+    let future = catch_unwind(|| handle.submit(|| 1)).expect("no panic").expect("it is open");
+    assert_eq!(catch_unwind(|| future.join()).expect("no panic").expect("it ran"), 1);
+    let thrown = catch_unwind(|| {
+        let _abandoned = handle.submit(|| 2);
+        queue.insert(Duration::ZERO, 3).expect("it is open");
+        panic!("of the caller's");
+    });
+    assert!(thrown.is_err());
+    assert_eq!(queue.take().map(|expired| expired.element), Some(3));
+    assert_eq!(executor.submit(|| 4).expect("it is open").join().expect("it ran"), 4);
+    catch_unwind(|| executor.close()).expect("no panic").expect("another thread than a worker");
+}
+
+/// The one piece of user code that runs under a lock only looks, so that one which breaks its
+/// promise leaves the queue whole.
+#[test]
+fn a_clone_that_panics_leaves_the_queue_whole() {
+    struct Fragile(u32);
+    impl Clone for Fragile {
+        fn clone(&self) -> Self {
+            panic!("it has promised not to");
+        }
+    }
+    impl CheapClone for Fragile {}
+    let queue = DelayQueue::new();
+    queue.insert_all([2, 1].map(|n| (Duration::from_nanos(n.into()), Fragile(n)))).ok();
+    assert!(catch_unwind(|| queue.peek()).is_err());
+    assert!(catch_unwind(|| queue.to_vec()).is_err());
+    assert_eq!(queue.len(), 2);
+    let taken = [queue.take(), queue.take()].map(|taken| taken.map(|expired| expired.element.0));
+    assert_eq!(taken, [Some(1), Some(2)]);
+}
+
+/// A wrapper can see a panic go by, and cannot keep it.
+#[test]
+fn a_wrapper_may_catch_what_comes_out_of_the_task() {
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+    let executor = builder.decorate_task(|_: &Submission<'_>| {
+        |next: Next<'_>| match catch_unwind(|| next.run()) {
+            Ok(done) => done,
+            Err(payload) => panic::resume_unwind(payload),
+        }
+    });
+    let executor = executor.build().expect("the settings are good");
+    let failed = executor.submit(|| panic!("of the task's")).expect("it is open").join();
+    assert!(failed.expect_err("it panicked").is_panic());
+    assert_eq!(executor.submit(|| 1).expect("it is open").join().expect("it ran"), 1);
+}
