@@ -85,11 +85,14 @@ impl<'a> TaskBuilder<'a> {
     ///   [`schedule_or`](Self::schedule_or). If it waits it never runs; if it runs its
     ///   [token](crate::TaskContext::token) is raised.
     /// * **A periodic task** has so long for each run. If it is to [stop](PanicPolicy::stop) at
-    ///   the first failure, a run that takes longer ends it in the same way. Otherwise such a run
+    ///   the first failure, a run that takes longer ends it in the same way, and the
+    ///   [panic handler](crate::Builder::panic_handler) is told. Otherwise such a run
     ///   has its token raised, which is a new one for each run, and counts, when its body has
     ///   returned, as one that panicked.
     ///
-    /// A task that ends in time leaves nothing behind. `Duration::MAX` never strikes.
+    /// The limit comes first: a body that returns at the very moment when its time is up is timed
+    /// out, and a one-shot task with a timeout of zero never runs. A task that ends in time leaves
+    /// nothing behind. `Duration::MAX` never strikes.
     ///
     /// ```
     /// use std::time::Duration;

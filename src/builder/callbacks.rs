@@ -132,7 +132,10 @@ impl Builder {
     }
 
     /// Who is told of every panic of a task or a hook, in the thread where it happened, before
-    /// anybody else can see the outcome. Its own panics go no further. To know where a panic
+    /// anybody else can see the outcome; of every panic in the drop of a capture or a result; and of
+    /// the end of a periodic task that its user did not end, because a run exceeded its
+    /// [time limit](crate::TaskBuilder::timeout) or the queue has no place for it any more
+    /// ([`PanicSource`](crate::PanicSource) tells these apart). The handler's own panics go no further. To know where a panic
     /// began, the first executor that is built with a handler puts a panic hook before the one
     /// the process has, which is called as before.
     ///
@@ -145,7 +148,7 @@ impl Builder {
     ///     .panic_handler(move |report: &PanicReport<'_>| drop(tell.send(report.to_string())))
     ///     .build()?;
     /// executor.task().name("backup").execute(|| panic!("disk full"))?;
-    /// let line = told.recv()?; // a task (task 16 "backup", run 1) panicked at src/main.rs:9:51: …
+    /// let line = told.recv()?; // a task (task 2v-9qk0 "backup", run 1) panicked at src/main.rs:9:51: …
     /// assert!(line.contains("\"backup\"") && line.ends_with("disk full"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
