@@ -8,9 +8,11 @@
 
 #![allow(
     clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a program that reads the clock and talks to its user"
+    reason = "a program of its own: it does not use the crate's inner parts"
 )]
+
+#[allow(dead_code, reason = "other examples use the rest")]
+mod common;
 
 use std::{
     error::Error,
@@ -19,6 +21,8 @@ use std::{
 };
 
 use punctual::{ScheduledThreadPoolExecutor, current_task};
+
+use crate::common::say;
 
 /// The delays, in steps, in the order in which the callbacks are registered.
 const DELAYS: [u32; 10] = [7, 2, 10, 5, 1, 8, 3, 9, 6, 4];
@@ -30,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let start = Instant::now();
     for delay in DELAYS.map(|steps| steps * STEP) {
         let report = report.clone();
-        println!("registered: in {delay:?}");
+        say(format_args!("registered: in {delay:?}"));
         executor.schedule(delay, move || {
             let actual = Instant::now();
             let planned = current_task().and_then(|task| task.planned());
@@ -38,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             let _ = report.send((delay, planned, actual));
             if let Some(planned) = planned {
                 let [planned, actual] = [planned, actual].map(|moment| moment - start);
-                println!("ran: planned {planned:>9.2?}, actual {actual:>9.2?}");
+                say(format_args!("ran: planned {planned:>9.2?}, actual {actual:>9.2?}"));
             }
         })?;
     }
@@ -55,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     // A delay counts from its registration: they compare if all were registered in one go.
     if registered_after < STEP {
         assert!(runs.is_sorted_by_key(|(delay, ..)| *delay));
-        println!("all ten in the order of their delays");
+        say(format_args!("all ten in the order of their delays"));
     }
     Ok(())
 }

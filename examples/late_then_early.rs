@@ -10,9 +10,11 @@
 
 #![allow(
     clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a program that reads the clock, sleeps, and talks to its user"
+    reason = "a program of its own: it does not use the crate's inner parts"
 )]
+
+#[allow(dead_code, reason = "other examples use the rest")]
+mod common;
 
 use std::{
     error::Error,
@@ -23,6 +25,8 @@ use std::{
 
 use punctual::{ScheduledThreadPoolExecutor, current_task};
 
+use crate::common::say;
+
 const UNIT: Duration = Duration::from_millis(100);
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -32,16 +36,19 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let units = move |moment: Instant| (moment - start).as_secs_f64() / UNIT.as_secs_f64();
     let register = |name, delay: u32| {
         let report = report.clone();
-        println!("{:5.2}  {name} is registered, for {delay} from now", units(Instant::now()));
+        say(format_args!(
+            "{:5.2}  {name} is registered, for {delay} from now",
+            units(Instant::now())
+        ));
         executor.schedule(delay * UNIT, move || {
             let planned = current_task().and_then(|task| task.planned());
-            println!("{:5.2}  {name} runs", units(Instant::now()));
+            say(format_args!("{:5.2}  {name} runs", units(Instant::now())));
             // The receiver outlives the executor.
             let _ = report.send((name, planned));
         })
     };
 
-    println!("units");
+    say(format_args!("units"));
     register("the first", 8)?;
     thread::sleep(3 * UNIT);
     register("the second", 1)?;
@@ -57,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             runs.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
             ["the second", "the first"]
         );
-        println!("the second, registered later, was first");
+        say(format_args!("the second, registered later, was first"));
     }
     Ok(())
 }

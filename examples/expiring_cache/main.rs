@@ -32,22 +32,24 @@
     clippy::disallowed_types,
     reason = "a program of its own: it does not use the crate's inner parts"
 )]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to its user")]
 
 mod cache;
 mod command;
+#[allow(dead_code, reason = "other examples use the rest")]
+#[path = "../common/mod.rs"]
+mod common;
 
 use std::{
-    env,
     error::Error,
     fmt,
-    io::{self, BufRead, IsTerminal, Write},
+    io::{self, BufRead, IsTerminal},
     ops::ControlFlow,
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use lexopt::Arg;
 use punctual::{Clock, ScheduledThreadPoolExecutor};
 
 use crate::{cache::Cache, command::Command};
@@ -75,27 +77,23 @@ const DEMO: [(u64, &str); 10] = [
 ];
 
 fn main() -> ExitCode {
+    match common::options(USAGE, reads_terminal) {
+        Ok(reads_terminal) => common::end(run(reads_terminal)),
+        Err(code) => code,
+    }
+}
+
+/// What the command line says; nothing if only the usage is asked for.
+fn reads_terminal(args: &mut lexopt::Parser) -> Result<Option<bool>, String> {
     let mut reads_terminal = false;
-    for arg in env::args_os().skip(1) {
-        match arg.to_str() {
-            Some("--help" | "-h") => {
-                println!("{USAGE}");
-                return ExitCode::SUCCESS;
-            }
-            Some("-") => reads_terminal = true,
-            _ => {
-                eprintln!("error: unknown argument {}\n\n{USAGE}", arg.to_string_lossy());
-                return ExitCode::from(2);
-            }
+    while let Some(arg) = common::next(args)? {
+        match arg {
+            Arg::Short('h') | Arg::Long("help") => return Ok(None),
+            Arg::Value(value) if value == "-" => reads_terminal = true,
+            arg => return Err(common::unknown(arg)),
         }
     }
-    match run(reads_terminal) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    Ok(Some(reads_terminal))
 }
 
 fn run(reads_terminal: bool) -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -128,9 +126,11 @@ impl Session {
 
     /// Does what the lines say, until they end or one says `quit`.
     fn read(self, input: &mut dyn BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
-        for line in input.split(b'\n') {
-            if self.execute(&String::from_utf8_lossy(&line?)).is_break() {
-                return Ok(());
+        for (number, line) in (1..).zip(input.split(b'\n')) {
+            match common::typed(&line?, number) {
+                Ok(line) if self.execute(line).is_break() => return Ok(()),
+                Ok(_) => {}
+                Err(error) => say(self.begun, format_args!("error: {error}")),
             }
         }
         self.cache.finish();
@@ -138,7 +138,7 @@ impl Session {
     }
 
     fn demonstrate(self) -> Result<(), Box<dyn Error + Send + Sync>> {
-        println!("A demonstration; --help says how to type commands.\n");
+        common::say(format_args!("A demonstration; --help says how to type commands.\n"));
         let executor = ScheduledThreadPoolExecutor::new(1);
         let session = Arc::new(self);
         for (millis, line) in DEMO {
@@ -201,7 +201,7 @@ impl Session {
     }
 }
 
-/// Writes a line with the time since the start. That nobody reads any more is no reason to stop.
+/// Writes a line with the time since the start.
 fn say(begun: Instant, line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout().lock(), "{:8.3}  {line}", begun.elapsed().as_secs_f64());
+    common::say(format_args!("{:8.3}  {line}", begun.elapsed().as_secs_f64()));
 }

@@ -22,14 +22,18 @@
     clippy::disallowed_methods,
     reason = "a program of its own: it does not use the crate's inner parts"
 )]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to its user")]
 
 mod clients;
+#[allow(dead_code, reason = "other examples use the rest")]
+#[path = "../common/mod.rs"]
+mod common;
 mod server;
 
-use std::{env, error::Error, ffi::OsString, process::ExitCode, sync::Arc, thread, time::Duration};
+use std::{error::Error, process::ExitCode, sync::Arc, thread, time::Duration};
 
-use crate::server::Server;
+use lexopt::Arg;
+
+use crate::{common::say, server::Server};
 
 const USAGE: &str = "\
 Usage: heartbeats [--listen ADDRESS] [--timeout DURATION]
@@ -48,28 +52,14 @@ const DEMO_TIMEOUT: Duration = Duration::from_millis(800);
 const DEMO_ADDRESS: &str = "127.0.0.1:0";
 
 fn main() -> ExitCode {
-    let options = match Options::parse(env::args_os().skip(1)) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            eprintln!("error: {error}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
+    let options = match common::options(USAGE, Options::parse) {
+        Ok(options) => options,
+        Err(code) => return code,
     };
-    let result = match &options.listen {
+    common::end(match &options.listen {
         Some(address) => serve(address, options.timeout.unwrap_or(TIMEOUT)),
         None => demonstrate(options.timeout.unwrap_or(DEMO_TIMEOUT)),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    })
 }
 
 /// What the command line says.
@@ -80,18 +70,19 @@ struct Options {
 
 impl Options {
     /// Nothing if only the usage is asked for.
-    fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Option<Self>, String> {
+    fn parse(args: &mut lexopt::Parser) -> Result<Option<Self>, String> {
         let (mut listen, mut timeout) = (None, None);
-        while let Some(arg) = args.next() {
-            let mut value = |what| {
-                let value = args.next().map(|value| value.to_string_lossy().into_owned());
-                value.ok_or_else(|| format!("{} wants {what}", arg.to_string_lossy()))
-            };
-            match arg.to_str() {
-                Some("--help" | "-h") => return Ok(None),
-                Some("--listen") => listen = Some(value("an address")?),
-                Some("--timeout") => timeout = Some(parse_timeout(&value("a duration")?)?),
-                _ => return Err(format!("unknown argument {}", arg.to_string_lossy())),
+        while let Some(arg) = common::next(args)? {
+            match arg {
+                Arg::Short('h') | Arg::Long("help") => return Ok(None),
+                Arg::Long("listen") => {
+                    listen = Some(common::value(args, "--listen", "an address")?)
+                }
+                Arg::Long("timeout") => {
+                    let text = common::value(args, "--timeout", "a duration")?;
+                    timeout = Some(parse_timeout(&text)?);
+                }
+                arg => return Err(common::unknown(arg)),
             }
         }
         Ok(Some(Self { listen, timeout }))
@@ -110,15 +101,16 @@ fn serve(address: &str, timeout: Duration) -> Result<(), Box<dyn Error + Send + 
     let server = bind(address, timeout)?;
     let stopped = Arc::clone(&server);
     ctrlc::set_handler(move || stopped.stop())?;
-    println!("Listening on {}, for a line every {timeout:?}; Ctrl-C stops.\n", server.address());
+    let address = server.address();
+    say(format_args!("Listening on {address}, for a line every {timeout:?}; Ctrl-C stops.\n"));
     server.run()?;
-    println!("\n{server}");
+    say(format_args!("\n{server}"));
     Ok(())
 }
 
 fn demonstrate(timeout: Duration) -> Result<(), Box<dyn Error + Send + Sync>> {
     let server = bind(DEMO_ADDRESS, timeout)?;
-    println!("A demonstration: who sends no line for {timeout:?} is cut off.\n");
+    say(format_args!("A demonstration: who sends no line for {timeout:?} is cut off.\n"));
     let clients = Arc::clone(&server);
     let visit = thread::Builder::new().name("clients".into()).spawn(move || {
         clients::run(&clients);
@@ -127,7 +119,7 @@ fn demonstrate(timeout: Duration) -> Result<(), Box<dyn Error + Send + Sync>> {
     server.run()?;
     // It ended before the server did.
     let _ = visit.join();
-    println!("\n{server}");
+    say(format_args!("\n{server}"));
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 
 use std::{
     fmt,
-    io::{self, Read, Write},
+    io::{self, Read},
     net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
@@ -18,6 +18,8 @@ use std::{
 };
 
 use punctual::{DelayQueue, delay_queue::Key};
+
+use crate::common;
 
 /// How long to wait when no connection can be accepted, as when there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -160,10 +162,9 @@ impl Server {
         let _ = connection.stream.shutdown(Shutdown::Both);
     }
 
-    /// Writes a line with the time since the start. That nobody reads any more is no reason to
-    /// stop.
+    /// Writes a line with the time since the start.
     pub(crate) fn say(&self, line: fmt::Arguments<'_>) {
-        let _ = writeln!(io::stdout().lock(), "{:8.3}  {line}", self.begun.elapsed().as_secs_f64());
+        common::say(format_args!("{:8.3}  {line}", self.begun.elapsed().as_secs_f64()));
     }
 }
 

@@ -1,12 +1,14 @@
 //! The calendar file: what of it are meetings, and what had to be passed over.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use chrono::{DateTime, Local, NaiveDateTime, TimeZone, Utc};
 use chrono_tz::Tz;
 use icalendar::{
     Calendar, CalendarDateTime, Component, DatePerhapsTime, Event, EventLike, EventStatus,
 };
+
+use crate::common;
 
 /// Ordered by its start, then by what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,8 +29,7 @@ pub(crate) struct Meetings {
 /// Reads a file; an error is ready to be shown.
 pub(crate) fn load(path: &Path) -> Result<Meetings, String> {
     let shown = path.display();
-    let text = fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
-    let text = String::from_utf8(text).map_err(|_| format!("{shown}: it is not text in UTF-8"))?;
+    let text = common::read_text(path)?;
     // Some programs begin a file with a mark of its encoding.
     let text = text.trim_start_matches('\u{feff}');
     if !text.trim_start().starts_with("BEGIN:VCALENDAR") {

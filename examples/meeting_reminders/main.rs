@@ -29,16 +29,17 @@
     clippy::disallowed_methods,
     reason = "a program of its own: it does not use the crate's inner parts"
 )]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to its user")]
 
 mod calendar;
 mod clock;
+#[allow(dead_code, reason = "other examples use the rest")]
+#[path = "../common/mod.rs"]
+mod common;
 mod options;
 
 use std::{
     error::Error,
     fmt,
-    io::{self, Write},
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -59,30 +60,13 @@ use crate::{
 const CHECK: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args_os().skip(1)) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            eprintln!("error: {error}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
+    let options = match common::options(USAGE, Options::parse) {
+        Ok(options) => options,
+        Err(code) => return code,
     };
-    let meetings = match calendar::load(&options.file) {
-        Ok(meetings) => meetings,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    match Reminder::new(&options).run(meetings) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    match calendar::load(&options.file) {
+        Ok(meetings) => common::end(Reminder::new(&options).run(meetings)),
+        Err(error) => common::refuse(&error),
     }
 }
 
@@ -100,7 +84,7 @@ impl Reminder {
     fn run(mut self, found: Meetings) -> Result<(), Box<dyn Error + Send + Sync>> {
         let Meetings { meetings, remarks } = found;
         for remark in remarks {
-            eprintln!("note: {remark}");
+            common::complain(format_args!("note: {remark}"));
         }
         let now = self.now();
         let (begun, coming): (Vec<_>, Vec<_>) =
@@ -162,11 +146,10 @@ impl Reminder {
         self.clock.at(Instant::now())
     }
 
-    /// Writes a line with what the wall clock shows. That nobody reads any more is no reason to
-    /// stop.
+    /// Writes a line with what the wall clock shows.
     fn say(&self, line: fmt::Arguments<'_>) {
         let now = self.now().with_timezone(&Local).format("%a %H:%M:%S");
-        let _ = writeln!(io::stdout().lock(), "{now}  {line}");
+        common::say(format_args!("{now}  {line}"));
     }
 }
 

@@ -1,10 +1,11 @@
 //! The command line.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use lexopt::Arg;
 
-use crate::clock::WallClock;
+use crate::{clock::WallClock, common};
 
 pub(crate) const USAGE: &str = "\
 Usage: meeting_reminders [--before DURATION] [--now TIME] [--speed FACTOR] [FILE]
@@ -35,25 +36,25 @@ pub(crate) struct Options {
 
 impl Options {
     /// Nothing if only the usage is asked for.
-    pub(crate) fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Option<Self>, String> {
+    pub(crate) fn parse(args: &mut lexopt::Parser) -> Result<Option<Self>, String> {
         let (mut file, mut before, mut now, mut speed) = (None, BEFORE, None, None);
-        while let Some(arg) = args.next() {
-            let mut value = |what| {
-                let value = args.next().map(|value| value.to_string_lossy().into_owned());
-                value.ok_or_else(|| format!("{} wants {what}", arg.to_string_lossy()))
-            };
-            match arg.to_str() {
-                Some("--help" | "-h") => return Ok(None),
-                Some("--before") => before = parse_before(&value("a duration")?)?,
-                Some("--now") => now = Some(parse_now(&value("a time")?)?),
-                Some("--speed") => speed = Some(parse_speed(&value("a number")?)?),
-                Some(option) if option.starts_with('-') => {
-                    return Err(format!("unknown option {option}"));
+        while let Some(arg) = common::next(args)? {
+            match arg {
+                Arg::Short('h') | Arg::Long("help") => return Ok(None),
+                Arg::Long("before") => {
+                    before = parse_before(&common::value(args, "--before", "a duration")?)?;
                 }
-                _ if file.is_some() => {
-                    return Err(format!("a second file, {}", arg.to_string_lossy()));
+                Arg::Long("now") => {
+                    now = Some(parse_now(&common::value(args, "--now", "a time")?)?);
                 }
-                _ => file = Some(PathBuf::from(arg)),
+                Arg::Long("speed") => {
+                    speed = Some(parse_speed(&common::value(args, "--speed", "a number")?)?);
+                }
+                Arg::Value(second) if file.is_some() => {
+                    return Err(format!("a second file, {}", second.to_string_lossy()));
+                }
+                Arg::Value(value) => file = Some(PathBuf::from(value)),
+                arg => return Err(common::unknown(arg)),
             }
         }
         let Some(file) = file else {

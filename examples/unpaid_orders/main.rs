@@ -32,15 +32,16 @@
     clippy::disallowed_types,
     reason = "a program of its own: it does not use the crate's inner parts"
 )]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to its user")]
 
+#[allow(dead_code, reason = "other examples use the rest")]
+#[path = "../common/mod.rs"]
+mod common;
 mod shop;
 
 use std::{
-    env,
     error::Error,
     fmt,
-    io::{self, BufRead, IsTerminal, Write},
+    io::{self, BufRead, IsTerminal},
     ops::ControlFlow,
     process::ExitCode,
     sync::Arc,
@@ -48,6 +49,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use lexopt::Arg;
 use punctual::ScheduledThreadPoolExecutor;
 
 use crate::shop::Shop;
@@ -82,27 +84,23 @@ const DEMO: [(u64, &str); 13] = [
 ];
 
 fn main() -> ExitCode {
+    match common::options(USAGE, reads_terminal) {
+        Ok(reads_terminal) => common::end(run(reads_terminal)),
+        Err(code) => code,
+    }
+}
+
+/// What the command line says; nothing if only the usage is asked for.
+fn reads_terminal(args: &mut lexopt::Parser) -> Result<Option<bool>, String> {
     let mut reads_terminal = false;
-    for arg in env::args_os().skip(1) {
-        match arg.to_str() {
-            Some("--help" | "-h") => {
-                println!("{USAGE}");
-                return ExitCode::SUCCESS;
-            }
-            Some("-") => reads_terminal = true,
-            _ => {
-                eprintln!("error: unknown argument {}\n\n{USAGE}", arg.to_string_lossy());
-                return ExitCode::from(2);
-            }
+    while let Some(arg) = common::next(args)? {
+        match arg {
+            Arg::Short('h') | Arg::Long("help") => return Ok(None),
+            Arg::Value(value) if value == "-" => reads_terminal = true,
+            arg => return Err(common::unknown(arg)),
         }
     }
-    match run(reads_terminal) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    Ok(Some(reads_terminal))
 }
 
 fn run(reads_terminal: bool) -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -123,7 +121,7 @@ fn run(reads_terminal: bool) -> Result<(), Box<dyn Error + Send + Sync>> {
         till.shop.close();
         served
     })?;
-    println!("\n{}", till.shop.report());
+    common::say(format_args!("\n{}", till.shop.report()));
     Ok(())
 }
 
@@ -138,7 +136,7 @@ fn start_workers<'scope>(
 }
 
 fn serve_demonstration(till: &Arc<Till>) -> Result<(), Box<dyn Error + Send + Sync>> {
-    println!("A demonstration; --help says how to type orders.\n");
+    common::say(format_args!("A demonstration; --help says how to type orders.\n"));
     let customers = ScheduledThreadPoolExecutor::new(1);
     for (millis, line) in DEMO {
         let till = Arc::clone(till);
@@ -156,11 +154,15 @@ struct Till {
 impl Till {
     /// Does what the lines say, until they end or one says `quit`.
     fn serve(&self, input: &mut dyn BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
-        for line in input.split(b'\n') {
-            if self.hear(&String::from_utf8_lossy(&line?)).is_break() {
-                self.shop.close();
-                self.shop.forget_unpaid();
-                break;
+        for (number, line) in (1..).zip(input.split(b'\n')) {
+            match common::typed(&line?, number) {
+                Ok(line) if self.hear(line).is_break() => {
+                    self.shop.close();
+                    self.shop.forget_unpaid();
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) => self.say(format_args!("error: {error}")),
             }
         }
         Ok(())
@@ -203,10 +205,9 @@ impl Till {
         }
     }
 
-    /// Writes a line with the time since the start. That nobody reads any more is no reason to
-    /// stop.
+    /// Writes a line with the time since the start.
     fn say(&self, line: fmt::Arguments<'_>) {
-        let _ = writeln!(io::stdout().lock(), "{:8.3}  {line}", self.begun.elapsed().as_secs_f64());
+        common::say(format_args!("{:8.3}  {line}", self.begun.elapsed().as_secs_f64()));
     }
 }
 

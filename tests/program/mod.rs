@@ -44,7 +44,16 @@ pub(crate) struct End {
 impl Program {
     /// Starts an example that has nothing to read.
     pub(crate) fn start(example: &str, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Self {
-        Self::start_with(Stdio::null(), example, args)
+        Self::start_with(Stdio::null(), Stdio::piped(), example, args)
+    }
+
+    /// Starts an example that has nothing to read, and writes there; what, is not recorded.
+    pub(crate) fn start_into(
+        stdout: Stdio,
+        example: &str,
+        args: impl IntoIterator<Item: AsRef<OsStr>>,
+    ) -> Self {
+        Self::start_with(Stdio::null(), stdout, example, args)
     }
 
     /// Starts an example that is typed to.
@@ -52,25 +61,29 @@ impl Program {
         example: &str,
         args: impl IntoIterator<Item: AsRef<OsStr>>,
     ) -> Self {
-        Self::start_with(Stdio::piped(), example, args)
+        Self::start_with(Stdio::piped(), Stdio::piped(), example, args)
     }
 
     fn start_with(
         stdin: Stdio,
+        stdout: Stdio,
         example: &str,
         args: impl IntoIterator<Item: AsRef<OsStr>>,
     ) -> Self {
         let mut command = Command::new(program(example));
-        command.args(args).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(args).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let child = SharedChild::spawn(&mut command).expect("the example is built");
-        let stdout = child.take_stdout().expect("it is piped");
         let mut stderr = child.take_stderr().expect("it is piped");
         let (line, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for read in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let _ = line.send(read);
-            }
-        });
+        if let Some(stdout) = child.take_stdout() {
+            thread::spawn(move || {
+                for read in BufReader::new(stdout).lines().map_while(Result::ok) {
+                    if line.send(read).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
         let (error, errors) = mpsc::channel();
         thread::spawn(move || {
             let mut read = String::new();
@@ -111,6 +124,17 @@ impl Program {
         }
     }
 
+    /// Reads one line more, and then closes the pipe, as `head` does.
+    pub(crate) fn stop_reading(&mut self) {
+        self.lines = mpsc::channel().1;
+    }
+
+    /// How many threads it has.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn threads(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs").count()
+    }
+
     /// Interrupts it, as a Ctrl-C does.
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {
@@ -126,6 +150,11 @@ impl Program {
     /// has started: each has inherited stderr, which is not over while one of them lives.
     pub(crate) fn end(mut self) -> End {
         self.stdin = None;
+        self.ended()
+    }
+
+    /// The same for a program that is to end by itself, whatever might still be typed.
+    pub(crate) fn ended(mut self) -> End {
         while self.read_line().is_some() {}
         let stderr = self.errors.recv_timeout(self.time_left());
         let status = self.child.wait_timeout(self.time_left());
@@ -165,6 +194,23 @@ fn has_in_order(text: &str, parts: &[&str]) -> bool {
         }
         None => false,
     })
+}
+
+/// A pipe that nobody reads from any more.
+#[cfg(unix)]
+pub(crate) fn closed_pipe() -> Stdio {
+    let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().expect("there is `true`");
+    let mut pipe = reader.stdin.take().expect("it is piped");
+    reader.wait().expect("it ends");
+    // What another test starts meanwhile has the other end for a moment too.
+    while pipe.write_all(b".").is_ok() {}
+    pipe.into()
+}
+
+/// A disk on which there is no room.
+#[cfg(target_os = "linux")]
+pub(crate) fn full_disk() -> Stdio {
+    fs::File::options().write(true).open("/dev/full").expect("Linux has it").into()
 }
 
 /// `target/debug/examples/NAME`, seen from `target/debug/deps/this_test`.

@@ -71,7 +71,10 @@ fn the_cache_says_what_is_wrong_with_a_line_and_goes_on() {
         assert!(answer.contains(cause), "{line}: {answer}");
     }
     cache.type_in(b"set \xff 3600 no text\n");
-    cache.read_until("set");
+    let answer = cache.read_until("error: ");
+    let cause =
+        "line 11, column 5: it is not text in UTF-8, because of the byte 0xff: \"set \u{fffd} ";
+    assert!(answer.contains(cause), "{answer}");
     cache.type_in("quit\n");
     assert_eq!(cache.end().code, Some(0));
 }

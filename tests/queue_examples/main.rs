@@ -1,5 +1,6 @@
 //! The example programs that are made of a `DelayQueue`, as their users see them; and those of
-//! their parts that depend on clocks, on clocks that tests move.
+//! their parts that depend on clocks, on clocks that tests move. And what all examples do when their
+//! output cannot be written.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,6 +13,7 @@
 mod expiring_cache;
 mod heartbeats;
 mod meeting_reminders;
+mod output;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../program/mod.rs"]
 mod program;
@@ -32,6 +34,29 @@ fn each_has_a_usage() {
     }
 }
 
+/// A value may be given after an equals sign, and after `--` nothing is an option.
+#[test]
+fn each_reads_its_command_line_as_others_do() {
+    let cases: [(&str, &[&str], i32, &str); 6] = [
+        ("expiring_cache", &["--", "--help"], 2, "unknown argument --help"),
+        ("unpaid_orders", &["--", "-h"], 2, "unknown argument -h"),
+        ("unpaid_orders", &["-x"], 2, "unknown option -x"),
+        ("heartbeats", &["--timeout=0s"], 2, "--timeout: it must be more than zero"),
+        ("meeting_reminders", &["--before=10"], 2, "--before: bad duration \"10\""),
+        ("meeting_reminders", &["--", "--speed"], 2, "--speed: No such file"),
+    ];
+    for (example, args, code, cause) in cases {
+        let end = Program::start(example, args).end();
+        assert_eq!((end.code, end.stdout.len()), (Some(code), 0), "{args:?}: {end:?}");
+        assert!(end.stderr.contains(cause), "{args:?}: {end:?}");
+    }
+    for example in ["expiring_cache", "unpaid_orders"] {
+        let end = Program::start(example, ["--", "-"]).end();
+        assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+        assert!(!end.has_line(&["A demonstration"]), "{end:?}");
+    }
+}
+
 /// Runs an example's demonstration, which ends by itself and well.
 pub(crate) fn demonstration(example: &str) -> End {
     let end = Program::start(example, [""; 0]).end();
@@ -40,7 +65,7 @@ pub(crate) fn demonstration(example: &str) -> End {
 }
 
 /// Types these lines, and no more.
-pub(crate) fn typed(example: &str, lines: &str) -> End {
+pub(crate) fn typed(example: &str, lines: impl AsRef<[u8]>) -> End {
     let mut program = Program::start_to_type(example, [""; 0]);
     program.type_in(lines);
     let end = program.end();

@@ -65,11 +65,12 @@ fn reminders_follow_the_clock_of_the_system() {
 
 #[test]
 fn a_broken_calendar_is_refused() {
-    let cases: [(&[u8], &str); 4] = [
+    let cases: [(&[u8], &str); 5] = [
         (b"", "it does not begin with BEGIN:VCALENDAR"),
         (b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:cut o", "ics:2: what begins here"),
         (b"BEGIN:VCALENDAR", "ics:1: what begins here"),
-        (b"BEGIN:VCALENDAR\xff", "it is not text in UTF-8"),
+        (b"BEGIN:VCALENDAR\xff", "ics:1:16: it is not text in UTF-8, because of the byte 0xff"),
+        (b"BEGIN:VCALENDAR\r\nSUMMARY:\xc3\xa9t\xe9", "ics:2:11: it is not text in UTF-8"),
     ];
     for (text, cause) in cases {
         let file = TempFile::new("ics", text);

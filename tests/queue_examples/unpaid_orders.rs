@@ -45,7 +45,7 @@ fn the_shop_that_is_quit_waits_for_nothing() {
 
 #[test]
 fn the_shop_says_what_is_wrong_with_a_line_and_goes_on() {
-    let lines = "order A\npay\norder A soon\norder A 1e30\nsteal A\norder A 3600\npay A\n";
+    let lines = b"order A\npay\norder A soon\norder A 1e30\nsteal A\n\npay \xc3\xa9\xc3(\norder A 3600\npay A\n";
     let end = typed("unpaid_orders", lines);
     let expected = [
         "\"order A\" is none of: ",
@@ -53,6 +53,7 @@ fn the_shop_says_what_is_wrong_with_a_line_and_goes_on() {
         "SECONDS is a number, and not \"soon\"",
         "1e30 seconds: ",
         "\"steal A\" is none of: ",
+        "line 7, column 6: it is not text in UTF-8, because of the byte 0xc3: ",
         "A paid",
         "1 orders: 1 paid",
     ];
