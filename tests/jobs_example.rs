@@ -11,10 +11,24 @@
 )]
 #![cfg_attr(not(unix), allow(dead_code, reason = "commands are run on unix alone"))]
 
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../examples/jobs/config.rs"]
+mod config;
+#[path = "../examples/jobs/lateness.rs"]
+mod lateness;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod program;
+#[path = "../examples/jobs/timetable.rs"]
+mod timetable;
 
+use std::time::{Duration, Instant};
+
+use allocation_counter::measure;
+use config::Schedule;
+use lateness::Lateness;
 use program::{End, Program, TempFile};
+use punctual::MissedRuns;
+use timetable::Planned;
 
 /// The sample runs for as long as it is told, reports each run, and ends with a row for each job.
 #[cfg(unix)]
@@ -63,6 +77,16 @@ fn a_broken_file_is_refused_with_line_and_cause() {
     }
 }
 
+/// So is one that is not text.
+#[test]
+fn a_file_that_is_not_text_is_refused_with_its_place() {
+    let file = TempFile::new("toml", b"[[job]]\nname = '\xc3\xa9\xff'\n");
+    let end = Program::start("jobs", [file.path()]).end();
+    assert_eq!((end.code, end.stdout.len()), (Some(2), 0), "{end:?}");
+    let place = format!("{}:2:10: it is not text in UTF-8", file.path().display());
+    assert!(end.stderr.contains(&place), "no {place} in {end:?}");
+}
+
 /// What breaks off at the end of a line is marked there, however lines end.
 #[test]
 fn a_mark_stands_where_a_line_breaks_off() {
@@ -77,8 +101,10 @@ fn a_mark_stands_where_a_line_breaks_off() {
 /// A call that cannot be understood, or names a file that is not there, ends with exit code 2.
 #[test]
 fn a_wrong_call_is_refused() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["--nope"], "unknown option --nope"),
+        (&["--", "--nope"], "--nope: "),
+        (&["--for=soon"], "--for: bad duration \"soon\""),
         (&["--for"], "--for wants a duration"),
         (&["--for", "soon"], "--for: bad duration \"soon\""),
         (&["--grace", "1"], "--grace: bad duration \"1\""),
@@ -90,6 +116,90 @@ fn a_wrong_call_is_refused() {
         assert_eq!((end.code, end.stdout.len()), (Some(2), 0), "{args:?}: {end:?}");
         assert!(end.stderr.contains(cause), "{args:?}: {end:?}");
     }
+}
+
+/// A value may be given after an equals sign, and after `--` comes the file.
+#[cfg(unix)]
+#[test]
+fn it_reads_its_command_line_as_others_do() {
+    let file = TempFile::new("toml", "[[job]]\nname = 'it'\ncommand = 'true'\nafter = '1h'\n");
+    let args =
+        ["--for=1ms".as_ref(), "--grace=0s".as_ref(), "--".as_ref(), file.path().as_os_str()];
+    let end = Program::start("jobs", args).end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+    assert!(end.has_line(&["for 1ms"]) && end.has_line(&["│ it "]), "{end:?}");
+}
+
+/// The time is looked at before the first job is started, and has run since the program began.
+#[cfg(unix)]
+#[test]
+fn no_job_is_started_when_the_time_is_over() {
+    let job = |number| format!("[[job]]\nname = '{number}'\ncommand = 'true'\nevery = '1ms'\n");
+    let file = TempFile::new("toml", (0..100).map(job).collect::<String>());
+    let args = ["--for".as_ref(), "1ns".as_ref(), file.path().as_os_str()];
+    let end = Program::start("jobs", args).end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+    assert!(!end.has_line(&["run 1"]), "{end:?}");
+    assert!(end.has_line(&["│ 99 ", "every 1ms", "0 ┆"]), "{end:?}");
+}
+
+/// Commands that run take no threads: one watches all, and there is one for each core to start
+/// them.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_few_threads_run_many_commands() {
+    let cores = std::thread::available_parallelism().expect("a number").get();
+    let commands = cores + 100;
+    let job = |number| {
+        format!("[[job]]\nname = '{number}'\ncommand = 'echo begun; sleep 600'\nafter = '0s'\n")
+    };
+    let file = TempFile::new("toml", (0..commands).map(job).collect::<String>());
+    let args = ["--grace".as_ref(), "0s".as_ref(), file.path().as_os_str()];
+    let mut jobs = Program::start("jobs", args);
+    for _ in 0..commands {
+        jobs.read_until("| begun");
+    }
+    // Besides those: the main thread, and one that waits for signals.
+    let threads = jobs.threads();
+    assert!(threads <= cores + 3, "{threads} threads for {commands} commands");
+    jobs.interrupt();
+    let end = jobs.end();
+    let stopped = end.stdout.iter().filter(|line| line.contains("stopped (signal: 15")).count();
+    assert_eq!((end.code, stopped), (Some(0), commands), "{end:?}");
+}
+
+/// When nobody reads any more, it leaves no command behind, and ends as if it had been stopped.
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_stops_the_commands() {
+    let talking = "[[job]]\nname = 'talking'\ncommand = 'true'\nevery = '10ms'\n";
+    let long = "[[job]]\nname = 'long'\ncommand = 'echo begun; sleep 600'\nafter = '0s'\n";
+    let file = TempFile::new("toml", format!("{talking}{long}"));
+    let args = ["--grace".as_ref(), "1h".as_ref(), file.path().as_os_str()];
+    let mut jobs = Program::start("jobs", args);
+    jobs.read_until("| begun");
+    jobs.stop_reading();
+    let end = jobs.end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+}
+
+/// A line of output may be long, may not end, and may be no text; the rest is passed on as well.
+#[cfg(unix)]
+#[test]
+fn all_that_a_command_says_is_passed_on() {
+    let command = "yes | head -n 100000; printf 'x%.0s' $(seq 70000); printf '\\n\\377no end'";
+    let job = format!(
+        "[[job]]\nname = 'it'\ncommand = \"{}\"\nafter = '0s'\n",
+        command.replace('\\', "\\\\")
+    );
+    let file = TempFile::new("toml", job);
+    let end = Program::start("jobs", [file.path()]).end();
+    let said: Vec<_> =
+        end.stdout.iter().filter_map(|line| Some(line.split_once("| ")?.1)).collect();
+    assert_eq!(said.iter().filter(|line| **line == "y").count(), 100_000);
+    let rest: Vec<_> = said.into_iter().skip(100_000).collect();
+    assert_eq!(rest.concat(), format!("{}\u{fffd}no end", "x".repeat(70_000)));
+    assert!(end.has_line(&["it", "run 1", "ok"]));
 }
 
 /// Durations may have fractions, and a program whose jobs have all run ends without being told.
@@ -145,4 +255,82 @@ fn interrupted(command: &str, grace: &str) -> End {
     jobs.read_until("| begun");
     jobs.interrupt();
     jobs.end()
+}
+
+/// It takes nothing until there is a run, and next to nothing for a few.
+#[test]
+fn the_delays_of_few_runs_take_little() {
+    let millis = Duration::from_millis;
+    let empty = measure(|| assert_eq!(Lateness::default().at_quantile(0.5), None));
+    assert_eq!(empty.count_total, 0, "{empty:?}");
+    let mut lateness = Lateness::default();
+    let few = measure(|| lateness.record(millis(7)));
+    assert!(few.bytes_current < 1000, "{few:?}");
+    assert_eq!(lateness.at_quantile(0.01), Some(millis(7)));
+}
+
+/// Whether there are few delays or many, so large a part of them is no longer.
+#[test]
+fn delays_are_counted_to_three_digits() {
+    for count in [1, 2, 99, 100, 101, 10_000] {
+        let mut lateness = Lateness::default();
+        for millis in (1..=count).rev() {
+            lateness.record(Duration::from_millis(millis));
+        }
+        for (quantile, expected) in
+            [(0.5, count.div_ceil(2)), (0.99, (count * 99).div_ceil(100)), (1.0, count)]
+        {
+            let found = lateness.at_quantile(quantile).expect("there are delays").as_secs_f64();
+            let expected = expected as f64 / 1000.0;
+            assert!((found / expected - 1.0).abs() <= 0.001, "{count}, {quantile}: {found}");
+        }
+    }
+}
+
+/// The starts of the runs of a job, in milliseconds; how many were missed before each; and when
+/// each was planned for. Nothing is free before `free`, and each run takes as long as it is told.
+fn runs(schedule: Schedule, free: u64, took: &[u64]) -> Vec<(u64, u64, u64)> {
+    let begun = Instant::now();
+    let at = |millis| begun + Duration::from_millis(millis);
+    let millis = |at: Instant| u64::try_from((at - begun).as_millis()).expect("it is small");
+    let (mut planned, mut now, mut runs) = (Planned::first(schedule, begun), at(free), Vec::new());
+    for (number, took) in (1..).zip(took) {
+        assert_eq!(planned.number, number);
+        let started = now.max(planned.at);
+        runs.push((millis(started), planned.missed(schedule, started), millis(planned.at)));
+        now = started + Duration::from_millis(*took);
+        match planned.next(schedule, started, now) {
+            Some(next) => planned = next,
+            None => break,
+        }
+    }
+    runs
+}
+
+/// What becomes of missed runs is what the library makes of them.
+#[test]
+fn jobs_are_timed_as_the_library_times_its_tasks() {
+    use MissedRuns::{Burst, Coalesce, Delay, Skip};
+
+    let ten = Duration::from_millis(10);
+    let every = |missed| Schedule::Every { initial: Duration::ZERO, period: ten, missed };
+    let cases = [
+        (Burst, [(0, 0, 0), (35, 0, 10), (36, 0, 20), (37, 0, 30), (40, 0, 40)]),
+        (Coalesce, [(0, 0, 0), (35, 2, 10), (40, 0, 40), (50, 0, 50), (60, 0, 60)]),
+        (Skip, [(0, 0, 0), (40, 3, 40), (50, 0, 50), (60, 0, 60), (70, 0, 70)]),
+        (Delay, [(0, 0, 0), (35, 2, 10), (45, 0, 45), (55, 0, 55), (65, 0, 65)]),
+    ];
+    for (missed, expected) in cases {
+        assert_eq!(runs(every(missed), 0, &[35, 1, 1, 1, 1]), expected, "{missed:?}");
+    }
+    // Late from the first: nobody was free.
+    assert_eq!(runs(every(Coalesce), 25, &[1, 1]), [(25, 2, 0), (30, 0, 30)]);
+    assert_eq!(runs(every(Skip), 25, &[1, 1]), [(25, 0, 0), (30, 2, 30)]);
+
+    let delay = Schedule::Delay { initial: ten, delay: ten };
+    assert_eq!(runs(delay, 0, &[5, 50, 1]), [(10, 0, 10), (25, 0, 25), (85, 0, 85)]);
+    assert_eq!(runs(Schedule::After(ten), 25, &[5, 5]), [(25, 0, 10)]);
+    // There is no overflow.
+    let for_ever = Schedule::Every { initial: Duration::ZERO, period: Duration::MAX, missed: Skip };
+    assert_eq!(runs(for_ever, 3, &[1]), [(3, 0, 0)]);
 }

@@ -3,7 +3,7 @@
 //! Serde checks the shape, [`Draft::check`] what the shape cannot say. Either way a complaint is
 //! a cause and a place in the text, and is shown with its line.
 
-use std::{collections::HashMap, fmt, fs, ops::Range, path::Path, time::Duration};
+use std::{collections::HashMap, fmt, ops::Range, path::Path, time::Duration};
 
 use punctual::MissedRuns;
 use serde::Deserialize;
@@ -40,12 +40,6 @@ impl fmt::Display for Schedule {
         };
         write!(f, "{kind} {}", readable(*duration))
     }
-}
-
-/// Reads and checks a job file; an error is ready to be shown.
-pub(crate) fn load(path: &Path) -> Result<Plan, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    check(path, &text)
 }
 
 /// Checks the text of a job file; an error is ready to be shown.

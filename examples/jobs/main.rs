@@ -12,29 +12,43 @@
 //! Without a file it runs the sample beside it, `jobs.toml`, which says what can be in one, and
 //! ends by itself after a few seconds. It exits with 0 when it was stopped, whatever became of
 //! the commands; with 2 if it was called wrongly or the file is broken; and with 1 if it could
-//! not do its work.
+//! not do its work. If its output cannot be written any more, it stops at once; that is an error
+//! unless the reader has gone.
+//!
+//! It does with a few threads, whatever the number of jobs: `runner.rs` says how. How many commands
+//! can run at a time is up to the system: each has a pipe, which is an open file.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "a program of its own: it does not use the crate's inner parts"
 )]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to its user")]
 
+#[allow(dead_code, reason = "other examples use the rest")]
+#[path = "../common/mod.rs"]
+mod common;
 mod config;
+mod lateness;
+mod process;
 mod report;
 mod runner;
+mod timetable;
 
 use std::{
-    error::Error, ffi::OsString, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+    error::Error,
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
+use lexopt::Arg;
 use punctual::{CancellationToken, Handle, RejectedExecutionError, ScheduledThreadPoolExecutor};
 
 use crate::{
     config::{Job, Plan, parse_duration, readable},
-    report::{Report, say},
-    runner::Runner,
+    report::Report,
+    runner::{Crew, Runner},
 };
 
 const USAGE: &str = "\
@@ -52,30 +66,20 @@ const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/jobs/jobs.to
 const GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args_os().skip(1)) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            eprintln!("error: {error}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
+    let begun = Instant::now();
+    let options = match common::options(USAGE, Options::parse) {
+        Ok(options) => options,
+        Err(code) => return code,
     };
-    let plan = match config::load(&options.file) {
+    let text = common::read_text(&options.file);
+    let plan = match text.and_then(|text| config::check(&options.file, &text)) {
         Ok(plan) => plan,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
-        }
+        Err(error) => return common::refuse(&error),
     };
-    match run(&options, &plan) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    let report = run(&options, &plan, begun);
+    match report.as_ref().map(|report| report.unwritten()) {
+        Ok(Some(error)) => ExitCode::from(common::unwritten(error)),
+        _ => common::end(report.map(drop)),
     }
 }
 
@@ -88,63 +92,75 @@ struct Options {
 
 impl Options {
     /// Nothing if only the usage is asked for.
-    fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Option<Self>, String> {
+    fn parse(args: &mut lexopt::Parser) -> Result<Option<Self>, String> {
         let (mut file, mut run_for, mut grace) = (None, None, GRACE);
-        while let Some(arg) = args.next() {
-            match arg.to_str() {
-                Some("--help" | "-h") => return Ok(None),
-                Some(option @ "--for") => run_for = Some(duration(option, args.next())?),
-                Some(option @ "--grace") => grace = duration(option, args.next())?,
-                Some(option) if option.starts_with('-') => {
-                    return Err(format!("unknown option {option}"));
+        while let Some(arg) = common::next(args)? {
+            match arg {
+                Arg::Short('h') | Arg::Long("help") => return Ok(None),
+                Arg::Long("for") => run_for = Some(duration(args, "--for")?),
+                Arg::Long("grace") => grace = duration(args, "--grace")?,
+                Arg::Value(second) if file.is_some() => {
+                    return Err(format!("a second file, {}", second.to_string_lossy()));
                 }
-                _ if file.is_some() => {
-                    return Err(format!("a second file, {}", arg.to_string_lossy()));
-                }
-                _ => file = Some(PathBuf::from(arg)),
+                Arg::Value(value) => file = Some(PathBuf::from(value)),
+                arg => return Err(common::unknown(arg)),
             }
         }
         Ok(Some(Self { file: file.unwrap_or_else(|| SAMPLE.into()), run_for, grace }))
     }
 }
 
-fn duration(option: &str, value: Option<OsString>) -> Result<Duration, String> {
-    let value = value.ok_or_else(|| format!("{option} wants a duration"))?;
-    parse_duration(&value.to_string_lossy()).map_err(|error| format!("{option}: {error}"))
+fn duration(args: &mut lexopt::Parser, option: &str) -> Result<Duration, String> {
+    let text = common::value(args, option, "a duration")?;
+    parse_duration(&text).map_err(|error| format!("{option}: {error}"))
 }
 
 /// Runs the jobs until they are stopped, or have all ended, and reports.
-fn run(options: &Options, plan: &Plan) -> Result<(), Box<dyn Error + Send + Sync>> {
-    // A thread for each job: none is late because of another.
-    let executor = ScheduledThreadPoolExecutor::builder()
-        .core_pool_size(plan.jobs.len())
-        .thread_name("job")
-        .execute_existing_delayed_tasks_after_shutdown(false)
-        .build()?;
-    // Each job may have one that follows its command, and one keeps the time.
-    let helpers = ScheduledThreadPoolExecutor::builder()
-        .core_pool_size(plan.jobs.len() + 1)
-        .thread_name("helper")
-        .build()?;
+fn run(
+    options: &Options,
+    plan: &Plan,
+    begun: Instant,
+) -> Result<Arc<Report>, Box<dyn Error + Send + Sync>> {
+    // The watcher first, as it keeps the time too, and has it run from the beginning.
+    let watcher =
+        ScheduledThreadPoolExecutor::builder().core_pool_size(1).thread_name("watcher").build()?;
+    let starters = ScheduledThreadPoolExecutor::builder().thread_name("starter").build()?;
     let (stop, hurry) = stop_on_signals()?;
     let run_for = options.run_for.or(plan.run_for);
-    greet(options, plan, run_for);
-
-    let report = Arc::new(Report::new(&plan.jobs)?);
     if let Some(run_for) = run_for {
-        raise_after(&helpers, run_for, &stop)?;
+        raise_after(&watcher, run_for.saturating_sub(begun.elapsed()), &stop)?;
     }
-    run_jobs(&plan.jobs, &report, &executor, &helpers, &stop)?;
-    if stop.is_cancelled() {
+
+    let report = Arc::new(Report::new(&plan.jobs, begun, vec![stop.clone(), hurry.clone()]));
+    greet(&report, options, plan, run_for);
+    let over = CancellationToken::new();
+    let started = start(
+        &plan.jobs,
+        Crew {
+            starters: starters.handle(),
+            watcher: watcher.handle(),
+            report: Arc::clone(&report),
+            hurry: hurry.clone(),
+            over: vec![over.clone(), stop.clone()],
+        },
+        &stop,
+    );
+    if started.is_err() {
+        stop.cancel();
+        hurry.cancel();
+    }
+
+    stop.wait();
+    if !over.is_cancelled() {
         let grace = readable(options.grace);
-        say(format_args!("\nStopping; commands that run have {grace} to finish.\n"));
+        report.say(format_args!("\nStopping; commands that run have {grace} to finish.\n"));
     }
-    raise_after(&helpers, options.grace, &hurry)?;
-    executor.close_unless(&hurry)?;
-    // Not waited for: one may follow a command that could not be ended.
-    helpers.shutdown_background();
-    say(format_args!("\n{}", report.table()));
-    Ok(())
+    drop(starters.shutdown_now());
+    raise_after(&watcher, options.grace, &hurry)?;
+    over.wait();
+    report.say(format_args!("\n{}", report.table()));
+    started?;
+    Ok(report)
 }
 
 /// Two tokens: the first signal (Ctrl-C, SIGTERM, SIGHUP) raises one, the next the other.
@@ -158,16 +174,21 @@ fn stop_on_signals() -> Result<(CancellationToken, CancellationToken), ctrlc::Er
     Ok(tokens)
 }
 
+/// Raises it before this returns if there is nothing to wait for.
 fn raise_after(
-    helpers: &Handle,
+    executor: &Handle,
     delay: Duration,
     token: &CancellationToken,
 ) -> Result<(), RejectedExecutionError> {
+    if delay.is_zero() {
+        token.cancel();
+        return Ok(());
+    }
     let token = token.clone();
-    helpers.schedule(delay, move || token.cancel()).map(drop)
+    executor.schedule(delay, move || token.cancel()).map(drop)
 }
 
-fn greet(options: &Options, plan: &Plan, run_for: Option<Duration>) {
+fn greet(report: &Report, options: &Options, plan: &Plan, run_for: Option<Duration>) {
     let jobs = match plan.jobs.len() {
         1 => "1 job".to_owned(),
         count => format!("{count} jobs"),
@@ -177,26 +198,17 @@ fn greet(options: &Options, plan: &Plan, run_for: Option<Duration>) {
         None => "without a limit".to_owned(),
     };
     let file = options.file.display();
-    say(format_args!("{jobs} from {file}, {limit}; Ctrl-C stops.\n"));
+    report.say(format_args!("{jobs} from {file}, {limit}; Ctrl-C stops.\n"));
 }
 
-/// Starts the jobs, and waits for `stop`, or until none has a run to come: a future of one that
-/// goes on for ever never ends, so with one of these it is `stop` alone.
-fn run_jobs(
-    jobs: &[Job],
-    report: &Arc<Report>,
-    executor: &Handle,
-    helpers: &Handle,
-    stop: &CancellationToken,
-) -> Result<(), RejectedExecutionError> {
-    let mut futures = Vec::new();
+/// Starts the jobs, as many as there is time for. From then on they alone keep their crew.
+fn start(jobs: &[Job], crew: Crew, stop: &CancellationToken) -> Result<(), RejectedExecutionError> {
+    let crew = Arc::new(crew);
     for (index, job) in jobs.iter().enumerate() {
-        futures.push(Runner::new(job, index, report, helpers).start(executor)?);
-    }
-    for future in &futures {
-        if let Some(Err(error)) = future.join_unless(stop) {
-            eprintln!("error: {}: {error}", future.name().unwrap_or_default());
+        if stop.is_cancelled() {
+            break;
         }
+        Runner::start(job, index, &crew)?;
     }
     Ok(())
 }

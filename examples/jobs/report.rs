@@ -1,21 +1,15 @@
 //! What the user sees: a line for each run as it ends, and a table at the end.
 
 use std::{
-    fmt,
-    io::{self, Write},
-    sync::{Mutex, PoisonError},
+    fmt, io,
+    sync::{Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
 use comfy_table::{CellAlignment, Table, presets};
-use hdrhistogram::Histogram;
+use punctual::CancellationToken;
 
-use crate::{config::Job, runner::Outcome};
-
-/// Writes a line, in one piece. That nobody reads any more is no reason to stop.
-pub(crate) fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout().lock(), "{line}");
-}
+use crate::{common, config::Job, lateness::Lateness, runner::Outcome};
 
 /// One run, as it is reported.
 pub(crate) struct Run {
@@ -26,32 +20,55 @@ pub(crate) struct Run {
     pub(crate) outcome: Outcome,
 }
 
-const DAY: u64 = 24 * 60 * 60 * 1_000_000_000;
-
 /// All runs so far; jobs are known by their index.
 pub(crate) struct Report {
     begun: Instant,
     jobs: Vec<(Job, Mutex<Tally>)>,
     /// How wide the names are.
     width: usize,
+    /// Why nothing is written any more.
+    unwritten: OnceLock<io::Error>,
+    /// Raised when something cannot be written.
+    stop: Vec<CancellationToken>,
 }
 
+#[derive(Default)]
 struct Tally {
     runs: u64,
     failures: u64,
     missed: u64,
-    /// In nanoseconds, to three digits; more than a day counts as a day.
-    lateness: Histogram<u64>,
+    lateness: Lateness,
 }
 
 impl Report {
-    pub(crate) fn new(jobs: &[Job]) -> Result<Self, hdrhistogram::CreationError> {
-        let with_tally = |job: &Job| Ok((job.clone(), Mutex::new(Tally::new()?)));
-        Ok(Self {
-            begun: Instant::now(),
-            jobs: jobs.iter().map(with_tally).collect::<Result<_, _>>()?,
+    /// Raises all these tokens when something cannot be written.
+    pub(crate) fn new(jobs: &[Job], begun: Instant, stop: Vec<CancellationToken>) -> Self {
+        Self {
+            begun,
+            jobs: jobs.iter().map(|job| (job.clone(), Mutex::default())).collect(),
             width: jobs.iter().map(|job| job.name.chars().count()).max().unwrap_or(0),
-        })
+            unwritten: OnceLock::new(),
+            stop,
+        }
+    }
+
+    /// Writes a line, in one piece; nothing once that has failed.
+    pub(crate) fn say(&self, line: fmt::Arguments<'_>) {
+        if self.unwritten.get().is_some() {
+            return;
+        }
+        if let Err(error) = common::try_say(line) {
+            // Of several errors the first counts.
+            let _ = self.unwritten.set(error);
+            for token in &self.stop {
+                token.cancel();
+            }
+        }
+    }
+
+    /// Why something could not be written.
+    pub(crate) fn unwritten(&self) -> Option<&io::Error> {
+        self.unwritten.get()
     }
 
     /// A line that the command of a job has said.
@@ -78,7 +95,7 @@ impl Report {
     fn line(&self, job: usize, text: fmt::Arguments<'_>) {
         let (elapsed, width) = (self.begun.elapsed().as_secs_f64(), self.width);
         let name = &self.jobs[job].0.name;
-        say(format_args!("{elapsed:8.3}  {name:width$}  {text}"));
+        self.say(format_args!("{elapsed:8.3}  {name:width$}  {text}"));
     }
 
     /// A row for each job.
@@ -100,30 +117,24 @@ impl Report {
 }
 
 impl Tally {
-    fn new() -> Result<Self, hdrhistogram::CreationError> {
-        Ok(Self { runs: 0, failures: 0, missed: 0, lateness: Histogram::new_with_max(DAY, 3)? })
-    }
-
     fn add(&mut self, run: &Run) {
         self.runs += 1;
         self.failures += u64::from(run.outcome.is_failure());
         self.missed += run.missed;
-        let nanos = u64::try_from(run.lateness.as_nanos()).unwrap_or(u64::MAX);
-        self.lateness.saturating_record(nanos);
+        self.lateness.record(run.lateness);
     }
 
     fn cells(&self) -> [String; 6] {
-        let lateness = |nanos| match self.runs {
-            0 => "-".to_owned(),
-            _ => format!("{:.1?}", Duration::from_nanos(nanos)),
+        let shown = |lateness: Option<Duration>| {
+            lateness.map_or_else(|| "-".to_owned(), |lateness| format!("{lateness:.1?}"))
         };
         [
             self.runs.to_string(),
             self.failures.to_string(),
             self.missed.to_string(),
-            lateness(self.lateness.value_at_quantile(0.5)),
-            lateness(self.lateness.value_at_quantile(0.99)),
-            lateness(self.lateness.max()),
+            shown(self.lateness.at_quantile(0.5)),
+            shown(self.lateness.at_quantile(0.99)),
+            shown(self.lateness.at_quantile(1.0)),
         ]
     }
 }

@@ -1,27 +1,44 @@
-//! One run of one job: a shell command, from its start to its end or to when it is told to stop.
+//! A job from run to run. A few threads do it for any number of jobs: none waits for a command.
 //!
-//! Two executors take part. A worker of the jobs' own runs the closure of the job, which has to
-//! hear two things: that the command has ended, and that it is to stop it. So it does not wait
-//! for the command itself: a helper does, and the closure waits for the helper's future *unless*
-//! its token is raised ([`ScheduledFuture::join_unless`](punctual::ScheduledFuture::join_unless)).
+//! Two executors take part, of which neither waits for the other:
+//!
+//! 1. At the moment for which a run is planned, a task of the **starters** starts its command.
+//! 2. A task of the **watcher** looks at the command: it passes on what it has said, and asks
+//!    whether it has ended. If not, it schedules the next look: soon after something has happened,
+//!    and the later the longer nothing has, between a millisecond and a tenth of a second. So an
+//!    end is seen, and reported, a thirtieth of the time too late, but no more than a tenth of a
+//!    second.
+//! 3. When the command has ended, that task reports the run, and schedules the next one with the
+//!    starters ([`timetable`](crate::timetable)).
+//!
+//! So a run is a chain of tasks, in which each schedules its successor and hands all it has on to
+//! it: nothing is shared, nothing is locked. It takes one thread to watch, since looking is quick,
+//! and as many as there are cores to start, since that is work for the system. A thread that waits
+//! for each command would know of its end at once; it would be ten thousand threads for ten
+//! thousand commands.
+//!
+//! A chain breaks off where an executor has been shut down, and drops what it had: that is how jobs
+//! are stopped. When the last chain has ended, the [`Crew`] is dropped, which says so.
 
 use std::{
     error::Error,
-    fmt,
-    io::{self, BufRead, BufReader},
-    process::{Command, ExitStatus, Stdio},
+    fmt, io,
+    process::ExitStatus,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use punctual::{CancellationToken, Handle, RejectedExecutionError, ScheduledFuture, current_task};
-use shared_child::SharedChild;
+use punctual::{CancellationToken, Handle, RejectedExecutionError};
 
 use crate::{
-    config::{Job, Schedule},
+    config::Job,
+    process::{Process, Request, Seen},
     report::{Report, Run},
+    timetable::Planned,
 };
 
+/// The shortest and the longest time between two looks at a command.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 /// How long a command that was told to stop may take before the next, less polite step.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -55,134 +72,144 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs a job again and again.
+/// What all jobs share.
+pub(crate) struct Crew {
+    pub(crate) starters: Handle,
+    pub(crate) watcher: Handle,
+    pub(crate) report: Arc<Report>,
+    /// Raised when commands that run are to be stopped.
+    pub(crate) hurry: CancellationToken,
+    /// Raised when no job has a run to come, and no command runs.
+    pub(crate) over: Vec<CancellationToken>,
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for token in &self.over {
+            token.cancel();
+        }
+    }
+}
+
+/// One job, between two runs.
 pub(crate) struct Runner {
     job: Job,
     /// Which job it is, for the report.
     index: usize,
-    report: Arc<Report>,
-    helpers: Handle,
+    crew: Arc<Crew>,
 }
 
 impl Runner {
-    pub(crate) fn new(job: &Job, index: usize, report: &Arc<Report>, helpers: &Handle) -> Self {
-        Self { job: job.clone(), index, report: Arc::clone(report), helpers: helpers.clone() }
-    }
-
-    /// Hands the job to the executor.
+    /// Schedules the first run.
     pub(crate) fn start(
-        self,
-        executor: &Handle,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
-        let task = executor.task().name(self.job.name.as_str());
-        match self.job.schedule {
-            Schedule::After(delay) => task.schedule(delay, move || self.run()),
-            Schedule::Every { initial, period, missed } => {
-                task.missed_runs(missed).schedule_at_fixed_rate(initial, period, move || self.run())
-            }
-            Schedule::Delay { initial, delay } => {
-                task.schedule_with_fixed_delay(initial, delay, move || self.run())
-            }
-        }
+        job: &Job,
+        index: usize,
+        crew: &Arc<Crew>,
+    ) -> Result<(), RejectedExecutionError> {
+        let first = Planned::first(job.schedule, Instant::now());
+        Self { job: job.clone(), index, crew: Arc::clone(crew) }.schedule(first)
     }
 
-    /// The closure of the job.
-    fn run(&self) {
-        let Some(task) = current_task() else { return };
-        let begun = Instant::now();
-        let outcome = self.command(&task.token()).unwrap_or_else(Outcome::Lost);
-        self.report.add(
-            self.index,
-            &Run {
-                number: task.run_number(),
-                missed: task.missed_runs(),
-                lateness: task.lateness(),
-                took: begun.elapsed(),
-                outcome,
-            },
-        );
+    fn schedule(self, planned: Planned) -> Result<(), RejectedExecutionError> {
+        let starters = self.crew.starters.clone();
+        starters.schedule_at(planned.at, move || self.run(planned)).map(drop)
     }
 
-    /// Runs the command until it ends, or, once the token is raised, until it is made to.
-    fn command(&self, token: &CancellationToken) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
-        let child = SharedChild::spawn(&mut shell(&self.job.command))
-            .map_err(|error| format!("the shell cannot be started: {error}"))?;
-        let child = Arc::new(child);
-        let (report, index) = (Arc::clone(&self.report), self.index);
-        let followed = Arc::clone(&child);
-        let end = self
-            .helpers
-            .submit(move || follow(&followed, |line| report.output(index, line)))
-            .inspect_err(|_| kill(&child))?;
-        if let Some(status) = end.join_unless(token) {
-            return Ok(Outcome::Exited(status??));
-        }
-        for step in [terminate, kill] {
-            step(&child);
-            if let Some(status) = end.join_timeout(PATIENCE) {
-                return Ok(Outcome::Stopped(status??));
+    /// What a starter does.
+    fn run(self, planned: Planned) {
+        let started = Instant::now();
+        match Process::start(&self.job.command) {
+            Ok(process) => {
+                let runner = self;
+                let stirred = started;
+                Running { runner, planned, started, process, stirred, request: None }
+                    .look_after(LOOKS.0);
+            }
+            Err(error) => {
+                let cause = format!("the shell cannot be started: {error}");
+                self.ended(planned, started, Outcome::Lost(cause.into()));
             }
         }
-        Err("killed, but something it has started still holds its output".into())
     }
-}
 
-/// Passes on what the command says, and waits for its end. In this order: as long as there is
-/// somebody to be stopped who talks, the process has not been waited for, and so its number
-/// cannot be another's.
-fn follow(child: &SharedChild, mut heard: impl FnMut(&str)) -> io::Result<ExitStatus> {
-    if let Some(output) = child.take_stdout() {
-        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-            heard(&String::from_utf8_lossy(&line));
+    fn ended(self, planned: Planned, started: Instant, outcome: Outcome) {
+        let ended = Instant::now();
+        let schedule = self.job.schedule;
+        let run = Run {
+            number: planned.number,
+            missed: planned.missed(schedule, started),
+            lateness: started.saturating_duration_since(planned.at),
+            took: ended - started,
+            outcome,
+        };
+        self.crew.report.add(self.index, &run);
+        if let Some(next) = planned.next(schedule, started, ended) {
+            // Refused if the program stops: then it was the last run.
+            let _ = self.schedule(next);
         }
     }
-    child.wait()
 }
 
-/// The command as a process. On unix it leads a group of its own: what it starts can be stopped
-/// together with it, and a Ctrl-C at the terminal does not reach it before its grace is over.
-fn shell(line: &str) -> Command {
-    #[cfg(unix)]
-    let mut command = {
-        use std::os::unix::process::CommandExt;
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(line).process_group(0);
-        command
-    };
-    #[cfg(windows)]
-    let mut command = {
-        use std::os::windows::process::CommandExt;
-        let mut command = Command::new("cmd");
-        // Unquoted: `cmd` has quoting rules of its own.
-        command.arg("/C").raw_arg(line);
-        command
-    };
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    command
+/// One job while its command runs.
+struct Running {
+    runner: Runner,
+    planned: Planned,
+    started: Instant,
+    process: Process,
+    /// When a look has last found something.
+    stirred: Instant,
+    /// What was last asked of it, and when.
+    request: Option<(Request, Instant)>,
 }
 
-/// Asks the command to stop; where there is no way to ask, makes it.
-fn terminate(child: &SharedChild) {
-    if cfg!(unix) {
-        signal_group(child, "TERM");
-    } else {
-        kill(child);
+impl Running {
+    fn look_after(self, pause: Duration) {
+        let watcher = self.runner.crew.watcher.clone();
+        // The watcher is shut down when no command runs any more.
+        let _ = watcher.schedule(pause, move || self.look());
     }
-}
 
-/// Ends the command. What goes wrong shows in that it does not end.
-fn kill(child: &SharedChild) {
-    if cfg!(unix) {
-        signal_group(child, "KILL");
+    /// What the watcher does.
+    fn look(mut self) {
+        let Runner { crew, index, .. } = &self.runner;
+        let seen = self.process.look(|line| crew.report.output(*index, line));
+        match self.judge(seen) {
+            Some(outcome) => self.runner.ended(self.planned, self.started, outcome),
+            None => {
+                let quiet = self.stirred.elapsed();
+                self.look_after((quiet / 32).clamp(LOOKS.0, LOOKS.1));
+            }
+        }
     }
-    let _ = child.kill();
-}
 
-/// The shell's own `kill`, as std has none for groups.
-fn signal_group(child: &SharedChild, signal: &str) {
-    let _ = Command::new("sh")
-        .args(["-c", r#"kill -s "$0" -- "-$1""#, signal])
-        .arg(child.id().to_string())
-        .stderr(Stdio::null())
-        .status();
+    /// How the run has ended, if it has.
+    fn judge(&mut self, seen: io::Result<Seen>) -> Option<Outcome> {
+        match seen {
+            Ok(Seen::Ended(status)) if self.request.is_none() => {
+                return Some(Outcome::Exited(status));
+            }
+            Ok(Seen::Ended(status)) => return Some(Outcome::Stopped(status)),
+            Err(error) => return Some(Outcome::Lost(error.into())),
+            Ok(Seen::Talking) => self.stirred = Instant::now(),
+            Ok(Seen::Nothing) => {}
+        }
+        if self.runner.crew.hurry.is_cancelled() { self.stop() } else { None }
+    }
+
+    /// Has the command end: asks it, kills it, gives it up. It has some time after each step.
+    fn stop(&mut self) -> Option<Outcome> {
+        let request = match self.request {
+            Some((_, at)) if at.elapsed() < PATIENCE => return None,
+            None => Request::Terminate,
+            Some((Request::Terminate, _)) => Request::Kill,
+            Some((Request::Kill, _)) => {
+                let cause = "killed, but something it has started still holds its output";
+                return Some(Outcome::Lost(cause.into()));
+            }
+        };
+        self.process.request(request);
+        let now = Instant::now();
+        (self.stirred, self.request) = (now, Some((request, now)));
+        None
+    }
 }

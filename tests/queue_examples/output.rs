@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::program::{End, LIMIT, Program, closed_pipe};
 
 /// Each example with a call that makes it write.
-const CALLS: [(&str, &[&str]); 11] = [
+const CALLS: [(&str, &[&str]); 13] = [
     ("deferred_callbacks", &[]),
     ("late_then_early", &[]),
     ("expiring_cache", &[]),
@@ -15,6 +15,8 @@ const CALLS: [(&str, &[&str]); 11] = [
     ("heartbeats", &[]),
     ("heartbeats", &["--listen", "127.0.0.1:0"]),
     ("heartbeats", &["--help"]),
+    ("jobs", &[]),
+    ("jobs", &["--help"]),
     ("meeting_reminders", &[]),
     ("meeting_reminders", &["--help"]),
     ("unpaid_orders", &[]),

@@ -1,0 +1,142 @@
+//! A shell command as a process that can be looked at without waiting for it: what it has said,
+//! whether it has ended.
+
+use std::{
+    io,
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
+};
+
+/// A line that does not end is passed on in pieces of this size.
+const LONGEST_LINE: usize = 64 * 1024;
+/// How often a look reads, before others have their turn.
+const READS: usize = 16;
+
+/// How a command is asked to end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    Terminate,
+    Kill,
+}
+
+pub(crate) struct Process {
+    child: Child,
+    /// None when it is over, which the process may outlive.
+    output: Option<ChildStdout>,
+    /// The beginning of a line whose end has not been read.
+    line: Vec<u8>,
+}
+
+/// What a look has found.
+pub(crate) enum Seen {
+    Ended(ExitStatus),
+    /// It has said something, and may have more to say.
+    Talking,
+    Nothing,
+}
+
+impl Process {
+    pub(crate) fn start(command: &str) -> io::Result<Self> {
+        let mut child = shell(command).spawn()?;
+        let output = child.stdout.take();
+        #[cfg(unix)]
+        if let Some(output) = &output {
+            // Only at this end of the pipe: the command does not notice.
+            rustix::io::ioctl_fionbio(output, true)?;
+        }
+        Ok(Self { child, output, line: Vec::new() })
+    }
+
+    /// Passes on what the command has said, and only then asks whether it has ended: as long as
+    /// there is somebody to be stopped who talks, the process has not been waited for, and so its
+    /// number cannot be another's.
+    pub(crate) fn look(&mut self, heard: impl FnMut(&str)) -> io::Result<Seen> {
+        let has_talked = self.hear(heard);
+        if self.output.is_none() {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Seen::Ended(status));
+            }
+        }
+        Ok(if has_talked { Seen::Talking } else { Seen::Nothing })
+    }
+
+    /// Whether there was anything, be it the end.
+    fn hear(&mut self, mut heard: impl FnMut(&str)) -> bool {
+        use io::{ErrorKind, Read};
+
+        let Some(output) = &mut self.output else { return false };
+        let mut piece = [0; 4096];
+        for read in 0..READS {
+            match output.read(&mut piece) {
+                Ok(count @ 1..) => {
+                    for line in piece[..count].split_inclusive(|byte| *byte == b'\n') {
+                        self.line.extend_from_slice(line);
+                        if line.ends_with(b"\n") || self.line.len() >= LONGEST_LINE {
+                            pass_on(&mut self.line, &mut heard);
+                        }
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return read > 0,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => {
+                    if !self.line.is_empty() {
+                        pass_on(&mut self.line, &mut heard);
+                    }
+                    self.output = None;
+                    break;
+                }
+            }
+        }
+        true
+    }
+
+    /// What goes wrong shows in that the command does not end. On unix it concerns all that the
+    /// command has started; elsewhere there is no way to ask, and it is made to end.
+    pub(crate) fn request(&mut self, request: Request) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process_group};
+
+            let signal = match request {
+                Request::Terminate => Signal::TERM,
+                Request::Kill => Signal::KILL,
+            };
+            let _ = kill_process_group(Pid::from_child(&self.child), signal);
+        }
+        #[cfg(not(unix))]
+        {
+            let (Request::Terminate | Request::Kill) = request;
+            let _ = self.child.kill();
+        }
+    }
+}
+
+fn pass_on(line: &mut Vec<u8>, heard: &mut impl FnMut(&str)) {
+    let text = String::from_utf8_lossy(line);
+    heard(text.trim_end_matches(['\n', '\r']));
+    line.clear();
+}
+
+/// The command as a process. On unix it leads a group of its own: what it starts can be stopped
+/// together with it, and a Ctrl-C at the terminal does not reach it before its grace is over.
+#[cfg(unix)]
+fn shell(line: &str) -> Command {
+    use std::os::unix::process::CommandExt;
+
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(line).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// Elsewhere a pipe cannot be read without waiting for it, so that what the command says goes where
+/// the output of the program goes.
+#[cfg(windows)]
+fn shell(line: &str) -> Command {
+    use std::os::windows::process::CommandExt;
+
+    let mut command = Command::new("cmd");
+    // Unquoted: `cmd` has quoting rules of its own.
+    command.arg("/C").raw_arg(line);
+    command.stdin(Stdio::null());
+    command
+}
