@@ -17,7 +17,7 @@ fn run(task: Arc<dyn Runnable>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
     let stop = CancellationToken::on(clock.clone());
     let (hooks, desk) = (Hooks::default(), Arc::default());
-    let ground = Rc::new(Ground { clock, stop, hooks, desk });
+    let ground = Rc::new(Ground { clock, stop, hooks, desk, keeps_limits: true });
     let run = Run::new(ground, task, 1, Deadline::PAST, Deadline::PAST);
     run.task().run(&run)
 }
@@ -41,7 +41,7 @@ fn a_task_runs_or_is_cancelled() {
         let task = Arc::new(Task::new(job, None, None));
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
-        let found = task.cancel(CancelReason::Requested);
+        let found = task.cancel(CancelReason::Requested, Drops::UNREPORTED);
         let verdict = worker.join().expect("nobody panics");
         let (expected, times) = match found {
             Cancellation::Waiting(_) => (Verdict::TooLate, 0),
@@ -91,7 +91,8 @@ fn who_joins_is_told_of_a_cancellation() {
         let task = Arc::new(Task::new(OneShot(|| ()), None, None));
         let (one, other) = (Arc::clone(&task), Arc::clone(&task));
         let worker = thread::spawn(move || run(one));
-        let canceller = thread::spawn(move || other.cancel(CancelReason::Requested));
+        let canceller =
+            thread::spawn(move || other.cancel(CancelReason::Requested, Drops::UNREPORTED));
         wait_for(&*task);
         let found = canceller.join().expect("nobody panics");
         assert_eq!(task.state() == TaskState::Cancelled, found != Cancellation::TooLate);
@@ -122,7 +123,7 @@ fn what_is_cancelled_is_not_queued() {
                 }
             })
         };
-        match task.cancel(CancelReason::Requested) {
+        match task.cancel(CancelReason::Requested, Drops::UNREPORTED) {
             Cancellation::Waiting(Some(7)) => assert!(std::mem::take(&mut *queue.lock())),
             Cancellation::Waiting(_) | Cancellation::Running => {}
             Cancellation::TooLate => unreachable!("nothing else ends it"),
@@ -141,7 +142,7 @@ fn what_is_counted_has_happened() {
         let (own, noted) = (Arc::clone(&desk), note.clone());
         let worker = thread::spawn(move || {
             noted.add();
-            own.count(Some(Ended::Completed));
+            own.count(false, 0, Some(Ended::Completed));
         });
         if desk.tally().completed > 0 {
             assert_eq!(note.get(), 1);
@@ -169,5 +170,30 @@ fn who_is_at_work_has_its_own_name() {
             Some((_, name)) => assert_eq!(name.as_deref(), Some("three")),
         }
         worker.join().expect("nobody panics");
+    });
+}
+
+/// The limit of a task has come, and a strike and a worker both see that: the task is timed out,
+/// by one of them, does not run, and its closure is dropped once.
+#[test]
+fn a_limit_is_exceeded_once() {
+    check(|| {
+        let (runs, drops) = (Note::default(), Note::default());
+        let (noted, capture) = (runs.clone(), drops.drop_of_one());
+        let job = OneShot(move || {
+            noted.add();
+            drop(capture);
+        });
+        let limit = Limit { at: Deadline::PAST, value: None };
+        let task = Arc::new(Task::new(job, None, None).limited(limit));
+        let other = Arc::clone(&task);
+        let worker = thread::spawn(move || run(other));
+        let struck = task.time_out(None, Drops::UNREPORTED);
+        let verdict = worker.join().expect("nobody panics");
+        let by_strike = matches!(struck, Cancellation::Waiting(_));
+        let by_worker = matches!(verdict, Verdict::TimedOut(Cancellation::Waiting(_)));
+        assert!(by_strike != by_worker, "{struck:?}, {verdict:?}");
+        assert!(by_worker || verdict == Verdict::TooLate);
+        assert_eq!((runs.get(), drops.get(), task.state()), (0, 1, TaskState::Cancelled));
     });
 }
