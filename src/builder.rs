@@ -97,7 +97,7 @@ impl Builder {
         self
     }
 
-    /// How many tasks may wait; there is no bound unless this is called. One more is
+    /// How many tasks may wait, at least one; there is no bound unless this is called. One more is
     /// [rejected](Self::rejected_execution_handler), as
     /// [`Saturated`](crate::RejectedExecutionError::Saturated). Tasks that run do not count, and a
     /// periodic task that has run comes back in any case. Costs every submission, cancelling and
@@ -213,13 +213,17 @@ impl Builder {
     /// # Errors
     ///
     /// [`ConfigError::InvalidThreadName`] if no thread can have the name,
-    /// [`ConfigError::ZeroKeepAlive`] if core threads may time out at once.
+    /// [`ConfigError::ZeroKeepAlive`] if core threads may time out at once,
+    /// [`ConfigError::ZeroMaxPending`] if no task may wait.
     pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
         if self.config.thread_name.contains('\0') {
             return Err(ConfigError::InvalidThreadName(self.config.thread_name));
         }
         if self.config.core_timeout && self.config.keep_alive.is_zero() {
             return Err(ConfigError::ZeroKeepAlive);
+        }
+        if self.config.max_pending == Some(0) {
+            return Err(ConfigError::ZeroMaxPending);
         }
         if self.config.callbacks.hooks.on_panic.is_some() {
             note_locations();

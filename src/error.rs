@@ -367,6 +367,9 @@ pub enum ConfigError {
     InvalidThreadName(String),
     /// Workers that may end when idle must be idle for a while first.
     ZeroKeepAlive,
+    /// An executor that lets nothing wait would never run anything: each task waits for a moment,
+    /// until a worker has taken it.
+    ZeroMaxPending,
 }
 
 impl fmt::Display for ConfigError {
@@ -377,6 +380,10 @@ impl fmt::Display for ConfigError {
             }
             Self::ZeroKeepAlive => f.write_str(
                 "core threads cannot time out with a keep-alive of zero; set a longer one first",
+            ),
+            Self::ZeroMaxPending => f.write_str(
+                "with room for no task nothing would ever run; let at least one wait, \
+                 or leave `max_pending` out for no bound",
             ),
         }
     }

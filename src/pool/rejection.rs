@@ -238,8 +238,8 @@ impl RejectedTask<'_> {
     }
 
     /// Tries to submit the task once more, and asks the handler again if that fails. If it cannot
-    /// but fail, because the executor was shut down or its bound is zero, this is
-    /// [`abort`](Self::abort); the same holds for the two verbs below.
+    /// but fail, because the executor was shut down, this is [`abort`](Self::abort); the same holds
+    /// for the two verbs below.
     pub fn retry(self) -> Rejection {
         self.retry_with(None)
     }
@@ -247,7 +247,7 @@ impl RejectedTask<'_> {
     /// Ends the waiting task that is due first, as cancelled with [`CancelReason::Rejected`], and
     /// tries again.
     pub fn discard_oldest(self) -> Rejection {
-        if !self.is_hopeless() {
+        if !self.is_shutdown() {
             self.pool.discard_oldest();
         }
         self.retry()
@@ -259,7 +259,7 @@ impl RejectedTask<'_> {
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         let Some(room) = &self.pool.room else { return self.abort() };
         let clock = self.pool.clock();
-        let would_block = self.is_hopeless() || serving::works_for(self.pool);
+        let would_block = self.is_shutdown() || serving::works_for(self.pool);
         if would_block || !room.enter_before(clock, clock.now().after(timeout)) {
             return self.abort();
         }
@@ -268,12 +268,7 @@ impl RejectedTask<'_> {
     }
 
     fn retry_with(self, place: Option<Place>) -> Rejection {
-        if self.is_hopeless() { self.abort() } else { Rejection(Answer::Retry(self.task, place)) }
-    }
-
-    /// Whether it will never be let in.
-    fn is_hopeless(&self) -> bool {
-        self.is_shutdown() || self.pool.max_pending() == Some(0)
+        if self.is_shutdown() { self.abort() } else { Rejection(Answer::Retry(self.task, place)) }
     }
 }
 

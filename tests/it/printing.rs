@@ -90,7 +90,7 @@ fn what_is_passed_to_foreign_code() {
     };
     let (_, executor) = manual_with(|builder| {
         builder
-            .max_pending(0)
+            .max_pending(1)
             .stack_size(1 << 20)
             .thread_factory(move |own: Worker| {
                 say(&worker, &own);
@@ -113,6 +113,7 @@ fn what_is_passed_to_foreign_code() {
             })
             .before_execute(move |task: &TaskContext| say(&before, task))
     });
+    executor.schedule(Duration::from_secs(3600), || ()).expect("there is room for one");
     executor.task().name("letter").execute(|| ()).expect("it is run here");
     drop(executor);
     drop(tell);

@@ -54,7 +54,7 @@ fn make(dice: &mut Dice) -> (Builder, bool) {
         .execute_existing_delayed_tasks_after_shutdown(dice.one_in(2))
         .thread_name("brief");
     if dice.one_in(3) {
-        builder = builder.max_pending(dice.roll(8) as usize);
+        builder = builder.max_pending(1 + dice.roll(7) as usize);
         let timeout = Duration::from_micros(300);
         builder = match dice.roll(5) {
             0 => builder.rejected_execution_handler(AbortPolicy),
