@@ -6,8 +6,8 @@ use std::{fmt, time::Duration};
 
 use crate::{
     Clock, ConfigError, RejectedExecutionHandler, ScheduledThreadPoolExecutor, ThreadFactory,
-    pool::{Callbacks, Config},
-    sync::{Arc, cores},
+    pool::{Callbacks, Config, share_factory, share_handler},
+    sync::cores,
     unwind::{Contained, note_locations},
 };
 
@@ -129,7 +129,7 @@ impl Builder {
         mut self,
         handler: impl RejectedExecutionHandler + 'static,
     ) -> Self {
-        self.config.rejection = Contained::new(Arc::new(handler));
+        self.config.rejection = Contained::new(share_handler(handler));
         self
     }
 
@@ -138,7 +138,7 @@ impl Builder {
     ///
     /// See [`ThreadFactory`] for an example.
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
-        self.config.thread_factory = Contained::new(Arc::new(factory));
+        self.config.thread_factory = Contained::new(share_factory(factory));
         self
     }
 

@@ -137,7 +137,7 @@ pub use crate::{
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         ExecutorState, PendingTask, PendingTasks, RejectedExecutionHandler, RejectedTask,
-        Rejection, ShutdownReport, Statistics, TaskSummary, ThreadFactory, Worker,
+        Rejection, Shared, ShutdownReport, Statistics, TaskSummary, ThreadFactory, Worker,
     },
     submit::TaskBuilder,
     task::{

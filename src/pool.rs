@@ -54,6 +54,7 @@ mod rejection;
 mod room;
 mod serving;
 mod setting;
+mod shared;
 mod sizing;
 mod statistics;
 mod stopping;
@@ -67,6 +68,7 @@ pub(crate) use self::{
     joins::Joining,
     lifecycle::Phase,
     port::{Port, Ports},
+    shared::{share_factory, share_handler},
 };
 use self::{
     crew::Crew, joins::Joins, lifecycle::Lifecycle, pending::Estate, record::Record, room::Room,
@@ -79,6 +81,7 @@ pub use self::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         RejectedExecutionHandler, RejectedTask, Rejection,
     },
+    shared::Shared,
     statistics::{ExecutorState, Statistics},
     worker::{ThreadFactory, Worker},
 };

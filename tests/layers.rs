@@ -37,7 +37,10 @@ const HOMES: [(&str, &[&str]); 12] = [
     ("error", &["InvokeAnyError", "InvokeError"]),
     ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
-    ("pool", &["RejectedExecutionHandler", "ShutdownReport", "Statistics", "ThreadFactory"]),
+    (
+        "pool",
+        &["RejectedExecutionHandler", "Shared", "ShutdownReport", "Statistics", "ThreadFactory"],
+    ),
     ("task", &["MissedRuns", "TaskContext", "TaskId", "TaskState", "current_task"]),
     ("task", &["Done", "FailedRun", "Next", "PanicPolicy", "PanicReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),

@@ -3,7 +3,10 @@
 use std::{io, time::Duration};
 
 use super::Handle;
-use crate::{ConfigError, RejectedExecutionHandler, ThreadFactory, sync::Arc};
+use crate::{
+    ConfigError, RejectedExecutionHandler, Shared, ThreadFactory,
+    pool::{share_factory, share_handler},
+};
 
 impl Handle {
     /// How many workers there are to be. Java: `getCorePoolSize`.
@@ -97,29 +100,43 @@ impl Handle {
         Ok(started)
     }
 
-    /// What starts the threads. Java: `getThreadFactory`.
+    /// What starts the threads. It is a factory itself, and can be set
+    /// [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
-    pub fn thread_factory(&self) -> Arc<dyn ThreadFactory> {
-        self.pool().thread_factory().get()
+    pub fn thread_factory(&self) -> Shared<dyn ThreadFactory> {
+        self.pool().thread_factory().get().into()
     }
 
-    /// Changes what starts the threads, from the next on. Java: `setThreadFactory`.
+    /// Changes what starts the threads, from the next on. Takes what
+    /// [`Builder::thread_factory`](crate::Builder::thread_factory) takes. Java: `setThreadFactory`.
     #[doc(alias = "setThreadFactory")]
-    pub fn set_thread_factory(&self, factory: Arc<dyn ThreadFactory>) {
-        self.pool().thread_factory().set(factory);
+    pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
+        self.pool().thread_factory().set(share_factory(factory));
     }
 
-    /// Who decides about tasks that are not let in. Java: `getRejectedExecutionHandler`.
+    /// Who decides about tasks that are not let in. It is a handler itself, and can be set
+    /// [here](Self::set_rejected_execution_handler) or in another executor. Java:
+    /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
-    pub fn rejected_execution_handler(&self) -> Arc<dyn RejectedExecutionHandler> {
-        self.pool().rejection().get()
+    pub fn rejected_execution_handler(&self) -> Shared<dyn RejectedExecutionHandler> {
+        self.pool().rejection().get().into()
     }
 
-    /// Changes who decides about tasks that are not let in, from the next on. Java:
-    /// `setRejectedExecutionHandler`.
+    /// Changes who decides about tasks that are not let in, from the next on. Takes what
+    /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler) takes.
+    /// Java: `setRejectedExecutionHandler`.
+    ///
+    /// ```
+    /// use punctual::{DiscardPolicy, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let before = executor.rejected_execution_handler();
+    /// executor.set_rejected_execution_handler(DiscardPolicy);
+    /// executor.set_rejected_execution_handler(before); // as it was
+    /// ```
     #[doc(alias = "setRejectedExecutionHandler")]
-    pub fn set_rejected_execution_handler(&self, handler: Arc<dyn RejectedExecutionHandler>) {
-        self.pool().rejection().set(handler);
+    pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
+        self.pool().rejection().set(share_handler(handler));
     }
 
     /// How many tasks may wait, if there is a bound; see

@@ -2,10 +2,7 @@
 //! place is forgotten while somebody waits for one.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
 };
@@ -111,7 +108,7 @@ fn a_shutdown_ends_the_wait() {
         let (clock, executor, _first) = full(HOUR);
         let limited = blocked(&clock, &executor, HOUR);
         let forever = BlockPolicy { timeout: Duration::MAX };
-        executor.set_rejected_execution_handler(Arc::new(forever));
+        executor.set_rejected_execution_handler(forever);
         let handle = executor.handle();
         let unlimited = elsewhere(move || handle.schedule(HOUR, || ()));
         end(executor);

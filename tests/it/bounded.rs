@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Barrier,
+        Barrier,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
@@ -67,7 +67,7 @@ const LEAVINGS: [(&str, Leaving); 5] = [
     ("removed", |_, executor, future| assert!(executor.remove(future))),
     ("displaced", |_, executor, _| {
         let before = executor.rejected_execution_handler();
-        executor.set_rejected_execution_handler(Arc::new(DiscardOldestPolicy));
+        executor.set_rejected_execution_handler(DiscardOldestPolicy);
         assert!(executor.schedule(3 * HOUR, || ()).unwrap().cancel());
         executor.set_rejected_execution_handler(before);
     }),
@@ -164,7 +164,7 @@ fn a_task_without_a_worker_leaves_its_place() {
     assert!(matches!(refused, RejectedExecutionError::Spawn(_)), "{refused}");
     assert_eq!((executor.pending_count(), executor.pool_size()), (0, 0));
     let std_threads = |worker: Worker| Ok(Some(thread::spawn(move || worker.run())));
-    executor.set_thread_factory(Arc::new(std_threads));
+    executor.set_thread_factory(std_threads);
     for _ in 0..3 {
         executor.submit(|| ()).expect("there is room").join_timeout(LONG).unwrap().unwrap();
     }

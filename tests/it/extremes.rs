@@ -2,7 +2,6 @@
 //! the clock itself are in `overflow`.)
 
 use std::{
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -196,7 +195,7 @@ const WAITS: [(&str, Wait); 12] = [
         scene.executor.shutdown_within(ZERO, limit).unwrap().is_terminated()
     }),
     ("room", |scene, limit| {
-        scene.executor.set_rejected_execution_handler(Arc::new(BlockPolicy { timeout: limit }));
+        scene.executor.set_rejected_execution_handler(BlockPolicy { timeout: limit });
         let _full = scene.behind();
         scene.executor.execute(|| ()).is_ok()
     }),

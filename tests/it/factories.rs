@@ -114,7 +114,7 @@ fn without_any_worker_nothing_is_let_in() {
         assert_eq!((now.submitted, now.pending, now.rejected), (0, 0, 4), "{what}");
         assert_eq!((now.pool_size, now.largest_pool_size), (0, 0), "{what}");
 
-        executor.set_thread_factory(Arc::new(start));
+        executor.set_thread_factory(start);
         assert_eq!(executor.submit(|| 8).unwrap().join_timeout(LONG).unwrap().unwrap(), 8);
         executor.close().unwrap();
     }
@@ -309,7 +309,7 @@ fn a_factory_can_use_its_own_executor() {
         |own| own.shutdown_within(LONG, LONG),
         |answer: &Result<_, WouldDeadlock>| answer.is_err(),
     );
-    check(|own| own.set_thread_factory(Arc::new(start)), |()| true);
+    check(|own| own.set_thread_factory(start), |()| true);
 }
 
 /// Workers can be run by threads that are there already, of executors one after the other; these

@@ -321,6 +321,6 @@ fn what_callbacks_have_captured_may_panic_when_dropped() {
         .build()
         .expect("the settings are good");
     assert_eq!(executor.submit(|| 7).expect("it is open").join().expect("it runs"), 7);
-    executor.set_rejected_execution_handler(Arc::new(AbortPolicy));
+    executor.set_rejected_execution_handler(AbortPolicy);
     in_time("the drop", move || drop(executor));
 }

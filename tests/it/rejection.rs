@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, mpsc},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
@@ -10,7 +10,7 @@ use std::{
 use punctual::{
     AbortPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy, Handle,
     ManualClock, Rejected, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, Shared, TaskId, TaskState,
 };
 
 use crate::support::{Counter, Drops, Log, assert_cancelled, hold, in_time, ms};
@@ -144,7 +144,7 @@ fn closed(handler: &(impl RejectedExecutionHandler + Clone + 'static)) -> [(Why,
     ways.map(|(why, close)| {
         let (_, executor) = bounded(1, AbortPolicy);
         executor.schedule(2 * HOUR, || ()).unwrap();
-        executor.set_rejected_execution_handler(Arc::new(handler.clone()));
+        executor.set_rejected_execution_handler(handler.clone());
         close(&executor);
         (why, executor)
     })
@@ -346,15 +346,15 @@ fn a_handler_can_be_replaced() {
     let stock = executor.rejected_execution_handler();
     assert!(executor.submit(|| 7).unwrap().is_cancelled());
 
-    let (handle, next) = (executor.handle(), Arc::clone(&stock));
-    let own: Arc<dyn RejectedExecutionHandler> = Arc::new(move |task: RejectedTask<'_>| {
-        handle.set_rejected_execution_handler(Arc::clone(&next));
+    let (handle, next) = (executor.handle(), stock.clone());
+    executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
+        handle.set_rejected_execution_handler(next.clone());
         if task.name().is_some() { task.retry() } else { task.abort() }
     });
-    executor.set_rejected_execution_handler(Arc::clone(&own));
-    assert!(Arc::ptr_eq(&executor.rejected_execution_handler(), &own));
+    let own = executor.rejected_execution_handler();
+    assert!(!Shared::ptr_eq(&own, &stock));
     assert!(executor.submit(|| 7).is_err());
-    assert!(Arc::ptr_eq(&executor.rejected_execution_handler(), &stock));
+    assert!(Shared::ptr_eq(&executor.rejected_execution_handler(), &stock));
 
     executor.set_rejected_execution_handler(own);
     let retried = executor.task().name("again").submit(|| 7).unwrap();

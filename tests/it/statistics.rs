@@ -286,7 +286,7 @@ fn a_snapshot_never_contradicts_itself() {
             .build()
             .unwrap();
         if !core_timeout {
-            executor.set_thread_factory(Arc::new(rarely()));
+            executor.set_thread_factory(rarely());
         }
         let (is_over, accepted) = (AtomicBool::new(false), AtomicU64::new(0));
         thread::scope(|scope| {
