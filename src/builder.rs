@@ -109,7 +109,7 @@ impl Builder {
     ///
     /// let executor = ScheduledThreadPoolExecutor::builder()
     ///     .max_pending(100)
-    ///     .rejected_execution_handler(BlockPolicy { timeout: Duration::from_secs(60) })
+    ///     .rejected_execution_handler(BlockPolicy::new(Duration::from_secs(60)))
     ///     .build()?;
     /// for n in 0..1_000 {
     ///     executor.execute(move || drop(n))?; // waits while a hundred wait

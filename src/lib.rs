@@ -137,7 +137,8 @@ pub use crate::{
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         ExecutorState, PendingTask, PendingTasks, RejectedExecutionHandler, RejectedTask,
-        Rejection, Shared, ShutdownReport, Statistics, TaskSummary, ThreadFactory, Worker,
+        Rejection, Shared, ShutdownReport, Statistics, StockPolicy, TaskSummary, ThreadFactory,
+        Worker,
     },
     submit::TaskBuilder,
     task::{

@@ -48,6 +48,7 @@ mod crew;
 mod joins;
 mod lifecycle;
 mod pending;
+mod policies;
 mod port;
 mod record;
 mod rejection;
@@ -76,11 +77,11 @@ use self::{
 };
 pub use self::{
     pending::{PendingTask, PendingTasks},
-    record::{ShutdownReport, TaskSummary},
-    rejection::{
-        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-        RejectedExecutionHandler, RejectedTask, Rejection,
+    policies::{
+        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
     },
+    record::{ShutdownReport, TaskSummary},
+    rejection::{RejectedExecutionHandler, RejectedTask, Rejection},
     shared::Shared,
     statistics::{ExecutorState, Statistics},
     worker::{ThreadFactory, Worker},

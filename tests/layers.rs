@@ -39,7 +39,14 @@ const HOMES: [(&str, &[&str]); 12] = [
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
     (
         "pool",
-        &["RejectedExecutionHandler", "Shared", "ShutdownReport", "Statistics", "ThreadFactory"],
+        &[
+            "RejectedExecutionHandler",
+            "Shared",
+            "ShutdownReport",
+            "Statistics",
+            "StockPolicy",
+            "ThreadFactory",
+        ],
     ),
     ("task", &["MissedRuns", "TaskContext", "TaskId", "TaskState", "current_task"]),
     ("task", &["Done", "FailedRun", "Next", "PanicPolicy", "PanicReport", "Submission"]),

@@ -2,7 +2,9 @@
 
 use std::{any::Any, fmt, io, ops::Deref, thread};
 
-use super::{RejectedExecutionHandler, RejectedTask, Rejection, ThreadFactory, Worker};
+use super::{
+    RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy, ThreadFactory, Worker,
+};
 use crate::sync::Arc;
 
 /// A [thread factory](ThreadFactory) or a [rejection handler](RejectedExecutionHandler) that is
@@ -100,5 +102,9 @@ impl<T: ?Sized + ThreadFactory> ThreadFactory for Shared<T> {
 impl<T: ?Sized + RejectedExecutionHandler> RejectedExecutionHandler for Shared<T> {
     fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
         self.0.rejected_execution(task)
+    }
+
+    fn policy(&self) -> Option<StockPolicy> {
+        self.0.policy()
     }
 }

@@ -195,7 +195,7 @@ const WAITS: [(&str, Wait); 12] = [
         scene.executor.shutdown_within(ZERO, limit).unwrap().is_terminated()
     }),
     ("room", |scene, limit| {
-        scene.executor.set_rejected_execution_handler(BlockPolicy { timeout: limit });
+        scene.executor.set_rejected_execution_handler(BlockPolicy::new(limit));
         let _full = scene.behind();
         scene.executor.execute(|| ()).is_ok()
     }),

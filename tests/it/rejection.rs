@@ -8,9 +8,10 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy, Handle,
-    ManualClock, Rejected, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, Shared, TaskId, TaskState,
+    AbortPolicy, BlockPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy,
+    Handle, ManualClock, Rejected, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
+    Rejection, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, Shared, StockPolicy,
+    TaskId, TaskState,
 };
 
 use crate::support::{Counter, Drops, Log, assert_cancelled, hold, in_time, ms};
@@ -360,4 +361,42 @@ fn a_handler_can_be_replaced() {
     let retried = executor.task().name("again").submit(|| 7).unwrap();
     assert_cancelled(&retried, CancelReason::Rejected);
     assert_eq!(executor.statistics().rejected, 3);
+}
+
+/// Which stock policy is set can be read, also of one that has gone from one executor into another;
+/// a handler of the user's is none, unless it says so.
+#[test]
+fn which_policy_is_set_can_be_read() {
+    struct Own(Option<StockPolicy>);
+
+    impl RejectedExecutionHandler for Own {
+        fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+            task.discard()
+        }
+
+        fn policy(&self) -> Option<StockPolicy> {
+            self.0
+        }
+    }
+
+    let executor = Executor::new(1);
+    let read = || executor.rejected_execution_handler().policy();
+    assert_eq!(read(), Some(StockPolicy::Abort));
+    executor.set_rejected_execution_handler(CallerRunsPolicy);
+    assert_eq!(read(), Some(StockPolicy::CallerRuns));
+    executor.set_rejected_execution_handler(DiscardPolicy);
+    assert_eq!(read(), Some(StockPolicy::Discard));
+    executor.set_rejected_execution_handler(DiscardOldestPolicy);
+    assert_eq!(read(), Some(StockPolicy::DiscardOldest));
+    executor.set_rejected_execution_handler(|task: RejectedTask<'_>| task.discard());
+    assert_eq!(read(), None);
+    executor.set_rejected_execution_handler(Own(Some(StockPolicy::Discard)));
+    assert_eq!(read(), Some(StockPolicy::Discard));
+
+    let block = BlockPolicy::new(HOUR);
+    assert_eq!(block.timeout(), HOUR);
+    executor.set_rejected_execution_handler(block);
+    let (_, other) = bounded(1, executor.rejected_execution_handler());
+    let shown = other.rejected_execution_handler().policy();
+    assert_eq!(shown, Some(StockPolicy::Block { timeout: HOUR }));
 }

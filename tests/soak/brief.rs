@@ -58,7 +58,7 @@ fn make(dice: &mut Dice) -> (Builder, bool) {
         let timeout = Duration::from_micros(300);
         builder = match dice.roll(5) {
             0 => builder.rejected_execution_handler(AbortPolicy),
-            1 => builder.rejected_execution_handler(BlockPolicy { timeout }),
+            1 => builder.rejected_execution_handler(BlockPolicy::new(timeout)),
             2 => builder.rejected_execution_handler(CallerRunsPolicy),
             3 => builder.rejected_execution_handler(DiscardOldestPolicy),
             _ => builder.rejected_execution_handler(DiscardPolicy),
