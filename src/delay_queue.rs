@@ -139,15 +139,30 @@ impl<T> DelayQueue<T> {
         self.insert_with(self.clock.now().after(delay), element)
     }
 
-    /// Inserts an element that expires at `deadline`; one in the past expires at once. Does not
-    /// read the clock. Otherwise as [`insert`](Self::insert).
+    /// Inserts an element that expires at `deadline`; one in the past expires at once, and `None`
+    /// is never. Does not read the clock. Otherwise as [`insert`](Self::insert).
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.insert_at(Instant::now(), "now")?;
+    /// let never = queue.insert_at(None, "some day")?;
+    /// assert_eq!(queue.delay(never), Some(Duration::MAX));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
     #[inline]
-    pub fn insert_at(&self, deadline: Instant, element: T) -> Result<Key, Refused<T>> {
-        self.insert_with(self.clock.deadline_of(deadline), element)
+    pub fn insert_at(
+        &self,
+        deadline: impl Into<Option<Instant>>,
+        element: T,
+    ) -> Result<Key, Refused<T>> {
+        self.insert_with(self.deadline_of(deadline.into()), element)
     }
 
     /// Inserts an element that has its own deadline, which is asked for once, now. Otherwise as
@@ -217,9 +232,9 @@ impl<T> DelayQueue<T> {
         self.reset_with(key, self.clock.now().after(delay))
     }
 
-    /// Has the element with this key expire at `deadline`. Otherwise as [`reset`](Self::reset).
-    pub fn reset_at(&self, key: Key, deadline: Instant) -> bool {
-        self.reset_with(key, self.clock.deadline_of(deadline))
+    /// Has the element with this key expire at `deadline`; `None` is never. Otherwise as [`reset`](Self::reset).
+    pub fn reset_at(&self, key: Key, deadline: impl Into<Option<Instant>>) -> bool {
+        self.reset_with(key, self.deadline_of(deadline.into()))
     }
 
     fn reset_with(&self, key: Key, deadline: Deadline) -> bool {

@@ -264,9 +264,9 @@ impl Handle {
         self.task().schedule(delay, closure)
     }
 
-    /// Runs the closure once, at `instant`; a moment that is past means now. On a
-    /// [`ManualClock`](crate::ManualClock) the instants are those of
-    /// [`ManualClock::now`](crate::ManualClock::now). Does not block.
+    /// Runs the closure once, at `instant`; a moment that is past means now, and `None` never: the
+    /// task waits until somebody ends it. On a [`ManualClock`](crate::ManualClock) the instants are
+    /// those of [`ManualClock::now`](crate::ManualClock::now). Does not block.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -276,6 +276,9 @@ impl Handle {
     /// let deadline = Instant::now() + Duration::from_millis(2);
     /// let ran_at = executor.schedule_at(deadline, Instant::now)?.join()?;
     /// assert!(ran_at >= deadline);
+    ///
+    /// let some_day = executor.schedule_at(None, || "not yet planned")?;
+    /// assert_eq!(some_day.delay(), Some(Duration::MAX));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -284,7 +287,7 @@ impl Handle {
     /// As [`execute`](Self::execute).
     pub fn schedule_at<F, T>(
         &self,
-        instant: Instant,
+        instant: impl Into<Option<Instant>>,
         closure: F,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
