@@ -43,6 +43,7 @@ impl ScheduledThreadPoolExecutor {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     config: Config,
+    prestart: bool,
 }
 
 impl Builder {
@@ -66,6 +67,7 @@ impl Builder {
                 rejection,
                 callbacks: Callbacks::default(),
             },
+            prestart: false,
         }
     }
 
@@ -94,6 +96,25 @@ impl Builder {
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn allow_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;
+        self
+    }
+
+    /// Whether all workers of the core are started at once, by [`build`](Self::build); the default
+    /// is that submissions start them. Then no task waits for a thread to be started, and a system
+    /// that has none to give says so at the beginning. Java: `prestartAllCoreThreads`, after the
+    /// constructor.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(2);
+    /// let executor = builder.prestart_core_threads(true).build()?;
+    /// assert_eq!(executor.pool_size(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "prestartAllCoreThreads")]
+    pub fn prestart_core_threads(mut self, prestart: bool) -> Self {
+        self.prestart = prestart;
         self
     }
 
@@ -208,13 +229,16 @@ impl Builder {
         self
     }
 
-    /// Makes the executor. Starts no thread.
+    /// Makes the executor. Starts no thread, unless the core is to be
+    /// [prestarted](Self::prestart_core_threads); then it blocks while the threads are being
+    /// started.
     ///
     /// # Errors
     ///
     /// [`ConfigError::InvalidThreadName`] if no thread can have the name,
     /// [`ConfigError::ZeroKeepAlive`] if core threads may time out at once,
-    /// [`ConfigError::ZeroMaxPending`] if no task may wait.
+    /// [`ConfigError::ZeroMaxPending`] if no task may wait, [`ConfigError::Spawn`] if a thread that
+    /// was to be prestarted cannot be; those before it have ended by then.
     pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
         if self.config.thread_name.contains('\0') {
             return Err(ConfigError::InvalidThreadName(self.config.thread_name));
@@ -228,7 +252,12 @@ impl Builder {
         if self.config.callbacks.hooks.on_panic.is_some() {
             note_locations();
         }
-        Ok(ScheduledThreadPoolExecutor::from_config(self.config))
+        let executor = ScheduledThreadPoolExecutor::from_config(self.config);
+        if self.prestart {
+            // On an error the drop ends the threads that there are, and waits for them.
+            executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
+        }
+        Ok(executor)
     }
 }
 
@@ -240,6 +269,7 @@ impl fmt::Debug for Builder {
             .field("thread_name", &config.thread_name)
             .field("keep_alive", &config.keep_alive)
             .field("allow_core_thread_timeout", &config.core_timeout)
+            .field("prestart_core_threads", &self.prestart)
             .field("max_pending", &config.max_pending)
             .field("clock", &config.clock)
             .field("callbacks", &config.callbacks)

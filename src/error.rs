@@ -360,7 +360,7 @@ impl<E> From<RejectedExecutionError> for InvokeAnyError<E> {
 const INTERRUPTED: &str = "the wait was called off by its token; the tasks were cancelled";
 
 /// Why an executor cannot be as it was asked to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A thread cannot have this name: it contains a NUL character.
@@ -370,6 +370,9 @@ pub enum ConfigError {
     /// An executor that lets nothing wait would never run anything: each task waits for a moment,
     /// until a worker has taken it.
     ZeroMaxPending,
+    /// A thread that was to be there [from the beginning](crate::Builder::prestart_core_threads)
+    /// could not be started, for the reason given.
+    Spawn(io::Error),
 }
 
 impl fmt::Display for ConfigError {
@@ -385,11 +388,23 @@ impl fmt::Display for ConfigError {
                 "with room for no task nothing would ever run; let at least one wait, \
                  or leave `max_pending` out for no bound",
             ),
+            Self::Spawn(error) => write!(
+                f,
+                "a core thread could not be started: {error}; \
+                 ask for fewer, or do not prestart them, so that tasks start those there can be"
+            ),
         }
     }
 }
 
-impl Error for ConfigError {}
+impl Error for ConfigError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Spawn(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 /// A worker of the executor was about to wait for the executor's end, which waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

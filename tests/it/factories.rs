@@ -12,15 +12,15 @@ use std::{
 };
 
 use punctual::{
-    Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor, ThreadFactory,
-    Worker, WouldDeadlock,
+    ConfigError, Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor,
+    ThreadFactory, Worker, WouldDeadlock,
 };
 
 use crate::{
     construction::{Started, start},
     support::{
-        Counter, Elsewhere, LONG, Log, assert_terminated, elsewhere, eventually, in_time, ms,
-        worker_of,
+        Counter, Drops, Elsewhere, LONG, Log, assert_terminated, elsewhere, eventually, in_time,
+        ms, worker_of,
     },
 };
 
@@ -377,4 +377,55 @@ fn what_is_accepted_runs_though_threads_fail_to_start() {
     assert_eq!(ran.get(), accepted);
     assert_eq!(executor.statistics().completed, accepted as u64);
     executor.close().unwrap();
+}
+
+/// The core can be there from the beginning: then the builder starts it, and tasks start nothing.
+#[test]
+fn the_builder_can_start_the_core() {
+    for core in [0, 1, 3] {
+        let started = Counter::new();
+        let count = started.clone();
+        let factory = move |worker: Worker| {
+            count.add();
+            start(worker)
+        };
+        let builder =
+            ScheduledThreadPoolExecutor::builder().core_pool_size(core).thread_factory(factory);
+        let executor = builder.clone().prestart_core_threads(true).build().unwrap();
+        assert_eq!((executor.pool_size(), started.get()), (core, core));
+        executor.submit(|| 7).unwrap().join_timeout(LONG).unwrap().unwrap();
+        assert_eq!(started.get(), core.max(1));
+        let lazy = builder.prestart_core_threads(false).build().unwrap();
+        assert_eq!((lazy.pool_size(), started.get()), (0, core.max(1)));
+    }
+}
+
+/// If a thread of the core cannot be started there is no executor, the error says why, and the
+/// threads before it have ended, whatever the executor was to do when it is dropped.
+#[test]
+fn a_core_that_cannot_be_started_leaves_no_thread() {
+    for (what, fail) in WAYS {
+        let (begun, ended, asked) = (Counter::new(), Drops::new(), Counter::new());
+        let (begins, tokens, asks) = (begun.clone(), ended.clone(), asked.clone());
+        let factory = move |worker: Worker| {
+            asks.add();
+            if asks.get() == 3 {
+                return fail(worker);
+            }
+            let (begins, token) = (begins.clone(), tokens.token());
+            let work = move || {
+                begins.add();
+                worker.run();
+                drop(token);
+            };
+            thread::Builder::new().spawn(work).map(Some)
+        };
+        let builder =
+            ScheduledThreadPoolExecutor::builder().core_pool_size(4).thread_factory(factory);
+        let refused = in_time("to build it", || builder.prestart_core_threads(true).build());
+        let ConfigError::Spawn(error) = refused.unwrap_err() else { panic!("another error") };
+        let text = error.to_string();
+        assert!(text.contains("no more threads") || text.contains("dropped the worker"), "{text}");
+        assert_eq!((asked.get(), begun.get(), ended.count()), (3, 2, 2), "{what}");
+    }
 }

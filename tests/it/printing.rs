@@ -163,7 +163,7 @@ fn what_points_at_a_delayed_element_is_delayed() {
 fn errors_say_what_happened_and_what_to_do() {
     use CancelReason::*;
     let no_thread = || RejectedExecutionError::Spawn(io::Error::other("no more"));
-    let texts: [(&dyn Error, &str); 23] = [
+    let texts: [(&dyn Error, &str); 25] = [
         (&TaskError::Cancelled(Requested), "was cancelled: it was asked to"),
         (&TaskError::Cancelled(Shutdown), "was cancelled: the executor was shut down"),
         (&TaskError::Cancelled(ShutdownNow), "the executor was shut down now"),
@@ -187,6 +187,8 @@ fn errors_say_what_happened_and_what_to_do() {
         (&InvokeAnyError::<&str>::WouldDeadlock, "use more workers"),
         (&InvokeAnyError::<&str>::Interrupted, "called off by its token"),
         (&ConfigError::ZeroKeepAlive, "set a longer one first"),
+        (&ConfigError::ZeroMaxPending, "let at least one wait"),
+        (&ConfigError::Spawn(io::Error::other("no more")), "ask for fewer"),
     ];
     for (error, part) in texts {
         let text = error.to_string();
