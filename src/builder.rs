@@ -5,7 +5,8 @@ mod callbacks;
 use std::{fmt, time::Duration};
 
 use crate::{
-    Clock, ConfigError, RejectedExecutionHandler, ScheduledThreadPoolExecutor, ThreadFactory,
+    Clock, ConfigError, DropPolicy, RejectedExecutionHandler, ScheduledThreadPoolExecutor,
+    ThreadFactory,
     pool::{Callbacks, Config, share_factory, share_handler},
     sync::cores,
     unwind::{Contained, note_locations},
@@ -44,6 +45,7 @@ impl ScheduledThreadPoolExecutor {
 pub struct Builder {
     config: Config,
     prestart: bool,
+    on_drop: DropPolicy,
 }
 
 impl Builder {
@@ -68,6 +70,7 @@ impl Builder {
                 callbacks: Callbacks::default(),
             },
             prestart: false,
+            on_drop: DropPolicy::default(),
         }
     }
 
@@ -229,6 +232,14 @@ impl Builder {
         self
     }
 
+    /// What becomes of the executor when its owner is dropped; the default is
+    /// [`DropPolicy::Stop`]: what is not yet due is cancelled, what is due or running finishes, and
+    /// the drop waits for the threads. See [`DropPolicy`] for the others.
+    pub fn on_drop(mut self, policy: DropPolicy) -> Self {
+        self.on_drop = policy;
+        self
+    }
+
     /// Makes the executor. Starts no thread, unless the core is to be
     /// [prestarted](Self::prestart_core_threads); then it blocks while the threads are being
     /// started.
@@ -254,10 +265,10 @@ impl Builder {
         }
         let executor = ScheduledThreadPoolExecutor::from_config(self.config);
         if self.prestart {
-            // On an error the drop ends the threads that there are, and waits for them.
             executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
         }
-        Ok(executor)
+        // Only now: on an error the drop has to wait, whatever was chosen.
+        Ok(executor.on_drop(self.on_drop))
     }
 }
 
@@ -271,6 +282,7 @@ impl fmt::Debug for Builder {
             .field("allow_core_thread_timeout", &config.core_timeout)
             .field("prestart_core_threads", &self.prestart)
             .field("max_pending", &config.max_pending)
+            .field("on_drop", &self.on_drop)
             .field("clock", &config.clock)
             .field("callbacks", &config.callbacks)
             .finish_non_exhaustive()

@@ -10,16 +10,16 @@
 //! the executor works in [`tuning`], and what can be seen of it in [`inspection`].
 
 mod inspection;
+mod owning;
 mod stopping;
 mod tuning;
 
 use std::{
     ops::Deref,
-    thread,
     time::{Duration, Instant},
 };
 
-pub use self::inspection::QueuedTask;
+pub use self::{inspection::QueuedTask, owning::DropPolicy};
 use crate::{
     CancellationToken, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, Ports},
@@ -51,8 +51,9 @@ use crate::{
 ///
 /// The drop takes no more tasks, cancels what is not yet due, lets what is due or running
 /// finish, and waits for the threads. So it never waits for the far future, and nothing that had
-/// begun is lost. While the thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits
-/// for nothing; on one of the executor's own workers it does not wait either.
+/// begun is lost. [`Builder::on_drop`](crate::Builder::on_drop) has it do something else. While the
+/// thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits for nothing, whatever was
+/// chosen; on one of the executor's own workers it does not wait either.
 ///
 /// A task that has captured the executor itself keeps it from being dropped until the task has
 /// ended. One that is periodic or never due keeps it for ever, unless somebody cancels the task, or
@@ -61,11 +62,14 @@ use crate::{
 ///
 /// | | not yet due | periodic | waits for the threads |
 /// |---|---|---|---|
-/// | drop | cancelled | cancelled, after a run that is due | yes |
+/// | drop, or with [`DropPolicy::Stop`] | cancelled | cancelled, after a run that is due | yes |
+/// | drop with [`DropPolicy::ShutdownBackground`] | cancelled | the same | no |
+/// | drop with [`DropPolicy::Close`] | by policy: run | by policy: cancelled | yes, however long |
+/// | drop with [`DropPolicy::ShutdownNow`] | cancelled, as what is due | cancelled | no |
 /// | [`shutdown_background`](Self::shutdown_background) | cancelled | the same | no |
 /// | [`close`](Self::close) | by policy: run | by policy: cancelled | yes, however long |
 /// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
-/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the drop will stop it |
+/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the drop still does what it does |
 /// | [`Handle::shutdown_now`] | given back | given back | no |
 /// | [`Handle::shutdown_within`] | by policy, for a while | by policy, for a while | yes, for a while |
 #[doc(alias = "ScheduledExecutorService")]
@@ -74,11 +78,18 @@ pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
     /// Whether the drop still has to stop the pool.
     is_open: bool,
+    on_drop: DropPolicy,
 }
 
 impl ScheduledThreadPoolExecutor {
     pub(crate) fn from_config(config: Config) -> Self {
-        Self { handle: Handle { ports: Ports::to_new_pool(config) }, is_open: true }
+        let handle = Handle { ports: Ports::to_new_pool(config) };
+        Self { handle, is_open: true, on_drop: DropPolicy::default() }
+    }
+
+    pub(crate) fn on_drop(mut self, on_drop: DropPolicy) -> Self {
+        self.on_drop = on_drop;
+        self
     }
 
     /// A handle to be passed around. It schedules, and does not keep the executor alive.
@@ -139,22 +150,6 @@ impl ScheduledThreadPoolExecutor {
     fn into_pool(mut self) -> Arc<Pool> {
         self.is_open = false;
         Arc::clone(self.handle.pool())
-    }
-}
-
-impl Drop for ScheduledThreadPoolExecutor {
-    fn drop(&mut self) {
-        let pool = self.handle.pool();
-        if !self.is_open {
-            return;
-        }
-        if thread::panicking() {
-            drop(pool.shutdown_now());
-            return;
-        }
-        pool.stop();
-        // An error means that the pool waits for this thread: one of its workers, say.
-        let _ = pool.join();
     }
 }
 

@@ -46,7 +46,7 @@
 //! | run several and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
 //! | join or cancel several as one, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
-//! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
+//! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it ([`DropPolicy`]) |
 //! | limit a task's time, go on after a panic | [`TaskBuilder::timeout`], [`TaskBuilder::on_panic`] |
 //! | bound what waits, decide what becomes of the rest | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | be called around each run, or when something panics | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::panic_handler`] |
@@ -132,7 +132,7 @@ pub use crate::{
         CancelReason, ConfigError, InvokeAnyError, InvokeError, Panic, Rejected,
         RejectedExecutionError, TaskError, WouldDeadlock,
     },
-    executor::{Handle, QueuedTask, ScheduledThreadPoolExecutor},
+    executor::{DropPolicy, Handle, QueuedTask, ScheduledThreadPoolExecutor},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,

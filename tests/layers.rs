@@ -35,7 +35,7 @@ const HOMES: [(&str, &[&str]); 12] = [
     ("error", &["ConfigError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("error", &["InvokeAnyError", "InvokeError"]),
-    ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
+    ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor"]),
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
     (
         "pool",

@@ -12,8 +12,9 @@ impl Handle {
     /// the number of tasks that wait. Java: `shutdown`.
     ///
     /// The owner's drop comes after it, and stops what is not yet due: to see it through, use
-    /// [`close`](crate::ScheduledThreadPoolExecutor::close), or wait with
-    /// [`await_termination`](Self::await_termination) first.
+    /// [`close`](crate::ScheduledThreadPoolExecutor::close), wait with
+    /// [`await_termination`](Self::await_termination) first, or have the drop
+    /// [close](crate::DropPolicy::Close).
     pub fn shutdown(&self) {
         self.pool().shutdown();
     }
