@@ -429,3 +429,33 @@ fn a_core_that_cannot_be_started_leaves_no_thread() {
         assert_eq!((asked.get(), begun.get(), ended.count()), (3, 2, 2), "{what}");
     }
 }
+
+/// A factory is told which worker it starts a thread for: the first, the second, one that comes for
+/// another; and that the thread for the timeouts is none.
+#[test]
+fn a_factory_is_told_which_worker_it_is_for() {
+    let told = Log::new();
+    let tell = told.clone();
+    let factory = move |worker: Worker| {
+        tell.push((worker.name().to_owned(), worker.index()));
+        // The third does not come to be, and its number is used up.
+        if worker.index() == Some(3) { Err(io::Error::other("no third")) } else { start(worker) }
+    };
+    let executor = with_factory(2, factory);
+    assert_eq!(executor.prestart_all_core_threads().unwrap(), 2);
+    let timed = executor.task().timeout(LONG).submit(|| ()).unwrap();
+    // A task that waits would have the third started by the setter.
+    timed.join_timeout(LONG).unwrap().unwrap();
+    executor.set_core_pool_size(3);
+    executor.prestart_core_thread().unwrap_err();
+    assert!(executor.prestart_core_thread().unwrap());
+    let told = told.entries();
+    let indices: Vec<_> = told.iter().map(|(_, index)| *index).collect();
+    assert_eq!(indices, [Some(1), Some(2), None, Some(3), Some(4)]);
+    for (name, index) in told {
+        assert_eq!(
+            index.is_some_and(|number| name == format!("punctual-{number}")),
+            index.is_some()
+        );
+    }
+}
