@@ -60,6 +60,32 @@ use crate::{
 /// shuts the executor down through a handle. To schedule more, a task needs a [`Handle`] and no
 /// more.
 ///
+/// # It cannot be cloned
+///
+/// It is an owner, and there is one. `executor.clone()` does not compile, though a [`Handle`] can be
+/// cloned: a clone would look like a second owner, and keep nothing alive.
+///
+/// ```compile_fail,E0277
+/// let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+/// let other = executor.clone(); // error: an executor is an owner and cannot be cloned
+/// ```
+///
+/// To schedule from elsewhere write `executor.handle()`; to own it in several places, share it:
+///
+/// ```
+/// use std::sync::Arc;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = Arc::new(ScheduledThreadPoolExecutor::new(1));
+/// let (owner, handle) = (Arc::clone(&executor), executor.handle());
+/// drop(executor);
+/// assert!(!handle.is_shutdown()); // there is still an owner
+/// drop(owner);
+/// assert!(handle.is_shutdown());
+/// ```
+///
+/// # Ways to stop
+///
 /// | | not yet due | periodic | waits for the threads |
 /// |---|---|---|---|
 /// | drop, or with [`DropPolicy::Stop`] | cancelled | cancelled, after a run that is due | yes |

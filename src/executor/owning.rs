@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use super::ScheduledThreadPoolExecutor;
+use super::{Handle, ScheduledThreadPoolExecutor};
 
 /// What becomes of an executor when its owner is dropped; set by
 /// [`Builder::on_drop`](crate::Builder::on_drop).
@@ -61,5 +61,28 @@ impl Drop for ScheduledThreadPoolExecutor {
             // An error means that the pool waits for this thread: one of its workers, say.
             let _ = pool.join();
         }
+    }
+}
+
+/// Nothing implements this. An executor has it asked for by what would else be, through `Deref`, the
+/// clone of its handle, so that the compiler can say what to write.
+#[diagnostic::on_unimplemented(
+    message = "an executor is an owner and cannot be cloned",
+    label = "would give a handle, which keeps no executor alive",
+    note = "to schedule from elsewhere write `executor.handle()`: it gives a `Handle`, which can be \
+            cloned, and whose submissions are refused once the executor is gone",
+    note = "to own it in several places share it: `Arc<ScheduledThreadPoolExecutor>`"
+)]
+pub trait Cloneable {}
+
+impl ScheduledThreadPoolExecutor {
+    #[doc(hidden)]
+    #[allow(clippy::should_implement_trait, reason = "to be found before that of the handle")]
+    pub fn clone<'a>(&'a self) -> Handle
+    where
+        // Of a reference, with a lifetime: what can be seen to be false at once is an error here.
+        &'a Self: Cloneable,
+    {
+        self.handle()
     }
 }
