@@ -245,6 +245,51 @@ impl Handle {
     /// # Errors
     ///
     /// As [`execute`](Self::execute).
+    ///
+    /// # Async closures
+    ///
+    /// This is not a runtime, and polls no future. A closure that gives one, as `|| async { … }` and
+    /// `async || { … }` do, has done its work when it has made the future: that is its result, and
+    /// **the body of the future never runs**, unless who takes the result awaits it. The compiler
+    /// says so where the result is taken and thrown away (`unused_must_use`), and not where nobody
+    /// takes it. The same holds for [`schedule`](Self::schedule) and the other verbs that give a
+    /// result; [`execute`](Self::execute) and the periodic ones take no such closure.
+    ///
+    /// ```compile_fail
+    /// #![deny(unused_must_use)]
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// executor.submit(|| async { println!("never printed") })?.join()?; // error: unused `Future`
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0308
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// executor.execute(|| async { println!("never printed") })?; // error: expected `()`
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// Block on it inside the closure, which occupies the worker as long as that takes, or spawn it
+    /// on a runtime, for which a worker is busy no longer than it takes to hand it over. Both are
+    /// calls of the runtime's: `handle.block_on(future)` and `handle.spawn(future)` with tokio, for
+    /// instance, if `handle` is tokio's.
+    ///
+    /// ```
+    /// # fn block_on<F: Future>(future: F) -> F::Output {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// #     loop {
+    /// #         if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) { return output }
+    /// #     }
+    /// # }
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let answer = executor.submit(|| block_on(async { 6 * 7 }))?;
+    /// assert_eq!(answer.join()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "async")]
+    #[doc(alias = "spawn")]
     pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
