@@ -16,6 +16,7 @@ impl ScheduledThreadPoolExecutor {
     /// An executor with this many worker threads and default settings. Starts no thread: each
     /// submission starts one, until there are so many. With zero there is one, started when it
     /// is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
+    #[must_use]
     pub fn new(core_pool_size: usize) -> Self {
         Self::from_config(Self::builder().core_pool_size(core_pool_size).config)
     }

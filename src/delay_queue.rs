@@ -96,6 +96,7 @@ pub struct DelayQueue<T> {
 
 impl<T> DelayQueue<T> {
     /// An empty queue, on the system's monotonic clock.
+    #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
     }
@@ -116,6 +117,7 @@ impl<T> DelayQueue<T> {
     /// assert!(queue.poll().is_some());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[must_use]
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
         static QUEUES: AtomicU64 = AtomicU64::new(0);
         let clock = clock.into();
@@ -244,6 +246,7 @@ impl<T> DelayQueue<T> {
 
     /// When the element with this key expires, or has expired. `None` if it never does, or is not
     /// in the queue; [`delay`](Self::delay) tells these apart.
+    #[must_use]
     pub fn deadline(&self, key: Key) -> Option<Instant> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
         self.clock.instant_of(deadline)
@@ -252,34 +255,40 @@ impl<T> DelayQueue<T> {
     /// How long it is until the element with this key expires: zero if it has, `Duration::MAX` if
     /// it never does. `None` if it is not in the queue. Java: `getDelay` of the element.
     #[doc(alias = "getDelay")]
+    #[must_use]
     pub fn delay(&self, key: Key) -> Option<Duration> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
         Some(deadline.delay_at(self.clock.now()))
     }
 
     /// Whether the element with this key is in the queue. Java: `contains`.
+    #[must_use]
     pub fn contains(&self, key: Key) -> bool {
         key.ticket_in(self.id).is_some_and(|ticket| self.queue.deadline(ticket).is_some())
     }
 
     /// How many elements there are, expired or not. Java: `size`.
     #[doc(alias = "size")]
+    #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
     /// Whether there is no element, expired or not. Java: `isEmpty`.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// `usize::MAX`: there is no bound that could be reached. Java: `remainingCapacity`.
+    #[must_use]
     pub fn remaining_capacity(&self) -> usize {
         usize::MAX
     }
 
     /// Takes all elements out, expired or not, and gives them in the order in which they would
     /// have been taken.
+    #[must_use = "to drop all elements there is `clear`"]
     pub fn remove_all(&self) -> Vec<Queued<T>> {
         let mut removed: Vec<_> = self.queue.clear().collect();
         removed.sort_unstable_by_key(|entry| (entry.deadline, entry.sequence));
@@ -322,11 +331,13 @@ impl<T> DelayQueue<T> {
     }
 
     /// Whether the queue is closed.
+    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
     /// Whether the queue is closed and empty, so that nothing will ever be taken from it.
+    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.queue.is_finished()
     }

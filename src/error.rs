@@ -27,21 +27,25 @@ pub enum TaskError {
 
 impl TaskError {
     /// Whether the task panicked.
+    #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self, Self::Panicked(_))
     }
 
     /// Whether the task was cancelled.
+    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled(_))
     }
 
     /// Whether the task was cancelled because its [timeout](crate::TaskBuilder::timeout) was over.
+    #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Cancelled(CancelReason::TimedOut))
     }
 
     /// What the task panicked with, if it did.
+    #[must_use]
     pub fn into_panic(self) -> Option<Panic> {
         match self {
             Self::Panicked(panic) => Some(panic),
@@ -129,22 +133,26 @@ impl Panic {
     }
 
     /// The text of the panic; a stock phrase if the payload is not text.
+    #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
     /// Where it began. Known only once an executor with a
     /// [panic handler](crate::Builder::panic_handler) has been built, for it takes a panic hook.
+    #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
         self.0.location.as_ref()
     }
 
     /// Whether what was thrown is a `T`.
+    #[must_use]
     pub fn is<T: Any>(&self) -> bool {
         self.0.payload.lock().is::<T>()
     }
 
     /// What was thrown, as [`std::panic::catch_unwind`] gives it.
+    #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         self.0.payload.into_inner()
     }
@@ -222,16 +230,19 @@ pub struct Rejected<F> {
 
 impl<F> Rejected<F> {
     /// Why the task was not accepted.
+    #[must_use]
     pub fn error(&self) -> &RejectedExecutionError {
         &self.error
     }
 
     /// The closure, not run.
+    #[must_use]
     pub fn into_closure(self) -> F {
         self.closure
     }
 
     /// The reason alone; drops the closure.
+    #[must_use]
     pub fn into_error(self) -> RejectedExecutionError {
         self.error
     }
@@ -317,6 +328,7 @@ pub enum InvokeAnyError<E> {
 
 impl<E> InvokeAnyError<E> {
     /// What the last task returned, if that is why there is no value.
+    #[must_use]
     pub fn into_failure(self) -> Option<E> {
         match self {
             Self::Failed(failure) => Some(failure),

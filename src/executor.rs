@@ -119,6 +119,7 @@ impl ScheduledThreadPoolExecutor {
     }
 
     /// A handle to be passed around. It schedules, and does not keep the executor alive.
+    #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }

@@ -68,6 +68,7 @@ struct Signal {
 
 impl CancellationToken {
     /// A token that nobody has raised; it sleeps on the system's clock.
+    #[must_use]
     pub fn new() -> Self {
         Self::on(Clock::system())
     }
@@ -90,6 +91,7 @@ impl CancellationToken {
 
     /// Whether the token is raised. One or two loads.
     #[inline]
+    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.signals().any(Signal::is_raised)
     }

@@ -46,16 +46,19 @@ pub struct Refused<T> {
 
 impl<T> Refused<T> {
     /// Why it was not let in.
+    #[must_use]
     pub fn error(&self) -> InsertError {
         self.error
     }
 
     /// What was to go in.
+    #[must_use]
     pub fn into_element(self) -> T {
         self.element
     }
 
     /// The reason alone; drops the element.
+    #[must_use]
     pub fn into_error(self) -> InsertError {
         self.error
     }

@@ -78,6 +78,7 @@ pub trait Cloneable {}
 impl ScheduledThreadPoolExecutor {
     #[doc(hidden)]
     #[allow(clippy::should_implement_trait, reason = "to be found before that of the handle")]
+    #[must_use]
     pub fn clone<'a>(&'a self) -> Handle
     where
         // Of a reference, with a lifetime: what can be seen to be false at once is an error here.

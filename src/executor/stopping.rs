@@ -86,18 +86,21 @@ impl Handle {
 
     /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.
     #[doc(alias = "isShutdown")]
+    #[must_use]
     pub fn is_shutdown(&self) -> bool {
         self.pool().lifecycle().phase() > Phase::Running
     }
 
     /// Whether it was shut down and has not terminated. Java: `isTerminating`.
     #[doc(alias = "isTerminating")]
+    #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.is_shutdown() && !self.is_terminated()
     }
 
     /// Whether it was shut down and everything has ended. Java: `isTerminated`.
     #[doc(alias = "isTerminated")]
+    #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.pool().lifecycle().phase() == Phase::Terminated
     }
@@ -105,6 +108,7 @@ impl Handle {
     /// Whether one-shot tasks that are not yet due run after a shutdown. Java:
     /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
+    #[must_use]
     pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
         self.pool().keeps_delayed()
     }
@@ -119,6 +123,7 @@ impl Handle {
     /// Whether periodic tasks go on after a shutdown. Java:
     /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
+    #[must_use]
     pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
         self.pool().keeps_periodic()
     }

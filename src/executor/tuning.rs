@@ -11,6 +11,7 @@ use crate::{
 impl Handle {
     /// How many workers there are to be. Java: `getCorePoolSize`.
     #[doc(alias = "getCorePoolSize")]
+    #[must_use]
     pub fn core_pool_size(&self) -> usize {
         self.pool().crew().core()
     }
@@ -38,6 +39,7 @@ impl Handle {
 
     /// How long a worker that may go stays idle before it does. Java: `getKeepAliveTime`.
     #[doc(alias = "getKeepAliveTime")]
+    #[must_use]
     pub fn keep_alive(&self) -> Duration {
         self.pool().crew().keep_alive()
     }
@@ -57,6 +59,7 @@ impl Handle {
     /// Whether workers of the core go as well when they have been idle for the keep-alive. Java:
     /// `allowsCoreThreadTimeOut`.
     #[doc(alias = "allowsCoreThreadTimeOut")]
+    #[must_use]
     pub fn allows_core_thread_timeout(&self) -> bool {
         self.pool().crew().core_timeout()
     }
@@ -103,6 +106,7 @@ impl Handle {
     /// What starts the threads. It is a factory itself, and can be set
     /// [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
+    #[must_use]
     pub fn thread_factory(&self) -> Shared<dyn ThreadFactory> {
         self.pool().thread_factory().get().into()
     }
@@ -118,6 +122,7 @@ impl Handle {
     /// [here](Self::set_rejected_execution_handler) or in another executor. Java:
     /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
+    #[must_use]
     pub fn rejected_execution_handler(&self) -> Shared<dyn RejectedExecutionHandler> {
         self.pool().rejection().get().into()
     }
@@ -141,6 +146,7 @@ impl Handle {
 
     /// How many tasks may wait, if there is a bound; see
     /// [`Builder::max_pending`](crate::Builder::max_pending).
+    #[must_use]
     pub fn max_pending(&self) -> Option<usize> {
         self.pool().max_pending()
     }

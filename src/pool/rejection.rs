@@ -139,31 +139,37 @@ impl Drop for Place {
 
 impl RejectedTask<'_> {
     /// The number of the task.
+    #[must_use]
     pub fn id(&self) -> TaskId {
         self.task.id()
     }
 
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
 
     /// Whether it is a periodic task.
+    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.task.is_periodic()
     }
 
     /// Whether it is due now.
+    #[must_use]
     pub fn is_due(&self) -> bool {
         self.task.is_due()
     }
 
     /// Why it was not let in.
+    #[must_use]
     pub fn error(&self) -> &RejectedExecutionError {
         self.error
     }
 
     /// Whether the executor was shut down. Else there was no room.
+    #[must_use]
     pub fn is_shutdown(&self) -> bool {
         matches!(self.error, RejectedExecutionError::Shutdown)
     }

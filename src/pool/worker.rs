@@ -97,6 +97,7 @@ pub struct Worker {
 
 impl Worker {
     /// What the thread is to be called.
+    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -132,11 +133,13 @@ impl Worker {
     /// assert_eq!(name.join()?.as_deref(), Some("mail #1"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[must_use]
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 
     /// The stack size that the executor was built with, in bytes; `None` for the usual one.
+    #[must_use]
     pub fn stack_size(&self) -> Option<usize> {
         self.stack_size
     }

@@ -22,16 +22,19 @@ pub struct Submission<'a> {
 
 impl Submission<'_> {
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name
     }
 
     /// Whether it is a periodic task.
+    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.is_periodic
     }
 
     /// How long until it is due for the first time; `Duration::MAX` for never.
+    #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
     }
@@ -54,6 +57,7 @@ pub struct Next<'a>(&'a mut dyn FnMut());
 
 impl<'a> Next<'a> {
     /// Runs the task. A panic of the task goes through the wrapper.
+    #[must_use]
     pub fn run(self) -> Done<'a> {
         (self.0)();
         Done(PhantomData)
