@@ -36,7 +36,7 @@ impl ScheduledThreadPoolExecutor {
 ///     .core_pool_size(2)
 ///     .thread_name("mailer")
 ///     .stack_size(256 * 1024)
-///     .execute_existing_delayed_tasks_after_shutdown(false)
+///     .executes_existing_delayed_tasks_after_shutdown(false)
 ///     .build()?;
 /// # executor.close()?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -87,7 +87,7 @@ impl Builder {
     /// How long a worker that may go stays idle before it does; the default is ten milliseconds,
     /// as in Java. A worker may go if there are more than the core pool size, because that was
     /// [lowered](crate::Handle::set_core_pool_size) or is zero, or if
-    /// [core threads may time out](Self::allow_core_thread_timeout). The last one stays as long
+    /// [core threads may time out](Self::allows_core_thread_timeout). The last one stays as long
     /// as tasks wait, and sleeps until the first is due. Java: `keepAliveTime`.
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;
@@ -98,7 +98,7 @@ impl Builder {
     /// [keep-alive](Self::keep_alive); the default is that they stay. The next submission starts
     /// them anew. Java: `allowCoreThreadTimeOut`.
     #[doc(alias = "allowCoreThreadTimeOut")]
-    pub fn allow_core_thread_timeout(mut self, allow: bool) -> Self {
+    pub fn allows_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;
         self
     }
@@ -219,7 +219,7 @@ impl Builder {
     /// [`shutdown`](crate::Handle::shutdown); the default is that they do. Those that are due run
     /// in any case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
-    pub fn execute_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
+    pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_delayed = keep;
         self
     }
@@ -228,7 +228,7 @@ impl Builder {
     /// that they do not. If they do the executor ends only when they have been cancelled. Java:
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
-    pub fn continue_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
+    pub fn continues_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_periodic = keep;
         self
     }
@@ -280,7 +280,7 @@ impl fmt::Debug for Builder {
             .field("core_pool_size", &config.core_pool_size)
             .field("thread_name", &config.thread_name)
             .field("keep_alive", &config.keep_alive)
-            .field("allow_core_thread_timeout", &config.core_timeout)
+            .field("allows_core_thread_timeout", &config.core_timeout)
             .field("prestart_core_threads", &self.prestart)
             .field("max_pending", &config.max_pending)
             .field("on_drop", &self.on_drop)

@@ -58,7 +58,7 @@ use std::{
 };
 
 pub use self::{
-    awaiting::{ExpirationStream, Next},
+    awaiting::{ExpirationStream, NextExpired},
     bulk::When,
     cheap_clone::CheapClone,
     element::{Delayed, Expired, Key, Queued},

@@ -142,8 +142,8 @@ pub use crate::{
     },
     submit::TaskBuilder,
     task::{
-        Done, FailedRun, MissedRuns, Next, PanicPolicy, PanicReport, PanicSource, Submission,
-        TaskContext, TaskId, TaskState, current_task,
+        Done, FailedRun, MissedRuns, PanicPolicy, PanicReport, PanicSource, Submission,
+        TaskContext, TaskId, TaskRun, TaskState, current_task,
     },
     time::{Clock, ManualClock},
     together::{CancelAllOnDrop, ExecutorCompletionService, JoinAll, TaskSet},

@@ -67,7 +67,7 @@ pub(crate) use self::{
 };
 pub use self::{
     context::{TaskContext, TaskId, current_task},
-    decorate::{Done, Next, Submission},
+    decorate::{Done, Submission, TaskRun},
     failure::{FailedRun, PanicPolicy},
     hooks::{PanicReport, PanicSource},
     period::MissedRuns,

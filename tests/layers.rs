@@ -49,7 +49,7 @@ const HOMES: [(&str, &[&str]); 12] = [
         ],
     ),
     ("task", &["MissedRuns", "TaskContext", "TaskId", "TaskState", "current_task"]),
-    ("task", &["Done", "FailedRun", "Next", "PanicPolicy", "PanicReport", "Submission"]),
+    ("task", &["Done", "FailedRun", "TaskRun", "PanicPolicy", "PanicReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
     ("unwind", &["PanicLocation"]),

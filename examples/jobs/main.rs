@@ -119,7 +119,7 @@ fn run(options: &Options, plan: &Plan) -> Result<(), Box<dyn Error + Send + Sync
     let executor = ScheduledThreadPoolExecutor::builder()
         .core_pool_size(plan.jobs.len())
         .thread_name("job")
-        .execute_existing_delayed_tasks_after_shutdown(false)
+        .executes_existing_delayed_tasks_after_shutdown(false)
         .build()?;
     // Each job may have one that follows its command, and one keeps the time.
     let helpers = ScheduledThreadPoolExecutor::builder()

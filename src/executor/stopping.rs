@@ -116,7 +116,7 @@ impl Handle {
     /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
     /// switching it on brings nothing back.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
-    pub fn set_execute_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
+    pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_delayed(keep);
     }
 
@@ -131,7 +131,7 @@ impl Handle {
     /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
     /// switching it on brings nothing back.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
-    pub fn set_continue_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
+    pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_periodic(keep);
     }
 }

@@ -65,14 +65,14 @@ impl Handle {
     }
 
     /// Changes whether workers of the core go as well when they have been idle for the keep-alive;
-    /// see [`Builder::allow_core_thread_timeout`](crate::Builder::allow_core_thread_timeout).
+    /// see [`Builder::allows_core_thread_timeout`](crate::Builder::allows_core_thread_timeout).
     /// Java: `allowCoreThreadTimeOut`.
     ///
     /// # Errors
     ///
     /// [`ConfigError::ZeroKeepAlive`] if they would go at once; nothing is changed then.
     #[doc(alias = "allowCoreThreadTimeOut")]
-    pub fn allow_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
+    pub fn set_allows_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
         self.pool().set_times(None, Some(allow))
     }
 

@@ -32,16 +32,16 @@ pub fn start(worker: Worker) -> Started {
 /// what was set before stays.
 #[test]
 fn core_threads_cannot_go_at_once() {
-    let refused = builder(1).keep_alive(Duration::ZERO).allow_core_thread_timeout(true).build();
+    let refused = builder(1).keep_alive(Duration::ZERO).allows_core_thread_timeout(true).build();
     assert!(matches!(refused, Err(ConfigError::ZeroKeepAlive)));
 
-    let executor = builder(1).keep_alive(ms(7)).allow_core_thread_timeout(true).build().unwrap();
+    let executor = builder(1).keep_alive(ms(7)).allows_core_thread_timeout(true).build().unwrap();
     let refused = executor.set_keep_alive(Duration::ZERO);
     assert!(matches!(refused, Err(ConfigError::ZeroKeepAlive)));
     assert_eq!((executor.keep_alive(), executor.allows_core_thread_timeout()), (ms(7), true));
 
     let executor = builder(1).keep_alive(Duration::ZERO).build().unwrap();
-    let refused = executor.allow_core_thread_timeout(true);
+    let refused = executor.set_allows_core_thread_timeout(true);
     assert!(matches!(refused, Err(ConfigError::ZeroKeepAlive)));
     let settings = (executor.keep_alive(), executor.allows_core_thread_timeout());
     assert_eq!(settings, (Duration::ZERO, false));
@@ -58,7 +58,7 @@ fn settings_read_back_as_they_were_set() {
     assert_eq!(settings(&executor), (2, ms(1000), false));
     executor.set_core_pool_size(5);
     executor.set_keep_alive(Duration::MAX).unwrap();
-    executor.allow_core_thread_timeout(true).unwrap();
+    executor.set_allows_core_thread_timeout(true).unwrap();
     assert_eq!((executor.core_pool_size(), executor.allows_core_thread_timeout()), (5, true));
     assert!(executor.keep_alive() > 500 * 365 * Duration::from_secs(86_400), "almost for ever");
     assert_eq!(executor.pool_size(), 0, "none of it starts a thread");

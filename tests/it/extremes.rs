@@ -99,7 +99,7 @@ fn what_is_never_due_stays_until_it_is_ended() {
     let ends: [End; 5] = [
         |_executor, task| assert!(task.cancel()),
         |executor, _| {
-            executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+            executor.set_executes_existing_delayed_tasks_after_shutdown(false);
             executor.shutdown();
         },
         |executor, _| drop(executor.shutdown_now()),

@@ -355,7 +355,7 @@ fn what_is_accepted_runs_though_threads_fail_to_start() {
         if is_good { start(worker) } else { Err(io::Error::other("not now")) }
     };
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(3);
-    let builder = builder.keep_alive(Duration::from_nanos(1)).allow_core_thread_timeout(true);
+    let builder = builder.keep_alive(Duration::from_nanos(1)).allows_core_thread_timeout(true);
     let executor = builder.thread_factory(factory).build().unwrap();
     let (accepted, ran) = (AtomicUsize::new(0), Counter::new());
     thread::scope(|scope| {

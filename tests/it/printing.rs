@@ -13,9 +13,9 @@ use std::{
 
 use punctual::{
     CancelReason, CancellationToken, Clock, ConfigError, DelayQueue, Delayed,
-    ExecutorCompletionService, ExecutorState, InvokeAnyError, InvokeError, Next,
-    RejectedExecutionError, RejectedTask, ScheduledThreadPoolExecutor, Submission, TaskContext,
-    TaskError, TaskSet, Worker,
+    ExecutorCompletionService, ExecutorState, InvokeAnyError, InvokeError, RejectedExecutionError,
+    RejectedTask, ScheduledThreadPoolExecutor, Submission, TaskContext, TaskError, TaskRun,
+    TaskSet, Worker,
 };
 
 use crate::support::{LONG, manual, manual_with, ms};
@@ -106,7 +106,7 @@ fn what_is_passed_to_foreign_code() {
                 assert!(!task.is_periodic());
                 say(&submitted, task);
                 let next_told = next.clone();
-                move |run: Next<'_>| {
+                move |run: TaskRun<'_>| {
                     say(&next_told, &run);
                     run.run()
                 }
@@ -118,7 +118,8 @@ fn what_is_passed_to_foreign_code() {
     drop(executor);
     drop(tell);
     let all: Vec<_> = told.iter().collect();
-    for expected in ["Worker", "RejectedTask", "Rejection", "Submission", "Next", "TaskContext"] {
+    for expected in ["Worker", "RejectedTask", "Rejection", "Submission", "TaskRun", "TaskContext"]
+    {
         assert!(all.iter().any(|text| text.starts_with(expected)), "no {expected} in {all:?}");
     }
     assert!(all.iter().any(|text| text.contains("letter")), "{all:?}");

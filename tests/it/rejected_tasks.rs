@@ -10,9 +10,9 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, DiscardPolicy, Handle, Next, PendingTask, RejectedTask, Rejection,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, Worker,
-    current_task,
+    Builder, CancelReason, DiscardPolicy, Handle, PendingTask, RejectedTask, Rejection,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskRun, TaskState,
+    Worker, current_task,
 };
 
 use crate::{
@@ -275,7 +275,7 @@ pub fn without_second_worker(
             executor.pool_size() == 0
         };
         goes.call_once(|| eventually("the worker goes", has_gone));
-        |next: Next<'_>| next.run()
+        |next: TaskRun<'_>| next.run()
     });
     let builder = builder.thread_factory(move |worker: Worker| {
         started.add();

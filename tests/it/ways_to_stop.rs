@@ -371,7 +371,7 @@ fn an_executor_that_its_own_tasks_own_goes_with_them() {
 #[test]
 fn a_shutdown_may_cancel_the_tasks_that_own_the_executor() {
     stop_what_its_own_task_owns(|handle, _| {
-        handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+        handle.set_executes_existing_delayed_tasks_after_shutdown(false);
         handle.shutdown();
     });
 }
@@ -381,7 +381,7 @@ fn a_shutdown_may_cancel_the_tasks_that_own_the_executor() {
 fn a_policy_may_cancel_the_tasks_that_own_the_executor() {
     stop_what_its_own_task_owns(|handle, _| {
         handle.shutdown();
-        handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+        handle.set_executes_existing_delayed_tasks_after_shutdown(false);
     });
 }
 
