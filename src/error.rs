@@ -419,7 +419,7 @@ impl Error for ConfigError {
 }
 
 /// A worker of the executor was about to wait for the executor's end, which waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WouldDeadlock(pub(crate) ());
 
 impl fmt::Display for WouldDeadlock {

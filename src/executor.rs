@@ -91,11 +91,11 @@ use crate::{
 /// | drop, or with [`DropPolicy::Stop`] | cancelled | cancelled, after a run that is due | yes |
 /// | drop with [`DropPolicy::ShutdownBackground`] | cancelled | the same | no |
 /// | drop with [`DropPolicy::Close`] | by policy: run | by policy: cancelled | yes, however long |
-/// | drop with [`DropPolicy::ShutdownNow`] | cancelled, as what is due | cancelled | no |
+/// | drop with [`DropPolicy::ShutdownNow`] | cancelled, and so is what is due | cancelled | no |
 /// | [`shutdown_background`](Self::shutdown_background) | cancelled | the same | no |
 /// | [`close`](Self::close) | by policy: run | by policy: cancelled | yes, however long |
 /// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
-/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the drop still does what it does |
+/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no; the drop comes after it, and does what its line says |
 /// | [`Handle::shutdown_now`] | given back | given back | no |
 /// | [`Handle::shutdown_within`] | by policy, for a while | by policy, for a while | yes, for a while |
 #[doc(alias = "ScheduledExecutorService")]

@@ -100,6 +100,7 @@
 //! * `timer-slack` (default): on Linux, workers ask the system to wake them on time.
 //! * `stream`: [`DelayQueue::stream`] is a `futures_core::Stream`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

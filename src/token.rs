@@ -176,7 +176,7 @@ impl fmt::Debug for CancellationToken {
 }
 
 /// The token was raised while [`CancellationToken::sleep`] slept on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cancelled(pub(crate) ());
 
 impl fmt::Display for Cancelled {

@@ -145,6 +145,7 @@ impl<T> ExpirationStream<'_, T> {
 }
 
 #[cfg(feature = "stream")]
+#[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
 impl<T> futures_core::Stream for ExpirationStream<'_, T> {
     type Item = Expired<T>;
 
@@ -154,6 +155,7 @@ impl<T> futures_core::Stream for ExpirationStream<'_, T> {
 }
 
 #[cfg(feature = "stream")]
+#[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
 impl<T> futures_core::FusedStream for ExpirationStream<'_, T> {
     fn is_terminated(&self) -> bool {
         self.taker.queue.is_finished()

@@ -5,7 +5,7 @@ use std::{error::Error, fmt};
 use crate::queue::{self, Refusal};
 
 /// Why a [`DelayQueue`](super::DelayQueue) did not let an element in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
     /// The queue was closed.

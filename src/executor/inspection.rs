@@ -143,6 +143,7 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
 }
 
 /// A task that waited when [`Handle::pending_tasks`] looked.
+#[derive(Clone)]
 pub struct QueuedTask {
     handle: CancelHandle,
     next_run: Option<Instant>,

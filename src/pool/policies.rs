@@ -5,30 +5,30 @@ use std::time::Duration;
 use super::{RejectedExecutionHandler, RejectedTask, Rejection};
 
 /// The submission fails, and gives the closure back: the default. Java: `AbortPolicy`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AbortPolicy;
 
 /// A task that is due runs in the submitter's thread, which so has no time to submit more; after a
 /// shutdown it is discarded. What is not due yet cannot run without being early, and a periodic
 /// task cannot run there for ever: these are refused. Java: `CallerRunsPolicy`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallerRunsPolicy;
 
 /// The task is dropped; its future has ended as cancelled, with
 /// [`CancelReason::Rejected`](crate::CancelReason). Java: `DiscardPolicy`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardPolicy;
 
 /// The waiting task that is due first goes, and its future ends as cancelled, with
 /// [`CancelReason::Rejected`](crate::CancelReason); the new one is let in. After a shutdown the new
 /// one is discarded. Java: `DiscardOldestPolicy`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardOldestPolicy;
 
 /// The submission waits for room, and fails if there is none in time, or if the executor is shut
 /// down. On one of the executor's own workers it fails at once: the room it waits for might be its
 /// own to make. Java has none; there people put into the queue by hand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockPolicy {
     timeout: Duration,
 }

@@ -12,8 +12,8 @@ use std::{
 };
 
 use punctual::{
-    ConfigError, Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor,
-    ThreadFactory, Worker, WouldDeadlock,
+    ConfigError, DropPolicy, Handle, RejectedExecutionError, ScheduledFuture,
+    ScheduledThreadPoolExecutor, ThreadFactory, Worker, WouldDeadlock,
 };
 
 use crate::{
@@ -420,8 +420,10 @@ fn a_core_that_cannot_be_started_leaves_no_thread() {
             };
             thread::Builder::new().spawn(work).map(Some)
         };
-        let builder =
-            ScheduledThreadPoolExecutor::builder().core_pool_size(4).thread_factory(factory);
+        let builder = ScheduledThreadPoolExecutor::builder()
+            .core_pool_size(4)
+            .thread_factory(factory)
+            .on_drop(DropPolicy::ShutdownBackground);
         let refused = in_time("to build it", || builder.prestart_core_threads(true).build());
         let ConfigError::Spawn(error) = refused.unwrap_err() else { panic!("another error") };
         let text = error.to_string();
