@@ -34,7 +34,7 @@
 //! * A [`DelayQueue`] gives out clones as well: after a panic an `Rc<Cell<_>>` that was
 //!   [looked at](DelayQueue::peek) is still in the queue, in whatever state. So it asks for
 //!   `T: UnwindSafe`, and that is enough for a *reference* to one, which is what everyone has: no
-//!   `&T` of what is inside is ever given out. Whoever waits for it (`Next`, `Drain`, ...) has such a
+//!   `&T` of what is inside is ever given out. Whoever waits for it (`NextExpired`, `Drain`, ...) has such a
 //!   reference, and follows.
 //! * What owns elements in the open (`Expired`, `Refused`, `Iter`, ...) is as safe as they are.
 
@@ -43,10 +43,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use crate::{
     builder::Builder,
     delay_queue::DelayQueue,
-    error::{Panic, RejectedExecutionError},
+    error::{ConfigError, Panic, RejectedExecutionError},
     executor::Handle,
     future::{CancelHandle, ScheduledFuture},
-    pool::{PendingTask, PendingTasks, RejectedTask, Rejection, Worker},
+    pool::{PendingTask, PendingTasks, RejectedTask, Rejection, Shared, Worker},
     submit::TaskBuilder,
     task::{self, TaskContext},
     time::ManualClock,
@@ -76,10 +76,13 @@ impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}
 // These own callbacks and tasks, which they call or drop behind the door and never look into.
 unwind_safe!(Builder, PendingTask, PendingTasks, RejectedTask<'_>, Rejection);
 
+impl<T: ?Sized> UnwindSafe for Shared<T> {}
+impl<T: ?Sized> RefUnwindSafe for Shared<T> {}
+
 // The worker's loop, which contains what its tasks throw; and the way into a task, which can be gone
 // once. A wrapper that catches what comes out of it has no `Done` and can only let it go on.
-unwind_safe!(Worker, task::Next<'_>);
+unwind_safe!(Worker, task::TaskRun<'_>);
 
 // A payload, or the system's error, is moved in when it is made, is never changed, and is moved out
 // whole.
-unwind_safe!(Panic, RejectedExecutionError);
+unwind_safe!(ConfigError, Panic, RejectedExecutionError);

@@ -5,9 +5,10 @@ mod callbacks;
 use std::{fmt, time::Duration};
 
 use crate::{
-    Clock, ConfigError, RejectedExecutionHandler, ScheduledThreadPoolExecutor, ThreadFactory,
-    pool::{Callbacks, Config},
-    sync::{Arc, cores},
+    Clock, ConfigError, DropPolicy, RejectedExecutionHandler, ScheduledThreadPoolExecutor,
+    ThreadFactory,
+    pool::{Callbacks, Config, share_factory, share_handler},
+    sync::cores,
     unwind::{Contained, note_locations},
 };
 
@@ -15,6 +16,7 @@ impl ScheduledThreadPoolExecutor {
     /// An executor with this many worker threads and default settings. Starts no thread: each
     /// submission starts one, until there are so many. With zero there is one, started when it
     /// is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
+    #[must_use]
     pub fn new(core_pool_size: usize) -> Self {
         Self::from_config(Self::builder().core_pool_size(core_pool_size).config)
     }
@@ -34,7 +36,7 @@ impl ScheduledThreadPoolExecutor {
 ///     .core_pool_size(2)
 ///     .thread_name("mailer")
 ///     .stack_size(256 * 1024)
-///     .execute_existing_delayed_tasks_after_shutdown(false)
+///     .executes_existing_delayed_tasks_after_shutdown(false)
 ///     .build()?;
 /// # executor.close()?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -43,6 +45,8 @@ impl ScheduledThreadPoolExecutor {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     config: Config,
+    prestart: bool,
+    on_drop: DropPolicy,
 }
 
 impl Builder {
@@ -66,6 +70,8 @@ impl Builder {
                 rejection,
                 callbacks: Callbacks::default(),
             },
+            prestart: false,
+            on_drop: DropPolicy::default(),
         }
     }
 
@@ -81,7 +87,7 @@ impl Builder {
     /// How long a worker that may go stays idle before it does; the default is ten milliseconds,
     /// as in Java. A worker may go if there are more than the core pool size, because that was
     /// [lowered](crate::Handle::set_core_pool_size) or is zero, or if
-    /// [core threads may time out](Self::allow_core_thread_timeout). The last one stays as long
+    /// [core threads may time out](Self::allows_core_thread_timeout). The last one stays as long
     /// as tasks wait, and sleeps until the first is due. Java: `keepAliveTime`.
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;
@@ -92,12 +98,31 @@ impl Builder {
     /// [keep-alive](Self::keep_alive); the default is that they stay. The next submission starts
     /// them anew. Java: `allowCoreThreadTimeOut`.
     #[doc(alias = "allowCoreThreadTimeOut")]
-    pub fn allow_core_thread_timeout(mut self, allow: bool) -> Self {
+    pub fn allows_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;
         self
     }
 
-    /// How many tasks may wait; there is no bound unless this is called. One more is
+    /// Whether all workers of the core are started at once, by [`build`](Self::build); the default
+    /// is that submissions start them. Then no task waits for a thread to be started, and a system
+    /// that has none to give says so at the beginning. Java: `prestartAllCoreThreads`, after the
+    /// constructor.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(2);
+    /// let executor = builder.prestart_core_threads(true).build()?;
+    /// assert_eq!(executor.pool_size(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "prestartAllCoreThreads")]
+    pub fn prestart_core_threads(mut self, prestart: bool) -> Self {
+        self.prestart = prestart;
+        self
+    }
+
+    /// How many tasks may wait, at least one; there is no bound unless this is called. One more is
     /// [rejected](Self::rejected_execution_handler), as
     /// [`Saturated`](crate::RejectedExecutionError::Saturated). Tasks that run do not count, and a
     /// periodic task that has run comes back in any case. Costs every submission, cancelling and
@@ -109,7 +134,7 @@ impl Builder {
     ///
     /// let executor = ScheduledThreadPoolExecutor::builder()
     ///     .max_pending(100)
-    ///     .rejected_execution_handler(BlockPolicy { timeout: Duration::from_secs(60) })
+    ///     .rejected_execution_handler(BlockPolicy::new(Duration::from_secs(60)))
     ///     .build()?;
     /// for n in 0..1_000 {
     ///     executor.execute(move || drop(n))?; // waits while a hundred wait
@@ -129,7 +154,7 @@ impl Builder {
         mut self,
         handler: impl RejectedExecutionHandler + 'static,
     ) -> Self {
-        self.config.rejection = Contained::new(Arc::new(handler));
+        self.config.rejection = Contained::new(share_handler(handler));
         self
     }
 
@@ -138,7 +163,7 @@ impl Builder {
     ///
     /// See [`ThreadFactory`] for an example.
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
-        self.config.thread_factory = Contained::new(Arc::new(factory));
+        self.config.thread_factory = Contained::new(share_factory(factory));
         self
     }
 
@@ -194,7 +219,7 @@ impl Builder {
     /// [`shutdown`](crate::Handle::shutdown); the default is that they do. Those that are due run
     /// in any case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
-    pub fn execute_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
+    pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_delayed = keep;
         self
     }
@@ -203,17 +228,29 @@ impl Builder {
     /// that they do not. If they do the executor ends only when they have been cancelled. Java:
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
-    pub fn continue_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
+    pub fn continues_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_periodic = keep;
         self
     }
 
-    /// Makes the executor. Starts no thread.
+    /// What becomes of the executor when its owner is dropped; the default is
+    /// [`DropPolicy::Stop`]: what is not yet due is cancelled, what is due or running finishes, and
+    /// the drop waits for the threads. See [`DropPolicy`] for the others.
+    pub fn on_drop(mut self, policy: DropPolicy) -> Self {
+        self.on_drop = policy;
+        self
+    }
+
+    /// Makes the executor. Starts no thread, unless the core is to be
+    /// [prestarted](Self::prestart_core_threads); then it blocks while the threads are being
+    /// started.
     ///
     /// # Errors
     ///
     /// [`ConfigError::InvalidThreadName`] if no thread can have the name,
-    /// [`ConfigError::ZeroKeepAlive`] if core threads may time out at once.
+    /// [`ConfigError::ZeroKeepAlive`] if core threads may time out at once,
+    /// [`ConfigError::ZeroMaxPending`] if no task may wait, [`ConfigError::Spawn`] if a thread that
+    /// was to be prestarted cannot be; those before it have ended by then.
     pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
         if self.config.thread_name.contains('\0') {
             return Err(ConfigError::InvalidThreadName(self.config.thread_name));
@@ -221,10 +258,18 @@ impl Builder {
         if self.config.core_timeout && self.config.keep_alive.is_zero() {
             return Err(ConfigError::ZeroKeepAlive);
         }
+        if self.config.max_pending == Some(0) {
+            return Err(ConfigError::ZeroMaxPending);
+        }
         if self.config.callbacks.hooks.on_panic.is_some() {
             note_locations();
         }
-        Ok(ScheduledThreadPoolExecutor::from_config(self.config))
+        let executor = ScheduledThreadPoolExecutor::from_config(self.config);
+        if self.prestart {
+            executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
+        }
+        // Only now: on an error the drop has to wait, whatever was chosen.
+        Ok(executor.on_drop(self.on_drop))
     }
 }
 
@@ -235,8 +280,10 @@ impl fmt::Debug for Builder {
             .field("core_pool_size", &config.core_pool_size)
             .field("thread_name", &config.thread_name)
             .field("keep_alive", &config.keep_alive)
-            .field("allow_core_thread_timeout", &config.core_timeout)
+            .field("allows_core_thread_timeout", &config.core_timeout)
+            .field("prestart_core_threads", &self.prestart)
             .field("max_pending", &config.max_pending)
+            .field("on_drop", &self.on_drop)
             .field("clock", &config.clock)
             .field("callbacks", &config.callbacks)
             .finish_non_exhaustive()

@@ -58,7 +58,7 @@ use std::{
 };
 
 pub use self::{
-    awaiting::{ExpirationStream, Next},
+    awaiting::{ExpirationStream, NextExpired},
     bulk::When,
     cheap_clone::CheapClone,
     element::{Delayed, Expired, Key, Queued},
@@ -96,6 +96,7 @@ pub struct DelayQueue<T> {
 
 impl<T> DelayQueue<T> {
     /// An empty queue, on the system's monotonic clock.
+    #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
     }
@@ -116,6 +117,7 @@ impl<T> DelayQueue<T> {
     /// assert!(queue.poll().is_some());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[must_use]
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
         static QUEUES: AtomicU64 = AtomicU64::new(0);
         let clock = clock.into();
@@ -139,15 +141,30 @@ impl<T> DelayQueue<T> {
         self.insert_with(self.clock.now().after(delay), element)
     }
 
-    /// Inserts an element that expires at `deadline`; one in the past expires at once. Does not
-    /// read the clock. Otherwise as [`insert`](Self::insert).
+    /// Inserts an element that expires at `deadline`; one in the past expires at once, and `None`
+    /// is never. Does not read the clock. Otherwise as [`insert`](Self::insert).
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.insert_at(Instant::now(), "now")?;
+    /// let never = queue.insert_at(None, "some day")?;
+    /// assert_eq!(queue.delay(never), Some(Duration::MAX));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
     #[inline]
-    pub fn insert_at(&self, deadline: Instant, element: T) -> Result<Key, Refused<T>> {
-        self.insert_with(self.clock.deadline_of(deadline), element)
+    pub fn insert_at(
+        &self,
+        deadline: impl Into<Option<Instant>>,
+        element: T,
+    ) -> Result<Key, Refused<T>> {
+        self.insert_with(self.deadline_of(deadline.into()), element)
     }
 
     /// Inserts an element that has its own deadline, which is asked for once, now. Otherwise as
@@ -217,9 +234,9 @@ impl<T> DelayQueue<T> {
         self.reset_with(key, self.clock.now().after(delay))
     }
 
-    /// Has the element with this key expire at `deadline`. Otherwise as [`reset`](Self::reset).
-    pub fn reset_at(&self, key: Key, deadline: Instant) -> bool {
-        self.reset_with(key, self.clock.deadline_of(deadline))
+    /// Has the element with this key expire at `deadline`; `None` is never. Otherwise as [`reset`](Self::reset).
+    pub fn reset_at(&self, key: Key, deadline: impl Into<Option<Instant>>) -> bool {
+        self.reset_with(key, self.deadline_of(deadline.into()))
     }
 
     fn reset_with(&self, key: Key, deadline: Deadline) -> bool {
@@ -229,6 +246,7 @@ impl<T> DelayQueue<T> {
 
     /// When the element with this key expires, or has expired. `None` if it never does, or is not
     /// in the queue; [`delay`](Self::delay) tells these apart.
+    #[must_use]
     pub fn deadline(&self, key: Key) -> Option<Instant> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
         self.clock.instant_of(deadline)
@@ -237,34 +255,40 @@ impl<T> DelayQueue<T> {
     /// How long it is until the element with this key expires: zero if it has, `Duration::MAX` if
     /// it never does. `None` if it is not in the queue. Java: `getDelay` of the element.
     #[doc(alias = "getDelay")]
+    #[must_use]
     pub fn delay(&self, key: Key) -> Option<Duration> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
         Some(deadline.delay_at(self.clock.now()))
     }
 
     /// Whether the element with this key is in the queue. Java: `contains`.
+    #[must_use]
     pub fn contains(&self, key: Key) -> bool {
         key.ticket_in(self.id).is_some_and(|ticket| self.queue.deadline(ticket).is_some())
     }
 
     /// How many elements there are, expired or not. Java: `size`.
     #[doc(alias = "size")]
+    #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
     /// Whether there is no element, expired or not. Java: `isEmpty`.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// `usize::MAX`: there is no bound that could be reached. Java: `remainingCapacity`.
+    #[must_use]
     pub fn remaining_capacity(&self) -> usize {
         usize::MAX
     }
 
     /// Takes all elements out, expired or not, and gives them in the order in which they would
     /// have been taken.
+    #[must_use = "to drop all elements there is `clear`"]
     pub fn remove_all(&self) -> Vec<Queued<T>> {
         let mut removed: Vec<_> = self.queue.clear().collect();
         removed.sort_unstable_by_key(|entry| (entry.deadline, entry.sequence));
@@ -307,11 +331,13 @@ impl<T> DelayQueue<T> {
     }
 
     /// Whether the queue is closed.
+    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
     /// Whether the queue is closed and empty, so that nothing will ever be taken from it.
+    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.queue.is_finished()
     }

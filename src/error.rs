@@ -27,21 +27,25 @@ pub enum TaskError {
 
 impl TaskError {
     /// Whether the task panicked.
+    #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self, Self::Panicked(_))
     }
 
     /// Whether the task was cancelled.
+    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled(_))
     }
 
     /// Whether the task was cancelled because its [timeout](crate::TaskBuilder::timeout) was over.
+    #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Cancelled(CancelReason::TimedOut))
     }
 
     /// What the task panicked with, if it did.
+    #[must_use]
     pub fn into_panic(self) -> Option<Panic> {
         match self {
             Self::Panicked(panic) => Some(panic),
@@ -134,22 +138,26 @@ impl Panic {
     }
 
     /// The text of the panic; a stock phrase if the payload is not text.
+    #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
     /// Where it began. Known only once an executor with a
     /// [panic handler](crate::Builder::panic_handler) has been built, for it takes a panic hook.
+    #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
         self.0.location.as_ref()
     }
 
     /// Whether what was thrown is a `T`.
+    #[must_use]
     pub fn is<T: Any>(&self) -> bool {
         self.0.payload.lock().is::<T>()
     }
 
     /// What was thrown, as [`std::panic::catch_unwind`] gives it.
+    #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         self.0.payload.into_inner()
     }
@@ -227,16 +235,19 @@ pub struct Rejected<F> {
 
 impl<F> Rejected<F> {
     /// Why the task was not accepted.
+    #[must_use]
     pub fn error(&self) -> &RejectedExecutionError {
         &self.error
     }
 
     /// The closure, not run.
+    #[must_use]
     pub fn into_closure(self) -> F {
         self.closure
     }
 
     /// The reason alone; drops the closure.
+    #[must_use]
     pub fn into_error(self) -> RejectedExecutionError {
         self.error
     }
@@ -322,6 +333,7 @@ pub enum InvokeAnyError<E> {
 
 impl<E> InvokeAnyError<E> {
     /// What the last task returned, if that is why there is no value.
+    #[must_use]
     pub fn into_failure(self) -> Option<E> {
         match self {
             Self::Failed(failure) => Some(failure),
@@ -365,13 +377,19 @@ impl<E> From<RejectedExecutionError> for InvokeAnyError<E> {
 const INTERRUPTED: &str = "the wait was called off by its token; the tasks were cancelled";
 
 /// Why an executor cannot be as it was asked to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A thread cannot have this name: it contains a NUL character.
     InvalidThreadName(String),
     /// Workers that may end when idle must be idle for a while first.
     ZeroKeepAlive,
+    /// An executor that lets nothing wait would never run anything: each task waits for a moment,
+    /// until a worker has taken it.
+    ZeroMaxPending,
+    /// A thread that was to be there [from the beginning](crate::Builder::prestart_core_threads)
+    /// could not be started, for the reason given.
+    Spawn(io::Error),
 }
 
 impl fmt::Display for ConfigError {
@@ -383,14 +401,30 @@ impl fmt::Display for ConfigError {
             Self::ZeroKeepAlive => f.write_str(
                 "core threads cannot time out with a keep-alive of zero; set a longer one first",
             ),
+            Self::ZeroMaxPending => f.write_str(
+                "with room for no task nothing would ever run; let at least one wait, \
+                 or leave `max_pending` out for no bound",
+            ),
+            Self::Spawn(error) => write!(
+                f,
+                "a core thread could not be started: {error}; \
+                 ask for fewer, or do not prestart them, so that tasks start those there can be"
+            ),
         }
     }
 }
 
-impl Error for ConfigError {}
+impl Error for ConfigError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Spawn(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 /// A worker of the executor was about to wait for the executor's end, which waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WouldDeadlock(pub(crate) ());
 
 impl fmt::Display for WouldDeadlock {

@@ -10,16 +10,16 @@
 //! the executor works in [`tuning`], and what can be seen of it in [`inspection`].
 
 mod inspection;
+mod owning;
 mod stopping;
 mod tuning;
 
 use std::{
     ops::Deref,
-    thread,
     time::{Duration, Instant},
 };
 
-pub use self::inspection::QueuedTask;
+pub use self::{inspection::QueuedTask, owning::DropPolicy};
 use crate::{
     CancellationToken, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, Ports},
@@ -51,21 +51,51 @@ use crate::{
 ///
 /// The drop takes no more tasks, cancels what is not yet due, lets what is due or running
 /// finish, and waits for the threads. So it never waits for the far future, and nothing that had
-/// begun is lost. While the thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits
-/// for nothing; on one of the executor's own workers it does not wait either.
+/// begun is lost. [`Builder::on_drop`](crate::Builder::on_drop) has it do something else. While the
+/// thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits for nothing, whatever was
+/// chosen; on one of the executor's own workers it does not wait either.
 ///
 /// A task that has captured the executor itself keeps it from being dropped until the task has
 /// ended. One that is periodic or never due keeps it for ever, unless somebody cancels the task, or
 /// shuts the executor down through a handle. To schedule more, a task needs a [`Handle`] and no
 /// more.
 ///
+/// # It cannot be cloned
+///
+/// It is an owner, and there is one. `executor.clone()` does not compile, though a [`Handle`] can be
+/// cloned: a clone would look like a second owner, and keep nothing alive.
+///
+/// ```compile_fail,E0277
+/// let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+/// let other = executor.clone(); // error: an executor is an owner and cannot be cloned
+/// ```
+///
+/// To schedule from elsewhere write `executor.handle()`; to own it in several places, share it:
+///
+/// ```
+/// use std::sync::Arc;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = Arc::new(ScheduledThreadPoolExecutor::new(1));
+/// let (owner, handle) = (Arc::clone(&executor), executor.handle());
+/// drop(executor);
+/// assert!(!handle.is_shutdown()); // there is still an owner
+/// drop(owner);
+/// assert!(handle.is_shutdown());
+/// ```
+///
+/// # Ways to stop
+///
 /// | | not yet due | periodic | waits for the threads |
 /// |---|---|---|---|
-/// | drop | cancelled | cancelled, after a run that is due | yes |
+/// | drop, or with [`DropPolicy::Stop`] | cancelled | cancelled, after a run that is due | yes |
+/// | drop with [`DropPolicy::ShutdownBackground`] | cancelled | the same | no |
+/// | drop with [`DropPolicy::Close`] | by policy: run | by policy: cancelled | yes, however long |
+/// | drop with [`DropPolicy::ShutdownNow`] | cancelled, and so is what is due | cancelled | no |
 /// | [`shutdown_background`](Self::shutdown_background) | cancelled | the same | no |
 /// | [`close`](Self::close) | by policy: run | by policy: cancelled | yes, however long |
 /// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
-/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the drop will stop it |
+/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no; the drop comes after it, and does what its line says |
 /// | [`Handle::shutdown_now`] | given back | given back | no |
 /// | [`Handle::shutdown_within`] | by policy, for a while | by policy, for a while | yes, for a while |
 #[doc(alias = "ScheduledExecutorService")]
@@ -74,14 +104,22 @@ pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
     /// Whether the drop still has to stop the pool.
     is_open: bool,
+    on_drop: DropPolicy,
 }
 
 impl ScheduledThreadPoolExecutor {
     pub(crate) fn from_config(config: Config) -> Self {
-        Self { handle: Handle { ports: Ports::to_new_pool(config) }, is_open: true }
+        let handle = Handle { ports: Ports::to_new_pool(config) };
+        Self { handle, is_open: true, on_drop: DropPolicy::default() }
+    }
+
+    pub(crate) fn on_drop(mut self, on_drop: DropPolicy) -> Self {
+        self.on_drop = on_drop;
+        self
     }
 
     /// A handle to be passed around. It schedules, and does not keep the executor alive.
+    #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -139,22 +177,6 @@ impl ScheduledThreadPoolExecutor {
     fn into_pool(mut self) -> Arc<Pool> {
         self.is_open = false;
         Arc::clone(self.handle.pool())
-    }
-}
-
-impl Drop for ScheduledThreadPoolExecutor {
-    fn drop(&mut self) {
-        let pool = self.handle.pool();
-        if !self.is_open {
-            return;
-        }
-        if thread::panicking() {
-            drop(pool.shutdown_now());
-            return;
-        }
-        pool.stop();
-        // An error means that the pool waits for this thread: one of its workers, say.
-        let _ = pool.join();
     }
 }
 
@@ -224,6 +246,51 @@ impl Handle {
     /// # Errors
     ///
     /// As [`execute`](Self::execute).
+    ///
+    /// # Async closures
+    ///
+    /// This is not a runtime, and polls no future. A closure that gives one, as `|| async { … }` and
+    /// `async || { … }` do, has done its work when it has made the future: that is its result, and
+    /// **the body of the future never runs**, unless who takes the result awaits it. The compiler
+    /// says so where the result is taken and thrown away (`unused_must_use`), and not where nobody
+    /// takes it. The same holds for [`schedule`](Self::schedule) and the other verbs that give a
+    /// result; [`execute`](Self::execute) and the periodic ones take no such closure.
+    ///
+    /// ```compile_fail
+    /// #![deny(unused_must_use)]
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// executor.submit(|| async { println!("never printed") })?.join()?; // error: unused `Future`
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0308
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// executor.execute(|| async { println!("never printed") })?; // error: expected `()`
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// Block on it inside the closure, which occupies the worker as long as that takes, or spawn it
+    /// on a runtime, for which a worker is busy no longer than it takes to hand it over. Both are
+    /// calls of the runtime's: `handle.block_on(future)` and `handle.spawn(future)` with tokio, for
+    /// instance, if `handle` is tokio's.
+    ///
+    /// ```
+    /// # fn block_on<F: Future>(future: F) -> F::Output {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// #     loop {
+    /// #         if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) { return output }
+    /// #     }
+    /// # }
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let answer = executor.submit(|| block_on(async { 6 * 7 }))?;
+    /// assert_eq!(answer.join()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "async")]
+    #[doc(alias = "spawn")]
     pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -264,9 +331,9 @@ impl Handle {
         self.task().schedule(delay, closure)
     }
 
-    /// Runs the closure once, at `instant`; a moment that is past means now. On a
-    /// [`ManualClock`](crate::ManualClock) the instants are those of
-    /// [`ManualClock::now`](crate::ManualClock::now). Does not block.
+    /// Runs the closure once, at `instant`; a moment that is past means now, and `None` never: the
+    /// task waits until somebody ends it. On a [`ManualClock`](crate::ManualClock) the instants are
+    /// those of [`ManualClock::now`](crate::ManualClock::now). Does not block.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -276,6 +343,9 @@ impl Handle {
     /// let deadline = Instant::now() + Duration::from_millis(2);
     /// let ran_at = executor.schedule_at(deadline, Instant::now)?.join()?;
     /// assert!(ran_at >= deadline);
+    ///
+    /// let some_day = executor.schedule_at(None, || "not yet planned")?;
+    /// assert_eq!(some_day.delay(), Some(Duration::MAX));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -284,7 +354,7 @@ impl Handle {
     /// As [`execute`](Self::execute).
     pub fn schedule_at<F, T>(
         &self,
-        instant: Instant,
+        instant: impl Into<Option<Instant>>,
         closure: F,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where

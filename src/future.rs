@@ -176,17 +176,20 @@ impl<T> ScheduledFuture<T> {
 
     /// Whether the task has ended: completed, panicked or cancelled. Java: `isDone`.
     #[doc(alias = "isDone")]
+    #[must_use]
     pub fn is_done(&self) -> bool {
         self.state().is_done()
     }
 
     /// Whether the task was cancelled. Java: `isCancelled`.
     #[doc(alias = "isCancelled")]
+    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state() == TaskState::Cancelled
     }
 
     /// Where the task is. Java: `state`.
+    #[must_use]
     pub fn state(&self) -> TaskState {
         self.task.state()
     }
@@ -194,17 +197,20 @@ impl<T> ScheduledFuture<T> {
     /// How long until the next run: zero if it is due, `Duration::MAX` if it is never. `None` if
     /// the task runs or has ended. Locks the queue. Java: `getDelay`.
     #[doc(alias = "getDelay")]
+    #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         let deadline = self.port.deadline(&**self.task, self.ticket())?;
         Some(deadline.delay_at(self.port.clock().now()))
     }
 
     /// The number of the task.
+    #[must_use]
     pub fn id(&self) -> TaskId {
         TaskId(self.id)
     }
 
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
@@ -226,6 +232,7 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// A handle that can cancel the task and not take its result.
+    #[must_use]
     pub fn cancel_handle(&self) -> CancelHandle {
         // Ordering: read in the drop, which comes after every use.
         self.has_handles.store(true, Ordering::Relaxed);
@@ -257,6 +264,7 @@ impl<T> ScheduledFuture<T> {
     /// assert!(!poller.is_done());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
         self.task.last_failure()
     }
@@ -396,36 +404,43 @@ impl CancelHandle {
     }
 
     /// See [`ScheduledFuture::cancel`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel(&self) -> bool {
         self.port.cancel(&*self.task, self.ticket, CancelReason::Requested, false)
     }
 
     /// See [`ScheduledFuture::cancel_and_signal`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal(&self) -> bool {
         self.port.cancel(&*self.task, self.ticket, CancelReason::Requested, true)
     }
 
     /// Whether the task has ended.
+    #[must_use]
     pub fn is_done(&self) -> bool {
         self.task.state().is_done()
     }
 
     /// Whether the task was cancelled.
+    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.task.state() == TaskState::Cancelled
     }
 
     /// Where the task is.
+    #[must_use]
     pub fn state(&self) -> TaskState {
         self.task.state()
     }
 
     /// The number of the task.
+    #[must_use]
     pub fn id(&self) -> TaskId {
         TaskId(self.ticket.sequence)
     }
 
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }

@@ -46,7 +46,7 @@
 //! | run several and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
 //! | join or cancel several as one, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
-//! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it |
+//! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it ([`DropPolicy`]) |
 //! | limit a task's time, go on after a panic | [`TaskBuilder::timeout`], [`TaskBuilder::on_panic`] |
 //! | bound what waits, decide what becomes of the rest | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | be called around each run, or when something panics | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::panic_handler`] |
@@ -100,6 +100,7 @@
 //! * `timer-slack` (default): on Linux, workers ask the system to wake them on time.
 //! * `stream`: [`DelayQueue::stream`] is a `futures_core::Stream`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -134,18 +135,19 @@ pub use crate::{
         CancelReason, ConfigError, InvokeAnyError, InvokeError, Panic, Rejected,
         RejectedExecutionError, TaskError, WouldDeadlock,
     },
-    executor::{Handle, QueuedTask, ScheduledThreadPoolExecutor},
+    executor::{DropPolicy, Handle, QueuedTask, ScheduledThreadPoolExecutor},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
     id::{ParseTaskIdError, TaskId},
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         ExecutorState, PendingTask, PendingTasks, RejectedExecutionHandler, RejectedTask,
-        Rejection, ShutdownReport, Statistics, TaskSummary, ThreadFactory, Worker,
+        Rejection, Shared, ShutdownReport, Statistics, StockPolicy, TaskSummary, ThreadFactory,
+        Worker,
     },
     submit::TaskBuilder,
     task::{
-        Done, FailedRun, MissedRuns, Next, PanicPolicy, PanicReport, PanicSource, Submission,
-        TaskContext, TaskState, current_task,
+        Done, FailedRun, MissedRuns, PanicPolicy, PanicReport, PanicSource, Submission,
+        TaskContext, TaskRun, TaskState, current_task,
     },
     time::{Clock, ManualClock},
     together::{CancelAllOnDrop, ExecutorCompletionService, JoinAll, TaskSet},

@@ -48,12 +48,14 @@ mod crew;
 mod joins;
 mod lifecycle;
 mod pending;
+mod policies;
 mod port;
 mod record;
 mod rejection;
 mod room;
 mod serving;
 mod setting;
+mod shared;
 mod sizing;
 mod statistics;
 mod stopping;
@@ -67,6 +69,7 @@ pub(crate) use self::{
     joins::Joining,
     lifecycle::Phase,
     port::{Port, Ports},
+    shared::{share_factory, share_handler},
 };
 use self::{
     crew::Crew, joins::Joins, lifecycle::Lifecycle, pending::Estate, record::Record, room::Room,
@@ -74,11 +77,12 @@ use self::{
 };
 pub use self::{
     pending::{PendingTask, PendingTasks},
-    record::{ShutdownReport, TaskSummary},
-    rejection::{
-        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-        RejectedExecutionHandler, RejectedTask, Rejection,
+    policies::{
+        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
     },
+    record::{ShutdownReport, TaskSummary},
+    rejection::{RejectedExecutionHandler, RejectedTask, Rejection},
+    shared::Shared,
     statistics::{ExecutorState, Statistics},
     worker::{ThreadFactory, Worker},
 };

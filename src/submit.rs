@@ -276,7 +276,7 @@ impl<'a> TaskBuilder<'a> {
     /// As there.
     pub fn schedule_at<F, T>(
         self,
-        instant: Instant,
+        instant: impl Into<Option<Instant>>,
         closure: F,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
@@ -291,7 +291,11 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// As there, with the closure.
-    pub fn try_schedule_at<F, T>(self, instant: Instant, closure: F) -> Tried<T, F>
+    pub fn try_schedule_at<F, T>(
+        self,
+        instant: impl Into<Option<Instant>>,
+        closure: F,
+    ) -> Tried<T, F>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -299,7 +303,10 @@ impl<'a> TaskBuilder<'a> {
         let clock = self.ports.pool().clock();
         let now = clock.now();
         // What is past is due now, and takes its turn with what else is due now.
-        let deadline = clock.deadline_of(instant).max(now);
+        let deadline = match instant.into() {
+            Some(instant) => clock.deadline_of(instant).max(now),
+            None => Deadline::NEVER,
+        };
         self.launch(OneShot(closure), now, deadline, &mut None, |job| job.0)
     }
 

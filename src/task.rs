@@ -71,7 +71,7 @@ pub(crate) use self::{
 };
 pub use self::{
     context::{TaskContext, current_task},
-    decorate::{Done, Next, Submission},
+    decorate::{Done, Submission, TaskRun},
     failure::{FailedRun, PanicPolicy},
     hooks::{PanicReport, PanicSource},
     period::MissedRuns,

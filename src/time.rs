@@ -109,6 +109,7 @@ enum Source {
 impl Clock {
     /// The system's monotonic clock ([`Instant`]). Moments of the past have their order on it as
     /// far back as a year, or as the platform's `Instant` can say; earlier ones count as that.
+    #[must_use]
     pub fn system() -> Self {
         #[allow(clippy::disallowed_methods, reason = "the one place where a clock begins")]
         let now = Instant::now();

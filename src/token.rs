@@ -72,6 +72,7 @@ struct Signal {
 
 impl CancellationToken {
     /// A token that nobody has raised; it sleeps on the system's clock.
+    #[must_use]
     pub fn new() -> Self {
         Self::on(Clock::system())
     }
@@ -106,6 +107,7 @@ impl CancellationToken {
 
     /// Whether the token is raised. One or two loads.
     #[inline]
+    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.signals().any(Signal::is_raised) || self.is_at_limit()
     }
@@ -196,7 +198,7 @@ impl fmt::Debug for CancellationToken {
 }
 
 /// The token was raised while [`CancellationToken::sleep`] slept on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cancelled(pub(crate) ());
 
 impl fmt::Display for Cancelled {

@@ -25,12 +25,13 @@ use std::{
 use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelHandle,
     CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
-    DiscardOldestPolicy, DiscardPolicy, Done, ExecutorCompletionService, ExecutorState, FailedRun,
-    Handle, InvokeAnyError, InvokeError, JoinAll, ManualClock, MissedRuns, Next, Panic,
-    PanicLocation, PanicPolicy, PanicReport, PanicSource, PendingTask, PendingTasks, QueuedTask,
-    Rejected, RejectedExecutionError, RejectedTask, Rejection, ScheduledFuture,
-    ScheduledThreadPoolExecutor, ShutdownReport, Statistics, Submission, TaskBuilder, TaskContext,
-    TaskError, TaskId, TaskSet, TaskState, TaskSummary, Worker, WouldDeadlock,
+    DiscardOldestPolicy, DiscardPolicy, Done, DropPolicy, ExecutorCompletionService, ExecutorState,
+    FailedRun, Handle, InvokeAnyError, InvokeError, JoinAll, ManualClock, MissedRuns, Panic,
+    PanicLocation, PanicPolicy, PanicReport, PanicSource, ParseTaskIdError, PendingTask,
+    PendingTasks, QueuedTask, Rejected, RejectedExecutionError, RejectedExecutionHandler,
+    RejectedTask, Rejection, ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport,
+    Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError, TaskId, TaskRun,
+    TaskSet, TaskState, TaskSummary, ThreadFactory, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
 };
 
@@ -118,6 +119,7 @@ fn public_types() -> Vec<Line> {
         DiscardOldestPolicy: all;
         DiscardPolicy: all;
         Done<'static>: all;
+        DropPolicy: all;
         ExecutorCompletionService<u32>: all;
         ExecutorState: all;
         FailedRun: all;
@@ -127,12 +129,13 @@ fn public_types() -> Vec<Line> {
         JoinAll<u32>: all;
         ManualClock: all;
         MissedRuns: all;
-        Next<'static>: Unpin UnwindSafe RefUnwindSafe;
+        TaskRun<'static>: Unpin UnwindSafe RefUnwindSafe;
         Panic: all;
         PanicLocation: all;
         PanicPolicy: all;
         PanicReport<'static>: all;
         PanicSource: all;
+        ParseTaskIdError: all;
         PendingTask: all;
         PendingTasks: all;
         QueuedTask: all;
@@ -142,8 +145,11 @@ fn public_types() -> Vec<Line> {
         Rejection: all;
         ScheduledFuture<u32>: all;
         ScheduledThreadPoolExecutor: all;
+        Shared<dyn RejectedExecutionHandler>: all;
+        Shared<dyn ThreadFactory>: all;
         ShutdownReport: all;
         Statistics: all;
+        StockPolicy: all;
         Submission<'static>: all;
         TaskBuilder<'static>: all;
         TaskContext: all;
@@ -161,7 +167,7 @@ fn public_types() -> Vec<Line> {
         delay_queue::InsertError: all;
         delay_queue::Iter<u32>: all;
         delay_queue::Key: all;
-        delay_queue::Next<'static, u32>: all;
+        delay_queue::NextExpired<'static, u32>: all;
         delay_queue::Queued<u32>: all;
         delay_queue::Refused<u32>: all;
     }
@@ -213,9 +219,9 @@ fn the_types_of_a_value_ask_of_it_what_they_need() {
         delay_queue::Iter<Bare>: ;
         delay_queue::Iter<Cell<u32>>: Send Unpin UnwindSafe;
         delay_queue::Iter<Loose>: Send Sync Unpin;
-        delay_queue::Next<'static, Bare>: Unpin;
-        delay_queue::Next<'static, Cell<u32>>: all;
-        delay_queue::Next<'static, Loose>: Send Sync Unpin;
+        delay_queue::NextExpired<'static, Bare>: Unpin;
+        delay_queue::NextExpired<'static, Cell<u32>>: all;
+        delay_queue::NextExpired<'static, Loose>: Send Sync Unpin;
         delay_queue::Queued<Bare>: ;
         delay_queue::Queued<Loose>: Send Sync Unpin;
         delay_queue::Refused<Bare>: ;
@@ -331,7 +337,7 @@ fn a_clone_that_panics_leaves_the_queue_whole() {
 fn a_wrapper_may_catch_what_comes_out_of_the_task() {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
     let executor = builder.decorate_task(|_: &Submission<'_>| {
-        |next: Next<'_>| match catch_unwind(|| next.run()) {
+        |next: TaskRun<'_>| match catch_unwind(|| next.run()) {
             Ok(done) => done,
             Err(payload) => panic::resume_unwind(payload),
         }

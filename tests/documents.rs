@@ -55,6 +55,39 @@ fn every_fault_has_its_tests_or_the_reason() {
     assert!(numbers.into_iter().eq((1..=50).map(|number| format!("F{number}"))));
 }
 
+/// The items of the Rust API guidelines' checklist.
+#[rustfmt::skip]
+const GUIDELINES: [&str; 54] = [
+    "C-CASE", "C-CONV", "C-GETTER", "C-ITER", "C-ITER-TY", "C-FEATURE", "C-WORD-ORDER",
+    "C-COMMON-TRAITS", "C-CONV-TRAITS", "C-COLLECT", "C-SERDE", "C-SEND-SYNC", "C-GOOD-ERR", "C-NUM-FMT", "C-RW-VALUE",
+    "C-EVOCATIVE", "C-MACRO-ATTR", "C-ANYWHERE", "C-MACRO-VIS", "C-MACRO-TY",
+    "C-CRATE-DOC", "C-EXAMPLE", "C-QUESTION-MARK", "C-FAILURE", "C-LINK", "C-METADATA", "C-RELNOTES", "C-HIDDEN",
+    "C-SMART-PTR", "C-CONV-SPECIFIC", "C-METHOD", "C-NO-OUT", "C-OVERLOAD", "C-DEREF", "C-CTOR",
+    "C-INTERMEDIATE", "C-CALLER-CONTROL", "C-GENERIC", "C-OBJECT",
+    "C-NEWTYPE", "C-CUSTOM-TYPE", "C-BITFLAG", "C-BUILDER",
+    "C-VALIDATE", "C-DTOR-FAIL", "C-DTOR-BLOCK",
+    "C-DEBUG", "C-DEBUG-NONEMPTY",
+    "C-SEALED", "C-STRUCT-PRIVATE", "C-NEWTYPE-HIDE", "C-STRUCT-BOUNDS",
+    "C-STABLE", "C-PERMISSIVE",
+];
+
+/// Each item of the API guidelines is answered, in their order, with a remark.
+#[test]
+fn every_guideline_has_its_answer() {
+    let page = page("docs/api-guidelines.md");
+    let mut items = Vec::new();
+    for row in rows(&page, "item") {
+        let [item, answer, remark] = row[..] else { panic!("three columns: {row:?}") };
+        assert!(
+            ["Kept", "In part", "Not", "Nothing to keep"].contains(&answer),
+            "{item}: {answer}"
+        );
+        assert!(!remark.is_empty(), "{item} has no remark");
+        items.push(item);
+    }
+    assert_eq!(items, GUIDELINES);
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

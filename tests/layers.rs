@@ -38,11 +38,21 @@ const HOMES: [(&str, &[&str]); 13] = [
     ("error", &["ConfigError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("error", &["InvokeAnyError", "InvokeError"]),
-    ("executor", &["Handle", "ScheduledThreadPoolExecutor"]),
+    ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor"]),
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
-    ("pool", &["RejectedExecutionHandler", "ShutdownReport", "Statistics", "ThreadFactory"]),
+    (
+        "pool",
+        &[
+            "RejectedExecutionHandler",
+            "Shared",
+            "ShutdownReport",
+            "Statistics",
+            "StockPolicy",
+            "ThreadFactory",
+        ],
+    ),
     ("task", &["MissedRuns", "TaskContext", "TaskState", "current_task"]),
-    ("task", &["Done", "FailedRun", "Next", "PanicPolicy", "PanicReport", "Submission"]),
+    ("task", &["Done", "FailedRun", "TaskRun", "PanicPolicy", "PanicReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
     ("unwind", &["PanicLocation"]),
@@ -190,5 +200,43 @@ fn the_map_is_the_territory() {
         page.lines().filter(|line| line.starts_with("| ")).filter_map(|l| l.split('|').nth(2));
     for file in cells.flat_map(|cell| cell.split('`')).filter(|name| name.ends_with(".rs")) {
         assert!(root.join("src").join(file).is_file(), "{file} is on the map and not on the disk");
+    }
+}
+
+/// What the sources, but for tests, declare with one of these words at the beginning of a line.
+fn declared<'a>(sources: &'a [(PathBuf, String)], starts: &'a str) -> impl Iterator<Item = String> {
+    let texts = sources.iter().filter(|(path, _)| !is_test(path)).map(|(_, text)| text);
+    texts.flat_map(|text| text.lines()).filter_map(move |line| line.strip_prefix(starts)).map(word)
+}
+
+/// Who reads a name in a signature knows which type it is: no two public types share one.
+#[test]
+fn no_two_public_types_share_a_name() {
+    let sources = sources();
+    let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
+    let mut names: Vec<_> = kinds.iter().flat_map(|kind| declared(&sources, kind)).collect();
+    assert!(names.len() > 50, "there are types");
+    names.sort();
+    for pair in names.windows(2) {
+        assert_ne!(pair[0], pair[1], "there are two");
+    }
+}
+
+/// A setting that can be changed is called alike on the builder, to read it, and after `set_`.
+#[test]
+fn each_setting_has_one_name() {
+    let sources = sources();
+    let of = |folder: &str| -> String {
+        let inside = sources.iter().filter(|(path, _)| path.to_string_lossy().contains(folder));
+        inside.map(|(_, text)| text.as_str()).collect()
+    };
+    let (handle, builder) = (of("src/executor"), of("src/builder"));
+    let settings: Vec<_> = declared(&sources, "    pub fn set_").collect();
+    assert!(settings.len() > 5, "{settings:?}");
+    for name in settings {
+        assert!(handle.contains(&format!("pub fn {name}(&self)")), "{name} cannot be read");
+        let on_builder = ["(mut self", "(\n        mut self"];
+        let is_set = on_builder.iter().any(|own| builder.contains(&format!("pub fn {name}{own}")));
+        assert!(is_set, "{name} is not on the builder");
     }
 }

@@ -7,7 +7,7 @@
 
 use super::Builder;
 use crate::{
-    Done, Next, Panic, PanicReport, Submission, TaskContext,
+    Done, Panic, PanicReport, Submission, TaskContext, TaskRun,
     pool::Callbacks,
     sync::Arc,
     task::{Hooks, Wrapper},
@@ -101,16 +101,16 @@ impl Builder {
     ///
     /// ```
     /// use std::{cell::Cell, time::{Duration, Instant}};
-    /// use punctual::{Next, ScheduledThreadPoolExecutor, Submission};
+    /// use punctual::{TaskRun, ScheduledThreadPoolExecutor, Submission};
     ///
     /// thread_local!(static REQUEST: Cell<u32> = const { Cell::new(0) });
     ///
     /// let executor = ScheduledThreadPoolExecutor::builder()
     ///     .decorate_task(|_: &Submission<'_>| {
     ///         let request = REQUEST.get(); // of the thread that submits
-    ///         move |next: Next<'_>| {
+    ///         move |task: TaskRun<'_>| {
     ///             let before = REQUEST.replace(request);
-    ///             let done = next.run();
+    ///             let done = task.run();
     ///             REQUEST.set(before);
     ///             done
     ///         }
@@ -124,7 +124,7 @@ impl Builder {
     pub fn decorate_task<D, W>(mut self, decorator: D) -> Self
     where
         D: Fn(&Submission<'_>) -> W + Send + Sync + 'static,
-        W: FnMut(Next<'_>) -> Done<'_> + Send + 'static,
+        W: FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
     {
         let decorate = move |task: &Submission<'_>| Wrapper::new(decorator(task));
         self.callbacks().decorate = Some(Contained::new(Arc::new(decorate)));

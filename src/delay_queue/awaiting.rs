@@ -56,8 +56,8 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// # }).unwrap();
     /// ```
-    pub fn next(&self) -> Next<'_, T> {
-        Next { taker: Taker { queue: Shared::Lent(self), nap: None } }
+    pub fn next(&self) -> NextExpired<'_, T> {
+        NextExpired { taker: Taker { queue: Shared::Lent(self), nap: None } }
     }
 
     /// A stream of what expires, which ends when the queue is closed and empty. It is a
@@ -112,11 +112,11 @@ impl<T> Drop for Taker<'_, T> {
 
 /// The next element that expires: see [`DelayQueue::next`].
 #[must_use = "it takes nothing unless it is awaited"]
-pub struct Next<'a, T> {
+pub struct NextExpired<'a, T> {
     taker: Taker<'a, T>,
 }
 
-impl<T> Future for Next<'_, T> {
+impl<T> Future for NextExpired<'_, T> {
     type Output = Option<Expired<T>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
@@ -124,9 +124,9 @@ impl<T> Future for Next<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Next<'_, T> {
+impl<T> fmt::Debug for NextExpired<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").field("queue", &*self.taker.queue).finish()
+        f.debug_struct("NextExpired").field("queue", &*self.taker.queue).finish()
     }
 }
 
@@ -145,6 +145,7 @@ impl<T> ExpirationStream<'_, T> {
 }
 
 #[cfg(feature = "stream")]
+#[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
 impl<T> futures_core::Stream for ExpirationStream<'_, T> {
     type Item = Expired<T>;
 
@@ -154,6 +155,7 @@ impl<T> futures_core::Stream for ExpirationStream<'_, T> {
 }
 
 #[cfg(feature = "stream")]
+#[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
 impl<T> futures_core::FusedStream for ExpirationStream<'_, T> {
     fn is_terminated(&self) -> bool {
         self.taker.queue.is_finished()

@@ -78,6 +78,7 @@ pub struct Expired<T> {
 
 impl<T> Expired<T> {
     /// The element alone.
+    #[must_use]
     pub fn into_element(self) -> T {
         self.element
     }
@@ -97,6 +98,7 @@ pub struct Queued<T> {
 
 impl<T> Queued<T> {
     /// The element alone.
+    #[must_use]
     pub fn into_element(self) -> T {
         self.element
     }

@@ -25,6 +25,7 @@ impl<T> DelayQueue<T> {
     /// assert_eq!(queue.peek().map(|queued| queued.element), Some("a second"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[must_use]
     pub fn peek(&self) -> Option<Queued<T>>
     where
         T: CheapClone,
@@ -33,6 +34,7 @@ impl<T> DelayQueue<T> {
     }
 
     /// The key of the element that will be taken first; for elements of any type.
+    #[must_use]
     pub fn peek_key(&self) -> Option<Key> {
         self.queue.first(|_| ()).map(|listed| self.queued(listed).key)
     }
@@ -40,6 +42,7 @@ impl<T> DelayQueue<T> {
     /// What is in the queue, in the order in which it will be taken, at one moment. O(n log n), of
     /// which the queue is locked for the copying, O(n). Java: `toArray`.
     #[doc(alias = "toArray")]
+    #[must_use]
     pub fn to_vec(&self) -> Vec<Queued<T>>
     where
         T: CheapClone,
@@ -50,6 +53,7 @@ impl<T> DelayQueue<T> {
 
     /// The keys of all elements, in the order in which they will be taken; for elements of any
     /// type. Otherwise as [`to_vec`](Self::to_vec).
+    #[must_use]
     pub fn keys(&self) -> Vec<Key> {
         let listed = self.queue.list(|_| ()).into_iter();
         listed.map(|listed| self.queued(listed).key).collect()
@@ -102,6 +106,7 @@ impl<T> DelayQueue<T> {
 
 /// What was in the queue at one moment, in order: see [`DelayQueue::iter`].
 #[derive(Debug)]
+#[must_use = "an iterator does nothing unless it is iterated over"]
 pub struct Iter<T>(vec::IntoIter<Queued<T>>);
 
 impl<T> Iter<T> {

@@ -5,7 +5,7 @@ use std::{error::Error, fmt};
 use crate::queue::{self, Refusal};
 
 /// Why a [`DelayQueue`](super::DelayQueue) did not let an element in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
     /// The queue was closed.
@@ -46,16 +46,19 @@ pub struct Refused<T> {
 
 impl<T> Refused<T> {
     /// Why it was not let in.
+    #[must_use]
     pub fn error(&self) -> InsertError {
         self.error
     }
 
     /// What was to go in.
+    #[must_use]
     pub fn into_element(self) -> T {
         self.element
     }
 
     /// The reason alone; drops the element.
+    #[must_use]
     pub fn into_error(self) -> InsertError {
         self.error
     }

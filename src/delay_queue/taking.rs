@@ -108,7 +108,8 @@ impl<T> DelayQueue<T> {
     }
 
     /// An iterator over what has expired by now; it takes one element at a time, and does not
-    /// wait. What it is not asked for stays in the queue: `drain().take(10)` takes ten at most.
+    /// wait. What it is not asked for stays in the queue: `drain().take(10)` takes ten at most, and
+    /// `drain()` alone none.
     /// What is put in meanwhile, and had expired by the call, is taken as well.
     /// Java: `drainTo`.
     ///
@@ -125,6 +126,16 @@ impl<T> DelayQueue<T> {
     /// assert_eq!(queue.drain().count(), 3);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    ///
+    /// The compiler warns if it is made and not iterated over:
+    ///
+    /// ```compile_fail
+    /// #![deny(unused_must_use)]
+    /// let queue = punctual::DelayQueue::<u32>::new();
+    /// queue.drain(); // error: unused `Drain`
+    /// ```
+    ///
+    /// To drop what has expired, write `queue.drain().for_each(drop)`.
     #[doc(alias = "drainTo")]
     pub fn drain(&self) -> Drain<'_, T> {
         Drain { queue: self, by: self.clock.now() }
@@ -208,6 +219,7 @@ impl<T> DelayQueue<T> {
 }
 
 /// What expires, for a thread that waits for it: see [`DelayQueue::expirations`].
+#[must_use = "it takes nothing unless it is iterated over"]
 pub struct Expirations<'a, T> {
     queue: &'a DelayQueue<T>,
 }
@@ -231,6 +243,7 @@ impl<T> fmt::Debug for Expirations<'_, T> {
 }
 
 /// What had expired at one moment, as it is taken out: see [`DelayQueue::drain`].
+#[must_use = "it takes nothing unless it is iterated over; to drop what has expired there is `for_each(drop)`"]
 pub struct Drain<'a, T> {
     queue: &'a DelayQueue<T>,
     by: Deadline,

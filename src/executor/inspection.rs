@@ -18,24 +18,28 @@ use crate::{
 impl Handle {
     /// How many workers and tasks there are and were, in one consistent snapshot. Linear in the
     /// number of workers; submissions and workers wait while it counts, less than a microsecond.
+    #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.pool().statistics()
     }
 
     /// How many workers there are, without one that is only being started. Java: `getPoolSize`.
     #[doc(alias = "getPoolSize")]
+    #[must_use]
     pub fn pool_size(&self) -> usize {
         self.pool().crew().size()
     }
 
     /// The most workers there have ever been at once. Java: `getLargestPoolSize`.
     #[doc(alias = "getLargestPoolSize")]
+    #[must_use]
     pub fn largest_pool_size(&self) -> usize {
         self.pool().crew().largest()
     }
 
     /// How many tasks are at work. As [`statistics`](Self::statistics). Java: `getActiveCount`.
     #[doc(alias = "getActiveCount")]
+    #[must_use]
     pub fn active_count(&self) -> usize {
         self.statistics().active
     }
@@ -43,6 +47,7 @@ impl Handle {
     /// How many tasks have run, run or wait; those that were cancelled are not among them. As
     /// [`statistics`](Self::statistics). Java: `getTaskCount`.
     #[doc(alias = "getTaskCount")]
+    #[must_use]
     pub fn task_count(&self) -> u64 {
         let now = self.statistics();
         now.submitted - now.cancelled
@@ -53,12 +58,14 @@ impl Handle {
     /// are in its `runs`. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks
     /// too.
     #[doc(alias = "getCompletedTaskCount")]
+    #[must_use]
     pub fn completed_task_count(&self) -> u64 {
         let now = self.statistics();
         now.completed + now.panicked
     }
 
     /// How many tasks wait; those that run are not among them. Java: `getQueue().size()`.
+    #[must_use]
     pub fn pending_count(&self) -> usize {
         self.pool().pending_count()
     }
@@ -83,6 +90,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "getQueue")]
+    #[must_use]
     pub fn pending_tasks(&self) -> Vec<QueuedTask> {
         let listed = self.pool().pending();
         listed.into_iter().map(|one| QueuedTask::new(one, self.ports.here())).collect()
@@ -100,6 +108,7 @@ impl Handle {
     /// more than none, for cancelling takes a task out by itself, and this finds only those for
     /// which a call in another thread is just about to. Linear. Java: `purge`, which is needed
     /// there.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn purge(&self) -> usize {
         self.pool().purge()
     }
@@ -134,6 +143,7 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
 }
 
 /// A task that waited when [`Handle::pending_tasks`] looked.
+#[derive(Clone)]
 pub struct QueuedTask {
     handle: CancelHandle,
     next_run: Option<Instant>,
@@ -156,36 +166,43 @@ impl QueuedTask {
     }
 
     /// The number of the task.
+    #[must_use]
     pub fn id(&self) -> TaskId {
         self.handle.id()
     }
 
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.handle.name()
     }
 
     /// When it is due; `None` for never.
+    #[must_use]
     pub fn next_run(&self) -> Option<Instant> {
         self.next_run
     }
 
     /// How long it was until then; zero if it was due, `Duration::MAX` for never.
+    #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
     }
 
     /// How many runs there had been; those of a one-shot task are none.
+    #[must_use]
     pub fn run_count(&self) -> u64 {
         self.runs
     }
 
     /// Whether it is a periodic task.
+    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.is_periodic
     }
 
     /// What can cancel it, and says what has become of it since.
+    #[must_use]
     pub fn cancel_handle(&self) -> &CancelHandle {
         &self.handle
     }

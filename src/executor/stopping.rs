@@ -12,8 +12,9 @@ impl Handle {
     /// the number of tasks that wait. Java: `shutdown`.
     ///
     /// The owner's drop comes after it, and stops what is not yet due: to see it through, use
-    /// [`close`](crate::ScheduledThreadPoolExecutor::close), or wait with
-    /// [`await_termination`](Self::await_termination) first.
+    /// [`close`](crate::ScheduledThreadPoolExecutor::close), wait with
+    /// [`await_termination`](Self::await_termination) first, or have the drop
+    /// [close](crate::DropPolicy::Close).
     pub fn shutdown(&self) {
         self.pool().shutdown();
     }
@@ -85,18 +86,21 @@ impl Handle {
 
     /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.
     #[doc(alias = "isShutdown")]
+    #[must_use]
     pub fn is_shutdown(&self) -> bool {
         self.pool().lifecycle().phase() > Phase::Running
     }
 
     /// Whether it was shut down and has not terminated. Java: `isTerminating`.
     #[doc(alias = "isTerminating")]
+    #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.is_shutdown() && !self.is_terminated()
     }
 
     /// Whether it was shut down and everything has ended. Java: `isTerminated`.
     #[doc(alias = "isTerminated")]
+    #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.pool().lifecycle().phase() == Phase::Terminated
     }
@@ -104,6 +108,7 @@ impl Handle {
     /// Whether one-shot tasks that are not yet due run after a shutdown. Java:
     /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
+    #[must_use]
     pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
         self.pool().keeps_delayed()
     }
@@ -111,13 +116,14 @@ impl Handle {
     /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
     /// switching it on brings nothing back.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
-    pub fn set_execute_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
+    pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_delayed(keep);
     }
 
     /// Whether periodic tasks go on after a shutdown. Java:
     /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
+    #[must_use]
     pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
         self.pool().keeps_periodic()
     }
@@ -125,7 +131,7 @@ impl Handle {
     /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
     /// switching it on brings nothing back.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
-    pub fn set_continue_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
+    pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_periodic(keep);
     }
 }

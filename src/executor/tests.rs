@@ -76,7 +76,7 @@ fn the_last_worker_sleeps_until_the_task_is_due() {
 fn a_cancelled_task_does_not_keep_the_last_worker() {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(2).clock(clock.clone());
-    let executor = builder.allow_core_thread_timeout(true).build().expect("the settings are good");
+    let executor = builder.allows_core_thread_timeout(true).build().expect("the settings are good");
     let task = executor.schedule(Duration::MAX, || ()).expect("it is open");
     clock.run_until_idle();
     clock.advance(10 * executor.keep_alive());

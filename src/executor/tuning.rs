@@ -3,11 +3,15 @@
 use std::{io, time::Duration};
 
 use super::Handle;
-use crate::{ConfigError, RejectedExecutionHandler, ThreadFactory, sync::Arc};
+use crate::{
+    ConfigError, RejectedExecutionHandler, Shared, ThreadFactory,
+    pool::{share_factory, share_handler},
+};
 
 impl Handle {
     /// How many workers there are to be. Java: `getCorePoolSize`.
     #[doc(alias = "getCorePoolSize")]
+    #[must_use]
     pub fn core_pool_size(&self) -> usize {
         self.pool().crew().core()
     }
@@ -35,6 +39,7 @@ impl Handle {
 
     /// How long a worker that may go stays idle before it does. Java: `getKeepAliveTime`.
     #[doc(alias = "getKeepAliveTime")]
+    #[must_use]
     pub fn keep_alive(&self) -> Duration {
         self.pool().crew().keep_alive()
     }
@@ -54,19 +59,20 @@ impl Handle {
     /// Whether workers of the core go as well when they have been idle for the keep-alive. Java:
     /// `allowsCoreThreadTimeOut`.
     #[doc(alias = "allowsCoreThreadTimeOut")]
+    #[must_use]
     pub fn allows_core_thread_timeout(&self) -> bool {
         self.pool().crew().core_timeout()
     }
 
     /// Changes whether workers of the core go as well when they have been idle for the keep-alive;
-    /// see [`Builder::allow_core_thread_timeout`](crate::Builder::allow_core_thread_timeout).
+    /// see [`Builder::allows_core_thread_timeout`](crate::Builder::allows_core_thread_timeout).
     /// Java: `allowCoreThreadTimeOut`.
     ///
     /// # Errors
     ///
     /// [`ConfigError::ZeroKeepAlive`] if they would go at once; nothing is changed then.
     #[doc(alias = "allowCoreThreadTimeOut")]
-    pub fn allow_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
+    pub fn set_allows_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
         self.pool().set_times(None, Some(allow))
     }
 
@@ -97,33 +103,50 @@ impl Handle {
         Ok(started)
     }
 
-    /// What starts the threads. Java: `getThreadFactory`.
+    /// What starts the threads. It is a factory itself, and can be set
+    /// [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
-    pub fn thread_factory(&self) -> Arc<dyn ThreadFactory> {
-        self.pool().thread_factory().get()
+    #[must_use]
+    pub fn thread_factory(&self) -> Shared<dyn ThreadFactory> {
+        self.pool().thread_factory().get().into()
     }
 
-    /// Changes what starts the threads, from the next on. Java: `setThreadFactory`.
+    /// Changes what starts the threads, from the next on. Takes what
+    /// [`Builder::thread_factory`](crate::Builder::thread_factory) takes. Java: `setThreadFactory`.
     #[doc(alias = "setThreadFactory")]
-    pub fn set_thread_factory(&self, factory: Arc<dyn ThreadFactory>) {
-        self.pool().thread_factory().set(factory);
+    pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
+        self.pool().thread_factory().set(share_factory(factory));
     }
 
-    /// Who decides about tasks that are not let in. Java: `getRejectedExecutionHandler`.
+    /// Who decides about tasks that are not let in. It is a handler itself, and can be set
+    /// [here](Self::set_rejected_execution_handler) or in another executor. Java:
+    /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
-    pub fn rejected_execution_handler(&self) -> Arc<dyn RejectedExecutionHandler> {
-        self.pool().rejection().get()
+    #[must_use]
+    pub fn rejected_execution_handler(&self) -> Shared<dyn RejectedExecutionHandler> {
+        self.pool().rejection().get().into()
     }
 
-    /// Changes who decides about tasks that are not let in, from the next on. Java:
-    /// `setRejectedExecutionHandler`.
+    /// Changes who decides about tasks that are not let in, from the next on. Takes what
+    /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler) takes.
+    /// Java: `setRejectedExecutionHandler`.
+    ///
+    /// ```
+    /// use punctual::{DiscardPolicy, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let before = executor.rejected_execution_handler();
+    /// executor.set_rejected_execution_handler(DiscardPolicy);
+    /// executor.set_rejected_execution_handler(before); // as it was
+    /// ```
     #[doc(alias = "setRejectedExecutionHandler")]
-    pub fn set_rejected_execution_handler(&self, handler: Arc<dyn RejectedExecutionHandler>) {
-        self.pool().rejection().set(handler);
+    pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
+        self.pool().rejection().set(share_handler(handler));
     }
 
     /// How many tasks may wait, if there is a bound; see
     /// [`Builder::max_pending`](crate::Builder::max_pending).
+    #[must_use]
     pub fn max_pending(&self) -> Option<usize> {
         self.pool().max_pending()
     }

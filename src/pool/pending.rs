@@ -56,6 +56,7 @@ impl PendingTasks {
     }
 
     /// Whether nothing waited, or nothing is left.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -149,26 +150,31 @@ impl PendingTask {
     }
 
     /// The number of the task, as its future has it.
+    #[must_use]
     pub fn id(&self) -> TaskId {
         TaskId(self.id)
     }
 
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.as_ref()?.name()
     }
 
     /// The moment for which it was planned; `None` for never.
+    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.estate.clock.instant_of(self.deadline)
     }
 
     /// Whether that moment has come.
+    #[must_use]
     pub fn is_due(&self) -> bool {
         self.deadline <= self.estate.clock.now()
     }
 
     /// Whether it is a periodic task.
+    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.task.as_ref().is_some_and(|task| task.is_periodic())
     }

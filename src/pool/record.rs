@@ -25,11 +25,13 @@ impl TaskSummary {
     }
 
     /// The number of the task, as its future has it.
+    #[must_use]
     pub fn id(&self) -> TaskId {
         self.id
     }
 
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -47,22 +49,26 @@ pub struct ShutdownReport {
 
 impl ShutdownReport {
     /// Whether everything has ended, and no worker lives.
+    #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.is_terminated
     }
 
     /// The tasks that ran to their end meanwhile, with a result or a panic, in that order.
+    #[must_use]
     pub fn ran(&self) -> &[TaskSummary] {
         &self.ran
     }
 
     /// The tasks that were cancelled meanwhile: those that the policies did not keep, and those
     /// that had not run in time.
+    #[must_use]
     pub fn cancelled(&self) -> &[TaskSummary] {
         &self.cancelled
     }
 
     /// The tasks that had been asked to stop and had not, when time was up.
+    #[must_use]
     pub fn still_running(&self) -> &[TaskSummary] {
         &self.still_running
     }

@@ -18,7 +18,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{PendingTask, Pool, room::Room, serving};
+use super::{PendingTask, Pool, policies::StockPolicy, room::Room, serving};
 use crate::{
     CancelReason, RejectedExecutionError, TaskId,
     queue::{Entry, Refusal, Refused, Ticket},
@@ -66,6 +66,27 @@ pub trait RejectedExecutionHandler: Send + Sync {
     /// If it does, the panic goes to the submitter, and the task ends as cancelled.
     #[doc(alias = "rejectedExecution")]
     fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection;
+
+    /// Which of the stock policies this is; `None` for any other handler, as unless it is
+    /// overridden. Only to be shown or compared: what it says changes nothing. One that is
+    /// [shared](crate::Shared) says what is inside.
+    ///
+    /// ```
+    /// use punctual::{
+    ///     CallerRunsPolicy, RejectedExecutionHandler, RejectedTask, ScheduledThreadPoolExecutor,
+    ///     StockPolicy,
+    /// };
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// assert_eq!(executor.rejected_execution_handler().policy(), Some(StockPolicy::Abort));
+    /// executor.set_rejected_execution_handler(CallerRunsPolicy);
+    /// assert_eq!(executor.rejected_execution_handler().policy(), Some(StockPolicy::CallerRuns));
+    /// executor.set_rejected_execution_handler(|task: RejectedTask<'_>| task.abort());
+    /// assert_eq!(executor.rejected_execution_handler().policy(), None);
+    /// ```
+    fn policy(&self) -> Option<StockPolicy> {
+        None
+    }
 }
 
 impl<F> RejectedExecutionHandler for F
@@ -74,72 +95,6 @@ where
 {
     fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
         self(task)
-    }
-}
-
-/// The submission fails, and gives the closure back: the default. Java: `AbortPolicy`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AbortPolicy;
-
-/// A task that is due runs in the submitter's thread, which so has no time to submit more; after a
-/// shutdown it is discarded. What is not due yet cannot run without being early, and a periodic
-/// task cannot run there for ever: these are refused. Java: `CallerRunsPolicy`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CallerRunsPolicy;
-
-/// The task is dropped; its future has ended as cancelled, with
-/// [`CancelReason::Rejected`]. Java: `DiscardPolicy`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DiscardPolicy;
-
-/// The waiting task that is due first goes, and its future ends as cancelled, with
-/// [`CancelReason::Rejected`]; the new one is let in. After a shutdown the new one is discarded.
-/// Java: `DiscardOldestPolicy`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DiscardOldestPolicy;
-
-/// The submission waits for room, and fails if there is none in time, or if the executor is shut
-/// down. On one of the executor's own workers it fails at once: the room it waits for might be its
-/// own to make. Java has none; there people put into the queue by hand.
-#[derive(Clone, Copy, Debug)]
-pub struct BlockPolicy {
-    /// How long to wait at most, on the executor's clock; `Duration::MAX` for ever.
-    pub timeout: Duration,
-}
-
-impl RejectedExecutionHandler for AbortPolicy {
-    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
-        task.abort()
-    }
-}
-
-impl RejectedExecutionHandler for CallerRunsPolicy {
-    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
-        if task.is_shutdown() {
-            task.discard()
-        } else if task.is_due() && !task.is_periodic() {
-            task.run()
-        } else {
-            task.abort()
-        }
-    }
-}
-
-impl RejectedExecutionHandler for DiscardPolicy {
-    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
-        task.discard()
-    }
-}
-
-impl RejectedExecutionHandler for DiscardOldestPolicy {
-    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
-        if task.is_shutdown() { task.discard() } else { task.discard_oldest() }
-    }
-}
-
-impl RejectedExecutionHandler for BlockPolicy {
-    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
-        task.wait_for_room(self.timeout)
     }
 }
 
@@ -184,31 +139,37 @@ impl Drop for Place {
 
 impl RejectedTask<'_> {
     /// The number of the task.
+    #[must_use]
     pub fn id(&self) -> TaskId {
         self.task.id()
     }
 
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
 
     /// Whether it is a periodic task.
+    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.task.is_periodic()
     }
 
     /// Whether it is due now.
+    #[must_use]
     pub fn is_due(&self) -> bool {
         self.task.is_due()
     }
 
     /// Why it was not let in.
+    #[must_use]
     pub fn error(&self) -> &RejectedExecutionError {
         self.error
     }
 
     /// Whether the executor was shut down. Else there was no room.
+    #[must_use]
     pub fn is_shutdown(&self) -> bool {
         matches!(self.error, RejectedExecutionError::Shutdown)
     }
@@ -240,8 +201,8 @@ impl RejectedTask<'_> {
     }
 
     /// Tries to submit the task once more, and asks the handler again if that fails. If it cannot
-    /// but fail, because the executor was shut down or its bound is zero, this is
-    /// [`abort`](Self::abort); the same holds for the two verbs below.
+    /// but fail, because the executor was shut down, this is [`abort`](Self::abort); the same holds
+    /// for the two verbs below.
     pub fn retry(self) -> Rejection {
         self.retry_with(None)
     }
@@ -249,7 +210,7 @@ impl RejectedTask<'_> {
     /// Ends the waiting task that is due first, as cancelled with [`CancelReason::Rejected`], and
     /// tries again.
     pub fn discard_oldest(self) -> Rejection {
-        if !self.is_hopeless() {
+        if !self.is_shutdown() {
             self.pool.discard_oldest();
         }
         self.retry()
@@ -261,7 +222,7 @@ impl RejectedTask<'_> {
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         let Some(room) = &self.pool.room else { return self.abort() };
         let clock = self.pool.clock();
-        let would_block = self.is_hopeless() || serving::works_for(self.pool);
+        let would_block = self.is_shutdown() || serving::works_for(self.pool);
         if would_block || !room.enter_before(clock, clock.now().after(timeout)) {
             return self.abort();
         }
@@ -270,12 +231,7 @@ impl RejectedTask<'_> {
     }
 
     fn retry_with(self, place: Option<Place>) -> Rejection {
-        if self.is_hopeless() { self.abort() } else { Rejection(Answer::Retry(self.task, place)) }
-    }
-
-    /// Whether it will never be let in.
-    fn is_hopeless(&self) -> bool {
-        self.is_shutdown() || self.pool.max_pending() == Some(0)
+        if self.is_shutdown() { self.abort() } else { Rejection(Answer::Retry(self.task, place)) }
     }
 }
 

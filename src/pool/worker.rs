@@ -91,17 +91,56 @@ pub(super) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle
 #[must_use = "a worker that is dropped does no work"]
 pub struct Worker {
     name: String,
+    index: Option<usize>,
     stack_size: Option<usize>,
     work: Box<dyn FnOnce() + Send>,
 }
 
 impl Worker {
     /// What the thread is to be called.
+    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// Which worker of its executor it is, counted from 1 in the order in which they were to be
+    /// started; no number is used twice, so one that comes for another has a number of its own.
+    /// `None` for the thread that watches over [timeouts](crate::TaskBuilder::timeout), which runs
+    /// no tasks.
+    ///
+    /// ```
+    /// use punctual::{ScheduledThreadPoolExecutor, Worker};
+    ///
+    /// # fn pin_to(_core: usize) {}
+    /// # fn cores() -> usize { 2 }
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .core_pool_size(cores())
+    ///     .thread_factory(|worker: Worker| {
+    ///         let name = match worker.index() {
+    ///             Some(number) => format!("mail #{number}"),
+    ///             None => "mail timeouts".to_owned(),
+    ///         };
+    ///         let thread = std::thread::Builder::new().name(name);
+    ///         let work = move || {
+    ///             if let Some(number) = worker.index() {
+    ///                 pin_to((number - 1) % cores()); // one worker on each core
+    ///             }
+    ///             worker.run();
+    ///         };
+    ///         thread.spawn(work).map(Some)
+    ///     })
+    ///     .build()?;
+    /// let name = executor.submit(|| std::thread::current().name().map(str::to_owned))?;
+    /// assert_eq!(name.join()?.as_deref(), Some("mail #1"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn index(&self) -> Option<usize> {
+        self.index
+    }
+
     /// The stack size that the executor was built with, in bytes; `None` for the usual one.
+    #[must_use]
     pub fn stack_size(&self) -> Option<usize> {
         self.stack_size
     }
@@ -117,6 +156,7 @@ impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker")
             .field("name", &self.name)
+            .field("index", &self.index)
             .field("stack_size", &self.stack_size)
             .finish_non_exhaustive()
     }
@@ -214,7 +254,7 @@ impl Pool {
         let (number, desk) = turn.hire();
         let name = format!("{}-{number}", self.thread_name());
         let member = Member { pool: Arc::clone(self), desk: Arc::clone(&desk), name: name.clone() };
-        self.start_thread(turn, name, Some(desk), || member.serve())?;
+        self.start_thread(turn, name, Some((number, desk)), || member.serve())?;
         Ok(true)
     }
 
@@ -225,12 +265,13 @@ impl Pool {
         }
     }
 
-    /// Has the factory start a thread; for the worker at this desk, if it is for one.
+    /// Has the factory start a thread; for the worker with this number, at this desk, if it is for
+    /// one.
     pub(super) fn start_thread(
         &self,
         turn: Turn<'_>,
         name: String,
-        desk: Option<Arc<Desk>>,
+        seat: Option<(usize, Arc<Desk>)>,
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let began = Arc::new(AtomicBool::new(false));
@@ -240,7 +281,8 @@ impl Pool {
             begins.store(true, Ordering::Relaxed);
             work();
         });
-        let worker = Worker { name, stack_size: self.config.stack_size, work };
+        let index = seat.as_ref().map(|(number, _)| *number);
+        let worker = Worker { name, index, stack_size: self.config.stack_size, work };
         let starting = Serving::begin(self, Role::Starter);
         let factory = self.thread_factory.get();
         let started = contain(|| factory.new_thread(worker));
@@ -249,7 +291,7 @@ impl Pool {
         let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
         match started {
             Ok(Ok(thread)) if !was_dropped => {
-                if let Some(desk) = desk {
+                if let Some((_, desk)) = seat {
                     self.count_on(&desk);
                 }
                 turn.succeed(thread);

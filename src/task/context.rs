@@ -218,6 +218,7 @@ impl CurrentRun {
 /// assert!(current_task().is_none());
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[must_use]
 pub fn current_task() -> Option<TaskContext> {
     if !CURRENT.is_set() {
         return None;
@@ -239,32 +240,38 @@ pub struct TaskContext {
 
 impl TaskContext {
     /// The number of the task, the same for all its runs.
+    #[must_use]
     pub fn id(&self) -> TaskId {
         self.id
     }
 
     /// The name given by [`TaskBuilder::name`](crate::TaskBuilder::name), if one was.
+    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
 
     /// Which run this is: 1 for the first, and always for a one-shot task.
+    #[must_use]
     pub fn run_number(&self) -> u64 {
         self.number
     }
 
     /// How many runs of a fixed-rate task did not take place just before this one, by its
     /// [`MissedRuns`](crate::MissedRuns) policy.
+    #[must_use]
     pub fn missed_runs(&self) -> u64 {
         self.missed
     }
 
     /// The moment for which this run was planned; `None` if an [`Instant`] cannot say it.
+    #[must_use]
     pub fn planned(&self) -> Option<Instant> {
         self.planned
     }
 
     /// How long after that moment it started.
+    #[must_use]
     pub fn lateness(&self) -> Duration {
         self.lateness
     }
@@ -292,6 +299,7 @@ impl TaskContext {
     /// assert_eq!(executor.statistics().runs, 3);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[must_use]
     pub fn token(&self) -> CancellationToken {
         self.task.token(&self.stop)
     }

@@ -6,7 +6,7 @@
 //! cancelling know nothing of it, and a task of an executor without a decorator has none of it.
 //!
 //! A wrapper cannot forget to run the task: it has to give back a [`Done`], and the only way to
-//! one is [`Next::run`]. The lifetime is fresh for each call, so no other run's will do.
+//! one is [`TaskRun::run`]. The lifetime is fresh for each call, so no other run's will do.
 
 use std::{fmt, marker::PhantomData, panic, time::Duration};
 
@@ -22,16 +22,19 @@ pub struct Submission<'a> {
 
 impl Submission<'_> {
     /// The name of the task, if it was given one.
+    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name
     }
 
     /// Whether it is a periodic task.
+    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.is_periodic
     }
 
     /// How long until it is due for the first time; `Duration::MAX` for never.
+    #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
     }
@@ -47,34 +50,36 @@ impl fmt::Debug for Submission<'_> {
     }
 }
 
-/// The rest of a run, as a wrapper sees it; see
+/// One run of a task, as the wrapper around it sees it: the closure, and what other wrappers there
+/// are inside. See
 /// [`Builder::decorate_task`](crate::Builder::decorate_task).
-#[must_use = "the task waits to be run"]
-pub struct Next<'a>(&'a mut dyn FnMut());
+#[must_use = "the task runs only if the wrapper runs it"]
+pub struct TaskRun<'a>(&'a mut dyn FnMut());
 
-impl<'a> Next<'a> {
+impl<'a> TaskRun<'a> {
     /// Runs the task. A panic of the task goes through the wrapper.
+    #[must_use]
     pub fn run(self) -> Done<'a> {
         (self.0)();
         Done(PhantomData)
     }
 }
 
-impl fmt::Debug for Next<'_> {
+impl fmt::Debug for TaskRun<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").finish_non_exhaustive()
+        f.debug_struct("TaskRun").finish_non_exhaustive()
     }
 }
 
-/// The proof that the task was run; from [`Next::run`].
+/// The proof that the task was run; from [`TaskRun::run`].
 #[derive(Debug)]
 pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
 /// The code around the runs of one task.
-pub(crate) struct Wrapper(Box<dyn FnMut(Next<'_>) -> Done<'_> + Send>);
+pub(crate) struct Wrapper(Box<dyn FnMut(TaskRun<'_>) -> Done<'_> + Send>);
 
 impl Wrapper {
-    pub(crate) fn new(wrapper: impl FnMut(Next<'_>) -> Done<'_> + Send + 'static) -> Self {
+    pub(crate) fn new(wrapper: impl FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static) -> Self {
         Self(Box::new(wrapper))
     }
 
@@ -101,7 +106,7 @@ impl Wrapper {
             }
         };
         let called = contain(|| {
-            let Done(_) = self.0(Next(&mut rest));
+            let Done(_) = self.0(TaskRun(&mut rest));
         });
         match (called, result) {
             (Ok(()), Some(result)) => result,

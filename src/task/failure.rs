@@ -38,17 +38,20 @@ pub struct PanicPolicy {
 
 impl PanicPolicy {
     /// The first panic ends the series: Java's rule, and the default.
+    #[must_use]
     pub const fn stop() -> Self {
         Self { stop_after: Some(NonZeroU32::MIN), back_off: None }
     }
 
     /// The next run takes place as if nothing had happened.
+    #[must_use]
     pub const fn resume() -> Self {
         Self { stop_after: None, back_off: None }
     }
 
     /// So many panics in a row end the series; a run that ends well begins the count anew. Zero
     /// counts as one.
+    #[must_use]
     pub const fn stop_after(mut self, failures: u32) -> Self {
         self.stop_after = match NonZeroU32::new(failures) {
             Some(failures) => Some(failures),
@@ -60,6 +63,7 @@ impl PanicPolicy {
     /// After a panic the next run is at least `first` away, and twice as far after each further
     /// one in a row, but never more than `longest`. A run that is put off so moves the grid of a
     /// fixed rate: the following runs are planned from it.
+    #[must_use]
     pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
         self.back_off = Some((first, longest));
         self
@@ -101,16 +105,19 @@ impl FailedRun {
     }
 
     /// Which run it was; 1 for the first.
+    #[must_use]
     pub fn run_number(&self) -> u64 {
         self.run_number
     }
 
     /// How many runs had failed in a row by then, with this one.
+    #[must_use]
     pub fn in_a_row(&self) -> u32 {
         self.in_a_row
     }
 
     /// What it panicked with, or that it was over its budget.
+    #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }

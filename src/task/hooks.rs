@@ -221,6 +221,7 @@ pub struct PanicReport<'a> {
 
 impl PanicReport<'_> {
     /// Whose code it was.
+    #[must_use]
     pub fn source(&self) -> PanicSource {
         self.source
     }
@@ -242,17 +243,20 @@ impl PanicReport<'_> {
     }
 
     /// The text of the panic, or why the task has ended.
+    #[must_use]
     pub fn message(&self) -> &str {
         self.panic.message()
     }
 
     /// Where it panicked. `None` if the panic was resumed and not begun there, or if the program
     /// has replaced the panic hook that notes it.
+    #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
         self.panic.location()
     }
 
     /// The panic itself.
+    #[must_use]
     pub fn panic(&self) -> &Panic {
         self.panic
     }

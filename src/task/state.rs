@@ -52,6 +52,7 @@ pub enum TaskState {
 
 impl TaskState {
     /// Whether the task has ended, however it did.
+    #[must_use]
     pub fn is_done(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Running)
     }

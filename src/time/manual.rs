@@ -104,12 +104,14 @@ struct Sleeper {
 
 impl ManualClock {
     /// A clock at its origin.
+    #[must_use]
     pub fn new() -> Self {
         Self::starting_at(Duration::ZERO)
     }
 
     /// A clock that shows `elapsed` since its origin, to test what happens late in its life.
     /// The last moment it can show is 584 years after the origin.
+    #[must_use]
     pub fn starting_at(elapsed: Duration) -> Self {
         let now = Deadline(saturating_nanos(elapsed)).min(Deadline::LAST);
         let state = State {
@@ -129,12 +131,14 @@ impl ManualClock {
 
     /// The present, as the [`Instant`] that
     /// [`schedule_at`](crate::Handle::schedule_at) understands.
+    #[must_use]
     pub fn now(&self) -> Instant {
         let elapsed = self.elapsed();
         self.shared.origin.checked_add(elapsed).unwrap_or(self.shared.origin)
     }
 
     /// How far the present is from the origin.
+    #[must_use]
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.deadline_now().0)
     }
@@ -161,6 +165,7 @@ impl ManualClock {
 
     /// Waits until idle, jumps to the next deadline, and waits until idle again. Gives back how
     /// far it jumped, or `None`, having moved nothing, if nobody waits for any moment.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn advance_to_next_deadline(&self) -> Option<Duration> {
         self.step_up_to(Deadline::LAST)
     }
@@ -179,6 +184,7 @@ impl ManualClock {
     /// The moment nearest in time that anybody waits for, as the span from now; `None` if there
     /// is none. Does not block. Exact when [idle](Self::run_until_idle), but for this: a worker
     /// that waits for a task looks up only then, also if the task has been cancelled meanwhile.
+    #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
         let state = self.shared.state.lock();
         let next = state.next_deadline();

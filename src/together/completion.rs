@@ -111,6 +111,7 @@ type Answer<T> = Option<ScheduledFuture<T>>;
 
 impl<T: 'static> ExecutorCompletionService<T> {
     /// A service with nothing in it, that submits to this executor. Keeps no executor alive.
+    #[must_use]
     pub fn new(handle: &Handle) -> Self {
         let state = State {
             pending: BTreeMap::new(),
@@ -210,6 +211,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// assert!(answers.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[must_use]
     pub fn poll_timeout(&self, timeout: Duration) -> Option<ScheduledFuture<T>> {
         self.poll_until(self.handle.pool().clock().now().after(timeout))
     }
@@ -222,6 +224,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// As [`take`](Self::take), but blocks no longer than until `token` is raised. `None` if it is
     /// and nothing has ended, or if nothing is left. Java: `take` in a thread that may be
     /// interrupted.
+    #[must_use]
     pub fn take_unless(&self, token: &CancellationToken) -> Option<ScheduledFuture<T>> {
         let mut seat = self.shared.seat();
         let answer = wait::block_on(self.handle.pool().clock(), |waker| {
@@ -233,6 +236,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     }
 
     /// A future whose task has ended; does not wait. `None` if there is none. Java: `poll`.
+    #[must_use]
     pub fn poll(&self) -> Option<ScheduledFuture<T>> {
         self.shared.step(State::take).flatten()
     }
@@ -257,24 +261,28 @@ impl<T: 'static> ExecutorCompletionService<T> {
     }
 
     /// How many futures have joined and have not been taken.
+    #[must_use]
     pub fn len(&self) -> usize {
         let state = self.shared.0.lock();
         state.pending.len() + state.ended.len()
     }
 
     /// Whether every future that has joined has been taken.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// [Cancels](ScheduledFuture::cancel) every task in here that has not ended; how many that
     /// were. Their futures come out here like all others. Does not wait.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         self.handles().iter().filter(|handle| handle.cancel()).count()
     }
 
     /// As [`cancel_all`](Self::cancel_all), and raises the [token](crate::TaskContext::token) of
     /// each task that runs, to ask the body to stop.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal_all(&self) -> usize {
         self.handles().iter().filter(|handle| handle.cancel_and_signal()).count()
     }

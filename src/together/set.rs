@@ -50,6 +50,7 @@ pub struct TaskSet<T> {
 
 impl<T> TaskSet<T> {
     /// A set with nothing in it. Allocates nothing.
+    #[must_use]
     pub const fn new() -> Self {
         Self { futures: Vec::new() }
     }
@@ -60,11 +61,13 @@ impl<T> TaskSet<T> {
     }
 
     /// How many futures there are, whether their tasks have ended or not.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.futures.len()
     }
 
     /// Whether there is no future.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.futures.is_empty()
     }
@@ -147,12 +150,14 @@ impl<T> TaskSet<T> {
 
     /// [Cancels](ScheduledFuture::cancel) every task that has not ended; how many that were. The
     /// futures stay. Does not wait.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         self.futures.iter().rev().filter(|future| future.cancel()).count()
     }
 
     /// As [`cancel_all`](Self::cancel_all), and raises the [token](crate::TaskContext::token) of
     /// each task that runs, to ask the body to stop.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal_all(&self) -> usize {
         // From the last to the first: a worker that stops for one does not begin another, which would
         // have had to wait for it.
@@ -308,6 +313,7 @@ pub struct CancelAllOnDrop<T> {
 
 impl<T> CancelAllOnDrop<T> {
     /// The set, which no longer cancels when it is dropped.
+    #[must_use]
     pub fn detach(mut self) -> TaskSet<T> {
         std::mem::take(&mut self.set)
     }

@@ -38,16 +38,19 @@ impl PanicLocation {
     }
 
     /// The source file, as the compiler was given it.
+    #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
     /// The line, from 1.
+    #[must_use]
     pub fn line(&self) -> u32 {
         self.line
     }
 
     /// The column, from 1.
+    #[must_use]
     pub fn column(&self) -> u32 {
         self.column
     }

@@ -2,10 +2,7 @@
 //! place is forgotten while somebody waits for one.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
 };
@@ -26,7 +23,7 @@ type Submitted = Result<ScheduledFuture<()>, RejectedExecutionError>;
 
 /// A full executor, in which submissions wait so long for room.
 fn full(timeout: Duration) -> (ManualClock, Executor, ScheduledFuture<()>) {
-    let (clock, executor) = bounded(1, BlockPolicy { timeout });
+    let (clock, executor) = bounded(1, BlockPolicy::new(timeout));
     let first = executor.schedule(2 * HOUR, || ()).unwrap();
     // Its worker rests, so that what moves on the clock from now on is who waits for room.
     clock.run_until_idle();
@@ -62,7 +59,7 @@ fn a_submission_waits_for_room() {
 /// A worker that takes a task makes room.
 #[test]
 fn a_submission_waits_for_a_worker() {
-    let (clock, executor) = bounded(1, BlockPolicy { timeout: HOUR });
+    let (clock, executor) = bounded(1, BlockPolicy::new(HOUR));
     let gate = occupy(&executor);
     let second = executor.submit(|| ()).unwrap();
     let third = blocked(&clock, &executor, HOUR);
@@ -110,8 +107,8 @@ fn a_shutdown_ends_the_wait() {
     for end in ends {
         let (clock, executor, _first) = full(HOUR);
         let limited = blocked(&clock, &executor, HOUR);
-        let forever = BlockPolicy { timeout: Duration::MAX };
-        executor.set_rejected_execution_handler(Arc::new(forever));
+        let forever = BlockPolicy::new(Duration::MAX);
+        executor.set_rejected_execution_handler(forever);
         let handle = executor.handle();
         let unlimited = elsewhere(move || handle.schedule(HOUR, || ()));
         end(executor);
@@ -124,7 +121,7 @@ fn a_shutdown_ends_the_wait() {
 /// Without a bound there is no room to wait for: what was shut down refuses at once.
 #[test]
 fn without_a_bound_nobody_waits() {
-    let forever = BlockPolicy { timeout: Duration::MAX };
+    let forever = BlockPolicy::new(Duration::MAX);
     let builder = Executor::builder().rejected_execution_handler(forever);
     let executor = builder.core_pool_size(1).build().unwrap();
     executor.shutdown();
@@ -138,7 +135,7 @@ fn without_a_bound_nobody_waits() {
 fn no_worker_waits_for_its_own_executor() {
     for workers in [1, 2] {
         let builder = Executor::builder().core_pool_size(workers).max_pending(1);
-        let handler = BlockPolicy { timeout: Duration::MAX };
+        let handler = BlockPolicy::new(Duration::MAX);
         let executor = builder.rejected_execution_handler(handler).build().unwrap();
         let first = executor.schedule(HOUR, || ()).unwrap();
         assert!(first.cancel());
@@ -196,7 +193,7 @@ fn all_who_wait_are_let_in_at_last() {
     const THREADS: usize = 4;
     const EACH: usize = 500;
     for bound in [1, 3] {
-        let handler = BlockPolicy { timeout: LONG };
+        let handler = BlockPolicy::new(LONG);
         let builder = Executor::builder().core_pool_size(2).max_pending(bound);
         let executor = builder.rejected_execution_handler(handler).build().unwrap();
         let (ran, most) = (Counter::new(), AtomicUsize::new(0));

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Barrier,
+        Barrier,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
@@ -10,14 +10,14 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, DiscardOldestPolicy, Handle, ManualClock, RejectedExecutionError, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor, TaskState, Worker,
+    AbortPolicy, ConfigError, DiscardOldestPolicy, Handle, ManualClock, RejectedExecutionError,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskState, Worker,
 };
 
 use crate::{
     rejected_tasks::without_second_worker,
     rejection::{HOUR, Why, bounded, occupy, why},
-    support::{Counter, LONG, eventually, in_time, ms},
+    support::{Counter, LONG, eventually, ms},
 };
 
 /// Lets tasks in until the bound, and checks that it is where it is said to be.
@@ -67,7 +67,7 @@ const LEAVINGS: [(&str, Leaving); 5] = [
     ("removed", |_, executor, future| assert!(executor.remove(future))),
     ("displaced", |_, executor, _| {
         let before = executor.rejected_execution_handler();
-        executor.set_rejected_execution_handler(Arc::new(DiscardOldestPolicy));
+        executor.set_rejected_execution_handler(DiscardOldestPolicy);
         assert!(executor.schedule(3 * HOUR, || ()).unwrap().cancel());
         executor.set_rejected_execution_handler(before);
     }),
@@ -146,19 +146,13 @@ fn a_periodic_task_gets_in_again() {
     fill(&executor, 1);
 }
 
-/// A bound of zero lets nothing in, and nothing can be discarded to make room.
+/// An executor with room for no task would never run one: it cannot be made, and the error says
+/// what to do.
 #[test]
-fn a_bound_of_zero_lets_nothing_in() {
-    for displaces in [false, true] {
-        let (_clock, executor) = bounded(0, AbortPolicy);
-        if displaces {
-            executor.set_rejected_execution_handler(Arc::new(DiscardOldestPolicy));
-        }
-        let handle = executor.handle();
-        let refused = in_time("the submission", move || handle.submit(|| ()));
-        assert_eq!(why(&refused.unwrap_err()), Why::Saturated);
-        assert_eq!((executor.max_pending(), executor.pending_count()), (Some(0), 0));
-    }
+fn a_bound_of_zero_is_refused() {
+    let refused = Executor::builder().max_pending(0).build().unwrap_err();
+    assert!(matches!(refused, ConfigError::ZeroMaxPending), "{refused:?}");
+    assert!(refused.to_string().contains("let at least one wait"), "{refused}");
 }
 
 /// A task that is let in, and taken out again because the last worker has just gone and there is
@@ -170,7 +164,7 @@ fn a_task_without_a_worker_leaves_its_place() {
     assert!(matches!(refused, RejectedExecutionError::Spawn(_)), "{refused}");
     assert_eq!((executor.pending_count(), executor.pool_size()), (0, 0));
     let std_threads = |worker: Worker| Ok(Some(thread::spawn(move || worker.run())));
-    executor.set_thread_factory(Arc::new(std_threads));
+    executor.set_thread_factory(std_threads);
     for _ in 0..3 {
         executor.submit(|| ()).expect("there is room").join_timeout(LONG).unwrap().unwrap();
     }

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, thread, time::Duration};
 
 use punctual::{
-    CancelReason, CancellationToken, ManualClock, Next, PanicPolicy, PanicReport, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, current_task,
+    CancelReason, CancellationToken, ManualClock, PanicPolicy, PanicReport, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskError, TaskRun, TaskState, current_task,
 };
 
 use crate::{
@@ -223,7 +223,7 @@ fn decorator_and_hooks_see_the_failure() {
     let builder = builder
         .decorate_task(move |_| {
             let seen = wrapped.clone();
-            move |next: Next<'_>| {
+            move |next: TaskRun<'_>| {
                 let leaving = Leaving(seen.clone());
                 let done = next.run();
                 std::mem::forget(leaving);

@@ -24,7 +24,7 @@ fn fresh(round: usize) -> Builder {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
     match round % 3 {
         0 => builder,
-        1 => builder.keep_alive(Duration::from_nanos(1)).allow_core_thread_timeout(true),
+        1 => builder.keep_alive(Duration::from_nanos(1)).allows_core_thread_timeout(true),
         _ => builder.keep_alive(Duration::ZERO).core_pool_size(0),
     }
 }
@@ -178,7 +178,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
         (0..4).for_each(|_| drop(scope.spawn(cancels)));
         for number in 1..=ROUNDS {
             let executor = fresh(number).build().expect("the settings are good");
-            executor.set_execute_existing_delayed_tasks_after_shutdown(number % 4 < 2);
+            executor.set_executes_existing_delayed_tasks_after_shutdown(number % 4 < 2);
             *round.lock().unwrap() = Some((number, executor.handle()));
             (0..number * 37 % 4_001).for_each(|_| hint::spin_loop());
             if number % 4 == 1 {

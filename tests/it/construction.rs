@@ -9,8 +9,8 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Builder, ConfigError, Handle, PanicReport, PanicSource, RejectedExecutionHandler,
-    RejectedTask, ScheduledThreadPoolExecutor, TaskState, ThreadFactory, Worker,
+    AbortPolicy, Builder, ConfigError, Handle, PanicReport, PanicSource, RejectedTask,
+    ScheduledThreadPoolExecutor, Shared, TaskState, ThreadFactory, Worker,
 };
 
 use crate::support::{Counter, Drops, LONG, Log, assert_terminated, hold, ms};
@@ -32,15 +32,17 @@ pub fn start(worker: Worker) -> Started {
 /// what was set before stays.
 #[test]
 fn core_threads_cannot_go_at_once() {
-    let refused = builder(1).keep_alive(Duration::ZERO).allow_core_thread_timeout(true).build();
-    assert_eq!(refused.unwrap_err(), ConfigError::ZeroKeepAlive);
+    let refused = builder(1).keep_alive(Duration::ZERO).allows_core_thread_timeout(true).build();
+    assert!(matches!(refused, Err(ConfigError::ZeroKeepAlive)));
 
-    let executor = builder(1).keep_alive(ms(7)).allow_core_thread_timeout(true).build().unwrap();
-    assert_eq!(executor.set_keep_alive(Duration::ZERO), Err(ConfigError::ZeroKeepAlive));
+    let executor = builder(1).keep_alive(ms(7)).allows_core_thread_timeout(true).build().unwrap();
+    let refused = executor.set_keep_alive(Duration::ZERO);
+    assert!(matches!(refused, Err(ConfigError::ZeroKeepAlive)));
     assert_eq!((executor.keep_alive(), executor.allows_core_thread_timeout()), (ms(7), true));
 
     let executor = builder(1).keep_alive(Duration::ZERO).build().unwrap();
-    assert_eq!(executor.allow_core_thread_timeout(true), Err(ConfigError::ZeroKeepAlive));
+    let refused = executor.set_allows_core_thread_timeout(true);
+    assert!(matches!(refused, Err(ConfigError::ZeroKeepAlive)));
     let settings = (executor.keep_alive(), executor.allows_core_thread_timeout());
     assert_eq!(settings, (Duration::ZERO, false));
 }
@@ -56,7 +58,7 @@ fn settings_read_back_as_they_were_set() {
     assert_eq!(settings(&executor), (2, ms(1000), false));
     executor.set_core_pool_size(5);
     executor.set_keep_alive(Duration::MAX).unwrap();
-    executor.allow_core_thread_timeout(true).unwrap();
+    executor.set_allows_core_thread_timeout(true).unwrap();
     assert_eq!((executor.core_pool_size(), executor.allows_core_thread_timeout()), (5, true));
     assert!(executor.keep_alive() > 500 * 365 * Duration::from_secs(86_400), "almost for ever");
     assert_eq!(executor.pool_size(), 0, "none of it starts a thread");
@@ -66,7 +68,7 @@ fn settings_read_back_as_they_were_set() {
 #[test]
 fn an_impossible_thread_name_is_refused() {
     let refused = builder(1).thread_name("half\0way").build().unwrap_err();
-    assert_eq!(refused, ConfigError::InvalidThreadName("half\0way".to_owned()));
+    assert!(matches!(&refused, ConfigError::InvalidThreadName(name) if name == "half\0way"));
     assert!(refused.to_string().contains("NUL"), "{refused}");
 }
 
@@ -80,24 +82,26 @@ impl ThreadFactory for Noting {
     }
 }
 
-fn address<T: ?Sized>(thing: &Arc<T>) -> usize {
-    Arc::as_ptr(thing).cast::<()>().addr()
+fn address<T: ?Sized>(thing: &T) -> usize {
+    ptr::from_ref(thing).cast::<()>().addr()
 }
 
 /// CN-011, CN-012: the factory that is read is the one that was set, on the builder or later, and
-/// the one that starts the next thread.
+/// the one that starts the next thread; it can be set again.
 #[test]
 fn the_thread_factory_is_the_one_that_was_set() {
     let used = Log::new();
-    let executor = builder(2).thread_factory(Noting(used.clone())).build().unwrap();
+    let executor = builder(3).thread_factory(Noting(used.clone())).build().unwrap();
     let first = executor.thread_factory();
-    assert!(Arc::ptr_eq(&first, &executor.thread_factory()));
+    assert!(Shared::ptr_eq(&first, &executor.thread_factory()));
     executor.submit(|| ()).unwrap();
-    let second: Arc<dyn ThreadFactory> = Arc::new(Noting(used.clone()));
-    executor.set_thread_factory(Arc::clone(&second));
-    assert!(Arc::ptr_eq(&second, &executor.thread_factory()));
+    executor.set_thread_factory(Noting(used.clone()));
+    let second = executor.thread_factory();
+    assert!(!Shared::ptr_eq(&first, &second));
     executor.submit(|| ()).unwrap();
-    assert_eq!(used.entries(), [address(&first), address(&second)]);
+    executor.set_thread_factory(first.clone());
+    executor.submit(|| ()).unwrap();
+    assert_eq!(used.entries(), [address(&*first), address(&*second), address(&*first)]);
 }
 
 /// CN-016: the handler that is read is the one that was set, and the one that is asked.
@@ -105,18 +109,70 @@ fn the_thread_factory_is_the_one_that_was_set() {
 fn the_rejection_handler_is_the_one_that_was_set() {
     let executor = builder(1).rejected_execution_handler(AbortPolicy).build().unwrap();
     let first = executor.rejected_execution_handler();
-    assert!(Arc::ptr_eq(&first, &executor.rejected_execution_handler()));
+    assert!(Shared::ptr_eq(&first, &executor.rejected_execution_handler()));
     let asked = Counter::new();
     let count = asked.clone();
-    let second: Arc<dyn RejectedExecutionHandler> = Arc::new(move |task: RejectedTask<'_>| {
+    executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
         count.add();
         task.abort()
     });
-    executor.set_rejected_execution_handler(Arc::clone(&second));
-    assert!(Arc::ptr_eq(&second, &executor.rejected_execution_handler()));
+    let second = executor.rejected_execution_handler();
+    assert!(!Shared::ptr_eq(&first, &second));
     executor.shutdown();
     executor.submit(|| ()).unwrap_err();
     assert_eq!(asked.get(), 1);
+}
+
+/// What one executor gives another one takes, by its builder or a setter, also when the first is
+/// gone; and what is shared is dropped with the last that has it.
+#[test]
+fn what_was_read_goes_into_another_executor() {
+    let (used, asked, drops) = (Log::new(), Counter::new(), Drops::new());
+    let (count, token) = (asked.clone(), drops.token());
+    let own = builder(1).thread_factory(Noting(used.clone()));
+    let own = own.rejected_execution_handler(move |task: RejectedTask<'_>| {
+        hold(&token);
+        count.add();
+        task.abort()
+    });
+    let first = own.build().unwrap();
+    let by_builder = builder(1)
+        .thread_factory(first.thread_factory())
+        .rejected_execution_handler(first.rejected_execution_handler())
+        .build()
+        .unwrap();
+    let by_setter = ScheduledThreadPoolExecutor::new(1);
+    by_setter.set_thread_factory(first.thread_factory());
+    by_setter.set_rejected_execution_handler(first.rejected_execution_handler());
+    let factory = first.thread_factory();
+    assert!(Shared::ptr_eq(&factory, &by_setter.thread_factory()));
+    drop(first);
+    for executor in [by_builder, by_setter] {
+        assert_eq!(executor.submit(|| 7).unwrap().join_timeout(LONG).unwrap().unwrap(), 7);
+        executor.shutdown();
+        executor.submit(|| ()).unwrap_err();
+        assert_eq!(drops.count(), 0);
+    }
+    assert_eq!((used.entries(), asked.get()), (vec![address(&*factory); 2], 2));
+    assert_eq!(drops.count(), 1);
+}
+
+/// What was read can be set back any number of times, and gets no layer with each.
+#[test]
+fn what_is_set_back_stays_itself() {
+    let executor = builder(1).thread_factory(start).build().unwrap();
+    let (factory, handler) = (executor.thread_factory(), executor.rejected_execution_handler());
+    for _ in 0..100_000 {
+        executor.set_thread_factory(executor.thread_factory());
+        executor.set_rejected_execution_handler(executor.rejected_execution_handler());
+    }
+    assert!(Shared::ptr_eq(&executor.thread_factory(), &factory));
+    assert!(Shared::ptr_eq(&executor.rejected_execution_handler(), &handler));
+    let (own, builder): (Arc<dyn ThreadFactory>, _) = (Arc::new(start), builder(1));
+    let given = Shared::from(Arc::clone(&own));
+    let executor = builder.thread_factory(given.clone()).build().unwrap();
+    assert!(Shared::ptr_eq(&executor.thread_factory(), &given));
+    assert_eq!(format!("{given:?}"), "Shared { .. }");
 }
 
 /// CN-029: with any size, with a factory and a handler or without, an executor can be made and

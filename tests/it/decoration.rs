@@ -9,8 +9,8 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, ManualClock, Next, PanicPolicy, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor, Submission, TaskState, current_task,
+    Builder, CancelReason, ManualClock, PanicPolicy, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, Submission, TaskRun, TaskState, current_task,
 };
 
 use crate::support::{
@@ -22,7 +22,7 @@ pub fn counting(builder: Builder, runs: &Counter, wrappers: &Drops) -> Builder {
     let (runs, wrappers) = (runs.clone(), wrappers.clone());
     builder.decorate_task(move |_: &Submission<'_>| {
         let (runs, token) = (runs.clone(), wrappers.token());
-        move |next: Next<'_>| {
+        move |next: TaskRun<'_>| {
             hold(&token);
             runs.add();
             next.run()
@@ -43,7 +43,7 @@ fn a_decorator_is_called_for_each_submission() {
             .decorate_task(move |task: &Submission<'_>| {
                 told.push(format!("{task:?}"));
                 let (log, submitter) = (wrapped.clone(), thread::current().id());
-                move |next: Next<'_>| {
+                move |next: TaskRun<'_>| {
                     log.push(format!("enters, elsewhere: {}", here_is_not(submitter)));
                     let done = next.run();
                     log.push("leaves".to_owned());
@@ -86,7 +86,7 @@ fn a_decorator_is_told_the_delay() {
     let (clock, executor) = manual_with(|builder| {
         builder.decorate_task(move |task: &Submission<'_>| {
             told.push(task.delay());
-            |next: Next<'_>| next.run()
+            |next: TaskRun<'_>| next.run()
         })
     });
     clock.advance(ms(20));
@@ -107,7 +107,7 @@ thread_local! {
 fn with_request(builder: Builder) -> Builder {
     builder.decorate_task(|_: &Submission<'_>| {
         let request = REQUEST.get();
-        move |next: Next<'_>| {
+        move |next: TaskRun<'_>| {
             let before = REQUEST.replace(request);
             let done = next.run();
             REQUEST.set(before);

@@ -6,8 +6,8 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, Next, PanicPolicy, PanicSource, RejectedTask,
-    ScheduledThreadPoolExecutor as Executor, Submission, TaskError,
+    Builder, CancelReason, PanicPolicy, PanicSource, RejectedTask,
+    ScheduledThreadPoolExecutor as Executor, Submission, TaskError, TaskRun,
 };
 
 use crate::{
@@ -27,7 +27,7 @@ enum When {
 fn throwing(builder: Builder, when: When) -> Builder {
     builder.decorate_task(move |task: &Submission<'_>| {
         let is_meant = task.name().is_some();
-        move |next: Next<'_>| {
+        move |next: TaskRun<'_>| {
             assert!(!is_meant || when != When::Before, "the wrapper");
             let ran = panic::catch_unwind(AssertUnwindSafe(|| next.run()));
             assert!(!is_meant || when != When::After, "the wrapper");
@@ -85,7 +85,7 @@ fn a_series_goes_on_after_its_wrapper_panicked() {
     let (clock, executor) = manual_with(|builder| {
         builder.decorate_task(move |_: &Submission<'_>| {
             let (count, token, mut runs) = (count.clone(), tokens.token(), 0);
-            move |next: Next<'_>| {
+            move |next: TaskRun<'_>| {
                 hold(&token);
                 count.add();
                 runs += 1;
@@ -142,7 +142,7 @@ fn a_decorator_that_panics_panics_in_the_submitter() {
             builder.decorate_task(move |_: &Submission<'_>| {
                 let fails = calls_left.lock().expect("nobody panics while it is held")();
                 assert!(!fails, "the decorator");
-                |next: Next<'_>| next.run()
+                |next: TaskRun<'_>| next.run()
             })
         });
         let drops = Drops::new();
@@ -166,7 +166,7 @@ fn a_refused_closure_comes_back_undecorated() {
     let (_clock, executor) = manual_with(|builder| {
         builder.decorate_task(move |_: &Submission<'_>| {
             let (count, captures) = (count.clone(), (tokens.token(), Bomb("a wrapper")));
-            move |next: Next<'_>| {
+            move |next: TaskRun<'_>| {
                 hold(&captures);
                 count.add();
                 next.run()
@@ -211,7 +211,7 @@ fn a_decorator_may_use_its_executor() {
                     *own.lock().expect("free") = Some(executor);
                 }
             }
-            |next: Next<'_>| next.run()
+            |next: TaskRun<'_>| next.run()
         })
     });
     let handle = executor.handle();

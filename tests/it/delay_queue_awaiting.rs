@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{DelayQueue, ManualClock, delay_queue::Next};
+use punctual::{DelayQueue, ManualClock, delay_queue::NextExpired};
 
 use crate::{
     awaiting::{Wakes, block_on},
@@ -18,7 +18,7 @@ use crate::{
 
 /// A task that is polled by hand.
 struct Task<'a> {
-    next: Next<'a, u32>,
+    next: NextExpired<'a, u32>,
     wakes: Arc<Wakes>,
 }
 

@@ -176,6 +176,21 @@ fn the_last_reset_decides() {
     assert_finds_nothing(&queue, key);
 }
 
+/// An element can go in without a moment, lose the one it has, and get one: none means never.
+#[test]
+fn an_element_without_a_moment_never_expires() {
+    let (clock, queue) = queue_by_hand();
+    let never = queue.insert_at(None, 1).expect("the queue is open");
+    let soon = queue.insert_at(Some(clock.now() + ms(1)), 2).expect("the queue is open");
+    assert_eq!((queue.delay(never), queue.deadline(never)), (Some(Duration::MAX), None));
+    assert!(queue.reset_at(soon, None));
+    clock.advance(DAY);
+    assert!(queue.poll().is_none());
+    assert!(queue.reset_at(never, Some(clock.now())));
+    assert_eq!(queue.poll().map(|expired| expired.element), Some(1));
+    assert_eq!((queue.len(), queue.delay(soon)), (1, Some(Duration::MAX)));
+}
+
 /// One that has expired and is reset before it is taken has not.
 #[test]
 fn what_has_expired_can_be_put_off() {

@@ -12,7 +12,7 @@ use std::{
 
 use punctual::{
     DelayQueue, ManualClock,
-    delay_queue::{CheapClone, Expired, Next, Queued},
+    delay_queue::{CheapClone, Expired, NextExpired, Queued},
 };
 
 use crate::support::eventually;
@@ -56,7 +56,7 @@ pub fn listed<T: CheapClone>(queue: &DelayQueue<T>) -> Vec<T> {
 }
 
 /// Polls once, as a runtime would that is woken through `waker`, and leaves the element.
-pub fn poll<T, W>(next: &mut Next<'_, T>, waker: &Arc<W>) -> Poll<Option<T>>
+pub fn poll<T, W>(next: &mut NextExpired<'_, T>, waker: &Arc<W>) -> Poll<Option<T>>
 where
     W: Wake + Send + Sync + 'static,
 {

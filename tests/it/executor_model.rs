@@ -209,12 +209,12 @@ impl Both {
                 self.walk_to(self.now + millis);
             }
             Step::KeepDelayed(keep) => {
-                self.executor.set_execute_existing_delayed_tasks_after_shutdown(keep);
+                self.executor.set_executes_existing_delayed_tasks_after_shutdown(keep);
                 self.keep_delayed = keep;
                 self.end_what_is_not_kept();
             }
             Step::KeepPeriodic(keep) => {
-                self.executor.set_continue_existing_periodic_tasks_after_shutdown(keep);
+                self.executor.set_continues_existing_periodic_tasks_after_shutdown(keep);
                 self.keep_periodic = keep;
                 self.end_what_is_not_kept();
             }

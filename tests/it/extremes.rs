@@ -2,7 +2,6 @@
 //! the clock itself are in `overflow`.)
 
 use std::{
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -100,7 +99,7 @@ fn what_is_never_due_stays_until_it_is_ended() {
     let ends: [End; 5] = [
         |_executor, task| assert!(task.cancel()),
         |executor, _| {
-            executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+            executor.set_executes_existing_delayed_tasks_after_shutdown(false);
             executor.shutdown();
         },
         |executor, _| drop(executor.shutdown_now()),
@@ -196,7 +195,7 @@ const WAITS: [(&str, Wait); 12] = [
         scene.executor.shutdown_within(ZERO, limit).unwrap().is_terminated()
     }),
     ("room", |scene, limit| {
-        scene.executor.set_rejected_execution_handler(Arc::new(BlockPolicy { timeout: limit }));
+        scene.executor.set_rejected_execution_handler(BlockPolicy::new(limit));
         let _full = scene.behind();
         scene.executor.execute(|| ()).is_ok()
     }),

@@ -12,15 +12,15 @@ use std::{
 };
 
 use punctual::{
-    Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor, ThreadFactory,
-    Worker, WouldDeadlock,
+    ConfigError, DropPolicy, Handle, RejectedExecutionError, ScheduledFuture,
+    ScheduledThreadPoolExecutor, ThreadFactory, Worker, WouldDeadlock,
 };
 
 use crate::{
     construction::{Started, start},
     support::{
-        Counter, Elsewhere, LONG, Log, assert_terminated, elsewhere, eventually, in_time, ms,
-        worker_of,
+        Counter, Drops, Elsewhere, LONG, Log, assert_terminated, elsewhere, eventually, in_time,
+        ms, worker_of,
     },
 };
 
@@ -114,7 +114,7 @@ fn without_any_worker_nothing_is_let_in() {
         assert_eq!((now.submitted, now.pending, now.rejected), (0, 0, 4), "{what}");
         assert_eq!((now.pool_size, now.largest_pool_size), (0, 0), "{what}");
 
-        executor.set_thread_factory(Arc::new(start));
+        executor.set_thread_factory(start);
         assert_eq!(executor.submit(|| 8).unwrap().join_timeout(LONG).unwrap().unwrap(), 8);
         executor.close().unwrap();
     }
@@ -309,7 +309,7 @@ fn a_factory_can_use_its_own_executor() {
         |own| own.shutdown_within(LONG, LONG),
         |answer: &Result<_, WouldDeadlock>| answer.is_err(),
     );
-    check(|own| own.set_thread_factory(Arc::new(start)), |()| true);
+    check(|own| own.set_thread_factory(start), |()| true);
 }
 
 /// Workers can be run by threads that are there already, of executors one after the other; these
@@ -355,7 +355,7 @@ fn what_is_accepted_runs_though_threads_fail_to_start() {
         if is_good { start(worker) } else { Err(io::Error::other("not now")) }
     };
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(3);
-    let builder = builder.keep_alive(Duration::from_nanos(1)).allow_core_thread_timeout(true);
+    let builder = builder.keep_alive(Duration::from_nanos(1)).allows_core_thread_timeout(true);
     let executor = builder.thread_factory(factory).build().unwrap();
     let (accepted, ran) = (AtomicUsize::new(0), Counter::new());
     thread::scope(|scope| {
@@ -377,4 +377,87 @@ fn what_is_accepted_runs_though_threads_fail_to_start() {
     assert_eq!(ran.get(), accepted);
     assert_eq!(executor.statistics().completed, accepted as u64);
     executor.close().unwrap();
+}
+
+/// The core can be there from the beginning: then the builder starts it, and tasks start nothing.
+#[test]
+fn the_builder_can_start_the_core() {
+    for core in [0, 1, 3] {
+        let started = Counter::new();
+        let count = started.clone();
+        let factory = move |worker: Worker| {
+            count.add();
+            start(worker)
+        };
+        let builder =
+            ScheduledThreadPoolExecutor::builder().core_pool_size(core).thread_factory(factory);
+        let executor = builder.clone().prestart_core_threads(true).build().unwrap();
+        assert_eq!((executor.pool_size(), started.get()), (core, core));
+        executor.submit(|| 7).unwrap().join_timeout(LONG).unwrap().unwrap();
+        assert_eq!(started.get(), core.max(1));
+        let lazy = builder.prestart_core_threads(false).build().unwrap();
+        assert_eq!((lazy.pool_size(), started.get()), (0, core.max(1)));
+    }
+}
+
+/// If a thread of the core cannot be started there is no executor, the error says why, and the
+/// threads before it have ended, whatever the executor was to do when it is dropped.
+#[test]
+fn a_core_that_cannot_be_started_leaves_no_thread() {
+    for (what, fail) in WAYS {
+        let (begun, ended, asked) = (Counter::new(), Drops::new(), Counter::new());
+        let (begins, tokens, asks) = (begun.clone(), ended.clone(), asked.clone());
+        let factory = move |worker: Worker| {
+            asks.add();
+            if asks.get() == 3 {
+                return fail(worker);
+            }
+            let (begins, token) = (begins.clone(), tokens.token());
+            let work = move || {
+                begins.add();
+                worker.run();
+                drop(token);
+            };
+            thread::Builder::new().spawn(work).map(Some)
+        };
+        let builder = ScheduledThreadPoolExecutor::builder()
+            .core_pool_size(4)
+            .thread_factory(factory)
+            .on_drop(DropPolicy::ShutdownBackground);
+        let refused = in_time("to build it", || builder.prestart_core_threads(true).build());
+        let ConfigError::Spawn(error) = refused.unwrap_err() else { panic!("another error") };
+        let text = error.to_string();
+        assert!(text.contains("no more threads") || text.contains("dropped the worker"), "{text}");
+        assert_eq!((asked.get(), begun.get(), ended.count()), (3, 2, 2), "{what}");
+    }
+}
+
+/// A factory is told which worker it starts a thread for: the first, the second, one that comes for
+/// another; and that the thread for the timeouts is none.
+#[test]
+fn a_factory_is_told_which_worker_it_is_for() {
+    let told = Log::new();
+    let tell = told.clone();
+    let factory = move |worker: Worker| {
+        tell.push((worker.name().to_owned(), worker.index()));
+        // The third does not come to be, and its number is used up.
+        if worker.index() == Some(3) { Err(io::Error::other("no third")) } else { start(worker) }
+    };
+    let executor = with_factory(2, factory);
+    assert_eq!(executor.prestart_all_core_threads().unwrap(), 2);
+    let timed = executor.task().timeout(LONG).submit(|| ()).unwrap();
+    // A task that waits would have the third started by the setter.
+    timed.join_timeout(LONG).unwrap().unwrap();
+    executor.set_core_pool_size(3);
+    executor.prestart_core_thread().unwrap_err();
+    assert!(executor.prestart_core_thread().unwrap());
+    let told = told.entries();
+    let indices: Vec<_> = told.iter().map(|(_, index)| *index).collect();
+    assert_eq!(indices, [Some(1), Some(2), None, Some(3), Some(4)]);
+    for (name, index) in told {
+        assert_eq!(
+            index.is_some_and(|number| name == format!("punctual-{number}")),
+            index.is_some()
+        );
+    }
 }

@@ -7,9 +7,11 @@ use std::{
 
 use punctual::{
     Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock,
-    ConfigError, Handle, ManualClock, MissedRuns, Panic, PendingTask, Rejected,
-    RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext,
-    TaskError, TaskId, TaskState, WouldDeadlock, current_task,
+    ConfigError, DelayQueue, Handle, ManualClock, MissedRuns, Panic, PendingTask, Rejected,
+    RejectedExecutionError, RejectedExecutionHandler, ScheduledFuture, ScheduledThreadPoolExecutor,
+    Shared, TaskBuilder, TaskContext, TaskError, TaskId, TaskState, ThreadFactory, WouldDeadlock,
+    current_task,
+    delay_queue::{self, Drain, ExpirationStream, Expirations, Key, NextExpired},
 };
 
 use crate::{
@@ -29,6 +31,9 @@ const _: fn() = || {
     shared::<(TaskBuilder<'static>, PendingTask, Rejected<fn()>)>();
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();
     shared::<(TaskId, TaskState, MissedRuns, CancelReason, Panic)>();
+    shared::<(Shared<dyn ThreadFactory>, Shared<dyn RejectedExecutionHandler>)>();
+    shared::<(DelayQueue<i32>, Expirations<'static, i32>, Drain<'static, i32>, Key)>();
+    shared::<(NextExpired<'static, i32>, ExpirationStream<'static, i32>, delay_queue::Iter<i32>)>();
     error::<TaskError>();
     error::<RejectedExecutionError>();
     error::<ConfigError>();

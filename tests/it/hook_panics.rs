@@ -12,8 +12,8 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Next, Panic, PanicReport, PanicSource, RejectedTask, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor, Submission, TaskContext, TaskState, Worker,
+    AbortPolicy, Panic, PanicReport, PanicSource, RejectedTask, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, Submission, TaskContext, TaskRun, TaskState, Worker,
 };
 
 use crate::support::{
@@ -308,7 +308,7 @@ fn what_callbacks_have_captured_may_panic_when_dropped() {
         .before_execute(move |_: &TaskContext| hold(&one))
         .decorate_task(move |_: &Submission<'_>| {
             hold(&two);
-            |next: Next<'_>| next.run()
+            |next: TaskRun<'_>| next.run()
         })
         .rejected_execution_handler(move |task: RejectedTask<'_>| {
             hold(&three);
@@ -321,6 +321,6 @@ fn what_callbacks_have_captured_may_panic_when_dropped() {
         .build()
         .expect("the settings are good");
     assert_eq!(executor.submit(|| 7).expect("it is open").join().expect("it runs"), 7);
-    executor.set_rejected_execution_handler(Arc::new(AbortPolicy));
+    executor.set_rejected_execution_handler(AbortPolicy);
     in_time("the drop", move || drop(executor));
 }

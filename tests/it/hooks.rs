@@ -98,7 +98,7 @@ fn hooks_are_not_called_for_what_does_not_run() {
         |_, executor, _| drop(executor.shutdown_now()),
         |_, executor, _| drop(executor),
         |_, executor, _| {
-            executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+            executor.set_executes_existing_delayed_tasks_after_shutdown(false);
             executor.close().expect("not on a worker");
         },
     ];
@@ -366,7 +366,7 @@ fn act_in(hook: Place, act: Act) {
     if let Some(due) = due {
         due.join_timeout(LONG).expect("it ends").expect_err("it panics");
     }
-    handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+    handle.set_executes_existing_delayed_tasks_after_shutdown(false);
     handle.shutdown();
     assert_eq!(handle.await_termination(LONG), Ok(true));
     assert!(later.is_none_or(|later| later.is_cancelled()));

@@ -71,7 +71,7 @@ fn a_worker_that_stays_for_a_task_does_nothing() {
         let executor = ScheduledThreadPoolExecutor::builder()
             .core_pool_size(core)
             .keep_alive(Duration::from_millis(1))
-            .allow_core_thread_timeout(core > 0)
+            .allows_core_thread_timeout(core > 0)
             .thread_name(name)
             .build()
             .expect("the settings are good");

@@ -226,7 +226,7 @@ fn very_many_tasks_can_be_dropped_on_a_small_stack() {
         ("drop", drop),
         ("shutdown now", |executor| drop(executor.shutdown_now())),
         ("policy", |executor| {
-            executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+            executor.set_executes_existing_delayed_tasks_after_shutdown(false);
             executor.close().expect("not on a worker");
         }),
         ("abandoned", |executor| executor.shutdown_background()),

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{ScheduledThreadPoolExecutor, TaskState, current_task};
+use punctual::{Rejected, ScheduledThreadPoolExecutor, TaskState, current_task};
 
 use crate::{
     fixed_rate::for_some_span,
@@ -72,6 +72,27 @@ fn a_task_starts_at_its_moment() {
     clock.run_until_idle();
     assert_eq!(after.try_join().unwrap().unwrap(), 7);
     assert_eq!(at.try_join().unwrap().unwrap(), 8);
+}
+
+/// A task without a moment waits for ever, by every verb that takes a moment: it starts no sooner
+/// for being asked about, and can be cancelled.
+#[test]
+fn a_task_without_a_moment_never_starts() {
+    let (clock, executor) = manual(1);
+    let tried = executor.task().try_schedule_at(None, || 7);
+    let tasks = [
+        executor.schedule_at(None, || 7).unwrap(),
+        executor.task().schedule_at(None, || 7).unwrap(),
+        tried.map_err(Rejected::into_error).unwrap(),
+    ];
+    let some = executor.schedule_at(Some(clock.now() + ms(1)), || 8).unwrap();
+    clock.run_for(Duration::from_secs(1_000_000_000));
+    assert_eq!(some.try_join().unwrap().unwrap(), 8);
+    for task in tasks {
+        assert_eq!((task.state(), task.delay()), (TaskState::Scheduled, Some(Duration::MAX)));
+        assert!(task.cancel());
+    }
+    assert_eq!(executor.pending_count(), 0);
 }
 
 /// SO-005, SO-006, SO-007: the future of a submitted task gives what the closure returned, be it

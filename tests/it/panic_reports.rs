@@ -373,7 +373,7 @@ const ENDS: [(&str, End); 6] = [
     ("cancel", |_, future| assert!(future.cancel())),
     ("remove", |executor, future| assert!(executor.remove(&future))),
     ("shutdown", |executor, _| {
-        executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+        executor.set_executes_existing_delayed_tasks_after_shutdown(false);
         executor.shutdown();
     }),
     ("the drop of the executor", |executor, _| drop(executor)),

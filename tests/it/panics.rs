@@ -122,7 +122,7 @@ fn lose_by_cancel(_: &ManualClock, executor: Executor, future: &ScheduledFuture<
 }
 
 fn lose_by_shutdown(_: &ManualClock, executor: Executor, _: &ScheduledFuture<()>) {
-    executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+    executor.set_executes_existing_delayed_tasks_after_shutdown(false);
     executor.shutdown();
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, Handle, Next, RejectedTask, ScheduledThreadPoolExecutor as Executor, Submission,
+    Builder, Handle, RejectedTask, ScheduledThreadPoolExecutor as Executor, Submission, TaskRun,
 };
 
 use crate::support::{Counter, LONG, hold, in_time, ms, poll};
@@ -132,7 +132,7 @@ fn with_places(builder: Builder) -> Builder {
     builder
         .decorate_task(|_: &Submission<'_>| {
             let wrapped = WRAPPED.take();
-            move |next: Next<'_>| {
+            move |next: TaskRun<'_>| {
                 let done = next.run();
                 if let Some((true, late)) = &wrapped {
                     late.act();

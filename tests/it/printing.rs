@@ -13,9 +13,9 @@ use std::{
 
 use punctual::{
     CancelReason, CancellationToken, Clock, ConfigError, DelayQueue, Delayed,
-    ExecutorCompletionService, ExecutorState, InvokeAnyError, InvokeError, Next,
-    RejectedExecutionError, RejectedTask, ScheduledThreadPoolExecutor, Submission, TaskContext,
-    TaskError, TaskSet, Worker,
+    ExecutorCompletionService, ExecutorState, InvokeAnyError, InvokeError, RejectedExecutionError,
+    RejectedTask, ScheduledThreadPoolExecutor, Submission, TaskContext, TaskError, TaskRun,
+    TaskSet, Worker,
 };
 
 use crate::support::{LONG, manual, manual_with, ms};
@@ -90,7 +90,7 @@ fn what_is_passed_to_foreign_code() {
     };
     let (_, executor) = manual_with(|builder| {
         builder
-            .max_pending(0)
+            .max_pending(1)
             .stack_size(1 << 20)
             .thread_factory(move |own: Worker| {
                 say(&worker, &own);
@@ -106,18 +106,20 @@ fn what_is_passed_to_foreign_code() {
                 assert!(!task.is_periodic());
                 say(&submitted, task);
                 let next_told = next.clone();
-                move |run: Next<'_>| {
+                move |run: TaskRun<'_>| {
                     say(&next_told, &run);
                     run.run()
                 }
             })
             .before_execute(move |task: &TaskContext| say(&before, task))
     });
+    executor.schedule(Duration::from_secs(3600), || ()).expect("there is room for one");
     executor.task().name("letter").execute(|| ()).expect("it is run here");
     drop(executor);
     drop(tell);
     let all: Vec<_> = told.iter().collect();
-    for expected in ["Worker", "RejectedTask", "Rejection", "Submission", "Next", "TaskContext"] {
+    for expected in ["Worker", "RejectedTask", "Rejection", "Submission", "TaskRun", "TaskContext"]
+    {
         assert!(all.iter().any(|text| text.starts_with(expected)), "no {expected} in {all:?}");
     }
     assert!(all.iter().any(|text| text.contains("letter")), "{all:?}");
@@ -162,7 +164,7 @@ fn what_points_at_a_delayed_element_is_delayed() {
 fn errors_say_what_happened_and_what_to_do() {
     use CancelReason::*;
     let no_thread = || RejectedExecutionError::Spawn(io::Error::other("no more"));
-    let texts: [(&dyn Error, &str); 23] = [
+    let texts: [(&dyn Error, &str); 25] = [
         (&TaskError::Cancelled(Requested), "was cancelled: it was asked to"),
         (&TaskError::Cancelled(Shutdown), "was cancelled: the executor was shut down"),
         (&TaskError::Cancelled(ShutdownNow), "the executor was shut down now"),
@@ -186,6 +188,8 @@ fn errors_say_what_happened_and_what_to_do() {
         (&InvokeAnyError::<&str>::WouldDeadlock, "use more workers"),
         (&InvokeAnyError::<&str>::Interrupted, "called off by its token"),
         (&ConfigError::ZeroKeepAlive, "set a longer one first"),
+        (&ConfigError::ZeroMaxPending, "let at least one wait"),
+        (&ConfigError::Spawn(io::Error::other("no more")), "ask for fewer"),
     ];
     for (error, part) in texts {
         let text = error.to_string();

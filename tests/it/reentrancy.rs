@@ -304,7 +304,7 @@ fn assert_cycle_breaks(how: &str, act: fn(&Handle, &ScheduledFuture<()>)) {
 #[test]
 fn a_capture_can_wait_for_the_executor_that_drops_it() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+    executor.set_executes_existing_delayed_tasks_after_shutdown(false);
     let (handle, waited) = (executor.handle(), Counter::new());
     let count = waited.clone();
     let act = Box::new(move |executor: ScheduledThreadPoolExecutor| {

@@ -10,9 +10,9 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, DiscardPolicy, Handle, Next, PendingTask, RejectedTask, Rejection,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, Worker,
-    current_task,
+    Builder, CancelReason, DiscardPolicy, Handle, PendingTask, RejectedTask, Rejection,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskRun, TaskState,
+    Worker, current_task,
 };
 
 use crate::{
@@ -132,14 +132,14 @@ fn a_handler_can_make_room_and_try_again() {
     let (clock, executor) = bounded(1, DiscardPolicy);
     let (handle, asked) = (executor.handle(), Counter::new());
     let count = asked.clone();
-    executor.set_rejected_execution_handler(Arc::new(move |task: RejectedTask<'_>| {
+    executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
         assert_eq!(why(task.error()), Why::Saturated);
         count.add();
         if count.get() % 3 == 0 {
             handle.pending_tasks()[0].cancel_handle().cancel();
         }
         task.retry()
-    }));
+    });
     let first = executor.schedule(HOUR, || 1).unwrap();
     let second = executor.schedule(2 * HOUR, || 2).unwrap();
     assert_cancelled(&first, CancelReason::Requested);
@@ -202,11 +202,11 @@ fn a_handler_that_panics_gives_its_place_back() {
     });
     let (handle, first) = (executor.handle(), executor.schedule(HOUR, || ()).unwrap());
     let stubborn = executor.rejected_execution_handler();
-    executor.set_rejected_execution_handler(Arc::new(move |task: RejectedTask<'_>| {
+    executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
         first.cancel();
-        handle.set_rejected_execution_handler(Arc::clone(&stubborn));
+        handle.set_rejected_execution_handler(stubborn.clone());
         stubborn.rejected_execution(task)
-    }));
+    });
     let submission = AssertUnwindSafe(|| executor.submit(|| ()));
     assert!(panic::catch_unwind(submission).is_err());
     assert_eq!(executor.pending_count(), 0);
@@ -225,18 +225,18 @@ fn answer_crosswise(answer: Answer) -> [ScheduledFuture<()>; 2] {
     let (outer, inner) = (full(), full());
     let (spare, drops) = (Arc::new(Mutex::new(None)), Drops::new());
     let theirs = Arc::clone(&spare);
-    inner.set_rejected_execution_handler(Arc::new(move |task: RejectedTask<'_>| {
+    inner.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
         theirs.lock().unwrap().replace(answer(task)).expect("the outer task's answer")
-    }));
+    });
     let nested = Arc::new(Mutex::new(None));
     let (future, to, token) = (Arc::clone(&nested), inner.handle(), drops.token());
     let token = Mutex::new(Some(token));
-    outer.set_rejected_execution_handler(Arc::new(move |task: RejectedTask<'_>| {
+    outer.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
         *spare.lock().unwrap() = Some(answer(task));
         let token = token.lock().unwrap().take();
         *future.lock().unwrap() = Some(to.submit(move || hold(&token)).unwrap());
         spare.lock().unwrap().take().expect("the inner task's answer")
-    }));
+    });
     let token = drops.token();
     let future = outer.submit(move || hold(&token)).unwrap();
     assert_eq!(drops.count(), 2);
@@ -275,7 +275,7 @@ pub fn without_second_worker(
             executor.pool_size() == 0
         };
         goes.call_once(|| eventually("the worker goes", has_gone));
-        |next: Next<'_>| next.run()
+        |next: TaskRun<'_>| next.run()
     });
     let builder = builder.thread_factory(move |worker: Worker| {
         started.add();

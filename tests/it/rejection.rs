@@ -2,15 +2,16 @@
 
 use std::{
     fmt,
-    sync::{Arc, mpsc},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
 use punctual::{
-    AbortPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy, Handle,
-    ManualClock, Rejected, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
+    AbortPolicy, BlockPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy,
+    Handle, ManualClock, Rejected, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
+    Rejection, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, Shared, StockPolicy,
+    TaskId, TaskState,
 };
 
 use crate::support::{Counter, Drops, Log, assert_cancelled, hold, in_time, ms};
@@ -144,7 +145,7 @@ fn closed(handler: &(impl RejectedExecutionHandler + Clone + 'static)) -> [(Why,
     ways.map(|(why, close)| {
         let (_, executor) = bounded(1, AbortPolicy);
         executor.schedule(2 * HOUR, || ()).unwrap();
-        executor.set_rejected_execution_handler(Arc::new(handler.clone()));
+        executor.set_rejected_execution_handler(handler.clone());
         close(&executor);
         (why, executor)
     })
@@ -346,18 +347,56 @@ fn a_handler_can_be_replaced() {
     let stock = executor.rejected_execution_handler();
     assert!(executor.submit(|| 7).unwrap().is_cancelled());
 
-    let (handle, next) = (executor.handle(), Arc::clone(&stock));
-    let own: Arc<dyn RejectedExecutionHandler> = Arc::new(move |task: RejectedTask<'_>| {
-        handle.set_rejected_execution_handler(Arc::clone(&next));
+    let (handle, next) = (executor.handle(), stock.clone());
+    executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
+        handle.set_rejected_execution_handler(next.clone());
         if task.name().is_some() { task.retry() } else { task.abort() }
     });
-    executor.set_rejected_execution_handler(Arc::clone(&own));
-    assert!(Arc::ptr_eq(&executor.rejected_execution_handler(), &own));
+    let own = executor.rejected_execution_handler();
+    assert!(!Shared::ptr_eq(&own, &stock));
     assert!(executor.submit(|| 7).is_err());
-    assert!(Arc::ptr_eq(&executor.rejected_execution_handler(), &stock));
+    assert!(Shared::ptr_eq(&executor.rejected_execution_handler(), &stock));
 
     executor.set_rejected_execution_handler(own);
     let retried = executor.task().name("again").submit(|| 7).unwrap();
     assert_cancelled(&retried, CancelReason::Rejected);
     assert_eq!(executor.statistics().rejected, 3);
+}
+
+/// Which stock policy is set can be read, also of one that has gone from one executor into another;
+/// a handler of the user's is none, unless it says so.
+#[test]
+fn which_policy_is_set_can_be_read() {
+    struct Own(Option<StockPolicy>);
+
+    impl RejectedExecutionHandler for Own {
+        fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+            task.discard()
+        }
+
+        fn policy(&self) -> Option<StockPolicy> {
+            self.0
+        }
+    }
+
+    let executor = Executor::new(1);
+    let read = || executor.rejected_execution_handler().policy();
+    assert_eq!(read(), Some(StockPolicy::Abort));
+    executor.set_rejected_execution_handler(CallerRunsPolicy);
+    assert_eq!(read(), Some(StockPolicy::CallerRuns));
+    executor.set_rejected_execution_handler(DiscardPolicy);
+    assert_eq!(read(), Some(StockPolicy::Discard));
+    executor.set_rejected_execution_handler(DiscardOldestPolicy);
+    assert_eq!(read(), Some(StockPolicy::DiscardOldest));
+    executor.set_rejected_execution_handler(|task: RejectedTask<'_>| task.discard());
+    assert_eq!(read(), None);
+    executor.set_rejected_execution_handler(Own(Some(StockPolicy::Discard)));
+    assert_eq!(read(), Some(StockPolicy::Discard));
+
+    let block = BlockPolicy::new(HOUR);
+    assert_eq!(block.timeout(), HOUR);
+    executor.set_rejected_execution_handler(block);
+    let (_, other) = bounded(1, executor.rejected_execution_handler());
+    let shown = other.rejected_execution_handler().policy();
+    assert_eq!(shown, Some(StockPolicy::Block { timeout: HOUR }));
 }

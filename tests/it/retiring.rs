@@ -20,7 +20,7 @@ const ROUNDS: usize = 400;
 /// or because it may time out.
 fn fleeting(core_pool_size: usize) -> Builder {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(core_pool_size);
-    builder.keep_alive(NANO).allow_core_thread_timeout(core_pool_size > 0)
+    builder.keep_alive(NANO).allows_core_thread_timeout(core_pool_size > 0)
 }
 
 fn spin(turns: usize) {
@@ -50,7 +50,7 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
 fn the_last_that_does_not_wait_for_a_task_stays() {
     for core in [0, 1] {
         let (clock, executor) = manual_with(|builder| {
-            builder.core_pool_size(2).keep_alive(ms(10)).allow_core_thread_timeout(core == 0)
+            builder.core_pool_size(2).keep_alive(ms(10)).allows_core_thread_timeout(core == 0)
         });
         executor.prestart_all_core_threads().unwrap();
         let handle = executor.handle();
@@ -132,7 +132,7 @@ fn the_last_worker_goes_when_its_task_is_cancelled() {
 fn workers_go_when_the_core_shrinks() {
     let changes: [fn(&Handle); 2] = [
         |executor| executor.set_core_pool_size(0),
-        |executor| executor.allow_core_thread_timeout(true).unwrap(),
+        |executor| executor.set_allows_core_thread_timeout(true).unwrap(),
     ];
     for round in 0..ROUNDS {
         let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1 + round % 2);
@@ -166,7 +166,7 @@ fn tasks_are_run_while_everything_changes() {
         scope.spawn(|| {
             for size in (0..4).cycle() {
                 executor.set_core_pool_size(size);
-                executor.allow_core_thread_timeout(size % 2 == 0).unwrap();
+                executor.set_allows_core_thread_timeout(size % 2 == 0).unwrap();
                 executor.set_keep_alive(Duration::from_nanos(1 + 100 * size as u64)).unwrap();
                 if size == 3 {
                     executor.prestart_core_thread().unwrap();

@@ -208,7 +208,7 @@ fn after_the_end_it_does_nothing() {
 #[test]
 fn running_periodic_tasks_finish_the_run_and_no_more() {
     let executor = ScheduledThreadPoolExecutor::new(2);
-    executor.set_continue_existing_periodic_tasks_after_shutdown(true);
+    executor.set_continues_existing_periodic_tasks_after_shutdown(true);
     let (begun, ended, gate) = (Counter::new(), Counter::new(), Counter::new());
     let body = || {
         let (begun, ended, gate) = (begun.clone(), ended.clone(), gate.clone());
@@ -259,7 +259,7 @@ fn the_state_only_moves_forward() {
     assert_eq!(sorted_ids(&pending), [kept.id()]);
     assert!(executor.is_terminating() && token.is_cancelled());
     executor.shutdown();
-    executor.set_execute_existing_delayed_tasks_after_shutdown(true);
+    executor.set_executes_existing_delayed_tasks_after_shutdown(true);
     assert!(executor.is_terminating() && token.is_cancelled());
     assert!(executor.shutdown_now().is_empty());
 
@@ -273,7 +273,7 @@ fn the_state_only_moves_forward() {
 #[test]
 fn a_running_periodic_task_ends_with_the_reason_of_a_shutdown_now() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    executor.set_continue_existing_periodic_tasks_after_shutdown(true);
+    executor.set_continues_existing_periodic_tasks_after_shutdown(true);
     let started = Counter::new();
     let has_started = started.clone();
     let body = move || {

@@ -65,10 +65,10 @@ impl Setup {
     fn executor(self) -> ScheduledThreadPoolExecutor {
         let executor = ScheduledThreadPoolExecutor::new(WORKERS);
         if let Some(keep) = self.keep_delayed {
-            executor.set_execute_existing_delayed_tasks_after_shutdown(keep);
+            executor.set_executes_existing_delayed_tasks_after_shutdown(keep);
         }
         if self.periodics != (Periodics::Off { explicit: false }) {
-            executor.set_continue_existing_periodic_tasks_after_shutdown(self.keeps_periodic());
+            executor.set_continues_existing_periodic_tasks_after_shutdown(self.keeps_periodic());
         }
         executor
     }
@@ -314,14 +314,14 @@ fn policies_read_back_as_they_were_set() {
     assert_eq!(policies(&ScheduledThreadPoolExecutor::new(1)), (true, false));
     for (delayed, periodic) in [(true, true), (true, false), (false, true), (false, false)] {
         let executor = ScheduledThreadPoolExecutor::builder()
-            .execute_existing_delayed_tasks_after_shutdown(delayed)
-            .continue_existing_periodic_tasks_after_shutdown(periodic)
+            .executes_existing_delayed_tasks_after_shutdown(delayed)
+            .continues_existing_periodic_tasks_after_shutdown(periodic)
             .build()
             .unwrap();
         assert_eq!(policies(&executor), (delayed, periodic));
-        executor.set_execute_existing_delayed_tasks_after_shutdown(!delayed);
+        executor.set_executes_existing_delayed_tasks_after_shutdown(!delayed);
         assert_eq!(policies(&executor), (!delayed, periodic));
-        executor.set_continue_existing_periodic_tasks_after_shutdown(!periodic);
+        executor.set_continues_existing_periodic_tasks_after_shutdown(!periodic);
         assert_eq!(policies(&executor), (!delayed, !periodic));
     }
 }
@@ -331,8 +331,8 @@ fn policies_read_back_as_they_were_set() {
 #[test]
 fn a_policy_that_is_switched_off_after_a_shutdown_acts_at_once() {
     type Switch = fn(&Handle, bool);
-    let delayed: Switch = Handle::set_execute_existing_delayed_tasks_after_shutdown;
-    let periodic: Switch = Handle::set_continue_existing_periodic_tasks_after_shutdown;
+    let delayed: Switch = Handle::set_executes_existing_delayed_tasks_after_shutdown;
+    let periodic: Switch = Handle::set_continues_existing_periodic_tasks_after_shutdown;
     for (first, second, delayed_goes_first) in
         [(delayed, periodic, true), (periodic, delayed, false)]
     {
@@ -360,7 +360,7 @@ fn a_policy_that_is_switched_off_after_a_shutdown_acts_at_once() {
 #[test]
 fn what_was_cancelled_before_a_shutdown_is_not_waited_for() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    executor.set_continue_existing_periodic_tasks_after_shutdown(true);
+    executor.set_continues_existing_periodic_tasks_after_shutdown(true);
     let cancelled = [
         executor.schedule(Duration::MAX, || ()).unwrap(),
         executor.schedule_at_fixed_rate(LONG, LONG, || ()).unwrap(),
@@ -415,7 +415,7 @@ fn a_submission_that_races_a_shutdown_is_refused_or_ends() {
         let (submit, runs) = SUBMISSIONS[round % SUBMISSIONS.len()];
         let (early, late) = (round % SPINS, round / SPINS % SPINS);
         let executor = ScheduledThreadPoolExecutor::new(1);
-        executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+        executor.set_executes_existing_delayed_tasks_after_shutdown(false);
         // Without a worker the submission spends its time on starting one.
         if round % 4 > 0 {
             executor.execute(|| ()).unwrap();

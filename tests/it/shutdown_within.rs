@@ -188,7 +188,7 @@ fn a_policy_that_changes_meanwhile_acts_at_once() {
     let call = shut_down(executor, Duration::MAX, Duration::ZERO);
     crate::support::eventually("it is shut down", || handle.is_shutdown());
     assert!(!kept.is_done());
-    handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+    handle.set_executes_existing_delayed_tasks_after_shutdown(false);
     let (_, report) = call.get();
     let report = report.unwrap();
     assert!(report.is_terminated());

@@ -8,8 +8,8 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, Handle, ManualClock, Next, RejectedTask, Rejection, ScheduledFuture,
-    ScheduledThreadPoolExecutor, Submission, Worker, current_task,
+    CancelReason, Handle, ManualClock, RejectedTask, Rejection, ScheduledFuture,
+    ScheduledThreadPoolExecutor, Submission, TaskRun, Worker, current_task,
 };
 
 use crate::{
@@ -30,7 +30,7 @@ fn elastic(
     let executor = ScheduledThreadPoolExecutor::builder()
         .core_pool_size(core_pool_size)
         .keep_alive(keep_alive)
-        .allow_core_thread_timeout(core_timeout)
+        .allows_core_thread_timeout(core_timeout)
         .clock(clock.clone())
         .build()
         .expect("the settings are good");
@@ -63,7 +63,7 @@ fn core_workers_stay() {
     assert_eq!(executor.prestart_all_core_threads().unwrap(), 3);
     clock.run_for(1000 * HOUR);
     assert_eq!(executor.pool_size(), 3);
-    executor.allow_core_thread_timeout(true).unwrap();
+    executor.set_allows_core_thread_timeout(true).unwrap();
     clock.run_until_idle();
     assert_eq!(executor.pool_size(), 0, "they have been idle for longer than the keep-alive");
 }
@@ -155,7 +155,7 @@ fn one_task_that_waits_needs_one_worker() {
         let executor = ScheduledThreadPoolExecutor::builder()
             .core_pool_size(10)
             .keep_alive(ms(1))
-            .allow_core_thread_timeout(core_timeout)
+            .allows_core_thread_timeout(core_timeout)
             .thread_factory(move |worker: Worker| {
                 count.add();
                 start(worker)
@@ -249,7 +249,7 @@ fn a_smaller_core_and_a_shorter_keep_alive_act_on_idle_workers() {
     assert_eq!(executor.pool_size(), 12);
     clock.run_for(NANO);
     assert_eq!(seen(), (0, 6, 12, 21, 21));
-    executor.allow_core_thread_timeout(true).unwrap();
+    executor.set_allows_core_thread_timeout(true).unwrap();
     clock.run_for(ms(7));
     assert_eq!(seen(), (0, 0, 12, 21, 21));
 }
@@ -301,7 +301,7 @@ fn slow_to_start(
         .clock(clock.clone())
         .decorate_task(|task: &Submission<'_>| {
             assert!(task.name() != Some("impossible"), "no such task");
-            |next: Next<'_>| next.run()
+            |next: TaskRun<'_>| next.run()
         })
         .thread_factory(move |worker: Worker| {
             let thread = start(worker);
@@ -389,7 +389,7 @@ fn a_worker_that_is_no_longer_the_last_goes() {
     let executor = ScheduledThreadPoolExecutor::builder()
         .core_pool_size(1)
         .keep_alive(ms(10))
-        .allow_core_thread_timeout(true)
+        .allows_core_thread_timeout(true)
         .on_thread_start(move || {
             threads.add();
             if threads.get() == 2 {

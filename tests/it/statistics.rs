@@ -283,11 +283,11 @@ fn a_snapshot_never_contradicts_itself() {
         let executor = ScheduledThreadPoolExecutor::builder()
             .core_pool_size(3)
             .keep_alive(Duration::from_nanos(1))
-            .allow_core_thread_timeout(core_timeout)
+            .allows_core_thread_timeout(core_timeout)
             .build()
             .unwrap();
         if !core_timeout {
-            executor.set_thread_factory(Arc::new(rarely()));
+            executor.set_thread_factory(rarely());
         }
         let (is_over, accepted) = (AtomicBool::new(false), AtomicU64::new(0));
         thread::scope(|scope| {
@@ -309,7 +309,7 @@ fn a_snapshot_never_contradicts_itself() {
             });
             let runs_enough = || executor.statistics().submitted > 300;
             eventually("most have come", runs_enough);
-            executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+            executor.set_executes_existing_delayed_tasks_after_shutdown(false);
             executor.shutdown();
             drop(executor.shutdown_now());
             producers.into_iter().for_each(|producer| producer.join().unwrap());

@@ -89,7 +89,7 @@ fn nobody_sees_the_end_before_the_hook_has_returned() {
             if number < WAITING_STOPS {
                 assert!(later.cancel());
             }
-            executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+            executor.set_executes_existing_delayed_tasks_after_shutdown(false);
             let waiter = handle.clone();
             let seen = ends.clone();
             let waits = elsewhere(move || (waiter.await_termination(Duration::MAX), seen.get()));

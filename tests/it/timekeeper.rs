@@ -96,7 +96,7 @@ fn without_a_timekeeper_there_is_no_timeout() {
         let executor = builder.build().unwrap();
         let worker = worker_of(&executor);
         let stock = executor.thread_factory();
-        executor.set_thread_factory(Arc::new(fail));
+        executor.set_thread_factory(fail);
         let refused = executor.task().timeout(ms(5)).try_submit(|| 7).unwrap_err();
         assert!(matches!(refused.error(), RejectedExecutionError::Spawn(_)), "{refused}");
         assert_eq!(refused.into_closure()(), 7);

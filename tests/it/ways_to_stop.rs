@@ -13,13 +13,13 @@ use std::{
 
 use punctual::{
     CancelReason::{self, ExecutorDropped, Shutdown, ShutdownNow},
-    CancellationToken, Handle, ManualClock, Rejected, RejectedExecutionError, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskState, current_task,
+    CancellationToken, DropPolicy, Handle, ManualClock, Rejected, RejectedExecutionError,
+    ScheduledFuture, ScheduledThreadPoolExecutor, TaskState, current_task,
 };
 
 use crate::support::{
-    Bomb, Counter, Drops, LONG, assert_cancelled, assert_terminated, elsewhere, eventually, manual,
-    ms,
+    Bomb, Counter, Drops, LONG, assert_cancelled, assert_terminated, elsewhere, eventually,
+    manual_with, ms,
 };
 
 const SECOND: Duration = ms(1000);
@@ -27,6 +27,8 @@ const SECOND: Duration = ms(1000);
 struct Way {
     name: &'static str,
     stop: fn(ScheduledThreadPoolExecutor),
+    /// What the builder was told that a drop does.
+    on_drop: DropPolicy,
     /// Whether it returns only when the executor has ended.
     waits: bool,
     /// What becomes of a one-shot task that is due, and of one that is not: it runs, or not.
@@ -38,7 +40,7 @@ struct Way {
     periodic: CancelReason,
 }
 
-const WAYS: [Way; 10] = [
+const WAYS: [Way; 17] = [
     Way::as_drop("drop", true, drop),
     Way::as_drop("shutdown_background", false, ScheduledThreadPoolExecutor::shutdown_background),
     Way::as_close("close", true, |executor| executor.close().unwrap()),
@@ -67,6 +69,17 @@ const WAYS: [Way; 10] = [
         })
     },
     Way::as_shutdown_now("drop in a panic", false, drop_in_a_panic),
+    Way::as_drop("drop as told", true, drop).told(DropPolicy::Stop),
+    Way::as_drop("drop in the background", false, drop).told(DropPolicy::ShutdownBackground),
+    Way::as_close("drop as close", true, drop).told(DropPolicy::Close),
+    Way::as_close("shutdown, and drop as close", true, |executor| executor.shutdown())
+        .told(DropPolicy::Close),
+    Way::as_shutdown_now("drop as shutdown_now", false, drop).told(DropPolicy::ShutdownNow),
+    Way::as_shutdown_now("drop as close, in a panic", false, drop_in_a_panic)
+        .told(DropPolicy::Close),
+    // Who says how it is to stop is not overruled by the drop.
+    Way::as_close("close, and not shutdown_now", true, |executor| executor.close().unwrap())
+        .told(DropPolicy::ShutdownNow),
 ];
 
 impl Way {
@@ -78,6 +91,7 @@ impl Way {
         Self {
             name,
             stop,
+            on_drop: DropPolicy::Stop,
             waits,
             due: Ok(()),
             later: Err(ExecutorDropped),
@@ -91,7 +105,20 @@ impl Way {
         waits: bool,
         stop: fn(ScheduledThreadPoolExecutor),
     ) -> Self {
-        Self { name, stop, waits, due: Ok(()), later: Ok(()), periodic_runs: 0, periodic: Shutdown }
+        Self {
+            name,
+            stop,
+            on_drop: DropPolicy::Stop,
+            waits,
+            due: Ok(()),
+            later: Ok(()),
+            periodic_runs: 0,
+            periodic: Shutdown,
+        }
+    }
+
+    const fn told(self, on_drop: DropPolicy) -> Self {
+        Self { on_drop, ..self }
     }
 
     const fn as_shutdown_now(
@@ -102,6 +129,7 @@ impl Way {
         Self {
             name,
             stop,
+            on_drop: DropPolicy::Stop,
             waits,
             due: Err(ShutdownNow),
             later: Err(ShutdownNow),
@@ -169,8 +197,8 @@ struct Scene {
 impl Scene {
     const TASKS: usize = 6;
 
-    fn new() -> (Self, ScheduledThreadPoolExecutor) {
-        let (clock, executor) = manual(2);
+    fn new(on_drop: DropPolicy) -> (Self, ScheduledThreadPoolExecutor) {
+        let (clock, executor) = manual_with(|builder| builder.core_pool_size(2).on_drop(on_drop));
         let bodies = Bodies::default();
         let mut block = bodies.blocking();
         let running = move || {
@@ -238,7 +266,7 @@ fn each_way_to_stop_does_what_its_line_of_the_table_says() {
     for way in &WAYS {
         // Shown if the test fails: the last line is the way that did.
         println!("{}", way.name);
-        let (scene, executor) = Scene::new();
+        let (scene, executor) = Scene::new(way.on_drop);
         let (handle, stop) = (scene.handle.clone(), way.stop);
         let stopping = elsewhere(move || {
             stop(executor);
@@ -260,10 +288,32 @@ fn each_way_to_stop_does_what_its_line_of_the_table_says() {
 /// A periodic task that runs while its executor is dropped ends with the reason of a drop.
 #[test]
 fn a_running_periodic_task_ends_with_the_reason_of_the_drop() {
-    let (scene, executor) = Scene::new();
+    let (scene, executor) = Scene::new(DropPolicy::Stop);
     executor.shutdown_background();
     scene.release();
     assert_cancelled(&scene.running_periodic, ExecutorDropped);
+}
+
+/// On one of its own workers no drop waits, whatever the builder was told; what the drop keeps still
+/// runs, and the executor comes to its end alone.
+#[test]
+fn no_drop_waits_on_an_own_worker() {
+    for (on_drop, later) in [
+        (DropPolicy::Stop, Err(ExecutorDropped)),
+        (DropPolicy::ShutdownBackground, Err(ExecutorDropped)),
+        (DropPolicy::Close, Ok(())),
+        (DropPolicy::ShutdownNow, Err(ShutdownNow)),
+    ] {
+        let (clock, executor) = manual_with(|builder| builder.on_drop(on_drop));
+        let handle = executor.handle();
+        let planned = handle.schedule(SECOND, || ()).unwrap();
+        let dropping = handle.submit(move || drop(executor)).unwrap();
+        assert!(dropping.join_timeout(LONG).unwrap().is_ok(), "{on_drop:?}");
+        clock.run_for(SECOND);
+        assert_eq!(handle.await_termination(LONG), Ok(true), "{on_drop:?}");
+        assert_terminated(&handle);
+        assert_ended(&planned, later);
+    }
 }
 
 /// A closure that panics while it is dropped because its executor is dropped in a panic takes
@@ -321,7 +371,7 @@ fn an_executor_that_its_own_tasks_own_goes_with_them() {
 #[test]
 fn a_shutdown_may_cancel_the_tasks_that_own_the_executor() {
     stop_what_its_own_task_owns(|handle, _| {
-        handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+        handle.set_executes_existing_delayed_tasks_after_shutdown(false);
         handle.shutdown();
     });
 }
@@ -331,7 +381,7 @@ fn a_shutdown_may_cancel_the_tasks_that_own_the_executor() {
 fn a_policy_may_cancel_the_tasks_that_own_the_executor() {
     stop_what_its_own_task_owns(|handle, _| {
         handle.shutdown();
-        handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+        handle.set_executes_existing_delayed_tasks_after_shutdown(false);
     });
 }
 

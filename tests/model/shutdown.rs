@@ -32,7 +32,7 @@ fn a_submission_is_in_time_or_too_late() {
 fn what_is_delayed_ends_with_the_shutdown() {
     check(|| {
         let (_, executor) = executor(1);
-        executor.set_execute_existing_delayed_tasks_after_shutdown(false);
+        executor.set_executes_existing_delayed_tasks_after_shutdown(false);
         let handle = executor.handle();
         let submitter = thread::spawn(move || {
             if let Ok(task) = handle.schedule(STEP, || ()) {
@@ -63,7 +63,7 @@ fn a_series_ends_with_the_shutdown() {
 fn a_series_goes_back_or_ends() {
     check(|| {
         let (clock, executor) = executor(1);
-        executor.set_continue_existing_periodic_tasks_after_shutdown(true);
+        executor.set_continues_existing_periodic_tasks_after_shutdown(true);
         let drops = Count::default();
         let capture = drops.drop_of_one();
         let series = executor.schedule_with_fixed_delay(Duration::ZERO, STEP, move || {

@@ -87,7 +87,7 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
     for core in [0, 1] {
         check(move || {
             let (clock, executor) = executor_with(|builder| {
-                builder.core_pool_size(core).keep_alive(STEP).allow_core_thread_timeout(true)
+                builder.core_pool_size(core).keep_alive(STEP).allows_core_thread_timeout(true)
             });
             executor.submit(|| ()).expect("it is open").join().expect("it runs");
             let handle = executor.handle();

@@ -29,10 +29,10 @@ impl World {
             Op::Resize(size) => self.handle.set_core_pool_size(size),
             Op::KeepDelayed(keep) => {
                 self.note(|ledger, _| ledger.is_stopping = true);
-                self.handle.set_execute_existing_delayed_tasks_after_shutdown(keep);
+                self.handle.set_executes_existing_delayed_tasks_after_shutdown(keep);
             }
             Op::KeepPeriodic(keep) => {
-                self.handle.set_continue_existing_periodic_tasks_after_shutdown(keep);
+                self.handle.set_continues_existing_periodic_tasks_after_shutdown(keep);
             }
             // An error means that a thread could not be started.
             Op::Prestart => drop(self.handle.prestart_all_core_threads()),

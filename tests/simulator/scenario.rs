@@ -171,7 +171,7 @@ fn pool() -> impl Strategy<Value = PoolPlan> {
     ];
     let workers = prop_oneof![5 => 1_usize..3, 1 => Just(0_usize), 1 => Just(3_usize)];
     let policies = (weighted_bool(0.7), weighted_bool(0.3));
-    (workers, weighted_bool(0.2), policies, weighted(0.2, (0_usize..4, refusal))).prop_map(
+    (workers, weighted_bool(0.2), policies, weighted(0.2, (1_usize..4, refusal))).prop_map(
         |(workers, retire, (keep_delayed, keep_periodic), bound)| PoolPlan {
             workers,
             retire,

@@ -285,8 +285,8 @@ impl World {
             let tasks = self.note(|ledger, _| ledger.tasks.len());
             (0..tasks).for_each(|task| self.cancel(task));
             // Kept by nobody who could be asked to cancel them.
-            self.handle.set_execute_existing_delayed_tasks_after_shutdown(false);
-            self.handle.set_continue_existing_periodic_tasks_after_shutdown(false);
+            self.handle.set_executes_existing_delayed_tasks_after_shutdown(false);
+            self.handle.set_continues_existing_periodic_tasks_after_shutdown(false);
             self.go_on();
             if self.rest() {
                 return;
@@ -349,9 +349,9 @@ fn builder(clock: &ManualClock, plan: PoolPlan) -> Builder {
         .clock(clock.clone())
         .core_pool_size(plan.workers)
         .keep_alive(Duration::from_nanos(15))
-        .allow_core_thread_timeout(plan.retire)
-        .execute_existing_delayed_tasks_after_shutdown(plan.keep_delayed)
-        .continue_existing_periodic_tasks_after_shutdown(plan.keep_periodic);
+        .allows_core_thread_timeout(plan.retire)
+        .executes_existing_delayed_tasks_after_shutdown(plan.keep_delayed)
+        .continues_existing_periodic_tasks_after_shutdown(plan.keep_periodic);
     let Some((bound, refusal)) = plan.bound else { return builder };
     let builder = builder.max_pending(bound);
     match refusal {

@@ -50,15 +50,15 @@ fn make(dice: &mut Dice) -> (Builder, bool) {
     let mut builder = ScheduledThreadPoolExecutor::builder()
         .core_pool_size(dice.roll(4) as usize)
         .keep_alive(dice.up_to_ms(2) + Duration::from_nanos(1))
-        .allow_core_thread_timeout(dice.one_in(3))
-        .execute_existing_delayed_tasks_after_shutdown(dice.one_in(2))
+        .allows_core_thread_timeout(dice.one_in(3))
+        .executes_existing_delayed_tasks_after_shutdown(dice.one_in(2))
         .thread_name("brief");
     if dice.one_in(3) {
-        builder = builder.max_pending(dice.roll(8) as usize);
+        builder = builder.max_pending(1 + dice.roll(7) as usize);
         let timeout = Duration::from_micros(300);
         builder = match dice.roll(5) {
             0 => builder.rejected_execution_handler(AbortPolicy),
-            1 => builder.rejected_execution_handler(BlockPolicy { timeout }),
+            1 => builder.rejected_execution_handler(BlockPolicy::new(timeout)),
             2 => builder.rejected_execution_handler(CallerRunsPolicy),
             3 => builder.rejected_execution_handler(DiscardOldestPolicy),
             _ => builder.rejected_execution_handler(DiscardPolicy),
@@ -125,11 +125,11 @@ fn end(pool: ScheduledThreadPoolExecutor, dice: &mut Dice) {
         }
         6 => {
             pool.shutdown();
-            handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+            handle.set_executes_existing_delayed_tasks_after_shutdown(false);
             _ = pool.close();
         }
         _ => {
-            handle.set_execute_existing_delayed_tasks_after_shutdown(false);
+            handle.set_executes_existing_delayed_tasks_after_shutdown(false);
             pool.close_background();
         }
     }

@@ -199,7 +199,7 @@ fn tune(soak: &Soak, dice: &mut Dice) {
         0 => pool.set_core_pool_size(1 + dice.roll(soak.workers as u64) as usize),
         1 => pool.set_core_pool_size(soak.workers),
         2 => _ = pool.set_keep_alive(dice.up_to_ms(20) + Duration::from_nanos(1)),
-        3 => _ = pool.allow_core_thread_timeout(dice.one_in(2)),
+        3 => _ = pool.set_allows_core_thread_timeout(dice.one_in(2)),
         4 => _ = pool.prestart_all_core_threads(),
         _ => {
             let pending = pool.pending_tasks();

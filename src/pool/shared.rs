@@ -1,0 +1,110 @@
+//! A piece of the user's code that several hold: what a setter takes and a getter gives.
+
+use std::{any::Any, fmt, io, ops::Deref, thread};
+
+use super::{
+    RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy, ThreadFactory, Worker,
+};
+use crate::sync::Arc;
+
+/// A [thread factory](ThreadFactory) or a [rejection handler](RejectedExecutionHandler) that is
+/// held in several places: by an executor and by whoever has
+/// [asked](crate::Handle::thread_factory) for it.
+///
+/// It is itself what it shares, so it goes wherever one of these is wanted: into another
+/// [`Builder`](crate::Builder), or back to where it came from. It is not wrapped again there,
+/// however often that happens. Cheap to clone, as the `Arc` inside.
+///
+/// ```
+/// use punctual::{CallerRunsPolicy, ScheduledThreadPoolExecutor};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let before = executor.rejected_execution_handler();
+/// executor.set_rejected_execution_handler(CallerRunsPolicy);
+/// // … and back, for this one and for another.
+/// executor.set_rejected_execution_handler(before.clone());
+/// let other = ScheduledThreadPoolExecutor::builder()
+///     .rejected_execution_handler(before)
+///     .thread_factory(executor.thread_factory())
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+pub struct Shared<T: ?Sized>(Arc<T>);
+
+impl<T: ?Sized> Shared<T> {
+    /// Whether both share the very same.
+    #[must_use]
+    pub fn ptr_eq(this: &Self, other: &Self) -> bool {
+        Arc::ptr_eq(&this.0, &other.0)
+    }
+}
+
+impl<T: ?Sized + 'static> Shared<T> {
+    /// The piece itself, by itself: one that is shared already is not wrapped again, or to set
+    /// back what was read would make it a layer deeper each time.
+    fn arc_of<V: 'static>(value: V, erase: impl FnOnce(V) -> Arc<T>) -> Arc<T> {
+        let mut value = Some(value);
+        let any: &mut dyn Any = &mut value;
+        let shared = any.downcast_mut::<Option<Self>>().and_then(Option::take);
+        match (shared, value) {
+            (Some(Self(shared)), _) => shared,
+            (None, Some(value)) => erase(value),
+            (None, None) => unreachable!("it is either shared or not"),
+        }
+    }
+}
+
+/// The factory, in an `Arc`.
+pub(crate) fn share_factory(factory: impl ThreadFactory + 'static) -> Arc<dyn ThreadFactory> {
+    Shared::<dyn ThreadFactory>::arc_of(factory, |factory| Arc::new(factory))
+}
+
+/// The handler, in an `Arc`.
+pub(crate) fn share_handler(
+    handler: impl RejectedExecutionHandler + 'static,
+) -> Arc<dyn RejectedExecutionHandler> {
+    Shared::<dyn RejectedExecutionHandler>::arc_of(handler, |handler| Arc::new(handler))
+}
+
+/// What is in an `Arc` already.
+impl<T: ?Sized> From<Arc<T>> for Shared<T> {
+    fn from(shared: Arc<T>) -> Self {
+        Self(shared)
+    }
+}
+
+impl<T: ?Sized> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: ?Sized> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl<T: ?Sized + ThreadFactory> ThreadFactory for Shared<T> {
+    fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
+        self.0.new_thread(worker)
+    }
+}
+
+impl<T: ?Sized + RejectedExecutionHandler> RejectedExecutionHandler for Shared<T> {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        self.0.rejected_execution(task)
+    }
+
+    fn policy(&self) -> Option<StockPolicy> {
+        self.0.policy()
+    }
+}
