@@ -36,6 +36,7 @@ pub struct TaskId(pub(crate) u64);
 
 impl TaskId {
     /// The id as a number, for programs. Numbers do not follow one another.
+    #[must_use]
     pub const fn as_u64(self) -> u64 {
         self.0
     }

@@ -1,11 +1,11 @@
 //! A piece of the user's code that several hold: what a setter takes and a getter gives.
 
-use std::{any::Any, fmt, io, ops::Deref, thread};
+use std::{any::Any, fmt, io, ops::Deref};
 
 use super::{
     RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy, ThreadFactory, Worker,
 };
-use crate::sync::Arc;
+use crate::sync::{Arc, thread};
 
 /// A [thread factory](ThreadFactory) or a [rejection handler](RejectedExecutionHandler) that is
 /// held in several places: by an executor and by whoever has

@@ -233,11 +233,13 @@ impl PanicReport<'_> {
     }
 
     /// The name of the task, if it has one.
+    #[must_use]
     pub fn task_name(&self) -> Option<Arc<str>> {
         self.task.name.clone()
     }
 
     /// Which run of the task it was; 1 for the first. `None` outside of any run.
+    #[must_use]
     pub fn run_number(&self) -> Option<u64> {
         self.task.run
     }
