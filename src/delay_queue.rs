@@ -124,6 +124,12 @@ impl<T> DelayQueue<T> {
         Self { queue: DelayedWorkQueue::plain(clock.clone()), clock, id }
     }
 
+    /// The clock of the queue: its [`now`](Clock::now) is what decides whether an element has
+    /// expired.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Inserts an element that expires after `delay`, which starts now. Zero is at once,
     /// `Duration::MAX` is never. The key serves to remove it, or to change its deadline. Does not
     /// block. Java: `offer`, `add`, `put`.
@@ -136,7 +142,7 @@ impl<T> DelayQueue<T> {
     #[doc(alias = "add")]
     #[inline]
     pub fn insert(&self, delay: Duration, element: T) -> Result<Key, Refused<T>> {
-        self.insert_with(self.clock.now().after(delay), element)
+        self.insert_with(self.clock.read().after(delay), element)
     }
 
     /// Inserts an element that expires at `deadline`; one in the past expires at once. Does not
@@ -214,7 +220,7 @@ impl<T> DelayQueue<T> {
     /// ```
     #[inline]
     pub fn reset(&self, key: Key, delay: Duration) -> bool {
-        self.reset_with(key, self.clock.now().after(delay))
+        self.reset_with(key, self.clock.read().after(delay))
     }
 
     /// Has the element with this key expire at `deadline`. Otherwise as [`reset`](Self::reset).
@@ -239,7 +245,7 @@ impl<T> DelayQueue<T> {
     #[doc(alias = "getDelay")]
     pub fn delay(&self, key: Key) -> Option<Duration> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
-        Some(deadline.delay_at(self.clock.now()))
+        Some(deadline.delay_at(self.clock.read()))
     }
 
     /// Whether the element with this key is in the queue. Java: `contains`.

@@ -21,7 +21,7 @@ use std::{
 
 pub use self::inspection::QueuedTask;
 use crate::{
-    CancellationToken, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
+    CancellationToken, Clock, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, Ports},
     sync::Arc,
     wait,
@@ -191,6 +191,33 @@ impl Handle {
     /// missed runs and of those that panic.
     pub fn task(&self) -> TaskBuilder<'_> {
         TaskBuilder::new(&self.ports)
+    }
+
+    /// The clock of the executor. Its [`now`](Clock::now) is the time that delays count from and
+    /// that [`schedule_at`](Self::schedule_at) understands, also on a
+    /// [`ManualClock`](crate::ManualClock).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{Handle, ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// /// How long a task had to wait: the same code in use and in tests.
+    /// fn measure(executor: &Handle) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
+    ///     let (clock, submitted) = (executor.clock().clone(), executor.clock().now());
+    ///     let task = executor.schedule(Duration::from_millis(2), move || clock.now())?;
+    ///     Ok(task.join()? - submitted)
+    /// }
+    ///
+    /// assert!(measure(&ScheduledThreadPoolExecutor::new(1))? >= Duration::from_millis(2));
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock).build()?;
+    /// assert_eq!(measure(&executor)?, Duration::from_millis(2));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn clock(&self) -> &Clock {
+        self.pool().clock()
     }
 
     /// Runs the closure as soon as a worker is free. There is no future: nobody sees the result,

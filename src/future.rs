@@ -126,7 +126,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        let deadline = self.port.clock().now().after(timeout);
+        let deadline = self.port.clock().read().after(timeout);
         self.unregistered(self.block_until(deadline))
     }
 
@@ -193,7 +193,7 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "getDelay")]
     pub fn delay(&self) -> Option<Duration> {
         let deadline = self.port.deadline(&**self.task, self.ticket())?;
-        Some(deadline.delay_at(self.port.clock().now()))
+        Some(deadline.delay_at(self.port.clock().read()))
     }
 
     /// The number of the task.

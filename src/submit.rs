@@ -187,7 +187,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let now = self.ports.pool().clock().now();
+        let now = self.ports.pool().clock().read();
         self.launch(OneShot(closure), now, now.after(delay), &mut None, |job| job.0)
     }
 
@@ -257,7 +257,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let now = self.ports.pool().clock().now();
+        let now = self.ports.pool().clock().read();
         let mut value = Some(value);
         let tried = self.launch(OneShot(closure), now, now.after(delay), &mut value, |job| job.0);
         tried.map_err(|Rejected { error, closure }| match value {
@@ -294,7 +294,7 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let clock = self.ports.pool().clock();
-        let now = clock.now();
+        let now = clock.read();
         // What is past is due now, and takes its turn with what else is due now.
         let deadline = clock.deadline_of(instant).max(now);
         self.launch(OneShot(closure), now, deadline, &mut None, |job| job.0)
@@ -386,7 +386,7 @@ impl<'a> TaskBuilder<'a> {
         if period.is_zero() {
             return Err(Rejected { error: RejectedExecutionError::ZeroPeriod, closure });
         }
-        let now = self.ports.pool().clock().now();
+        let now = self.ports.pool().clock().read();
         let job = job(closure).on_panic(self.on_panic);
         self.launch(job, now, now.after(initial_delay), &mut None, Periodic::into_body)
     }

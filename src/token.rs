@@ -69,11 +69,25 @@ struct Signal {
 impl CancellationToken {
     /// A token that nobody has raised; it sleeps on the system's clock.
     pub fn new() -> Self {
-        Self::on(Clock::system())
+        Self::with_clock(Clock::system())
     }
 
-    pub(crate) fn on(clock: Clock) -> Self {
-        Self { own: Arc::default(), parent: None, clock }
+    /// A token that nobody has raised, and that [sleeps](Self::sleep) on this clock: that of an
+    /// [executor](crate::Handle::clock), or a [`ManualClock`](crate::ManualClock) in a test.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{CancellationToken, ManualClock};
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let token = CancellationToken::with_clock(clock.clone());
+    /// let hour = Duration::from_secs(3600);
+    /// assert!(token.sleep(hour).is_ok()); // takes no real time
+    /// assert_eq!(clock.elapsed(), hour);
+    /// ```
+    pub fn with_clock(clock: impl Into<Clock>) -> Self {
+        Self { own: Arc::default(), parent: None, clock: clock.into() }
     }
 
     /// A token of its own that is raised together with this one.
@@ -107,7 +121,7 @@ impl CancellationToken {
     ///
     /// [`Cancelled`] if the token was raised before the time was over.
     pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
-        let deadline = self.clock.now().after(duration);
+        let deadline = self.clock.read().after(duration);
         if self.wait_until(deadline) { Err(Cancelled(())) } else { Ok(()) }
     }
 

@@ -57,16 +57,17 @@ pub(crate) fn block_until<R>(
     mut poll: impl FnMut(&Waker) -> Option<R>,
 ) -> Option<R> {
     let parker = Parker::current();
+    let wait = clock.wait(&parker);
     loop {
         // Read before the poll, so that what happens in between is not called late.
-        let is_over = deadline < Deadline::NEVER && clock.now() >= deadline;
+        let is_over = deadline < Deadline::NEVER && clock.read() >= deadline;
         if let Some(answer) = poll(parker.waker()) {
             return Some(answer);
         }
         if is_over {
             return None;
         }
-        clock.park_until(&parker, deadline);
+        wait.park_until(deadline);
     }
 }
 
@@ -81,11 +82,11 @@ pub(crate) fn block_soon<R>(
     if is_there() || clock.is_manual() {
         return block_until(clock, deadline, poll);
     }
-    let (parker, start) = (Parker::current(), clock.now());
+    let (parker, start) = (Parker::current(), clock.read());
     let until = start.after(parker.patience().span()).min(deadline);
-    patience::look_on(|| (is_there() || clock.now() >= until).then_some(()));
+    patience::look_on(|| (is_there() || clock.read() >= until).then_some(()));
     let answer = block_until(clock, deadline, poll);
-    parker.patience().learn(clock.now().since(start));
+    parker.patience().learn(clock.read().since(start));
     answer
 }
 

@@ -67,7 +67,7 @@ impl<T> DelayQueue<T> {
     /// Blocks until an element has expired, but no longer than `timeout`. `None` if none has, or
     /// if the queue is closed and empty. Java: `poll(timeout, unit)`.
     pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
-        self.take_by(self.clock.now().after(timeout))
+        self.take_by(self.clock.read().after(timeout))
     }
 
     /// Blocks until an element has expired, but not beyond `limit`. `None` if none has, or if the
@@ -87,7 +87,7 @@ impl<T> DelayQueue<T> {
         timeout: Duration,
         token: &CancellationToken,
     ) -> Result<Option<Expired<T>>, Cancelled> {
-        self.take_by_unless(self.clock.now().after(timeout), token)
+        self.take_by_unless(self.clock.read().after(timeout), token)
     }
 
     /// A blocking iterator of what expires, which ends when the queue is closed and empty. Several
@@ -127,7 +127,7 @@ impl<T> DelayQueue<T> {
     /// ```
     #[doc(alias = "drainTo")]
     pub fn drain(&self) -> Drain<'_, T> {
-        Drain { queue: self, by: self.clock.now() }
+        Drain { queue: self, by: self.clock.read() }
     }
 
     /// Moves at most `limit` of the elements that have expired by now to a sink that may refuse
@@ -162,7 +162,7 @@ impl<T> DelayQueue<T> {
         limit: usize,
         mut sink: impl FnMut(Expired<T>) -> Result<(), T>,
     ) -> usize {
-        let by = self.clock.now();
+        let by = self.clock.read();
         for moved in 0..limit {
             let Some((element, loan)) = self.queue.lend_due(by) else { return moved };
             // The whole key, as it is good again if the element comes back.

@@ -165,7 +165,7 @@ impl PendingTask {
 
     /// Whether that moment has come.
     pub fn is_due(&self) -> bool {
-        self.deadline <= self.estate.clock.now()
+        self.deadline <= self.estate.clock.read()
     }
 
     /// Whether it is a periodic task.
@@ -181,8 +181,9 @@ impl PendingTask {
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         let Estate { clock, hooks } = self.estate.clone();
-        let (stop, desk) = (CancellationToken::on(clock.clone()), Arc::new(Desk::default()));
-        let now = clock.now();
+        let (stop, desk) =
+            (CancellationToken::with_clock(clock.clone()), Arc::new(Desk::default()));
+        let now = clock.read();
         let ground = Rc::new(Ground { clock, stop, hooks, desk });
         let run = Run::new(ground, task, self.id, self.deadline, now);
         if let Verdict::Again(_) = run.task().run(&run) {

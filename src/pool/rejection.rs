@@ -260,7 +260,7 @@ impl RejectedTask<'_> {
         let Some(room) = &self.pool.room else { return self.abort() };
         let clock = self.pool.clock();
         let would_block = self.is_hopeless() || serving::works_for(self.pool);
-        if would_block || !room.enter_before(clock, clock.now().after(timeout)) {
+        if would_block || !room.enter_before(clock, clock.read().after(timeout)) {
             return self.abort();
         }
         let place = Place(Some(Arc::clone(self.pool)));

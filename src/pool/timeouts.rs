@@ -118,7 +118,7 @@ impl Timer {
 
     /// Lets `strike` happen at a moment, unless the pool ends before.
     fn watch(&self, deadline: Deadline, strike: Strike) -> Option<Watch> {
-        match self.strikes.offer(self.stripe, self.clock.now(), deadline, strike) {
+        match self.strikes.offer(self.stripe, self.clock.read(), deadline, strike) {
             Ok(ticket) => Some(Watch { strikes: Arc::clone(&self.strikes), ticket }),
             Err(refused) => {
                 discard(refused.element);

@@ -200,7 +200,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn poll_timeout(&self, timeout: Duration) -> Option<ScheduledFuture<T>> {
-        self.poll_until(self.handle.pool().clock().now().after(timeout))
+        self.poll_until(self.handle.pool().clock().read().after(timeout))
     }
 
     pub(super) fn poll_until(&self, deadline: Deadline) -> Option<ScheduledFuture<T>> {

@@ -79,7 +79,7 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let deadline = self.pool().clock().now().after(timeout);
+        let deadline = self.pool().clock().read().after(timeout);
         let submitted = Submitted::new(self, closures)?;
         if !submitted.0.iter().all(|future| ends_by(future, deadline)) {
             submitted.0.cancel_and_signal_all();
@@ -172,7 +172,7 @@ impl Handle {
         T: Send + 'static,
         E: Send + 'static,
     {
-        let deadline = self.pool().clock().now().after(timeout);
+        let deadline = self.pool().clock().read().after(timeout);
         Race::new(self).run(closures, |running| match running.poll_until(deadline) {
             None if !running.is_empty() => Err(InvokeAnyError::TimedOut),
             ended => Ok(ended),

@@ -115,7 +115,7 @@ impl<T> TaskSet<T> {
     /// Within: as [`ScheduledFuture::join_timeout`].
     pub fn join_all_timeout(&mut self, timeout: Duration) -> Option<Vec<Result<T, TaskError>>> {
         // All from one moment, and each on its own clock: no wait makes another's limit later.
-        let limit = |future: &ScheduledFuture<T>| future.pool().clock().now().after(timeout);
+        let limit = |future: &ScheduledFuture<T>| future.pool().clock().read().after(timeout);
         let limits: Vec<_> = self.futures.iter().map(limit).collect();
         let mut timed = self.futures.iter().zip(limits);
         let all_ended = timed.all(|(future, limit)| ends_by(future, limit));

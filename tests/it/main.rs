@@ -14,6 +14,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "there is nobody to reach them")]
 
+mod auto_advance;
 mod awaiting;
 mod blocking;
 mod bounded;

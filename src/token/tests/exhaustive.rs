@@ -10,7 +10,7 @@ use crate::{
 };
 
 fn token() -> CancellationToken {
-    CancellationToken::on(Clock::from(ManualClock::new()))
+    CancellationToken::with_clock(ManualClock::new())
 }
 
 /// Raises the token, after it has written something down.
