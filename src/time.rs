@@ -234,11 +234,10 @@ impl Clock {
         }
     }
 
-    /// Tells the clock that the calling thread, whose parker this is, is that worker.
-    pub(crate) fn worker_begins(&self, parker: &Parker) {
-        if let Source::Manual(manual) = &self.source {
-            manual.worker_begins(parker);
-        }
+    /// Says that the calling thread, whose parker this is, is that worker. Gives what it was
+    /// before, for [`Parker::work_by`] when it is a worker no longer.
+    pub(crate) fn worker_begins(&self, parker: &Parker) -> usize {
+        parker.work_by(self.manual().map_or(0, ManualClock::address))
     }
 
     /// Tells the clock that a worker thread has ended.

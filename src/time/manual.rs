@@ -395,12 +395,8 @@ impl ManualClock {
         self.shared.state.lock().workers += 1;
     }
 
-    pub(super) fn worker_begins(&self, parker: &Parker) {
-        parker.work_by(self.address());
-    }
-
     /// Tells this clock from others, for as long as anybody has it.
-    fn address(&self) -> usize {
+    pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
     }
 
@@ -417,7 +413,6 @@ impl ManualClock {
 
     /// The moments that threads sleep until.
     #[cfg(test)]
-    #[cfg(not(any(shuttle, loom)))]
     pub(crate) fn sleepers(&self) -> Vec<Deadline> {
         self.shared.state.lock().moments()
     }

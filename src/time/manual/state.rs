@@ -157,7 +157,6 @@ impl State {
 
     /// The moments that threads sleep until.
     #[cfg(test)]
-    #[cfg(not(any(shuttle, loom)))]
     pub(super) fn moments(&self) -> Vec<Deadline> {
         let mut moments: Vec<_> = self.sleepers.iter().map(|sleeper| sleeper.until).collect();
         moments.sort();
