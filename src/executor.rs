@@ -11,6 +11,7 @@
 
 mod inspection;
 mod stopping;
+mod termination;
 mod tuning;
 
 use std::{
@@ -19,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::inspection::QueuedTask;
+pub use self::{inspection::QueuedTask, termination::Termination};
 use crate::{
     CancellationToken, Clock, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, Ports},
@@ -53,6 +54,36 @@ use crate::{
 /// finish, and waits for the threads. So it never waits for the far future, and nothing that had
 /// begun is lost. While the thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits
 /// for nothing; on one of the executor's own workers it does not wait either.
+///
+/// In an async function a drop that waits blocks the thread of the runtime. This way does not:
+///
+/// ```
+/// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
+/// #     struct Unpark(std::thread::Thread);
+/// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark(); } }
+/// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+/// #     let mut context = std::task::Context::from_waker(&waker);
+/// #     let mut future = std::pin::pin!(future);
+/// #     loop {
+/// #         match future.as_mut().poll(&mut context) {
+/// #             std::task::Poll::Ready(output) => return output,
+/// #             std::task::Poll::Pending => std::thread::park(),
+/// #         }
+/// #     }
+/// # }
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// # block_on(async {
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let news = executor.submit(|| "all is well")?;
+///
+/// let handle = executor.handle();
+/// executor.shutdown_background(); // in place of the drop
+/// handle.termination().await; // what is due has run, the threads have no more to do
+/// assert_eq!(news.await?, "all is well");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// # }).unwrap();
+/// ```
 ///
 /// A task that has captured the executor itself keeps it from being dropped until the task has
 /// ended. One that is periodic or never due keeps it for ever, unless somebody cancels the task, or
@@ -88,6 +119,7 @@ impl ScheduledThreadPoolExecutor {
 
     /// [Shuts down](Handle::shutdown) and waits until everything the policies keep has run and
     /// the threads have ended, however far in the future that is. Java: `close`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///

@@ -11,11 +11,14 @@
 //! when it is first asked for, see `task::More`).
 //!
 //! A waiter puts its waker on the lists *before* it looks at the flags for the last time; a
-//! raiser raises the flag before it takes the list. One of the two sees the other.
+//! raiser raises the flag before it takes the list. One of the two sees the other. What awaits a
+//! token is in [`awaiting`].
 
-use std::task::Waker;
-use std::{error::Error, fmt, time::Duration};
+mod awaiting;
 
+use std::{error::Error, fmt, task::Waker, time::Duration};
+
+pub use self::awaiting::WaitForCancellation;
 use crate::{
     sync::{
         Arc, Mutex,
@@ -108,14 +111,49 @@ impl CancellationToken {
         self.signals().any(Signal::is_raised)
     }
 
+    /// A future that ends when the token is raised. It needs no runtime, is `'static`, and does not
+    /// borrow the token; it may be dropped at any time, and so may lose a `select`.
+    ///
+    /// ```
+    /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
+    /// #     struct Unpark(std::thread::Thread);
+    /// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark(); } }
+    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    /// #     let mut context = std::task::Context::from_waker(&waker);
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut context) {
+    /// #             std::task::Poll::Ready(output) => return output,
+    /// #             std::task::Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// use std::time::Duration;
+    /// use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let token = CancellationToken::new();
+    /// let raises = token.clone();
+    /// executor.schedule(Duration::from_millis(1), move || raises.cancel())?;
+    /// # block_on(async {
+    /// token.cancelled().await;
+    /// # });
+    /// assert!(token.is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn cancelled(&self) -> WaitForCancellation {
+        WaitForCancellation::new(self.clone())
+    }
+
     /// Blocks until the token is raised.
     pub fn wait(&self) {
         self.wait_until(Deadline::NEVER);
     }
 
     /// Blocks for `duration`, or until the token is raised, whichever is first: a sleep that
-    /// can be called off. `Duration::MAX` waits for the token alone. In a task on a
-    /// [`ManualClock`](crate::ManualClock) it counts that clock's time.
+    /// can be called off. `Duration::MAX` waits for the token alone. In a task it
+    /// counts the time of its executor's clock. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use punctual::{
     Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock,
     ConfigError, Handle, ManualClock, MissedRuns, Panic, PendingTask, Rejected,
     RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext,
-    TaskError, TaskId, TaskState, WouldDeadlock, current_task,
+    TaskError, TaskId, TaskState, Termination, WaitForCancellation, WouldDeadlock, current_task,
 };
 
 use crate::{
@@ -28,6 +28,7 @@ const _: fn() = || {
     shared::<(ScheduledThreadPoolExecutor, Handle, Builder)>();
     shared::<(TaskBuilder<'static>, PendingTask, Rejected<fn()>)>();
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();
+    shared::<(Termination, WaitForCancellation)>();
     shared::<(TaskId, TaskState, MissedRuns, CancelReason, Panic)>();
     error::<TaskError>();
     error::<RejectedExecutionError>();

@@ -16,6 +16,7 @@
 
 mod auto_advance;
 mod awaiting;
+mod awaiting_the_end;
 mod blocking;
 mod bounded;
 mod budgets;

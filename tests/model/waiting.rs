@@ -101,3 +101,39 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
         });
     }
 }
+
+/// The clock goes on by itself while two wait: each wait ends, at its moment or with what it waits
+/// for.
+#[test]
+fn a_clock_that_goes_on_by_itself_ends_every_wait() {
+    check(|| {
+        let (clock, executor) = executor(2);
+        clock.set_auto_advance(true);
+        let task = executor.schedule(2 * STEP, || 7).expect("it is open");
+        let token = CancellationToken::with_clock(clock.clone());
+        let sleeper = thread::spawn(move || token.sleep(STEP).is_ok());
+        assert_eq!(task.join().expect("it runs"), 7);
+        assert!(clock.elapsed() >= 2 * STEP);
+        assert!(sleeper.join().expect("nobody panics"));
+        executor.close().expect("nobody is inside");
+        assert!(clock.elapsed() <= 3 * STEP);
+    });
+}
+
+/// One that waits alone is woken at its moment, and not later.
+#[test]
+fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
+    check(|| {
+        let (clock, executor) = executor(2);
+        clock.set_auto_advance(true);
+        let far = executor.schedule(3 * STEP, || ()).expect("it is open");
+        let near = executor.schedule(STEP, || ()).expect("it is open");
+        near.join().expect("it runs");
+        assert_eq!(clock.elapsed(), STEP);
+        assert!(far.join_timeout(STEP).is_none());
+        assert_eq!(clock.elapsed(), 2 * STEP);
+        executor.shutdown();
+        assert_eq!(executor.await_termination(Duration::MAX), Ok(true));
+        assert_eq!(clock.elapsed(), 3 * STEP);
+    });
+}
