@@ -87,6 +87,7 @@ use crate::{
 ///
 /// What waits for an element says so. Of all who wait one, the leader, has a time limit, its
 /// deputy another, and an expired element wakes one of them.
+/// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
 pub struct DelayQueue<T> {
     queue: DelayedWorkQueue<T>,
     clock: Clock,

@@ -82,6 +82,7 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Blocks until the task has ended, and gives its result. Java: `get`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// The captures of a task that has run are dropped by then. Those of one that was cancelled are
     /// dropped by whoever cancelled it, perhaps still at this moment.
@@ -109,6 +110,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Blocks until the task has ended, but no longer than `timeout`. `None` if it has not ended
     /// by then; the task goes on. Java: `get(timeout, unit)`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;
@@ -158,7 +160,8 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Blocks until the task has ended, and leaves the result where it is. Several threads may
-    /// wait for one future at once.
+    /// wait for one future at once. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///

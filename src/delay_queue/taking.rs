@@ -12,6 +12,7 @@ use crate::{CancellationToken, Cancelled, queue::Entry, sync::Parker, time::Dead
 impl<T> DelayQueue<T> {
     /// Blocks until an element has expired, and takes it. `None` once the queue is
     /// [closed](Self::close) and empty. Java: `take`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::{thread, time::Duration};
@@ -66,12 +67,14 @@ impl<T> DelayQueue<T> {
 
     /// Blocks until an element has expired, but no longer than `timeout`. `None` if none has, or
     /// if the queue is closed and empty. Java: `poll(timeout, unit)`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
         self.take_by(self.clock.read().after(timeout))
     }
 
     /// Blocks until an element has expired, but not beyond `limit`. `None` if none has, or if the
-    /// queue is closed and empty.
+    /// queue is closed and empty. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn poll_until(&self, limit: Instant) -> Option<Expired<T>> {
         self.take_by(self.clock.deadline_of(limit))
     }

@@ -254,7 +254,8 @@ impl RejectedTask<'_> {
     }
 
     /// Blocks until there is room, and tries again; aborts if there is none after `timeout`, on
-    /// the executor's clock, or if this is one of its own workers. A shutdown ends the wait, and
+    /// the executor's clock (if it is a manual one
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks)), or if this is one of its own workers. A shutdown ends the wait, and
     /// the handler is asked again.
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         let Some(room) = &self.pool.room else { return self.abort() };

@@ -16,6 +16,7 @@ use crate::{
 impl Handle {
     /// Runs the closures, and blocks until all have ended. Gives their futures in the order of the
     /// closures; each is done. Java: `invokeAll`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -157,6 +158,7 @@ impl Handle {
 
     /// As [`invoke_any`](Self::invoke_any), but waits no longer than `timeout`, which counts from
     /// the call. Java: `invokeAny(tasks, timeout, unit)`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///

@@ -80,6 +80,7 @@ impl<T> TaskSet<T> {
     }
 
     /// Blocks until every task has ended, and gives what they gave.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -91,7 +92,8 @@ impl<T> TaskSet<T> {
     /// Blocks until every task has ended, but no longer than `timeout`, and gives what they gave.
     /// The set is empty then. `None` if not all have ended by then: the tasks go on, and the set
     /// keeps all futures with their results, also of those that have ended. The time counts on the
-    /// clock of each future's executor.
+    /// clock of each future's executor; of manual ones
+    /// [somebody has to move each](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;
