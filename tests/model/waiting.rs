@@ -137,3 +137,21 @@ fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
         assert_eq!(clock.elapsed(), 3 * STEP);
     });
 }
+
+/// One whose time is up has its answer before the clock goes on for another that waits, also if a
+/// worker that was woken at the same moment is faster.
+#[test]
+fn a_clock_that_goes_on_by_itself_waits_for_who_makes_up_its_mind() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let [late, last] = [2, 3].map(|n| executor.schedule(n * STEP, || ()).expect("it is open"));
+        let impatient = thread::spawn(move || late.join_timeout(STEP));
+        while clock.next_deadline() != Some(STEP) {
+            thread::yield_now();
+        }
+        executor.schedule(STEP, || ()).expect("it is open");
+        clock.set_auto_advance(true);
+        last.join().expect("it runs");
+        assert!(impatient.join().expect("nobody panics").is_none());
+    });
+}
