@@ -87,6 +87,7 @@ use crate::{
 ///
 /// What waits for an element says so. Of all who wait one, the leader, has a time limit, its
 /// deputy another, and an expired element wakes one of them.
+/// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
 pub struct DelayQueue<T> {
     queue: DelayedWorkQueue<T>,
     clock: Clock,
@@ -126,6 +127,12 @@ impl<T> DelayQueue<T> {
         Self { queue: DelayedWorkQueue::plain(clock.clone()), clock, id }
     }
 
+    /// The clock of the queue: its [`now`](Clock::now) is what decides whether an element has
+    /// expired.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Inserts an element that expires after `delay`, which starts now. Zero is at once,
     /// `Duration::MAX` is never. The key serves to remove it, or to change its deadline. Does not
     /// block. Java: `offer`, `add`, `put`.
@@ -138,7 +145,7 @@ impl<T> DelayQueue<T> {
     #[doc(alias = "add")]
     #[inline]
     pub fn insert(&self, delay: Duration, element: T) -> Result<Key, Refused<T>> {
-        self.insert_with(self.clock.now().after(delay), element)
+        self.insert_with(self.clock.read().after(delay), element)
     }
 
     /// Inserts an element that expires at `deadline`; one in the past expires at once, and `None`
@@ -231,7 +238,7 @@ impl<T> DelayQueue<T> {
     /// ```
     #[inline]
     pub fn reset(&self, key: Key, delay: Duration) -> bool {
-        self.reset_with(key, self.clock.now().after(delay))
+        self.reset_with(key, self.clock.read().after(delay))
     }
 
     /// Has the element with this key expire at `deadline`; `None` is never. Otherwise as [`reset`](Self::reset).
@@ -258,7 +265,7 @@ impl<T> DelayQueue<T> {
     #[must_use]
     pub fn delay(&self, key: Key) -> Option<Duration> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
-        Some(deadline.delay_at(self.clock.now()))
+        Some(deadline.delay_at(self.clock.read()))
     }
 
     /// Whether the element with this key is in the queue. Java: `contains`.

@@ -12,6 +12,7 @@
 mod inspection;
 mod owning;
 mod stopping;
+mod termination;
 mod tuning;
 
 use std::{
@@ -19,9 +20,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::{inspection::QueuedTask, owning::DropPolicy};
+pub use self::{inspection::QueuedTask, owning::DropPolicy, termination::Termination};
 use crate::{
-    CancellationToken, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
+    CancellationToken, Clock, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, Ports},
     sync::Arc,
     wait,
@@ -54,6 +55,36 @@ use crate::{
 /// begun is lost. [`Builder::on_drop`](crate::Builder::on_drop) has it do something else. While the
 /// thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits for nothing, whatever was
 /// chosen; on one of the executor's own workers it does not wait either.
+///
+/// In an async function a drop that waits blocks the thread of the runtime. This way does not:
+///
+/// ```
+/// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
+/// #     struct Unpark(std::thread::Thread);
+/// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark(); } }
+/// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+/// #     let mut context = std::task::Context::from_waker(&waker);
+/// #     let mut future = std::pin::pin!(future);
+/// #     loop {
+/// #         match future.as_mut().poll(&mut context) {
+/// #             std::task::Poll::Ready(output) => return output,
+/// #             std::task::Poll::Pending => std::thread::park(),
+/// #         }
+/// #     }
+/// # }
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// # block_on(async {
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let news = executor.submit(|| "all is well")?;
+///
+/// let handle = executor.handle();
+/// executor.shutdown_background(); // in place of the drop
+/// handle.termination().await; // what is due has run, the threads have no more to do
+/// assert_eq!(news.await?, "all is well");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// # }).unwrap();
+/// ```
 ///
 /// A task that has captured the executor itself keeps it from being dropped until the task has
 /// ended. One that is periodic or never due keeps it for ever, unless somebody cancels the task, or
@@ -126,6 +157,7 @@ impl ScheduledThreadPoolExecutor {
 
     /// [Shuts down](Handle::shutdown) and waits until everything the policies keep has run and
     /// the threads have ended, however far in the future that is. Java: `close`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -213,6 +245,34 @@ impl Handle {
     /// missed runs and of those that panic.
     pub fn task(&self) -> TaskBuilder<'_> {
         TaskBuilder::new(&self.ports)
+    }
+
+    /// The clock of the executor. Its [`now`](Clock::now) is the time that delays count from and
+    /// that [`schedule_at`](Self::schedule_at) understands, also on a
+    /// [`ManualClock`](crate::ManualClock).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{Handle, ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// /// How long a task had to wait: the same code in use and in tests.
+    /// fn measure(executor: &Handle) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
+    ///     let (clock, submitted) = (executor.clock().clone(), executor.clock().now());
+    ///     let task = executor.schedule(Duration::from_millis(2), move || clock.now())?;
+    ///     Ok(task.join()? - submitted)
+    /// }
+    ///
+    /// assert!(measure(&ScheduledThreadPoolExecutor::new(1))? >= Duration::from_millis(2));
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock).build()?;
+    /// assert_eq!(measure(&executor)?, Duration::from_millis(2));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        self.pool().clock()
     }
 
     /// Runs the closure as soon as a worker is free. There is no future: nobody sees the result,

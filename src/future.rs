@@ -84,6 +84,7 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Blocks until the task has ended, and gives its result. Java: `get`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// The captures of a task that has run are dropped by then. Those of one that was cancelled are
     /// dropped by whoever cancelled it, perhaps still at this moment.
@@ -114,6 +115,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Blocks until the task has ended, but no longer than `timeout`. `None` if it has not ended
     /// by then; the task goes on. Java: `get(timeout, unit)`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;
@@ -131,7 +133,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        let deadline = self.port.clock().now().after(timeout);
+        let deadline = self.port.clock().read().after(timeout);
         self.unregistered(self.block_until(deadline))
     }
 
@@ -163,7 +165,8 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Blocks until the task has ended, and leaves the result where it is. Several threads may
-    /// wait for one future at once.
+    /// wait for one future at once. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -202,7 +205,7 @@ impl<T> ScheduledFuture<T> {
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         let deadline = self.port.deadline(&**self.task, self.ticket())?;
-        Some(deadline.delay_at(self.port.clock().now()))
+        Some(deadline.delay_at(self.port.clock().read()))
     }
 
     /// The number of the task.

@@ -47,13 +47,14 @@
 //! | join or cancel several as one, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
 //! | know, inside a task, which one it is, and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | stop | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it ([`DropPolicy`]) |
+//! | stop in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination); [`cancelled`](CancellationToken::cancelled) for a token |
 //! | limit a task's time, go on after a panic | [`TaskBuilder::timeout`], [`TaskBuilder::on_panic`] |
 //! | bound what waits, decide what becomes of the rest | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | be called around each run, or when something panics | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::panic_handler`] |
 //! | look | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
 //! | change the number of workers, or who starts them | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | have values come out when their time has come, and no threads | [`DelayQueue`] |
-//! | test code that is timed | [`ManualClock`] |
+//! | test code that is timed | [`ManualClock`], and [`Handle::clock`], [`DelayQueue::clock`] for code that takes either clock |
 //!
 //! # Time
 //!
@@ -135,7 +136,7 @@ pub use crate::{
         CancelReason, ConfigError, InvokeAnyError, InvokeError, Panic, Rejected,
         RejectedExecutionError, TaskError, WouldDeadlock,
     },
-    executor::{DropPolicy, Handle, QueuedTask, ScheduledThreadPoolExecutor},
+    executor::{DropPolicy, Handle, QueuedTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
     id::{ParseTaskIdError, TaskId},
     pool::{
@@ -151,7 +152,7 @@ pub use crate::{
     },
     time::{Clock, ManualClock},
     together::{CancelAllOnDrop, ExecutorCompletionService, JoinAll, TaskSet},
-    token::{CancellationToken, Cancelled},
+    token::{CancellationToken, Cancelled, WaitForCancellation},
     unwind::PanicLocation,
 };
 

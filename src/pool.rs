@@ -164,7 +164,7 @@ impl Pool {
             crew: Crew::new(config.core_pool_size, config.core_timeout, config.keep_alive),
             keep_delayed: AtomicBool::new(config.keep_delayed),
             keep_periodic: AtomicBool::new(config.keep_periodic),
-            stop: CancellationToken::on(config.clock.clone()),
+            stop: CancellationToken::with_clock(config.clock.clone()),
             joins: Joins::new(),
             thread_factory: Setting::new(config.thread_factory.clone()),
             rejection: Setting::new(config.rejection.clone()),
@@ -421,7 +421,7 @@ impl Pool {
         if self.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
-        let deadline = self.clock().now().after(timeout);
+        let deadline = self.clock().read().after(timeout);
         let terminated =
             wait::block_until(self.clock(), deadline, |waker| self.lifecycle.poll(waker));
         if terminated.is_none() {

@@ -94,7 +94,7 @@ use crate::{
         atomic::{AtomicBool, Ordering},
         patience,
     },
-    time::{Clock, Deadline},
+    time::{Clock, Deadline, Wait},
     unwind::wake_all,
 };
 
@@ -250,9 +250,10 @@ impl<E> DelayedWorkQueue<E> {
         parker: &Parker,
     ) -> Option<(Entry<E>, Deadline)> {
         let mut waker = None;
+        let wait = self.clock.wait(parker);
         self.takers.arrive();
         loop {
-            let now = self.clock.now();
+            let now = self.clock.read();
             let taken = self.pop_due(now);
             let round = self.takers.round();
             let limit = limit(since);
@@ -265,7 +266,7 @@ impl<E> DelayedWorkQueue<E> {
                 return taken.map(|entry| (entry, now));
             }
             if !self.look_on(now, limit, parker) {
-                waker = self.sleep(waker, limit, round, parker);
+                waker = self.sleep(waker, limit, round, &wait);
             }
         }
     }
@@ -284,7 +285,7 @@ impl<E> DelayedWorkQueue<E> {
             return false;
         };
         patience::look_on(|| {
-            let (now, next) = (self.clock.now(), self.head());
+            let (now, next) = (self.clock.read(), self.head());
             let is_due = next <= now;
             // If the head has gone away there may be more to it: the queue may be at its end.
             (is_due || next > head || now >= until.min(limit)).then_some(is_due)
@@ -297,13 +298,13 @@ impl<E> DelayedWorkQueue<E> {
         waker: Option<Waker>,
         limit: Deadline,
         round: u64,
-        parker: &Parker,
+        wait: &Wait<'_>,
     ) -> Option<Waker> {
-        let waker = waker.unwrap_or_else(|| parker.waker().clone());
+        let waker = waker.unwrap_or_else(|| wait.parker().waker().clone());
         let sleep = self.takers.lie_down(waker, self.first_two(), round);
         let has_changed = sleep.is_late || sleep.is_last && !self.takers.is_covered(self.head());
         if !has_changed {
-            self.clock.park_until(parker, sleep.until.before(self.lead).min(limit));
+            wait.park_until(sleep.until.before(self.lead).min(limit));
         }
         self.takers.get_up(sleep.id)
     }

@@ -190,7 +190,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let now = self.ports.pool().clock().now();
+        let now = self.ports.pool().clock().read();
         self.launch(OneShot(closure), now, now.after(delay), &mut None, |job| job.0)
     }
 
@@ -260,7 +260,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let now = self.ports.pool().clock().now();
+        let now = self.ports.pool().clock().read();
         let mut value = Some(value);
         let tried = self.launch(OneShot(closure), now, now.after(delay), &mut value, |job| job.0);
         tried.map_err(|Rejected { error, closure }| match value {
@@ -301,7 +301,7 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let clock = self.ports.pool().clock();
-        let now = clock.now();
+        let now = clock.read();
         // What is past is due now, and takes its turn with what else is due now.
         let deadline = match instant.into() {
             Some(instant) => clock.deadline_of(instant).max(now),
@@ -396,7 +396,7 @@ impl<'a> TaskBuilder<'a> {
         if period.is_zero() {
             return Err(Rejected { error: RejectedExecutionError::ZeroPeriod, closure });
         }
-        let now = self.ports.pool().clock().now();
+        let now = self.ports.pool().clock().read();
         let job = job(closure).on_panic(self.on_panic);
         self.launch(job, now, now.after(initial_delay), &mut None, Periodic::into_body)
     }

@@ -238,9 +238,9 @@ impl Parker {
         &self.bell
     }
 
-    /// Says that this thread is a worker of a pool on this clock.
-    pub(crate) fn work_by(&self, clock: usize) {
-        self.clock.set(clock);
+    /// Says that this thread is a worker of a pool on this clock; gives what it was before.
+    pub(crate) fn work_by(&self, clock: usize) -> usize {
+        self.clock.replace(clock)
     }
 
     pub(crate) fn works_by(&self, clock: usize) -> bool {

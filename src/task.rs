@@ -274,7 +274,7 @@ impl<J: Job> Runnable for Task<J> {
         match ran {
             Ran::Ended(ending) => {
                 self.discard(wrapper, run.drops());
-                let is_over = limit.is_some_and(|limit| limit <= run.clock().now());
+                let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
                 self.finish(ending, is_over, run)
             }
             Ran::Again(job, next) => self.rest(job, next, wrapper, None, run),

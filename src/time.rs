@@ -9,12 +9,13 @@
 //!
 //! # The two clocks
 //!
-//! * The **system clock** is [`Instant`], counted from a year before the clock's creation, so that
-//!   moments of the past keep their order. It does not follow changes of the wall clock; on Linux
+//! * The **system clock** is [`Instant`]. It does not follow changes of the wall clock; on Linux
 //!   and macOS it stands still while the machine sleeps.
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
-//! The crate reads the present through [`Clock::now`] and sleeps through [`Clock::park_until`],
+//! Both count from a year before their beginning, so that moments of the past keep their order.
+//!
+//! The crate reads the present through [`Clock::read`] and sleeps through [`Wait::park_until`],
 //! and does neither in any other way. That is what makes a test on the manual clock exact.
 //!
 //! # Never early
@@ -25,7 +26,10 @@
 mod manual;
 pub(crate) mod slack;
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 pub use self::manual::ManualClock;
 use crate::sync::{
@@ -33,8 +37,14 @@ use crate::sync::{
     process::{AtomicU64, Ordering},
 };
 
-/// How far back before its creation the system clock reaches.
+/// How far back before its beginning a clock reaches.
 const PAST: Duration = Duration::from_secs(365 * 86_400);
+
+/// The instant that lies so far before this one; a nearer one if the platform's `Instant` cannot
+/// say that.
+fn long_before(instant: Instant, span: Duration) -> Instant {
+    (0..32).find_map(|n| instant.checked_sub(span / (1 << n))).unwrap_or(instant)
+}
 
 /// A moment: nanoseconds since the origin of a [`Clock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,15 +94,46 @@ pub(crate) fn saturating_nanos(duration: Duration) -> u64 {
 
 /// Where an executor takes the time from.
 ///
-/// Given to [`Builder::clock`](crate::Builder::clock). The default is the system's monotonic
-/// clock; a [`ManualClock`] makes tests exact. Cloning is cheap, and clones show the same time.
+/// Given to [`Builder::clock`](crate::Builder::clock),
+/// [`DelayQueue::with_clock`](crate::DelayQueue::with_clock) and
+/// [`CancellationToken::with_clock`](crate::CancellationToken::with_clock), and given back by
+/// [`Handle::clock`](crate::Handle::clock). The default is the system's monotonic clock; a
+/// [`ManualClock`] makes tests exact. Cloning is cheap, and clones show the same time.
+///
+/// Code that reads the time from a `Clock` works on either. This limiter lets one call through in
+/// each interval, and its test takes no real time:
 ///
 /// ```
+/// use std::time::{Duration, Instant};
 /// use punctual::{Clock, ManualClock};
 ///
-/// let system = Clock::system();
-/// let manual = Clock::from(ManualClock::new());
-/// # let _ = (system, manual);
+/// struct Limiter { clock: Clock, interval: Duration, last: Option<Instant> }
+///
+/// impl Limiter {
+///     fn new(clock: impl Into<Clock>, interval: Duration) -> Self {
+///         Self { clock: clock.into(), interval, last: None }
+///     }
+///
+///     fn lets_through(&mut self) -> bool {
+///         let now = self.clock.now();
+///         let is_time = self.last.is_none_or(|last| now - last >= self.interval);
+///         if is_time {
+///             self.last = Some(now);
+///         }
+///         is_time
+///     }
+/// }
+///
+/// let mut in_use = Limiter::new(Clock::system(), Duration::from_millis(10));
+/// assert!(in_use.lets_through());
+///
+/// let clock = ManualClock::new();
+/// let mut limiter = Limiter::new(clock.clone(), Duration::from_secs(60));
+/// assert!(limiter.lets_through() && !limiter.lets_through());
+/// clock.advance(Duration::from_secs(59));
+/// assert!(!limiter.lets_through());
+/// clock.advance(Duration::from_secs(1));
+/// assert!(limiter.lets_through());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Clock {
@@ -113,13 +154,20 @@ impl Clock {
     pub fn system() -> Self {
         #[allow(clippy::disallowed_methods, reason = "the one place where a clock begins")]
         let now = Instant::now();
-        let origin = (0..32).find_map(|n| now.checked_sub(PAST / (1 << n))).unwrap_or(now);
-        Self { origin, source: Source::System }
+        Self { origin: long_before(now, PAST), source: Source::System }
     }
 
-    /// The present.
+    /// The present. Does not block. On a manual clock it is
+    /// [`ManualClock::now`]; the instants of one clock mean nothing on another.
     #[inline]
-    pub(crate) fn now(&self) -> Deadline {
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.shown_at(self.read())
+    }
+
+    /// The present, as this clock counts.
+    #[inline]
+    pub(crate) fn read(&self) -> Deadline {
         match &self.source {
             Source::System => Deadline(saturating_nanos(self.origin.elapsed())),
             Source::Manual(manual) => manual.deadline_now(),
@@ -178,20 +226,10 @@ impl Clock {
         self.instant_of(moment).unwrap_or(self.origin)
     }
 
-    /// Sleeps until the thread is rung for or `deadline` comes, whichever is first; may return
-    /// for no reason at all.
-    pub(crate) fn park_until(&self, parker: &Parker, deadline: Deadline) {
-        match (&self.source, self.instant_of(deadline)) {
-            (Source::Manual(manual), _) => manual.park_until(parker, deadline),
-            (Source::System, Some(instant)) => {
-                parker.park_until(instant);
-                parker.hear();
-            }
-            (Source::System, None) => {
-                parker.park();
-                parker.hear();
-            }
-        }
+    /// The calling thread, whose parker this is, begins to wait for something.
+    #[inline]
+    pub(crate) fn wait<'a>(&'a self, parker: &'a Parker) -> Wait<'a> {
+        Wait { clock: self, parker, is_counted: Cell::new(false) }
     }
 
     /// Tells the clock that a worker thread is about to start; see [`ManualClock`].
@@ -201,17 +239,57 @@ impl Clock {
         }
     }
 
-    /// Tells the clock that the calling thread, whose parker this is, is that worker.
-    pub(crate) fn worker_begins(&self, parker: &Parker) {
-        if let Source::Manual(manual) = &self.source {
-            manual.worker_begins(parker);
-        }
+    /// Says that the calling thread, whose parker this is, is that worker. Gives what it was
+    /// before, for [`Parker::work_by`] when it is a worker no longer.
+    pub(crate) fn worker_begins(&self, parker: &Parker) -> usize {
+        parker.work_by(self.manual().map_or(0, ManualClock::address))
     }
 
     /// Tells the clock that a worker thread has ended.
     pub(crate) fn worker_ended(&self) {
         if let Source::Manual(manual) = &self.source {
             manual.worker_ended();
+        }
+    }
+}
+
+/// One wait of a thread: until this is dropped, when it has its answer.
+pub(crate) struct Wait<'a> {
+    clock: &'a Clock,
+    parker: &'a Parker,
+    /// Whether a manual clock has been told of it.
+    is_counted: Cell<bool>,
+}
+
+impl Wait<'_> {
+    pub(crate) fn parker(&self) -> &Parker {
+        self.parker
+    }
+
+    /// Sleeps until the thread is rung for or `deadline` comes, whichever is first; may return
+    /// for no reason at all.
+    pub(crate) fn park_until(&self, deadline: Deadline) {
+        match (&self.clock.source, self.clock.instant_of(deadline)) {
+            (Source::Manual(manual), _) => {
+                manual.park_until(self.parker, deadline, &self.is_counted);
+            }
+            (Source::System, Some(instant)) => {
+                self.parker.park_until(instant);
+                self.parker.hear();
+            }
+            (Source::System, None) => {
+                self.parker.park();
+                self.parker.hear();
+            }
+        }
+    }
+}
+
+impl Drop for Wait<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let (true, Some(manual)) = (self.is_counted.get(), self.clock.manual()) {
+            manual.wait_ends();
         }
     }
 }
@@ -224,7 +302,7 @@ impl Default for Clock {
 
 impl From<ManualClock> for Clock {
     fn from(manual: ManualClock) -> Self {
-        Self { origin: manual.origin(), source: Source::Manual(manual) }
+        Self { origin: manual.base(), source: Source::Manual(manual) }
     }
 }
 
@@ -238,7 +316,7 @@ mod tests {
     #[test]
     fn the_longest_delay_means_never() {
         let clock = Clock::system();
-        assert_eq!(clock.now().after(Duration::MAX), Deadline::NEVER);
+        assert_eq!(clock.read().after(Duration::MAX), Deadline::NEVER);
         assert_eq!(Deadline::LAST.after(Duration::from_nanos(1)), Deadline::NEVER);
         assert_eq!(Deadline::NEVER.after(Duration::from_nanos(1)), Deadline::NEVER);
         assert!(clock.instant_of(Deadline::NEVER).is_none());
@@ -253,15 +331,15 @@ mod tests {
 
     #[test]
     fn the_past_is_in_order() {
-        let clock = Clock::system();
-        let now = clock.now();
-        let ago = |seconds| clock.instant_of(now).and_then(|now| now.checked_sub(seconds));
-        let (Some(long), Some(short)) = (ago(Duration::from_secs(2)), ago(Duration::from_secs(1)))
-        else {
-            return;
-        };
-        assert!(clock.deadline_of(long) < clock.deadline_of(short));
-        assert!(clock.deadline_of(short) < now);
+        let start = Duration::from_secs(1);
+        let manual = [ManualClock::new(), ManualClock::starting_at(start)].map(Clock::from);
+        for clock in manual.into_iter().chain([Clock::system()]) {
+            let (now, instant) = (clock.read(), clock.now());
+            let ago = |seconds| instant.checked_sub(Duration::from_secs(seconds));
+            let (Some(long), Some(short)) = (ago(2), ago(1)) else { return };
+            assert!(clock.deadline_of(long) < clock.deadline_of(short));
+            assert!(clock.deadline_of(short) < now);
+        }
     }
 
     #[test]
@@ -284,7 +362,7 @@ mod tests {
 
     #[test]
     fn an_alarm_rings_when_its_moment_has_come() {
-        let (manual, rings) = (ManualClock::new(), Arc::new(Rings::default()));
+        let (manual, rings) = (ManualClock::from_zero(), Arc::new(Rings::default()));
         let set = |nanos| manual.set_alarm(Deadline(nanos), Waker::from(Arc::clone(&rings)));
         let rung = || rings.0.load(Ordering::SeqCst);
         let (first, second) = (set(10), set(20));
@@ -305,6 +383,6 @@ mod tests {
     fn no_clock_ever_shows_never() {
         let manual = ManualClock::starting_at(Duration::MAX);
         manual.advance(Duration::MAX);
-        assert!(Clock::from(manual).now() < Deadline::NEVER);
+        assert!(Clock::from(manual).read() < Deadline::NEVER);
     }
 }

@@ -11,11 +11,14 @@
 //! when it is first asked for, see `task::More`).
 //!
 //! A waiter puts its waker on the lists *before* it looks at the flags for the last time; a
-//! raiser raises the flag before it takes the list. One of the two sees the other.
+//! raiser raises the flag before it takes the list. One of the two sees the other. What awaits a
+//! token is in [`awaiting`].
 
-use std::task::Waker;
-use std::{error::Error, fmt, time::Duration};
+mod awaiting;
 
+use std::{error::Error, fmt, task::Waker, time::Duration};
+
+pub use self::awaiting::WaitForCancellation;
 use crate::{
     sync::{
         Arc, Mutex,
@@ -74,11 +77,25 @@ impl CancellationToken {
     /// A token that nobody has raised; it sleeps on the system's clock.
     #[must_use]
     pub fn new() -> Self {
-        Self::on(Clock::system())
+        Self::with_clock(Clock::system())
     }
 
-    pub(crate) fn on(clock: Clock) -> Self {
-        Self { own: Arc::default(), parent: None, clock }
+    /// A token that nobody has raised, and that [sleeps](Self::sleep) on this clock: that of an
+    /// [executor](crate::Handle::clock), or a [`ManualClock`](crate::ManualClock) in a test.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{CancellationToken, ManualClock};
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let token = CancellationToken::with_clock(clock.clone());
+    /// let hour = Duration::from_secs(3600);
+    /// assert!(token.sleep(hour).is_ok()); // takes no real time
+    /// assert_eq!(clock.elapsed(), hour);
+    /// ```
+    pub fn with_clock(clock: impl Into<Clock>) -> Self {
+        Self { own: Arc::default(), parent: None, clock: clock.into() }
     }
 
     /// A token of its own that is raised together with this one.
@@ -112,20 +129,55 @@ impl CancellationToken {
         self.signals().any(Signal::is_raised) || self.is_at_limit()
     }
 
+    /// A future that ends when the token is raised. It needs no runtime, is `'static`, and does not
+    /// borrow the token; it may be dropped at any time, and so may lose a `select`.
+    ///
+    /// ```
+    /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
+    /// #     struct Unpark(std::thread::Thread);
+    /// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark(); } }
+    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    /// #     let mut context = std::task::Context::from_waker(&waker);
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut context) {
+    /// #             std::task::Poll::Ready(output) => return output,
+    /// #             std::task::Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// use std::time::Duration;
+    /// use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let token = CancellationToken::new();
+    /// let raises = token.clone();
+    /// executor.schedule(Duration::from_millis(1), move || raises.cancel())?;
+    /// # block_on(async {
+    /// token.cancelled().await;
+    /// # });
+    /// assert!(token.is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn cancelled(&self) -> WaitForCancellation {
+        WaitForCancellation::new(self.clone())
+    }
+
     /// Blocks until the token is raised.
     pub fn wait(&self) {
         self.wait_until(Deadline::NEVER);
     }
 
     /// Blocks for `duration`, or until the token is raised, whichever is first: a sleep that
-    /// can be called off. `Duration::MAX` waits for the token alone. In a task on a
-    /// [`ManualClock`](crate::ManualClock) it counts that clock's time.
+    /// can be called off. `Duration::MAX` waits for the token alone. In a task it
+    /// counts the time of its executor's clock. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
     /// [`Cancelled`] if the token was raised before the time was over.
     pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
-        let deadline = self.clock.now().after(duration);
+        let deadline = self.clock.read().after(duration);
         if self.wait_until(deadline) { Err(Cancelled(())) } else { Ok(()) }
     }
 
@@ -156,7 +208,7 @@ impl CancellationToken {
     /// Whether a time limit has come that raises the token.
     fn is_at_limit(&self) -> bool {
         let limit = self.own.limit.load(Ordering::Relaxed);
-        limit > 0 && limit <= self.clock.now().as_nanos()
+        limit > 0 && limit <= self.clock.read().as_nanos()
     }
 
     fn signals(&self) -> impl Iterator<Item = &Signal> {

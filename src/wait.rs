@@ -18,33 +18,67 @@ use crate::{
 };
 
 /// The wakers of everyone who waits for one thing.
+///
+/// A thread waits for one thing at a time, so its waker names it. A future has a [`Place`] of its
+/// own: several that one task awaits come with the same waker, and one of them may leave.
 #[derive(Debug, Default)]
-pub(crate) struct WaitList(Vec<Waker>);
+pub(crate) struct WaitList {
+    waiters: Vec<(Option<Place>, Waker)>,
+    last: u64,
+}
+
+/// Where a future stands on a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u64);
 
 impl WaitList {
     /// Keeps the waker, once. Gives it back if its task is on the list already.
     pub(crate) fn register(&mut self, waker: Waker) -> Option<Waker> {
-        if self.0.iter().any(|known| known.will_wake(&waker)) {
+        if self.index_of(&waker).is_some() {
             return Some(waker);
         }
-        self.0.push(waker);
+        self.waiters.push((None, waker));
         None
     }
 
     /// Takes off the list who no longer waits.
     pub(crate) fn deregister(&mut self, waker: &Waker) -> Option<Waker> {
-        let index = self.0.iter().position(|known| known.will_wake(waker))?;
-        Some(self.0.swap_remove(index))
+        let index = self.index_of(waker)?;
+        Some(self.waiters.swap_remove(index).1)
+    }
+
+    /// Keeps the waker for the future that has this place, or gives it one. Gives back the waker
+    /// that it had there.
+    pub(crate) fn register_at(&mut self, place: &mut Option<Place>, waker: Waker) -> Option<Waker> {
+        let mut waiters = self.waiters.iter_mut();
+        if let Some((_, known)) = waiters.find(|(at, _)| at.is_some() && *at == *place) {
+            return Some(std::mem::replace(known, waker));
+        }
+        self.last += 1;
+        *place = Some(Place(self.last));
+        self.waiters.push((*place, waker));
+        None
+    }
+
+    /// The future leaves its place.
+    pub(crate) fn leave(&mut self, place: &mut Option<Place>) -> Option<Waker> {
+        let place = place.take()?;
+        let index = self.waiters.iter().position(|(at, _)| *at == Some(place))?;
+        Some(self.waiters.swap_remove(index).1)
     }
 
     /// The one who has waited longest, roughly, to be woken once the lock is released.
     pub(crate) fn take_one(&mut self) -> Option<Waker> {
-        if self.0.is_empty() { None } else { Some(self.0.remove(0)) }
+        if self.waiters.is_empty() { None } else { Some(self.waiters.remove(0).1) }
     }
 
     /// Everyone, to be woken once the lock is released.
     pub(crate) fn take(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.waiters).into_iter().map(|(_, waker)| waker).collect()
+    }
+
+    fn index_of(&self, waker: &Waker) -> Option<usize> {
+        self.waiters.iter().position(|(place, known)| place.is_none() && known.will_wake(waker))
     }
 }
 
@@ -57,16 +91,17 @@ pub(crate) fn block_until<R>(
     mut poll: impl FnMut(&Waker) -> Option<R>,
 ) -> Option<R> {
     let parker = Parker::current();
+    let wait = clock.wait(&parker);
     loop {
         // Read before the poll, so that what happens in between is not called late.
-        let is_over = deadline < Deadline::NEVER && clock.now() >= deadline;
+        let is_over = deadline < Deadline::NEVER && clock.read() >= deadline;
         if let Some(answer) = poll(parker.waker()) {
             return Some(answer);
         }
         if is_over {
             return None;
         }
-        clock.park_until(&parker, deadline);
+        wait.park_until(deadline);
     }
 }
 
@@ -81,11 +116,11 @@ pub(crate) fn block_soon<R>(
     if is_there() || clock.is_manual() {
         return block_until(clock, deadline, poll);
     }
-    let (parker, start) = (Parker::current(), clock.now());
+    let (parker, start) = (Parker::current(), clock.read());
     let until = start.after(parker.patience().span()).min(deadline);
-    patience::look_on(|| (is_there() || clock.now() >= until).then_some(()));
+    patience::look_on(|| (is_there() || clock.read() >= until).then_some(()));
     let answer = block_until(clock, deadline, poll);
-    parker.patience().learn(clock.now().since(start));
+    parker.patience().learn(clock.read().since(start));
     answer
 }
 

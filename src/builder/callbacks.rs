@@ -16,7 +16,9 @@ use crate::{
 
 impl Builder {
     /// What each worker calls first, in its thread. A panic is reported, and the worker begins all
-    /// the same.
+    /// the same. It cannot wait for the end of its own executor, because that waits for its thread:
+    /// [`await_termination`](crate::Handle::await_termination) gives
+    /// [`WouldDeadlock`](crate::WouldDeadlock) at once, also if there is a limit.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
@@ -39,7 +41,8 @@ impl Builder {
         self
     }
 
-    /// What each worker calls last, in its thread.
+    /// What each worker calls last, in its thread. It cannot wait for the end of its own executor
+    /// either: see [`on_thread_start`](Self::on_thread_start).
     pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
         self.callbacks().thread_stop = Some(Contained::new(Arc::new(callback)));
         self
@@ -87,7 +90,10 @@ impl Builder {
 
     /// What is called once, when everything has ended, before anybody is told so: by the last
     /// worker, or by whoever is still shutting the executor down when there is none any more, so
-    /// perhaps inside the call of [`shutdown`](crate::Handle::shutdown). Java: `terminated`.
+    /// perhaps inside the call of [`shutdown`](crate::Handle::shutdown). The executor has terminated
+    /// only when the hook has returned, so in it
+    /// [`await_termination`](crate::Handle::await_termination) gives
+    /// [`WouldDeadlock`](crate::WouldDeadlock) at once. Java: `terminated`.
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.callbacks().terminated = Some(Contained::new(Arc::new(hook)));
         self

@@ -67,7 +67,7 @@ impl<T> DelayQueue<T> {
         &self,
         elements: impl IntoIterator<Item = (W, T)>,
     ) -> Result<Vec<Key>, Refused<Vec<T>>> {
-        let now = self.clock.now();
+        let now = self.clock.read();
         let timed = elements.into_iter();
         self.insert_timed(timed.map(|(when, element)| (when.deadline(&self.clock, now), element)))
     }

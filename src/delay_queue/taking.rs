@@ -12,6 +12,7 @@ use crate::{CancellationToken, Cancelled, queue::Entry, sync::Parker, time::Dead
 impl<T> DelayQueue<T> {
     /// Blocks until an element has expired, and takes it. `None` once the queue is
     /// [closed](Self::close) and empty. Java: `take`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::{thread, time::Duration};
@@ -66,12 +67,14 @@ impl<T> DelayQueue<T> {
 
     /// Blocks until an element has expired, but no longer than `timeout`. `None` if none has, or
     /// if the queue is closed and empty. Java: `poll(timeout, unit)`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
-        self.take_by(self.clock.now().after(timeout))
+        self.take_by(self.clock.read().after(timeout))
     }
 
     /// Blocks until an element has expired, but not beyond `limit`. `None` if none has, or if the
-    /// queue is closed and empty.
+    /// queue is closed and empty. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn poll_until(&self, limit: Instant) -> Option<Expired<T>> {
         self.take_by(self.clock.deadline_of(limit))
     }
@@ -87,7 +90,7 @@ impl<T> DelayQueue<T> {
         timeout: Duration,
         token: &CancellationToken,
     ) -> Result<Option<Expired<T>>, Cancelled> {
-        self.take_by_unless(self.clock.now().after(timeout), token)
+        self.take_by_unless(self.clock.read().after(timeout), token)
     }
 
     /// A blocking iterator of what expires, which ends when the queue is closed and empty. Several
@@ -138,7 +141,7 @@ impl<T> DelayQueue<T> {
     /// To drop what has expired, write `queue.drain().for_each(drop)`.
     #[doc(alias = "drainTo")]
     pub fn drain(&self) -> Drain<'_, T> {
-        Drain { queue: self, by: self.clock.now() }
+        Drain { queue: self, by: self.clock.read() }
     }
 
     /// Moves at most `limit` of the elements that have expired by now to a sink that may refuse
@@ -173,7 +176,7 @@ impl<T> DelayQueue<T> {
         limit: usize,
         mut sink: impl FnMut(Expired<T>) -> Result<(), T>,
     ) -> usize {
-        let by = self.clock.now();
+        let by = self.clock.read();
         for moved in 0..limit {
             let Some((element, loan)) = self.queue.lend_due(by) else { return moved };
             // The whole key, as it is good again if the element comes back.

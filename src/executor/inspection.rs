@@ -157,7 +157,7 @@ impl QueuedTask {
         let Listed { deadline, ticket, element: task } = listed;
         Self {
             next_run: port.clock().instant_of(deadline),
-            delay: deadline.delay_at(port.clock().now()),
+            delay: deadline.delay_at(port.clock().read()),
             // One that has begun meanwhile has no count to be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),

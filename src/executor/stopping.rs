@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Handle;
+use super::{Handle, Termination};
 use crate::{PendingTasks, ShutdownReport, WouldDeadlock, pool::Phase};
 
 impl Handle {
@@ -23,7 +23,9 @@ impl Handle {
     /// for what the policies keep; then [`shutdown_now`](Self::shutdown_now), which cancels what
     /// still waits and raises the tokens of what runs, and a wait of at most `grace` for that to
     /// end. Says what became of the tasks, by number and name. Blocks for no longer than both,
-    /// on the executor's clock. Java has no such call, and its documentation a page of code.
+    /// on the executor's clock; if that is a manual one
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java has no such call, and its
+    /// documentation a page of code.
     ///
     /// ```
     /// use std::time::Duration;
@@ -61,7 +63,8 @@ impl Handle {
 
     /// Blocks until the executor has terminated: it was shut down, everything has ended, and no
     /// worker lives. Gives whether it has, after at most `timeout`; `Duration::MAX` waits without
-    /// limit. Java: `awaitTermination`.
+    /// limit. On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// Java: `awaitTermination`. [`termination`](Self::termination) is the same without blocking.
     ///
     /// ```
     /// use std::time::Duration;
@@ -77,11 +80,55 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], at once, in one of the executor's own tasks, and in the drop of what a
-    /// shutdown on this thread is cancelling.
+    /// [`WouldDeadlock`], at once, wherever the end could not come before this call has returned:
+    /// in one of the executor's own tasks and the hooks around it; in what is called
+    /// [at the start](crate::Builder::on_thread_start) or [at the end](crate::Builder::on_thread_stop)
+    /// of one of its threads, and [at its end](crate::Builder::terminated); in its thread factory;
+    /// and in the drop of what a shutdown on this thread is cancelling.
     #[doc(alias = "awaitTermination")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         self.pool().await_termination(timeout)
+    }
+
+    /// A future that ends when the executor has terminated, as
+    /// [`await_termination`](Self::await_termination) does, and blocks no thread. It needs no
+    /// runtime, is `'static`, may be dropped at any time, and stops nothing itself: see
+    /// [how an executor is stopped in async code](crate::ScheduledThreadPoolExecutor#dropping-it-stops-it).
+    /// When it ends every closure of the executor has been dropped; a thread may still be about to
+    /// return.
+    ///
+    /// Unlike [`await_termination`](Self::await_termination) it gives no error in one of the
+    /// executor's own tasks, because a future does not know what will await it. **A task that blocks
+    /// on it, in a `block_on`, waits for itself and never ends.**
+    ///
+    /// ```
+    /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
+    /// #     struct Unpark(std::thread::Thread);
+    /// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark(); } }
+    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    /// #     let mut context = std::task::Context::from_waker(&waker);
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut context) {
+    /// #             std::task::Poll::Ready(output) => return output,
+    /// #             std::task::Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// # block_on(async {
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let last = executor.schedule(Duration::from_millis(1), || "still runs")?;
+    /// executor.shutdown();
+    /// executor.termination().await;
+    /// assert!(executor.is_terminated() && last.is_done());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn termination(&self) -> Termination {
+        Termination::new(self.clone())
     }
 
     /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.

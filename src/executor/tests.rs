@@ -42,6 +42,41 @@ fn one_periodic_task_does_not_wake_a_hundred_workers() {
     beat.cancel();
 }
 
+/// Several threads wait on a clock that goes on by itself, some for less time than their task takes:
+/// each gives up at its own limit or has its result, for the clock does not go on to the next moment
+/// before the one that it has woken has made up its mind.
+#[test]
+fn each_that_waits_has_its_own_answer() {
+    const THREADS: u64 = 8;
+    for _ in 0..20 {
+        let (clock, executor) = executor(2);
+        let (tell, told) = mpsc::channel();
+        for number in 0..THREADS {
+            let due = Duration::from_millis(10 * number + 5);
+            let future = executor.schedule(due, || ()).expect("it is open");
+            let is_patient = number % 2 == 0;
+            let slack = Duration::from_nanos(1);
+            let limit = if is_patient { due + slack } else { due - slack };
+            let tell = tell.clone();
+            #[allow(clippy::disallowed_methods, reason = "a test")]
+            std::thread::spawn(move || {
+                let has_ended = future.join_timeout(limit).is_some();
+                tell.send((number, has_ended, is_patient)).expect("the test waits");
+            });
+        }
+        while clock.sleepers().len() < THREADS as usize + 2 {
+            std::thread::yield_now();
+        }
+        clock.set_auto_advance(true);
+        for _ in 0..THREADS {
+            let told = told.recv_timeout(Duration::from_secs(10));
+            let (number, has_ended, is_patient) = told.expect("each wait ends");
+            assert_eq!(has_ended, is_patient, "{number}");
+        }
+        clock.set_auto_advance(false);
+    }
+}
+
 /// CN-041: with no core threads and a task an hour away there is one worker, and it sleeps: a
 /// thousand keep-alives go by and it does not wake.
 #[test]

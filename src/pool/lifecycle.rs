@@ -30,7 +30,7 @@ use crate::{
         atomic::{AtomicU8, Ordering},
     },
     unwind::discard,
-    wait::WaitList,
+    wait::{Place, WaitList},
 };
 
 /// How far the pool has come.
@@ -131,13 +131,26 @@ impl Lifecycle {
 
     /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
     pub(crate) fn poll(&self, waker: &Waker) -> Option<()> {
+        self.poll_with(waker, WaitList::register)
+    }
+
+    /// The same for a future, which has a place of its own on the list.
+    pub(crate) fn poll_at(&self, place: &mut Option<Place>, waker: &Waker) -> Option<()> {
+        self.poll_with(waker, |waiters, waker| waiters.register_at(place, waker))
+    }
+
+    fn poll_with(
+        &self,
+        waker: &Waker,
+        register: impl FnOnce(&mut WaitList, Waker) -> Option<Waker>,
+    ) -> Option<()> {
         if self.phase() == Phase::Terminated {
             return Some(());
         }
         let waker = waker.clone();
         let mut inner = self.inner.lock();
         let is_over = inner.phase == Phase::Terminated;
-        let unused = if is_over { Some(waker) } else { inner.waiters.register(waker) };
+        let unused = if is_over { Some(waker) } else { register(&mut inner.waiters, waker) };
         drop(inner);
         discard(unused);
         is_over.then_some(())
@@ -146,6 +159,14 @@ impl Lifecycle {
     /// Forgets the waker of who no longer waits.
     pub(super) fn forget(&self, waker: &Waker) -> Option<Waker> {
         self.inner.lock().waiters.deregister(waker)
+    }
+
+    /// A future no longer waits.
+    pub(crate) fn leave(&self, place: &mut Option<Place>) {
+        if place.is_some() {
+            let left = self.inner.lock().waiters.leave(place);
+            discard(left);
+        }
     }
 
     fn set(&self, inner: &mut Inner, phase: Phase) {

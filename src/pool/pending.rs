@@ -170,7 +170,7 @@ impl PendingTask {
     /// Whether that moment has come.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        self.deadline <= self.estate.clock.now()
+        self.deadline <= self.estate.clock.read()
     }
 
     /// Whether it is a periodic task.
@@ -192,8 +192,9 @@ impl PendingTask {
     pub(super) fn run_here(mut self) -> Tally {
         let Some(task) = self.task.take() else { return Tally::default() };
         let Estate { clock, hooks } = self.estate.clone();
-        let (stop, desk) = (CancellationToken::on(clock.clone()), Arc::new(Desk::default()));
-        let now = clock.now();
+        let (stop, desk) =
+            (CancellationToken::with_clock(clock.clone()), Arc::new(Desk::default()));
+        let now = clock.read();
         let keeps_limits = false;
         let ground = Ground { clock, stop, hooks, desk: Arc::clone(&desk), keeps_limits };
         let run = Run::new(Rc::new(ground), task, self.id, self.deadline, now);

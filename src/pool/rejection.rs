@@ -217,13 +217,14 @@ impl RejectedTask<'_> {
     }
 
     /// Blocks until there is room, and tries again; aborts if there is none after `timeout`, on
-    /// the executor's clock, or if this is one of its own workers. A shutdown ends the wait, and
+    /// the executor's clock (if it is a manual one
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks)), or if this is one of its own workers. A shutdown ends the wait, and
     /// the handler is asked again.
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         let Some(room) = &self.pool.room else { return self.abort() };
         let clock = self.pool.clock();
         let would_block = self.is_shutdown() || serving::works_for(self.pool);
-        if would_block || !room.enter_before(clock, clock.now().after(timeout)) {
+        if would_block || !room.enter_before(clock, clock.read().after(timeout)) {
             return self.abort();
         }
         let place = Place(Some(Arc::clone(self.pool)));

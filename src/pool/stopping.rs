@@ -34,7 +34,7 @@ impl Pool {
         let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
         self.close_queue(if keep_periodic { Admission::Returning } else { Admission::Closed });
         // Read when nothing more comes in: whatever was submitted without delay is due now.
-        let now = self.clock().now();
+        let now = self.clock().read();
         stopping.cancel_where(|deadline, task| {
             if task.is_periodic() { !keep_periodic } else { !keep_delayed && deadline > now }
         });
@@ -45,7 +45,7 @@ impl Pool {
         let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
         self.close_queue(Admission::Closed);
         // As in `shutdown`.
-        let now = self.clock().now();
+        let now = self.clock().read();
         stopping.cancel_where(|deadline, _| deadline > now);
     }
 

@@ -138,7 +138,7 @@ impl Timer {
 
     /// Lets `strike` happen at a moment, unless the pool ends before.
     fn watch(&self, deadline: Deadline, strike: Strike) -> Option<Watch> {
-        match self.strikes.offer(self.stripe, self.clock.now(), deadline, strike) {
+        match self.strikes.offer(self.stripe, self.clock.read(), deadline, strike) {
             Ok(ticket) => Some(Watch { strikes: Arc::clone(&self.strikes), ticket }),
             Err(refused) => {
                 discard(refused.element);
@@ -273,7 +273,7 @@ impl<'a> LimitedRun<'a> {
     fn stop_watching(&mut self) -> bool {
         // First: a strike that is under way now has found the limit exceeded, and so will this.
         drop(self.watch.take());
-        *self.is_over.get_or_insert_with(|| self.limit <= self.timer.clock.now())
+        *self.is_over.get_or_insert_with(|| self.limit <= self.timer.clock.read())
     }
 
     /// The body has returned. Fails the run if it took too long.

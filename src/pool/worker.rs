@@ -176,7 +176,8 @@ impl Member {
         let _serving = Serving::begin(&self.pool, Role::Worker);
         self.pool.count_on(&self.desk);
         let callbacks = &self.pool.config.callbacks;
-        self.pool.clock().worker_begins(&Parker::current());
+        let parker = Parker::current();
+        let before = self.pool.clock().worker_begins(&parker);
         slack::set(self.pool.config.timer_slack);
         trace::worker("started", &self.name);
         callbacks.call(PanicSource::ThreadStart);
@@ -184,6 +185,8 @@ impl Member {
         callbacks.call(PanicSource::ThreadStop);
         trace::worker("ended", &self.name);
         drop(self);
+        // The thread may be somebody's who goes on with it.
+        parker.work_by(before);
     }
 
     /// Takes and runs tasks until there is nothing more to do here.

@@ -124,7 +124,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     fn read_clock(&self, plain: &Plain) -> Deadline {
-        let now = self.clock.now();
+        let now = self.clock.read();
         // Ordering: see `Plain::known`.
         plain.known.store(now.as_nanos(), Ordering::Relaxed);
         now

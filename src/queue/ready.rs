@@ -100,7 +100,7 @@ impl<E> Ready<E> {
     #[inline]
     pub(super) fn pause(&self, clock: &Clock) -> Deadline {
         loop {
-            let now = clock.now();
+            let now = clock.read();
             // Ordering: as above.
             let is_over = now.as_nanos() >= self.pause.load(Ordering::Relaxed);
             if is_over || clock.is_manual() || !self.is_empty() {

@@ -22,7 +22,7 @@ const fn at(nanos: u64) -> Deadline {
 }
 
 fn queue<E>() -> (ManualClock, Queue<E>) {
-    let clock = ManualClock::new();
+    let clock = ManualClock::from_zero();
     let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone()), 4, Duration::ZERO));
     (clock, queue)
 }
@@ -30,13 +30,13 @@ fn queue<E>() -> (ManualClock, Queue<E>) {
 impl<E> DelayedWorkQueue<E> {
     /// Offers as a program of many threads would: each time into another stripe.
     fn put(&self, deadline: Deadline, element: E) -> Result<Ticket, Refused<E>> {
-        let now = self.clock.now();
+        let now = self.clock.read();
         let stripe = self.clock.moment(now) as usize % self.stripes();
         self.offer(stripe, now, deadline, element)
     }
 
     fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Deadline)> {
-        let limit = self.clock.now().after(timeout);
+        let limit = self.clock.read().after(timeout);
         self.take_until(|_| limit)
     }
 }
@@ -68,10 +68,10 @@ fn taker<E: Send + 'static>(clock: &ManualClock, queue: &Queue<E>) -> mpsc::Rece
 /// What the threads have that are through; waits for as many as are expected.
 fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
     let clock = Clock::system();
-    let end = clock.now().after(LIMIT);
+    let end = clock.read().after(LIMIT);
     let mut results = Vec::new();
     while results.len() < expected {
-        assert!(clock.now() < end, "{} of {expected}", results.len());
+        assert!(clock.read() < end, "{} of {expected}", results.len());
         results.extend(receivers.iter().filter_map(|receiver| receiver.try_recv().ok()));
         thread::yield_now();
     }
@@ -324,7 +324,7 @@ fn drain_takes_everything() {
 #[test]
 fn a_queue_has_the_stripes_that_were_asked_for() {
     let stripes = |asked| {
-        let clock = Clock::from(ManualClock::new());
+        let clock = Clock::from(ManualClock::from_zero());
         DelayedWorkQueue::<()>::new(clock, asked, Duration::ZERO).stripes()
     };
     assert_eq!([0, 1, 4, 16, 17].map(stripes), [1, 1, 4, 16, 16]);
@@ -334,7 +334,7 @@ fn a_queue_has_the_stripes_that_were_asked_for() {
 #[test]
 fn a_number_is_given_once_and_in_the_order_of_submission() {
     let (clock, queue) = queue();
-    let now = Clock::from(clock).now();
+    let now = Clock::from(clock).read();
     let offer = || queue.offer(2, now, at(10), 'a').expect("it is open").sequence;
     let numbers = [offer(), queue.number(2, now), queue.number(2, now), offer()];
     assert!(numbers.is_sorted_by(|before, after| before < after), "{numbers:?}");

@@ -91,7 +91,7 @@ impl Run {
             run: self.number.get(),
             lateness: self.started.since(self.planned),
         };
-        let run_time = || self.clock().now().since(self.started);
+        let run_time = || self.clock().read().since(self.started);
         trace::in_span(about, run_time, || CURRENT.set(self, body))
     }
 

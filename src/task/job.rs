@@ -124,7 +124,7 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
 
     fn run(mut self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self> {
         let outcome = run.call(wrapper, &mut self.body);
-        let ended = run.clock().now();
+        let ended = run.clock().read();
         let plan = self.period.plan(run.planned(), run.started(), ended);
         self.runs += 1;
         self.skipped = plan.skipped;

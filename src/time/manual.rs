@@ -22,16 +22,48 @@
 //! on, not from when it gets a core: the ring is counted, and only the sleeper, back from its
 //! park and off the list, takes note of it. So `run_until_idle`, called after `schedule`, waits
 //! for what `schedule` set in motion.
+//!
+//! # Going on by itself
+//!
+//! With [`ManualClock::set_auto_advance`] nobody has to move the clock. It then also counts who
+//! *waits*: threads that are no workers of its executors, from their first sleep until they have
+//! the answer of their wait. If somebody waits, and all who wait and all workers are on the list
+//! and have not been rung for, only time can move the system, and the clock moves it
+//! ([`State::go_on`]).
+//!
+//! * **Nobody is missed.** That condition is made of what stands under the clock's lock, and of
+//!   the rings. It can become true in four ways: a thread lies down, a worker ends, a wait ends,
+//!   the mode is switched on; and an alarm can bring the first next deadline. Whoever does one of
+//!   these looks at the condition before giving back the lock, and moves the clock. A ring makes
+//!   the condition false, and only a thread that has left the list takes note of it: that thread
+//!   lies down again, or ends its wait, or its work. So there is no loop that looks, and no
+//!   thread beside: the last one to go to sleep moves the clock.
+//! * **Nobody is too late.** Whoever is rung for, by a moment that has come or by news, makes
+//!   the condition false in that call, and it stays so until that thread sleeps again or has its
+//!   answer. A worker rings for those who wait for its task before it sleeps itself. So the clock
+//!   stands still, at the moment of the news, until each of those it concerns has made up its
+//!   mind.
+//! * **Nobody stops for nothing.** A worker that slept for a task that has been cancelled since
+//!   shows a moment for which nobody waits. So before each jump all who sleep are rung for once,
+//!   look at what there is now, and lie down again; the last of them jumps.
+//!
+//! A jump may wake an alarm, which is foreign code, and may itself wait. A thread on the list must
+//! not run any: it would take note of rings that are not about what it does there. So one that was
+//! about to sleep leaves the list, wakes, and does not sleep this time; its caller looks again.
+
+mod state;
 
 use std::{
+    cell::Cell,
     fmt,
-    task::{Wake, Waker},
+    task::Waker,
     time::{Duration, Instant},
 };
 
-use super::{Deadline, saturating_nanos};
+use self::state::{Alarm, Sleeper, State};
+use super::{Deadline, PAST, long_before, saturating_nanos};
 use crate::{
-    sync::{Arc, Bell, Condvar, Mutex, Parker},
+    sync::{Arc, Condvar, Mutex, Parker},
     unwind::{discard, wake_all},
 };
 
@@ -60,6 +92,17 @@ use crate::{
 ///
 /// # When it blocks
 ///
+/// **A wait with a time limit does not end by itself.** `join_timeout`, `await_termination`,
+/// `shutdown_within`, `poll_timeout`, a token's `sleep` and all others count the time of this clock
+/// if their executor, queue or token is on it. While no thread moves the clock no limit is ever
+/// reached, and no task that is not yet due runs: a test that waits in its only thread, also in
+/// `join`, hangs. There are three ways out.
+///
+/// * Move the clock first, by [`run_for`](Self::run_for) or [`run_until`](Self::run_until), and
+///   ask then, by `try_join` or `is_done`.
+/// * Let it go on by itself while the test waits: [`set_auto_advance`](Self::set_auto_advance).
+/// * Wait in one thread, and move the clock in another.
+///
 /// [`run_until_idle`](Self::run_until_idle) and what is built on it wait for tasks that run. A
 /// task that waits for the test itself (a channel, a barrier) makes them wait for ever; one that
 /// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Inside a
@@ -70,36 +113,13 @@ pub struct ManualClock {
 }
 
 struct Shared {
-    origin: Instant,
+    /// The instant from which moments are counted.
+    base: Instant,
+    /// The moment from which [`ManualClock::elapsed`] counts.
+    origin: Deadline,
     state: Mutex<State>,
     /// Something on the list, or the number of workers, has changed.
     changed: Condvar,
-}
-
-struct State {
-    now: Deadline,
-    sleepers: Vec<Sleeper>,
-    alarms: Vec<Alarm>,
-    last_alarm: u64,
-    /// Worker threads that were started and have not ended.
-    workers: usize,
-    /// How often a thread has gone to sleep.
-    #[cfg(test)]
-    parks: usize,
-}
-
-/// A waker that is to be woken at a moment.
-struct Alarm {
-    id: u64,
-    until: Deadline,
-    waker: Waker,
-}
-
-struct Sleeper {
-    until: Deadline,
-    bell: Arc<Bell>,
-    /// Whether it is a worker of a pool on this clock, and not of another that waits here.
-    is_worker: bool,
 }
 
 impl ManualClock {
@@ -110,22 +130,28 @@ impl ManualClock {
     }
 
     /// A clock that shows `elapsed` since its origin, to test what happens late in its life.
-    /// The last moment it can show is 584 years after the origin.
+    /// The last moment it can show is more than 583 years after the origin. Moments of the past
+    /// have their order on it as far back as a year, or as the platform's `Instant` can say;
+    /// earlier ones count as that.
     #[must_use]
     pub fn starting_at(elapsed: Duration) -> Self {
-        let now = Deadline(saturating_nanos(elapsed)).min(Deadline::LAST);
-        let state = State {
-            now,
-            sleepers: Vec::new(),
-            alarms: Vec::new(),
-            last_alarm: 0,
-            workers: 0,
-            #[cfg(test)]
-            parks: 0,
-        };
+        Self::with_past(elapsed, PAST)
+    }
+
+    /// A clock whose moments are numbers from zero on.
+    #[cfg(test)]
+    pub(crate) fn from_zero() -> Self {
+        Self::with_past(Duration::ZERO, Duration::ZERO)
+    }
+
+    /// One that reaches so far back before its present.
+    fn with_past(elapsed: Duration, past: Duration) -> Self {
         #[allow(clippy::disallowed_methods, reason = "any instant serves as the origin")]
-        let origin = Instant::now();
-        let shared = Shared { origin, state: Mutex::new(state), changed: Condvar::default() };
+        let start = Instant::now();
+        let base = long_before(start, past.saturating_sub(elapsed));
+        let origin = Deadline(saturating_nanos(start.saturating_duration_since(base)));
+        let state = Mutex::new(State::new(origin.after(elapsed).min(Deadline::LAST)));
+        let shared = Shared { base, origin, state, changed: Condvar::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -133,14 +159,14 @@ impl ManualClock {
     /// [`schedule_at`](crate::Handle::schedule_at) understands.
     #[must_use]
     pub fn now(&self) -> Instant {
-        let elapsed = self.elapsed();
-        self.shared.origin.checked_add(elapsed).unwrap_or(self.shared.origin)
+        let since_base = Duration::from_nanos(self.deadline_now().0);
+        self.shared.base.checked_add(since_base).unwrap_or(self.shared.base)
     }
 
     /// How far the present is from the origin.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.deadline_now().0)
+        self.deadline_now().since(self.shared.origin)
     }
 
     /// Moves the present by `step`, in one jump, and rings for everyone whose moment came. Does
@@ -148,7 +174,7 @@ impl ManualClock {
     /// [`run_for`](Self::run_for) to go from deadline to deadline.
     pub fn advance(&self, step: Duration) {
         let mut state = self.shared.state.lock();
-        let now = state.now.after(step).min(Deadline::LAST);
+        let now = state.now().after(step).min(Deadline::LAST);
         let woken = state.move_to(now);
         drop(state);
         wake_all(woken);
@@ -181,6 +207,83 @@ impl ManualClock {
         self.run_until_idle();
     }
 
+    /// Goes from deadline to deadline until `condition` holds, and waits at each until everything
+    /// due has run. Whether it holds: `false` if nobody waits for any moment any more. It is asked
+    /// first when what is due now has run, and then after each step.
+    ///
+    /// A periodic task always waits for its next moment, so beside one that nobody cancels a
+    /// condition that never holds keeps this going until the end of the clock's time: count the
+    /// runs, or look at [`elapsed`](Self::elapsed), in the condition.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (tell, told) = mpsc::channel();
+    /// executor.schedule(Duration::from_secs(7200), move || tell.send("tea"))?;
+    /// let mut news = None;
+    /// assert!(clock.run_until(|| {
+    ///     news = told.try_recv().ok();
+    ///     news.is_some()
+    /// }));
+    /// assert_eq!((news, clock.elapsed()), (Some("tea"), Duration::from_secs(7200)));
+    /// assert!(!clock.run_until(|| false), "nothing is to come");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn run_until(&self, mut condition: impl FnMut() -> bool) -> bool {
+        loop {
+            self.run_until_idle();
+            if condition() {
+                return true;
+            }
+            if self.advance_to_next_deadline().is_none() {
+                return condition();
+            }
+        }
+    }
+
+    /// Lets the clock go on by itself, or stops that; off at first. While it is on, and a thread
+    /// waits on this clock that is no worker of an executor on it, time passes as soon as nothing
+    /// else can happen: when everyone who waits sleeps, and every worker has nothing to do, the
+    /// clock jumps to the next deadline, again and again until the thread that waits is woken.
+    /// Then it stands still at that moment. (The paused clock of tokio does the same.)
+    ///
+    /// A wait is any call of this crate that blocks: a `join`, with a limit or without,
+    /// [`await_termination`](crate::Handle::await_termination), a token's
+    /// [`sleep`](crate::CancellationToken::sleep) on this clock, the drop of an executor.
+    /// A thread that blocks on something else, a channel or a future that it awaits, does not wait
+    /// in this sense, and the clock does not see a third thread that is about to do something.
+    /// While several threads wait, time passes for all of them: one that has its answer may read a
+    /// later time than that of the answer.
+    ///
+    /// **Without a next deadline nothing happens**: a wait for something that no moment brings
+    /// blocks as ever. Beside a periodic task there is always a next deadline, and such a wait
+    /// keeps the clock going, and a core busy.
+    ///
+    /// Does not block. All clones of the clock are in the same mode.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let minute = Duration::from_secs(60);
+    ///
+    /// let report = executor.schedule(60 * minute, || "done")?;
+    /// assert!(report.join_timeout(minute).is_none()); // not within a minute
+    /// assert_eq!(clock.elapsed(), minute);
+    /// assert_eq!(report.join()?, "done"); // within an hour
+    /// assert_eq!(clock.elapsed(), 60 * minute);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn set_auto_advance(&self, is_on: bool) {
+        self.change(|state| state.set_auto(is_on));
+    }
+
     /// The moment nearest in time that anybody waits for, as the span from now; `None` if there
     /// is none. Does not block. Exact when [idle](Self::run_until_idle), but for this: a worker
     /// that waits for a task looks up only then, also if the task has been cancelled meanwhile.
@@ -188,7 +291,7 @@ impl ManualClock {
     pub fn next_deadline(&self) -> Option<Duration> {
         let state = self.shared.state.lock();
         let next = state.next_deadline();
-        (next < Deadline::NEVER).then(|| next.since(state.now))
+        (next < Deadline::NEVER).then(|| next.since(state.now()))
     }
 
     fn step_up_to(&self, end: Deadline) -> Option<Duration> {
@@ -198,7 +301,7 @@ impl ManualClock {
         if next > end {
             return None;
         }
-        let step = next.since(state.now);
+        let step = next.since(state.now());
         let woken = state.move_to(next);
         drop(state);
         wake_all(woken);
@@ -210,48 +313,78 @@ impl ManualClock {
     /// a task that has been cancelled since would show a moment for which nobody waits.
     fn settle(&self) {
         self.run_until_idle();
-        for worker in self.shared.state.lock().sleepers.iter().filter(|one| one.is_worker) {
-            Wake::wake_by_ref(&worker.bell);
-        }
+        self.shared.state.lock().rouse_workers();
         self.run_until_idle();
     }
 
-    pub(super) fn origin(&self) -> Instant {
-        self.shared.origin
+    /// Changes something, after which the clock may go on by itself.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.shared.state.lock();
+        change(&mut state);
+        loop {
+            let woken = state.go_on();
+            drop(state);
+            if woken.is_empty() {
+                return;
+            }
+            wake_all(woken);
+            state = self.shared.state.lock();
+        }
+    }
+
+    pub(super) fn base(&self) -> Instant {
+        self.shared.base
     }
 
     pub(super) fn deadline_now(&self) -> Deadline {
-        self.shared.state.lock().now
+        self.shared.state.lock().now()
     }
 
-    pub(super) fn park_until(&self, parker: &Parker, until: Deadline) {
+    /// Sleeps until the thread is rung for or its moment comes; or not at all. `is_counted` says
+    /// whether the clock knows that this thread waits: see [`wait_ends`](Self::wait_ends).
+    pub(super) fn park_until(&self, parker: &Parker, until: Deadline, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
-        if state.now >= until {
+        if state.now() >= until {
             return;
         }
-        let bell = Arc::clone(parker.bell());
-        state.sleepers.push(Sleeper { until, bell, is_worker: parker.works_by(self.address()) });
-        #[cfg(test)]
-        state.count_park();
+        let is_worker = parker.works_by(self.address());
+        if !is_worker && !is_counted.replace(true) {
+            state.wait_begins();
+        }
+        state.lie_down(Sleeper { until, bell: Arc::clone(parker.bell()), is_worker });
+        let woken = state.go_on();
+        if !woken.is_empty() {
+            // Foreign code: see the head of the module.
+            state.get_up(parker.bell());
+            drop(state);
+            wake_all(woken);
+            return;
+        }
         self.shared.changed.notify_all();
         drop(state);
         parker.park();
         let mut state = self.shared.state.lock();
-        state.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.bell, parker.bell()));
+        state.get_up(parker.bell());
         parker.hear();
+    }
+
+    /// The calling thread, which was counted as one that waits, has its answer.
+    pub(super) fn wait_ends(&self) {
+        self.change(State::wait_ends);
     }
 
     /// Wakes `waker` once `until` has come; gives the number of the alarm.
     pub(crate) fn set_alarm(&self, until: Deadline, waker: Waker) -> u64 {
-        let mut state = self.shared.state.lock();
-        state.last_alarm += 1;
-        let id = state.last_alarm;
-        if state.now < until {
-            state.alarms.push(Alarm { id, until, waker });
-        } else {
-            drop(state);
-            wake_all([waker]);
-        }
+        let (mut id, mut late) = (0, None);
+        self.change(|state| {
+            id = state.next_alarm();
+            if state.now() < until {
+                state.alarms.push(Alarm { id, until, waker });
+            } else {
+                late = Some(waker);
+            }
+        });
+        wake_all(late);
         id
     }
 
@@ -268,17 +401,13 @@ impl ManualClock {
         self.shared.state.lock().workers += 1;
     }
 
-    pub(super) fn worker_begins(&self, parker: &Parker) {
-        parker.work_by(self.address());
-    }
-
     /// Tells this clock from others, for as long as anybody has it.
-    fn address(&self) -> usize {
+    pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
     }
 
     pub(super) fn worker_ended(&self) {
-        self.shared.state.lock().workers -= 1;
+        self.change(|state| state.workers -= 1);
         self.shared.changed.notify_all();
     }
 
@@ -290,45 +419,8 @@ impl ManualClock {
 
     /// The moments that threads sleep until.
     #[cfg(test)]
-    #[cfg(not(any(shuttle, loom)))]
     pub(crate) fn sleepers(&self) -> Vec<Deadline> {
-        let state = self.shared.state.lock();
-        let mut moments: Vec<_> = state.sleepers.iter().map(|sleeper| sleeper.until).collect();
-        moments.sort();
-        moments
-    }
-}
-
-impl State {
-    #[cfg(test)]
-    fn count_park(&mut self) {
-        self.parks += 1;
-    }
-
-    fn is_idle(&self) -> bool {
-        let rests = |sleeper: &&Sleeper| sleeper.is_worker && !sleeper.bell.is_rung();
-        self.sleepers.iter().filter(rests).count() == self.workers
-    }
-
-    /// Of what is still to come: whose moment has come has been rung for, and is on its way.
-    fn next_deadline(&self) -> Deadline {
-        let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
-        let sleepers = sleepers.filter(|until| *until > self.now);
-        let alarms = self.alarms.iter().map(|alarm| alarm.until);
-        sleepers.chain(alarms).min().unwrap_or(Deadline::NEVER)
-    }
-
-    /// Rings for the threads whose moment has come. Gives whom to wake without the lock.
-    #[must_use]
-    fn move_to(&mut self, now: Deadline) -> Vec<Waker> {
-        self.now = self.now.max(now);
-        for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
-            Wake::wake_by_ref(&sleeper.bell);
-        }
-        let alarms = std::mem::take(&mut self.alarms).into_iter();
-        let (due, later): (Vec<_>, _) = alarms.partition(|alarm| alarm.until <= self.now);
-        self.alarms = later;
-        due.into_iter().map(|alarm| alarm.waker).collect()
+        self.shared.state.lock().moments()
     }
 }
 
@@ -352,12 +444,14 @@ mod tests {
     /// look at that moment again: `run_for` would do so until it is given one.
     #[test]
     fn who_is_slow_to_wake_is_not_waited_for() {
-        let clock = ManualClock::new();
+        let clock = ManualClock::from_zero();
         let sleeper = |nanos| {
             let bell = Arc::clone(Parker::current().bell());
             Sleeper { until: Deadline::from_nanos(nanos), bell, is_worker: false }
         };
-        clock.shared.state.lock().sleepers.extend([sleeper(10), sleeper(30)]);
+        for nanos in [10, 30] {
+            clock.shared.state.lock().lie_down(sleeper(nanos));
+        }
         clock.advance(Duration::from_nanos(20));
         assert_eq!(clock.next_deadline(), Some(Duration::from_nanos(10)));
     }

@@ -171,6 +171,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
 
     /// Blocks until a task has ended, and gives its future. `None` if there is nothing to wait for:
     /// all that has joined has been taken. Java: `take`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -196,7 +197,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
 
     /// As [`take`](Self::take), but blocks for no longer than `timeout`. `None` if nothing has
     /// ended by then, or nothing is left; [`is_empty`](Self::is_empty) tells which. Java:
-    /// `poll(timeout, unit)`.
+    /// `poll(timeout, unit)`. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;
@@ -213,7 +215,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// ```
     #[must_use]
     pub fn poll_timeout(&self, timeout: Duration) -> Option<ScheduledFuture<T>> {
-        self.poll_until(self.handle.pool().clock().now().after(timeout))
+        self.poll_until(self.handle.pool().clock().read().after(timeout))
     }
 
     pub(super) fn poll_until(&self, deadline: Deadline) -> Option<ScheduledFuture<T>> {

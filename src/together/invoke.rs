@@ -16,6 +16,7 @@ use crate::{
 impl Handle {
     /// Runs the closures, and blocks until all have ended. Gives their futures in the order of the
     /// closures; each is done. Java: `invokeAll`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -79,7 +80,7 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let deadline = self.pool().clock().now().after(timeout);
+        let deadline = self.pool().clock().read().after(timeout);
         let submitted = Submitted::new(self, closures)?;
         if !submitted.0.iter().all(|future| ends_by(future, deadline)) {
             submitted.0.cancel_and_signal_all();
@@ -157,6 +158,7 @@ impl Handle {
 
     /// As [`invoke_any`](Self::invoke_any), but waits no longer than `timeout`, which counts from
     /// the call. Java: `invokeAny(tasks, timeout, unit)`.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -172,7 +174,7 @@ impl Handle {
         T: Send + 'static,
         E: Send + 'static,
     {
-        let deadline = self.pool().clock().now().after(timeout);
+        let deadline = self.pool().clock().read().after(timeout);
         Race::new(self).run(closures, |running| match running.poll_until(deadline) {
             None if !running.is_empty() => Err(InvokeAnyError::TimedOut),
             ended => Ok(ended),

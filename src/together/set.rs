@@ -84,6 +84,7 @@ impl<T> TaskSet<T> {
 
     /// Blocks until every task has ended, and returns what they gave. The set is empty then, but for
     /// the futures for which the wait was refused: those stay, in their order.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -102,7 +103,8 @@ impl<T> TaskSet<T> {
     /// Blocks until every task has ended, but no longer than `timeout`, and gives what they gave.
     /// The set is empty then. `None` if not all have ended by then: the tasks go on, and the set
     /// keeps all futures with their results, also of those that have ended. The time counts on the
-    /// clock of each future's executor.
+    /// clock of each future's executor; of manual ones
+    /// [somebody has to move each](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;
@@ -126,7 +128,7 @@ impl<T> TaskSet<T> {
     /// Within: as [`ScheduledFuture::join_timeout`].
     pub fn join_all_timeout(&mut self, timeout: Duration) -> Option<Vec<Result<T, TaskError>>> {
         // All from one moment, and each on its own clock: no wait makes another's limit later.
-        let limit = |future: &ScheduledFuture<T>| future.pool().clock().now().after(timeout);
+        let limit = |future: &ScheduledFuture<T>| future.pool().clock().read().after(timeout);
         let limits: Vec<_> = self.futures.iter().map(limit).collect();
         let mut timed = self.futures.iter().zip(limits);
         let all_ended = timed.all(|(future, limit)| ends_by(future, limit));

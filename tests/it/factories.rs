@@ -12,7 +12,7 @@ use std::{
 };
 
 use punctual::{
-    ConfigError, DropPolicy, Handle, RejectedExecutionError, ScheduledFuture,
+    CancellationToken, ConfigError, DropPolicy, Handle, RejectedExecutionError, ScheduledFuture,
     ScheduledThreadPoolExecutor, ThreadFactory, Worker, WouldDeadlock,
 };
 
@@ -20,7 +20,7 @@ use crate::{
     construction::{Started, start},
     support::{
         Counter, Drops, Elsewhere, LONG, Log, assert_terminated, elsewhere, eventually, in_time,
-        ms, worker_of,
+        manual_with, ms, worker_of,
     },
 };
 
@@ -310,6 +310,35 @@ fn a_factory_can_use_its_own_executor() {
         |answer: &Result<_, WouldDeadlock>| answer.is_err(),
     );
     check(|own| own.set_thread_factory(start), |()| true);
+}
+
+/// A thread that has run a worker, and goes on with something else, is no worker any more: a manual
+/// clock does not count it as one when it waits.
+#[test]
+fn a_thread_that_was_a_worker_is_none_for_the_clock() {
+    let (give, take) = mpsc::channel::<Worker>();
+    let give = Mutex::new(give);
+    let (clock, executor) = manual_with(|builder| {
+        builder.thread_factory(move |worker: Worker| {
+            let give = give.lock().unwrap_or_else(PoisonError::into_inner);
+            give.send(worker).map_err(|_| io::Error::other("nobody runs it"))?;
+            Ok(None)
+        })
+    });
+    let (sleeps, slept) = (CancellationToken::with_clock(clock.clone()), Counter::new());
+    let has_slept = slept.clone();
+    thread::spawn(move || {
+        take.recv().expect("a worker").run();
+        sleeps.sleep(ms(5)).expect("nobody raises it");
+        has_slept.add();
+    });
+    executor.execute(|| ()).expect("accepted");
+    executor.close().expect("this is no worker");
+    eventually("it sleeps", || clock.next_deadline() == Some(ms(5)));
+    let same = clock.clone();
+    in_time("idle", move || same.run_until_idle());
+    clock.advance(ms(5));
+    slept.wait_for(1);
 }
 
 /// Workers can be run by threads that are there already, of executors one after the other; these

@@ -9,8 +9,8 @@ use punctual::{
     Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock,
     ConfigError, DelayQueue, Handle, ManualClock, MissedRuns, Panic, PendingTask, Rejected,
     RejectedExecutionError, RejectedExecutionHandler, ScheduledFuture, ScheduledThreadPoolExecutor,
-    Shared, TaskBuilder, TaskContext, TaskError, TaskId, TaskState, ThreadFactory, WouldDeadlock,
-    current_task,
+    Shared, TaskBuilder, TaskContext, TaskError, TaskId, TaskState, Termination, ThreadFactory,
+    WaitForCancellation, WouldDeadlock, current_task,
     delay_queue::{self, Drain, ExpirationStream, Expirations, Key, NextExpired},
 };
 
@@ -30,6 +30,7 @@ const _: fn() = || {
     shared::<(ScheduledThreadPoolExecutor, Handle, Builder)>();
     shared::<(TaskBuilder<'static>, PendingTask, Rejected<fn()>)>();
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();
+    shared::<(Termination, WaitForCancellation)>();
     shared::<(TaskId, TaskState, MissedRuns, CancelReason, Panic)>();
     shared::<(Shared<dyn ThreadFactory>, Shared<dyn RejectedExecutionHandler>)>();
     shared::<(DelayQueue<i32>, Expirations<'static, i32>, Drain<'static, i32>, Key)>();

@@ -14,7 +14,9 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "there is nobody to reach them")]
 
+mod auto_advance;
 mod awaiting;
+mod awaiting_the_end;
 mod blocking;
 mod bounded;
 mod budgets;

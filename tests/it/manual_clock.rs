@@ -1,8 +1,13 @@
 //! The manual clock: time that stands still until it is moved, and idleness that can be waited for.
 
-use std::{sync::mpsc, sync::mpsc::Receiver, thread, time::Duration};
+use std::{
+    sync::mpsc,
+    sync::mpsc::Receiver,
+    thread,
+    time::{Duration, Instant},
+};
 
-use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+use punctual::{CancellationToken, DelayQueue, ManualClock, ScheduledThreadPoolExecutor};
 
 use crate::support::{Counter, LONG, Log, eventually, in_time, manual, ms};
 
@@ -186,6 +191,81 @@ fn an_instant_of_the_clock_can_be_scheduled_at() {
     clock.advance(NANO);
     clock.run_until_idle();
     assert!(future.is_done());
+}
+
+/// Moments of the past have their order, from the origin on and before it, as long as a year; and
+/// the past that a clock has had is not lost to that.
+#[test]
+fn the_past_has_its_order() {
+    let year = Duration::from_secs(365 * 86_400);
+    for clock in [ManualClock::new(), ManualClock::starting_at(ms(3)), {
+        let clock = ManualClock::starting_at(2 * year);
+        clock.advance(ms(1));
+        clock
+    }] {
+        let queue = DelayQueue::with_clock(clock.clone());
+        let now = queue.clock().now();
+        assert_eq!(now, clock.now());
+        // A platform's instants may not reach back so far.
+        let ago = |span| now.checked_sub(span).unwrap_or(now);
+        let spans = [ms(5_000), ms(10_000), ms(10_000) + NANO, ms(0), ms(1)];
+        for (number, span) in spans.into_iter().enumerate() {
+            queue.insert_at(ago(span), number).expect("it is open");
+        }
+        if now.checked_sub(year).is_none() {
+            return;
+        }
+        let taken: Vec<_> = queue.drain().map(|it| (it.element, it.deadline)).collect();
+        let expected = [2, 1, 0, 4, 3].map(|number| (number, ago(spans[number])));
+        assert_eq!(taken, expected);
+    }
+}
+
+/// What is scheduled for a moment of the past is due now, in its turn: not before what was due
+/// before it was submitted.
+#[test]
+fn what_is_scheduled_for_the_past_takes_its_turn() {
+    let (clock, executor) = manual(1);
+    let (log, gate) = (Log::new(), Counter::new());
+    let opened = gate.clone();
+    let blocks = executor.submit(move || opened.wait_for(1)).expect("accepted");
+    for (number, ago) in [1, 9, 5].into_iter().enumerate() {
+        let (log, past) = (log.clone(), clock.now() - Duration::from_secs(ago));
+        executor.schedule_at(past, move || log.push(number)).expect("accepted");
+    }
+    gate.add();
+    clock.run_until_idle();
+    assert_eq!((log.entries(), blocks.is_done()), (vec![0, 1, 2], true));
+}
+
+/// Code that has a clock, and does not know which, reads the time of its executor, its queue and
+/// its token.
+#[test]
+fn the_clock_of_an_executor_can_be_read() {
+    let (clock, executor) = manual(1);
+    let queue = DelayQueue::<()>::with_clock(executor.clock().clone());
+    clock.advance(ms(7));
+    for shown in [executor.clock(), executor.handle().clock(), queue.clock()] {
+        assert_eq!(shown.now(), clock.now());
+    }
+    assert_eq!(executor.clock().now() - ms(7), clock.now() - clock.elapsed());
+    let at = executor.schedule_at(executor.clock().now() + ms(5), || ()).expect("accepted");
+    assert_eq!(at.delay(), Some(ms(5)));
+    let system = ScheduledThreadPoolExecutor::new(1);
+    let before = Instant::now();
+    let read = system.clock().now();
+    assert!(before <= read && read <= Instant::now());
+}
+
+/// A token of one's own sleeps on the clock it was given.
+#[test]
+fn a_token_can_have_a_clock() {
+    let clock = ManualClock::new();
+    let token = CancellationToken::with_clock(clock.clone());
+    let slept = in_thread(move || token.sleep(ms(5)));
+    eventually("it sleeps", || clock.next_deadline() == Some(ms(5)));
+    clock.advance(ms(5));
+    assert!(slept.recv_timeout(LONG).expect("its time is up").is_ok());
 }
 
 /// A clock that starts late shows it, and everything counts from there.

@@ -19,7 +19,7 @@ use crate::{
 
 const NANO: Duration = Duration::from_nanos(1);
 const SECOND: Duration = Duration::from_secs(1);
-/// The last moment a clock can show: what is due later never is.
+/// The last moment a clock can show that starts after a year or later: what is due later never is.
 const LAST: Duration = Duration::from_nanos(u64::MAX - 1);
 
 /// Schedules a task that counts its runs, the first after the delay.
@@ -153,14 +153,16 @@ fn the_longest_delay_never_comes_on_the_system_clock() {
 /// of that last moment start in the order in which they were submitted.
 #[test]
 fn the_last_moment_comes_and_what_is_beyond_does_not() {
-    let (clock, executor) = manual(1);
+    // Late enough for the origin to be all of the past that the clock keeps apart.
+    let start = 366 * 86_400 * SECOND;
+    let (clock, executor) = manual_at(start);
     let started = Log::new();
-    let beyond = [LAST + NANO, Duration::from_secs(u64::MAX), Duration::MAX]
+    let beyond = [LAST - start + NANO, Duration::from_secs(u64::MAX), Duration::MAX]
         .map(|delay| executor.schedule(delay, || ()).unwrap());
     let last = [0, 1, 2].map(|number| {
         let started = started.clone();
         let task = move || started.push(number);
-        executor.schedule(LAST, task).unwrap()
+        executor.schedule(LAST - start, task).unwrap()
     });
     for _ in 0..2 {
         let left = LAST - clock.elapsed();

@@ -1,14 +1,18 @@
 //! The end: waiting for it, closing, and dropping, whatever the executor is doing.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
 
 use punctual::{
-    CancelReason, CancellationToken, Cancelled, Handle, ScheduledThreadPoolExecutor, WouldDeadlock,
-    current_task,
+    Builder, CancelReason, CancellationToken, Cancelled, Handle, ScheduledThreadPoolExecutor,
+    WouldDeadlock, current_task,
 };
 
 use crate::support::{
-    Counter, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, eventually, ms,
+    Counter, LONG, Log, assert_cancelled, assert_shut_down, assert_terminated, elsewhere,
+    eventually, ms,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -244,4 +248,33 @@ fn end_from_inside<R: Send + 'static>(end: fn(ScheduledThreadPoolExecutor) -> R)
     assert_terminated(&handle);
     assert!(matches!(behind.try_join(), Some(Ok(()))));
     outcome.expect("it returns at once").unwrap()
+}
+
+/// AT-021: in the hook for the end, and in what is called at the start and end of a thread, nobody
+/// can wait for the end of the executor, with a limit or without.
+#[test]
+fn a_callback_cannot_wait_for_the_end_of_its_executor() {
+    type Place = fn(Builder, Box<dyn Fn() + Send + Sync>) -> Builder;
+    let places: [(&str, Place); 3] = [
+        ("start", |builder, call| builder.on_thread_start(call)),
+        ("stop", |builder, call| builder.on_thread_stop(call)),
+        ("end", |builder, call| builder.terminated(call)),
+    ];
+    for (name, place) in places {
+        let (own, answers) = (Arc::new(OnceLock::<Handle>::new()), Log::new());
+        let (handle, log) = (Arc::clone(&own), answers.clone());
+        let call = move || {
+            let handle = handle.get().expect("it is given");
+            log.push([Duration::ZERO, Duration::MAX].map(|it| handle.await_termination(it)));
+        };
+        let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+        let executor = place(builder, Box::new(call)).build().unwrap();
+        let handle = executor.handle();
+        own.set(executor.handle()).expect("it is given once");
+        executor.execute(|| ()).unwrap();
+        elsewhere(move || executor.close()).get().unwrap();
+        assert!(handle.is_terminated());
+        let [answer] = &answers.entries()[..] else { panic!("{name}: one call") };
+        assert!(answer.iter().all(Result::is_err), "{name}: {answer:?}");
+    }
 }

@@ -1,11 +1,17 @@
 //! Shutting down, and all that may happen at the same time.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
 
 use punctual::ScheduledThreadPoolExecutor;
 use shuttle::{sync::Mutex, thread};
 
-use crate::support::{Count, check, executor};
+use crate::support::{Count, Door, check, executor};
 
 const STEP: Duration = Duration::from_nanos(10);
 
@@ -148,4 +154,36 @@ fn all_who_wait_for_the_end_are_told() {
         stopper.join().expect("nobody panics");
         waiter.join().expect("nobody panics");
     });
+}
+
+/// Who awaits the end is woken, whenever it comes.
+#[test]
+fn who_awaits_the_end_is_told() {
+    check(|| {
+        let (_, executor) = executor(1);
+        executor.execute(|| ()).expect("it is open");
+        let mut termination = executor.termination();
+        let awaits = thread::spawn(move || {
+            let door = Arc::new(Opens(Door::default()));
+            let waker = Waker::from(Arc::clone(&door));
+            let polled = Pin::new(&mut termination).poll(&mut Context::from_waker(&waker));
+            if polled.is_pending() {
+                door.0.pass();
+                let polled = Pin::new(&mut termination).poll(&mut Context::from_waker(&waker));
+                assert!(polled.is_ready());
+            }
+        });
+        executor.shutdown();
+        awaits.join().expect("nobody panics");
+        assert!(executor.is_terminated());
+    });
+}
+
+/// Opens a door when it is woken.
+struct Opens(Door);
+
+impl Wake for Opens {
+    fn wake(self: Arc<Self>) {
+        self.0.open();
+    }
 }

@@ -101,3 +101,57 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
         });
     }
 }
+
+/// The clock goes on by itself while two wait: each wait ends, at its moment or with what it waits
+/// for.
+#[test]
+fn a_clock_that_goes_on_by_itself_ends_every_wait() {
+    check(|| {
+        let (clock, executor) = executor(2);
+        clock.set_auto_advance(true);
+        let task = executor.schedule(2 * STEP, || 7).expect("it is open");
+        let token = CancellationToken::with_clock(clock.clone());
+        let sleeper = thread::spawn(move || token.sleep(STEP).is_ok());
+        assert_eq!(task.join().expect("it runs"), 7);
+        assert!(clock.elapsed() >= 2 * STEP);
+        assert!(sleeper.join().expect("nobody panics"));
+        executor.close().expect("nobody is inside");
+        assert!(clock.elapsed() <= 3 * STEP);
+    });
+}
+
+/// One that waits alone is woken at its moment, and not later.
+#[test]
+fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
+    check(|| {
+        let (clock, executor) = executor(2);
+        clock.set_auto_advance(true);
+        let far = executor.schedule(3 * STEP, || ()).expect("it is open");
+        let near = executor.schedule(STEP, || ()).expect("it is open");
+        near.join().expect("it runs");
+        assert_eq!(clock.elapsed(), STEP);
+        assert!(far.join_timeout(STEP).is_none());
+        assert_eq!(clock.elapsed(), 2 * STEP);
+        executor.shutdown();
+        assert_eq!(executor.await_termination(Duration::MAX), Ok(true));
+        assert_eq!(clock.elapsed(), 3 * STEP);
+    });
+}
+
+/// One whose time is up has its answer before the clock goes on for another that waits, also if a
+/// worker that was woken at the same moment is faster.
+#[test]
+fn a_clock_that_goes_on_by_itself_waits_for_who_makes_up_its_mind() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let [late, last] = [2, 3].map(|n| executor.schedule(n * STEP, || ()).expect("it is open"));
+        let impatient = thread::spawn(move || late.join_timeout(STEP));
+        while clock.next_deadline() != Some(STEP) {
+            thread::yield_now();
+        }
+        executor.schedule(STEP, || ()).expect("it is open");
+        clock.set_auto_advance(true);
+        last.join().expect("it runs");
+        assert!(impatient.join().expect("nobody panics").is_none());
+    });
+}

@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(10);
 /// Puts a task into the queue as a submission does that has seen a worker which has gone since.
 fn offer_without_worker(pool: &Pool) -> (Arc<Task<OneShot<Body>>>, Ticket) {
     let task = Arc::new(Task::new(OneShot((|| 7) as Body), None, None));
-    let now = pool.clock().now();
+    let now = pool.clock().read();
     let ticket = pool.queue.offer(0, now, now, task.clone()).ok().expect("it is open");
     (task, ticket)
 }

@@ -14,7 +14,7 @@ const STEP: Duration = Duration::from_nanos(10);
 
 /// A pool on a clock that stands still, with a queue of two stripes and without a worker.
 fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
-    let clock = ManualClock::new();
+    let clock = ManualClock::from_zero();
     let (thread_factory, rejection) = Config::defaults();
     let pool = Pool::new(Config {
         core_pool_size: 1,
@@ -37,7 +37,7 @@ fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
 }
 
 fn offer(pool: &Pool, stripe: usize, deadline: Deadline, task: Arc<dyn Runnable>) -> Ticket {
-    pool.queue.offer(stripe, pool.clock().now(), deadline, task).ok().expect("it is open")
+    pool.queue.offer(stripe, pool.clock().read(), deadline, task).ok().expect("it is open")
 }
 
 /// A policy is changed while the pool is shut down: one of the two sees the other.

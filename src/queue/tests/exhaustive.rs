@@ -20,12 +20,12 @@ const fn at(nanos: u64) -> Deadline {
 type Queue = Arc<DelayedWorkQueue<char>>;
 
 fn plain() -> (ManualClock, Queue) {
-    let clock = ManualClock::new();
+    let clock = ManualClock::from_zero();
     (clock.clone(), Arc::new(DelayedWorkQueue::plain(Clock::from(clock))))
 }
 
 fn striped(stripes: usize) -> Queue {
-    Arc::new(DelayedWorkQueue::new(Clock::from(ManualClock::new()), stripes, Duration::ZERO))
+    Arc::new(DelayedWorkQueue::new(Clock::from(ManualClock::from_zero()), stripes, Duration::ZERO))
 }
 
 /// A thread that takes one element.

@@ -72,7 +72,7 @@ struct Subject {
 impl Subject {
     /// On a queue of so many stripes, or on a plain one.
     fn new(stripes: Option<usize>) -> Self {
-        let clock = ManualClock::new();
+        let clock = ManualClock::from_zero();
         let on = Clock::from(clock.clone());
         let queue = match stripes {
             None => DelayedWorkQueue::plain(on),
@@ -83,7 +83,7 @@ impl Subject {
     }
 
     fn now(&self) -> Deadline {
-        self.queue.clock.now()
+        self.queue.clock.read()
     }
 
     fn ahead(&self, nanos: u64) -> Deadline {

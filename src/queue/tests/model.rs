@@ -56,7 +56,7 @@ struct Scene {
 
 impl Scene {
     fn new(kind: Kind) -> Self {
-        let clock = ManualClock::new();
+        let clock = ManualClock::from_zero();
         let on = Clock::from(clock.clone());
         let queue = match kind {
             Kind::Plain => DelayedWorkQueue::plain(on),
@@ -85,7 +85,7 @@ impl Scene {
         self.spawn(|scene| {
             let (parker, mut nap) = (Parker::current(), None);
             while let Some(entry) = scene.await_one(&parker, &mut nap) {
-                scene.note((entry, scene.queue.clock.now()));
+                scene.note((entry, scene.queue.clock.read()));
             }
         })
     }
@@ -95,7 +95,7 @@ impl Scene {
             let alarm = |moment, waker: Waker| self.clock.set_alarm(moment, waker);
             match self.queue.poll_take(nap, parker.waker(), alarm) {
                 Poll::Ready(taken) => return taken,
-                Poll::Pending => self.queue.clock.park_until(parker, Deadline::NEVER),
+                Poll::Pending => self.queue.clock.wait(parker).park_until(Deadline::NEVER),
             }
         }
     }
@@ -108,7 +108,7 @@ impl Scene {
 
     fn offer(&self, stripe: usize, nanos: u64, element: char) -> Ticket {
         let stripe = stripe % self.queue.stripes();
-        self.queue.offer(stripe, self.queue.clock.now(), at(nanos), element).expect("it is open")
+        self.queue.offer(stripe, self.queue.clock.read(), at(nanos), element).expect("it is open")
     }
 
     fn wait_for(&self, count: usize) -> Vec<char> {
@@ -328,7 +328,7 @@ fn who_moves_a_batch_hides_nothing() {
         let scene = Scene::new(kind);
         let taker = scene.taker();
         let poll = |scene: &Scene| {
-            let now = scene.queue.clock.now();
+            let now = scene.queue.clock.read();
             scene.queue.poll().into_iter().for_each(|entry| scene.note((entry, now)));
         };
         let give_up = |scene: &Scene| {
@@ -412,7 +412,7 @@ fn who_awaits_no_longer_passes_on() {
             let alarm = |moment, waker: Waker| scene.clock.set_alarm(moment, waker);
             let polled = scene.queue.poll_take(&mut nap, Waker::noop(), alarm);
             if let Poll::Ready(Some(entry)) = polled {
-                scene.note((entry, scene.queue.clock.now()));
+                scene.note((entry, scene.queue.clock.read()));
             }
             scene.queue.give_up(nap);
         });

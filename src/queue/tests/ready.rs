@@ -109,12 +109,12 @@ fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
 fn who_takes_waits_for_the_end_of_a_pause() {
     let (manual, queue, tickets) = with_ready(['a', 'b']);
     let system = Clock::system();
-    let now = system.now();
+    let now = system.read();
     queue.ready.pause_after(now.after(LIMIT));
     assert!(queue.ready.pause(&system) < now.after(LIMIT), "there is something to be taken");
     assert_eq!(queue.remove(tickets[1]), Some('b'));
     assert_eq!(queue.ready.pause(&Clock::from(manual)), at(50), "nobody would end it");
-    queue.ready.pause_after(system.now());
+    queue.ready.pause_after(system.read());
     let end = queue.ready.paused_until();
     assert!(queue.ready.pause(&system) >= end);
 }

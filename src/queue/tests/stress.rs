@@ -53,8 +53,8 @@ impl Dice {
     fn dawdle(&mut self) {
         let clock = Clock::system();
         let nanos = if self.below(3) > 0 { self.below(2_000) } else { self.below(30_000) };
-        let end = clock.now().after(Duration::from_nanos(nanos));
-        while clock.now() < end {
+        let end = clock.read().after(Duration::from_nanos(nanos));
+        while clock.read() < end {
             hint::spin_loop();
         }
     }

@@ -92,7 +92,7 @@ fn two_rings_may_be_one_wake_up() {
 #[test]
 fn who_is_rung_for_does_not_rest() {
     check(|| {
-        let manual = ManualClock::new();
+        let manual = ManualClock::from_zero();
         let (clock, news, seen) = (Clock::from(manual.clone()), Note::default(), Note::default());
         let bells = Arc::new(Mutex::new(None));
         clock.worker_starts();
@@ -104,7 +104,7 @@ fn who_is_rung_for_does_not_rest() {
                 clock.worker_begins(&parker);
                 *bells.lock() = Some(parker.waker().clone());
                 while news.get() < 2 {
-                    clock.park_until(&parker, Deadline::NEVER);
+                    clock.wait(&parker).park_until(Deadline::NEVER);
                     if news.get() == 1 {
                         seen.add();
                     }

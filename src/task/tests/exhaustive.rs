@@ -15,7 +15,7 @@ use crate::{
 /// Runs it as a worker does, and gives the verdict.
 fn run(task: Arc<dyn Runnable>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
-    let stop = CancellationToken::on(clock.clone());
+    let stop = CancellationToken::with_clock(clock.clone());
     let (hooks, desk) = (Hooks::default(), Arc::default());
     let ground = Rc::new(Ground { clock, stop, hooks, desk, keeps_limits: true });
     let run = Run::new(ground, task, 1, Deadline::PAST, Deadline::PAST);

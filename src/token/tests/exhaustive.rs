@@ -1,5 +1,7 @@
 //! A token that is raised while somebody goes to sleep on it.
 
+use std::{future::Future, pin::Pin, task::Context};
+
 use super::*;
 use crate::{
     ManualClock,
@@ -10,7 +12,7 @@ use crate::{
 };
 
 fn token() -> CancellationToken {
-    CancellationToken::on(Clock::from(ManualClock::new()))
+    CancellationToken::with_clock(ManualClock::new())
 }
 
 /// Raises the token, after it has written something down.
@@ -29,6 +31,22 @@ fn who_waits_is_told() {
         let (token, note) = (token(), Note::default());
         let raiser = raiser(&token, &note);
         token.wait();
+        assert_eq!(note.get(), 1);
+        raiser.join().expect("nobody panics");
+    });
+}
+
+/// Who awaits has a place of its own on the list, and is told as well.
+#[test]
+fn who_awaits_is_told() {
+    check(|| {
+        let (token, note) = (token(), Note::default());
+        let raiser = raiser(&token, &note);
+        let mut cancelled = token.cancelled();
+        wait::block_on(&token.clock, |waker| {
+            let mut context = Context::from_waker(waker);
+            Pin::new(&mut cancelled).poll(&mut context).is_ready().then_some(())
+        });
         assert_eq!(note.get(), 1);
         raiser.join().expect("nobody panics");
     });

@@ -21,7 +21,7 @@ struct Crew {
 
 impl Crew {
     fn new(size: usize) -> Self {
-        let clock = ManualClock::new();
+        let clock = ManualClock::from_zero();
         let queue = Arc::new(queue_on(&Clock::from(clock.clone()), STRIPES));
         let (tell, returns) = mpsc::channel();
         let hire = |number| {
@@ -61,7 +61,7 @@ impl Crew {
     }
 
     fn put(&self, stripe: usize, deadline: u64) -> Ticket {
-        let now = self.queue.clock.now();
+        let now = self.queue.clock.read();
         let ticket = self.queue.offer(stripe, now, at(deadline), ()).expect("it is open");
         self.clock.run_until_idle();
         ticket
@@ -74,7 +74,7 @@ impl Crew {
         for (number, taken) in self.returns.try_iter() {
             self.away.push(number);
             keys.extend(taken.map(|(entry, moment)| {
-                assert_eq!(moment, self.queue.clock.now());
+                assert_eq!(moment, self.queue.clock.read());
                 (entry.deadline.as_nanos(), entry.sequence)
             }));
         }
@@ -179,7 +179,7 @@ fn whoever_is_there_takes_what_is_due_first() {
     let (mut dice, mut crew) = (Dice(seed), Crew::new(CREW));
     let mut waiting: Vec<(u64, Ticket)> = Vec::new();
     for step in 0..300 {
-        let deadline = crew.queue.clock.now().as_nanos() + dice.below(20);
+        let deadline = crew.queue.clock.read().as_nanos() + dice.below(20);
         let one = dice.below(1 + waiting.len() as u64) as usize;
         match dice.below(8) {
             0..3 => waiting.push((deadline, crew.put(dice.stripe(), deadline))),
@@ -194,7 +194,7 @@ fn whoever_is_there_takes_what_is_due_first() {
             _ => crew.clock.advance(Duration::from_nanos(dice.below(12))),
         }
         let here = CREW - crew.away.len();
-        let now = crew.queue.clock.now().as_nanos();
+        let now = crew.queue.clock.read().as_nanos();
         let mut keys: Vec<_> = waiting.iter().map(|(at, ticket)| (*at, ticket.sequence)).collect();
         keys.sort_unstable();
         let due = keys.iter().filter(|(deadline, _)| *deadline <= now).count();

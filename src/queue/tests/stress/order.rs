@@ -39,7 +39,7 @@ fn taken_while_offered(
             let stripe = stripe(by, &mut dice) % queue.stripes();
             let deadline = 1 + dice.below(DEADLINES as u64);
             let element = Offered { by, number, deadline, before: over_now() };
-            let now = queue.clock.now();
+            let now = queue.clock.read();
             assert!(queue.offer(stripe, now, at(deadline), element).is_ok());
             over[by].store(number + 1, Ordering::SeqCst);
         }
@@ -79,7 +79,9 @@ fn assert_in_order(taken: &[(Offered, Over)]) {
 
 /// A manual clock on which all of [`DEADLINES`] have come.
 fn late() -> Clock {
-    Clock::from(ManualClock::starting_at(Duration::from_nanos(DEADLINES as u64)))
+    let clock = ManualClock::from_zero();
+    clock.advance(Duration::from_nanos(DEADLINES as u64));
+    Clock::from(clock)
 }
 
 /// While one thread takes and others offer, each into its own stripe or one into all: what was
@@ -109,7 +111,7 @@ fn what_came_between_the_look_and_the_lock_is_seen() {
     let queue = queue_on(&clock, STRIPES);
     let [begun, looking, offered, over] = [const { AtomicU64::new(0) }; 4];
     let offer = |stripe, deadline, name: char| {
-        assert!(queue.offer(stripe, clock.now(), at(deadline), name).is_ok());
+        assert!(queue.offer(stripe, clock.read(), at(deadline), name).is_ok());
     };
     let submit = |round| {
         let stripe = dice.stripe();
@@ -160,7 +162,7 @@ fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
                 let submit = |stripe: usize| {
                     for number in (stripe as u64..ALL).step_by(STRIPES) {
                         until(|| turn.load(Ordering::SeqCst) == number);
-                        assert!(queue.offer(stripe, clock.now(), at(1), number).is_ok());
+                        assert!(queue.offer(stripe, clock.read(), at(1), number).is_ok());
                         turn.store(number + 1, Ordering::SeqCst);
                     }
                 };
@@ -183,7 +185,7 @@ fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
 #[test]
 fn what_is_taken_afterwards_is_sorted() {
     const EACH: u64 = 300;
-    let clock = ManualClock::new();
+    let clock = ManualClock::from_zero();
     let queue = queue_on(&Clock::from(clock.clone()), STRIPES);
     let start = Barrier::new(STRIPES);
     thread::scope(|scope| {

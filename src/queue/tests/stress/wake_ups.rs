@@ -24,7 +24,7 @@ impl Scene {
     }
 
     fn put(&self, dice: &mut Dice, by: usize, delay: Duration) -> Ticket {
-        let (now, stripe) = (self.clock.now(), dice.stripe() % self.queue.stripes());
+        let (now, stripe) = (self.clock.read(), dice.stripe() % self.queue.stripes());
         self.queue.offer(stripe, now, now.after(delay), by).expect("it is open")
     }
 
@@ -96,9 +96,9 @@ fn await_all(scene: &Scene) {
     let alarm = |_, waker: Waker| waker.wake();
     loop {
         match scene.queue.poll_take(&mut nap, parker.waker(), alarm) {
-            Poll::Ready(Some(entry)) => _ = scene.note((entry, scene.clock.now())),
+            Poll::Ready(Some(entry)) => _ = scene.note((entry, scene.clock.read())),
             Poll::Ready(None) => return,
-            Poll::Pending => scene.clock.park_until(&parker, Deadline::NEVER),
+            Poll::Pending => scene.clock.wait(&parker).park_until(Deadline::NEVER),
         }
     }
 }
@@ -349,7 +349,7 @@ fn what_is_on_its_way_to_the_list_is_not_forgotten() {
         let look_in = || {
             for round in 1..=ROUNDS {
                 until(|| begun.load(Ordering::SeqCst) >= round);
-                scene.queue.poll().map(|entry| scene.note((entry, scene.clock.now())));
+                scene.queue.poll().map(|entry| scene.note((entry, scene.clock.read())));
                 scene.wait_for(0, WIDTH * round);
             }
         };

@@ -1,0 +1,49 @@
+//! Waiting for the end without a thread: a future, which has a place of its own on the list of those
+//! who wait for the pool ([`Lifecycle`](crate::pool)).
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use super::Handle;
+use crate::{pool::Phase, wait::Place};
+
+/// Ends when an executor has terminated: see [`Handle::termination`]. Like a handle it keeps no
+/// executor alive.
+#[must_use = "it waits for nothing unless it is awaited"]
+pub struct Termination {
+    handle: Handle,
+    place: Option<Place>,
+}
+
+impl Termination {
+    pub(super) fn new(handle: Handle) -> Self {
+        Self { handle, place: None }
+    }
+}
+
+impl Future for Termination {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { handle, place } = &mut *self;
+        let answer = handle.pool().lifecycle().poll_at(place, context.waker());
+        answer.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Termination {
+    fn drop(&mut self) {
+        self.handle.pool().lifecycle().leave(&mut self.place);
+    }
+}
+
+impl fmt::Debug for Termination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_terminated = self.handle.pool().lifecycle().phase() == Phase::Terminated;
+        f.debug_struct("Termination").field("is_terminated", &is_terminated).finish()
+    }
+}
