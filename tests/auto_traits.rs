@@ -31,7 +31,8 @@ use punctual::{
     PendingTasks, QueuedTask, Rejected, RejectedExecutionError, RejectedExecutionHandler,
     RejectedTask, Rejection, ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport,
     Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError, TaskId, TaskRun,
-    TaskSet, TaskState, TaskSummary, ThreadFactory, Worker, WouldDeadlock,
+    TaskSet, TaskState, TaskSummary, Termination, ThreadFactory, WaitForCancellation, Worker,
+    WouldDeadlock,
     delay_queue::{self, CheapClone},
 };
 
@@ -158,6 +159,8 @@ fn public_types() -> Vec<Line> {
         TaskSet<u32>: all;
         TaskState: all;
         TaskSummary: all;
+        Termination: all;
+        WaitForCancellation: all;
         Worker: Send Unpin UnwindSafe RefUnwindSafe;
         WouldDeadlock: all;
         delay_queue::Drain<'static, u32>: all;

@@ -284,6 +284,12 @@ impl ManualClock {
         self.change(|state| state.set_auto(is_on));
     }
 
+    /// Whether the clock [goes on by itself](Self::set_auto_advance). Does not block.
+    #[must_use]
+    pub fn auto_advance(&self) -> bool {
+        self.shared.state.lock().is_auto()
+    }
+
     /// The moment nearest in time that anybody waits for, as the span from now; `None` if there
     /// is none. Does not block. Exact when [idle](Self::run_until_idle), but for this: a worker
     /// that waits for a task looks up only then, also if the task has been cancelled meanwhile.

@@ -114,6 +114,10 @@ impl State {
 
     // Going on by itself.
 
+    pub(super) fn is_auto(&self) -> bool {
+        self.is_auto
+    }
+
     pub(super) fn set_auto(&mut self, is_on: bool) {
         self.is_auto = is_on;
         self.have_looked = false;
