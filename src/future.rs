@@ -91,7 +91,7 @@ impl<T> ScheduledFuture<T> {
     /// [`TaskError::Panicked`] or [`TaskError::Cancelled`], as the task ended;
     /// [`TaskError::ResultTaken`] if the result was taken before; [`TaskError::WouldDeadlock`],
     /// at once, if this is called by the task itself, or by the last worker that does not
-    /// already wait in a `join` for a task that has not ended.
+    /// already wait in a `join` for a task that has not ended, and no other can be started.
     #[doc(alias = "get")]
     pub fn join(self) -> Result<T, TaskError> {
         if let Some(result) = self.task.claim() {

@@ -188,6 +188,13 @@ impl Takers {
         woken.into_values().collect()
     }
 
+    /// How many threads are in `take` and have found nothing so far, asleep or awake.
+    pub(super) fn count(&self) -> usize {
+        // From awake to asleep and back one goes under the gate, so nobody is counted twice.
+        let gate = self.gate.lock();
+        gate.sleepers.len() + self.searching.load(Ordering::SeqCst)
+    }
+
     /// A thread that searched lies down. `first` and `second` are the next deadlines, as it has
     /// seen them, and `round` is the [round](Self::round) it had read before.
     pub(super) fn lie_down(
