@@ -87,8 +87,9 @@ impl Builder {
     /// How long a worker that may go stays idle before it does; the default is ten milliseconds,
     /// as in Java. A worker may go if there are more than the core pool size, because that was
     /// [lowered](crate::Handle::set_core_pool_size) or is zero, or if
-    /// [core threads may time out](Self::allows_core_thread_timeout). The last one stays as long
-    /// as tasks wait, and sleeps until the first is due. Java: `keepAliveTime`.
+    /// [core threads may time out](Self::allows_core_thread_timeout). While a task waits one idle
+    /// worker stays, and while several wait two do, unless as many as the core pool size are busy.
+    /// These sleep until the first tasks are due. Java: `keepAliveTime`.
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;
         self
@@ -96,7 +97,9 @@ impl Builder {
 
     /// Whether workers of the core go as well when they have been idle for the
     /// [keep-alive](Self::keep_alive); the default is that they stay. The next submission starts
-    /// them anew. Java: `allowCoreThreadTimeOut`.
+    /// them anew, and so does a worker that is about to run a task when others wait and nobody else
+    /// is idle. So a task that is due waits only while as many workers as the core pool size are
+    /// busy. Java: `allowCoreThreadTimeOut`.
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn allows_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;

@@ -94,7 +94,7 @@ impl<T> ScheduledFuture<T> {
     /// [`TaskError::Panicked`] or [`TaskError::Cancelled`], as the task ended;
     /// [`TaskError::ResultTaken`] if the result was taken before; [`TaskError::WouldDeadlock`],
     /// at once, if this is called by the task itself, or by the last worker that does not
-    /// already wait in a `join` for a task that has not ended. A wait that ends without any of the
+    /// already wait in a `join` for a task that has not ended, and no other can be started. A wait that ends without any of the
     /// workers is not refused: for a task with a [time limit](crate::TaskBuilder::timeout), or for
     /// one that was [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait has
     /// taken nothing: the future is as it was.

@@ -91,7 +91,7 @@ use crate::{
     queue::{DelayedWorkQueue, Listed, Ticket},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering, fence},
+        atomic::{AtomicBool, AtomicU64},
         thread,
     },
     task::{Cancellation, Desk, Hooks, PanicSource, Run, Runnable, Subject},
@@ -227,14 +227,18 @@ impl Pool {
     // Admission.
 
     /// Starts a worker, unless there are as many as the core pool size, or the pool was shut
-    /// down. An error only if there is none at all: a pool that has one can do its work.
+    /// down. An error only if there is none at all: a pool that has one can do its work. Whether
+    /// it need not do without one that could not be started.
     #[inline]
-    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<()> {
+    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
         // Not the phase: it moves before the queue is closed, and until then tasks are let in.
-        if self.crew.settled() >= self.wanted() || self.queue.is_closed() {
-            return Ok(());
+        if self.crew.settled() >= self.crew.wanted() || self.queue.is_closed() {
+            return Ok(true);
         }
-        self.start_worker(|| self.wanted()).map(drop).or_else(|error| self.do_without(error))
+        match self.start_worker(|| self.crew.wanted()) {
+            Ok(_) => Ok(true),
+            Err(error) => self.do_without(error).map(|()| false),
+        }
     }
 
     /// A worker could not be started: an error if there is none.
@@ -245,12 +249,6 @@ impl Pool {
         }
         trace::spawn_failed(&error);
         Ok(())
-    }
-
-    /// How many workers a submission sees to.
-    #[inline]
-    fn wanted(&self) -> usize {
-        self.crew.core().max(1)
     }
 
     /// A task that waited does so no longer.
@@ -362,14 +360,7 @@ impl Pool {
     #[inline]
     fn has_removed(&self) {
         self.leave_room();
-        if self.crew.is_elastic() {
-            // Ordering: of two that remove the last tasks of two stripes one sees both gone.
-            fence(Ordering::SeqCst);
-            if self.queue.seems_empty() {
-                // The last worker may have stayed for this one.
-                self.queue.reconsider();
-            }
-        }
+        self.fewer_wait();
     }
 
     /// Takes a task that waits out of the queue, and ends it. Whether it waited.
@@ -452,7 +443,7 @@ impl Pool {
     /// Says that the calling thread is about to wait for a task without a limit; until what is
     /// returned is dropped. An error if nobody would be left to run it.
     pub(crate) fn enter_join(
-        &self,
+        self: &Arc<Self>,
         task: impl FnOnce() -> Arc<dyn Runnable>,
     ) -> Result<Option<Joining<'_>>, WouldDeadlock> {
         if !Run::is_any() && !serving::works_for(self) {

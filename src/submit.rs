@@ -412,11 +412,14 @@ impl<'a> TaskBuilder<'a> {
         closure_of: impl FnOnce(J) -> F,
     ) -> Tried<J::Output, F> {
         let port = self.ports.here();
-        if let Err(error) = self.ensure_threads(port) {
-            port.count_rejected();
-            let error = RejectedExecutionError::Spawn(error);
-            return Err(Rejected { error, closure: closure_of(job) });
-        }
+        let is_staffed = match self.ensure_threads(port) {
+            Ok(is_staffed) => is_staffed,
+            Err(error) => {
+                port.count_rejected();
+                let error = RejectedExecutionError::Spawn(error);
+                return Err(Rejected { error, closure: closure_of(job) });
+            }
+        };
         let wrapper = match self.wrapper::<J>(port, now, deadline) {
             Ok(wrapper) => wrapper,
             Err(payload) => {
@@ -433,7 +436,7 @@ impl<'a> TaskBuilder<'a> {
             None => task,
             Some(at) => task.limited(Limit { at, value: on_timeout.take() }),
         });
-        match port.submit(port.stripe(), task.clone(), now, deadline) {
+        match port.submit(port.stripe(), task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {
                 if let Some(limit) = limit {
                     Pool::watch_task(port, task.clone(), ticket, limit);
@@ -457,11 +460,15 @@ impl<'a> TaskBuilder<'a> {
         }
     }
 
-    /// Sees to it that somebody will run the task, and watch over its time.
+    /// Sees to it that somebody will run the task, and watch over its time. Whether the pool need
+    /// not do without a worker that could not be started.
     #[inline]
-    fn ensure_threads(&self, port: &Port) -> io::Result<()> {
-        port.ensure_worker()?;
-        if self.timeout.is_some() { port.ensure_timekeeper() } else { Ok(()) }
+    fn ensure_threads(&self, port: &Port) -> io::Result<bool> {
+        let is_staffed = port.ensure_worker()?;
+        if self.timeout.is_some() {
+            port.ensure_timekeeper()?;
+        }
+        Ok(is_staffed)
     }
 
     /// What is to be called around each run, if anything is; or what the decorator panicked with.

@@ -105,6 +105,35 @@ fn the_last_worker_sleeps_until_the_task_is_due() {
     assert_eq!(executor.pool_size(), 0);
 }
 
+/// For two beats of four core threads that may time out two stay, the leader and the deputy. They are
+/// the same all the time; each run wakes one of them, and between the runs nobody wakes.
+#[test]
+fn two_beats_keep_two_workers_and_wake_one_of_them_each_time() {
+    let clock = ManualClock::new();
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(4).clock(clock.clone());
+    let executor = builder.allows_core_thread_timeout(true).build().expect("the settings are good");
+    executor.prestart_all_core_threads().expect("there are threads");
+    let periods = [10 * PERIOD, 15 * PERIOD];
+    let beats = periods
+        .map(|period| executor.schedule_at_fixed_rate(period, period, || ()).expect("it is open"));
+    clock.run_until_idle();
+    for _ in 0..5 {
+        clock.advance(executor.keep_alive());
+        clock.run_until_idle();
+    }
+    let parks = clock.parks();
+    for _ in 0..1_000 {
+        clock.advance(PERIOD);
+        clock.run_until_idle();
+    }
+    let now = executor.statistics();
+    assert_eq!((now.pool_size, now.largest_pool_size), (2, 4));
+    assert_eq!(now.runs, 100 + 67);
+    let wake_ups = clock.parks() - parks;
+    assert!(wake_ups <= 2 * now.runs as usize, "{wake_ups} wake-ups for {} runs", now.runs);
+    drop(beats);
+}
+
 /// When the last task is cancelled, the worker that stayed for it goes: at once, if it has been
 /// idle for the keep-alive, and not when the task would have been due.
 #[test]

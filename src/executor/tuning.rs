@@ -17,10 +17,11 @@ impl Handle {
     }
 
     /// Changes how many workers there are to be. Growing starts workers at once, as many as there
-    /// are tasks that wait, and the others with the submissions to come. Shrinking lets idle
-    /// workers go after the [keep-alive](Self::keep_alive), counted from their last task; what runs
-    /// is not disturbed. Does not
-    /// wait for that. A worker that cannot be started is tried again with the next submission.
+    /// are tasks that wait, also if these were left by a shutdown, and the others as they are
+    /// needed: with the submissions to come, or when tasks are due and nobody is idle. Blocks while
+    /// the threads are being started. Shrinking lets idle workers go after the
+    /// [keep-alive](Self::keep_alive), counted from their last task; what runs is not disturbed. Does
+    /// not wait for that. A worker that cannot be started is tried again when the next is needed.
     /// Java: `setCorePoolSize`.
     ///
     /// ```

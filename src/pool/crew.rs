@@ -14,28 +14,88 @@
 //! nobody relies on a worker that never comes to be: what others see is the number of **settled**
 //! workers, those that have begun, or whose factory has said that they will. A worker that works
 //! is settled, whatever its factory is doing meanwhile; so every worker that looks whether it is
-//! surplus is counted itself. Those who looked before it came look again if it makes a difference
-//! to them ([`Crew::settle`]).
+//! surplus is counted itself. If there are too many now, those who looked before it came look again
+//! ([`Crew::settle`]).
+//!
+//! # The rule
+//!
+//! > A task that is due never waits beside a worker that the pool may have.
+//!
+//! A pool may have as many workers as its core size says, but at least one: so many are *wanted*. A
+//! settled worker that waits for a task to take is *idle*, as the queue knows, and so is one that
+//! has not looked for one yet. The rule holds if this does whenever nobody is in the middle of one
+//! of the steps below:
+//!
+//! > If a task waits, somebody is idle, or is being started, or as many are settled as are wanted.
+//!
+//! For the queue sees to it that somebody who is idle wakes up in time. (A start that fails is the
+//! one exception: whoever tried goes on, and the next step tries again.) It is kept by those who
+//! could break it:
+//!
+//! * *Who submits* starts a worker first, unless there are as many as are wanted. When the task is
+//!   in the queue it looks again: others may have gone, or the new one has found something else.
+//! * *An idle worker that takes an entry* looks at what it leaves behind, before it runs it. If
+//!   nobody else is idle or new, it starts a worker (`Pool::relieve`). One that finds the next entry
+//!   without having been idle need not: nobody has relied on it.
+//! * *An idle worker that goes* leaves somebody idle behind if something waits. That is more than
+//!   is needed: for two tasks two stay, so that with two beats no thread comes and goes.
+//! * *Who puts a periodic task back* looks for a task itself, as the next thing it does.
+//! * *Who makes the core larger* starts workers for what waits.
+//! * *A wait for a task* is refused only if no worker can be started for that (`joins`).
+//!
+//! None of this asks whether the queue is closed: what a shutdown has left is due as well.
 //!
 //! # Going
 //!
 //! A worker is *surplus* if there are more than the core pool size, or if core threads may time
-//! out. One that has been surplus and idle for the keep-alive asks to [retire](Crew::retire). The
-//! last one must not leave a task behind, and a submission must not rely on one who is leaving.
-//! So each writes first what the other reads:
+//! out. One that has been surplus and idle for the keep-alive asks to [retire](Crew::retire). If
+//! there are more than are wanted it may. Else it must not leave a task behind, and a submission
+//! must not rely on one who is leaving. So each writes first what the other reads:
 //!
-//! | who submits | the last worker |
+//! | who submits | who goes |
 //! |---|---|
-//! | 1. puts the task into the queue | 1. says that there is no settled worker |
-//! | 2. reads the number of settled workers; if zero, starts one | 2. looks into the queue; if there is a task, stays |
+//! | 1. puts the task into the queue | 1. says that there is one settled worker less |
+//! | 2. reads the number of settled workers; if too few, looks | 2. counts tasks and idle workers; if it has to, stays |
 //!
 //! The lock of a stripe orders the two: if the worker looks after the task came in it sees it, and
-//! if it looked before, the submitter, who got that lock later, sees its zero. A last worker that
-//! stays, because something waits, sleeps until that is due and not a keep-alive at a time; so an
-//! idle pool makes no wake-ups, whatever its core size.
+//! if it looked before, the submitter, who got that lock later, sees that it has gone. The same
+//! between one who takes and one who goes:
+//!
+//! | who takes | who goes |
+//! |---|---|
+//! | 1. is no longer idle | 1. says that there is one settled worker less |
+//! | 2. reads the number of settled workers; if too few, looks | 2. counts idle workers; if too few, stays |
+//!
+//! These four are sequentially consistent: one of the two sees the other. If who takes reads the
+//! number as it was before, that is because as many were there as are wanted, or it looks.
+//!
+//! *To look* is to take the crew's lock and to count who is idle, new or being started
+//! ([`Crew::turn_to_relieve`]). Of two that take at once the one who leaves the queue later sees the
+//! other gone, and of two that look the first has the turn, which the second sees. Nobody waits for
+//! the turn with an entry in its hands: the thread that has it may be one that starts no worker, or
+//! its worker may have found something already. So whoever has had a turn looks when that is over.
+//!
+//! A worker that is new is idle until it has looked for the first time. It says so under the crew's
+//! lock, and then it is one that takes, or the queue knows that it waits.
+//!
+//! Settings are changed under the crew's lock. Who goes reads them under it; who submits reads them
+//! when its task is in the queue, where the one who makes the core larger looks after that.
+//!
+//! # Staying
+//!
+//! A worker that stays because something waits sleeps until that is due, and not a keep-alive at a
+//! time; so an idle pool makes no wake-ups, whatever its core size. How it comes to go when nothing
+//! waits any more: [`staying`].
 
-use std::{task::Waker, time::Duration};
+mod staying;
+mod threads;
 
+use std::{collections::BTreeMap, task::Waker, time::Duration};
+
+use self::{
+    staying::{Reason, Staying},
+    threads::Threads,
+};
 use crate::{
     sync::{
         Arc, Mutex,
@@ -54,25 +114,29 @@ pub(crate) struct Crew {
     inner: Mutex<Inner>,
     /// How many workers can be relied on; written under the lock.
     settled: AtomicUsize,
+    /// Written under the lock.
     core: AtomicUsize,
     core_timeout: AtomicBool,
     /// In nanoseconds.
     keep_alive: AtomicU64,
+    staying: Staying,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// One for each worker that lives, or is being started.
-    seats: Vec<Seat>,
+    /// One for each worker that lives, or is being started, by its number.
+    seats: BTreeMap<usize, Seat>,
     /// How many of these are settled.
     settled: usize,
-    /// The most that have ever been.
+    /// How many of the settled ones have not looked for a task yet.
+    fresh: usize,
+    /// The most that have ever been settled.
     largest: usize,
     /// Somebody starts a thread.
     starting: bool,
     /// How many have ever been hired.
     hired: usize,
-    threads: Vec<JoinHandle<()>>,
+    threads: Threads<JoinHandle<()>>,
     /// What those did who have gone.
     retired: Tally,
     /// Who wants to start a thread as well.
@@ -82,6 +146,7 @@ struct Inner {
 struct Seat {
     desk: Arc<Desk>,
     is_settled: bool,
+    has_looked: bool,
 }
 
 /// The right to start a thread; ends with its drop.
@@ -96,26 +161,52 @@ pub(super) struct Headcount {
     pub(super) largest: usize,
 }
 
+/// What a worker that has nothing to do sees of the pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outlook {
+    /// How many workers wait for a task to end.
+    pub(super) joined: usize,
+    /// How many other workers wait for a task to take.
+    pub(super) idle: usize,
+    /// How many tasks wait.
+    pub(super) pending: usize,
+}
+
 impl Inner {
-    fn seat(&self, desk: &Arc<Desk>) -> Option<usize> {
-        self.seats.iter().position(|seat| Arc::ptr_eq(&seat.desk, desk))
-    }
-
     /// Whether the worker was not settled before, and is there.
-    fn settle(&mut self, desk: &Arc<Desk>) -> bool {
-        let Some(index) = self.seat(desk) else { return false };
-        let was_settled = std::mem::replace(&mut self.seats[index].is_settled, true);
-        self.settled += usize::from(!was_settled);
+    fn settle(&mut self, number: usize) -> bool {
+        let Some(seat) = self.seats.get_mut(&number) else { return false };
+        if std::mem::replace(&mut seat.is_settled, true) {
+            return false;
+        }
+        self.settled += 1;
+        self.fresh += 1;
         self.largest = self.largest.max(self.settled);
-        !was_settled
+        true
     }
 
-    fn dismiss(&mut self, desk: &Arc<Desk>) {
-        if let Some(index) = self.seat(desk) {
-            let seat = self.seats.swap_remove(index);
-            self.settled -= usize::from(seat.is_settled);
-            self.retired = self.retired.plus(desk.tally());
+    fn has_looked(&mut self, number: usize) {
+        if let Some(seat) = self.seats.get_mut(&number) {
+            let had_looked = std::mem::replace(&mut seat.has_looked, true);
+            self.fresh -= usize::from(seat.is_settled && !had_looked);
         }
+    }
+
+    fn dismiss(&mut self, number: usize) {
+        if let Some(seat) = self.seats.remove(&number) {
+            self.settled -= usize::from(seat.is_settled);
+            self.fresh -= usize::from(seat.is_settled && !seat.has_looked);
+            self.retired = self.retired.plus(seat.desk.tally());
+        }
+    }
+
+    /// Whether somebody is there, or will be, who has not looked for a task yet.
+    fn is_somebody_new(&self) -> bool {
+        self.starting || self.seats.len() > self.settled || self.fresh > 0
+    }
+
+    fn desks(&self) -> impl Iterator<Item = &Arc<Desk>> {
+        self.seats.values().map(|seat| &seat.desk)
     }
 }
 
@@ -127,16 +218,25 @@ impl Crew {
             core: AtomicUsize::new(core),
             core_timeout: AtomicBool::new(core_timeout),
             keep_alive: AtomicU64::new(saturating_nanos(keep_alive)),
+            staying: Staying::default(),
         }
     }
 
-    // Ordering: these four are settings, and nothing else hangs on them.
+    // Ordering: settings, which are changed under the lock; who decides by them has it, or asks
+    // again when the queue's locks have ordered it after the change.
 
     pub(crate) fn core(&self) -> usize {
         self.core.load(Ordering::Relaxed)
     }
 
+    /// How many workers there may be, as long as there is work for them.
+    #[inline]
+    pub(super) fn wanted(&self) -> usize {
+        self.core().max(1)
+    }
+
     pub(super) fn set_core(&self, size: usize) -> usize {
+        let _inner = self.inner.lock();
         self.core.swap(size, Ordering::Relaxed)
     }
 
@@ -167,8 +267,8 @@ impl Crew {
     /// How many workers can be relied on.
     #[inline]
     pub(super) fn settled(&self) -> usize {
-        // Ordering: see the head of the module; the lock of a stripe orders it.
-        self.settled.load(Ordering::Relaxed)
+        // Ordering: see the head of the module.
+        self.settled.load(Ordering::SeqCst)
     }
 
     /// The same, not in the middle of a worker's making up its mind to go.
@@ -195,16 +295,13 @@ impl Crew {
     /// of what has been done.
     pub(super) fn count<R>(&self, count: impl FnOnce(&dyn Fn() -> Tally) -> R) -> (Headcount, R) {
         let inner = self.inner.lock();
-        let tally = || {
-            let tallies = inner.seats.iter().map(|seat| seat.desk.tally());
-            tallies.fold(inner.retired, Tally::plus)
-        };
+        let tally = || inner.desks().map(|desk| desk.tally()).fold(inner.retired, Tally::plus);
         let counted = count(&tally);
         (Headcount { settled: inner.settled, largest: inner.largest }, counted)
     }
 
     pub(super) fn desks(&self) -> Vec<Arc<Desk>> {
-        self.inner.lock().seats.iter().map(|seat| Arc::clone(&seat.desk)).collect()
+        self.inner.lock().desks().map(Arc::clone).collect()
     }
 
     // Starting.
@@ -237,64 +334,105 @@ impl Crew {
         turn
     }
 
-    /// A worker can be relied on from now on: it has begun, or its factory has said that it will.
-    /// Whether that makes a difference to others who are idle: there are too many now, or the one
-    /// that stayed because it was the last is no longer that.
-    pub(super) fn settle(&self, desk: &Arc<Desk>) -> bool {
+    /// The right to start a worker for a task for which nobody will come: if the pool may have one
+    /// more, and nobody is new who will look. `is_left` says whether there is such a task, and
+    /// nobody idle.
+    pub(super) fn turn_to_relieve(&self, is_left: impl FnOnce() -> bool) -> Option<Turn<'_>> {
         let mut inner = self.inner.lock();
-        if !inner.settle(desk) {
+        if inner.settled >= self.wanted() || inner.is_somebody_new() || !is_left() {
+            return None;
+        }
+        inner.starting = true;
+        Some(Turn { crew: self })
+    }
+
+    /// A worker can be relied on from now on: it has begun, or its factory has said that it will.
+    /// Whether that makes a difference to others who are idle: there are too many now, or one that
+    /// stayed because all others waited for tasks need not.
+    pub(super) fn settle(&self, number: usize) -> bool {
+        let mut inner = self.inner.lock();
+        if !inner.settle(number) {
             return false;
         }
         self.publish(&inner);
-        let settled = inner.settled;
+        let is_surplus = inner.settled > self.core();
         // Perhaps there are enough now.
         let waiting = inner.queue.take();
         drop(inner);
         wake_all(waiting);
-        settled > self.core() || settled == 2 && self.core_timeout()
+        is_surplus | self.staying.ends_beside_joins()
+    }
+
+    /// A worker has looked for a task: from now on the queue knows whether it is idle.
+    pub(super) fn has_looked(&self, number: usize) {
+        self.inner.lock().has_looked(number);
     }
 
     // Going.
 
-    /// Lets an idle worker go, if it is surplus; not if all others are among those that wait for
-    /// tasks. `has_work` is asked if it is the last.
-    pub(super) fn retire(
-        &self,
-        desk: &Arc<Desk>,
-        waiting: impl FnOnce() -> usize,
-        has_work: impl FnOnce() -> bool,
-    ) -> bool {
+    /// Whether an idle worker may go when it has been idle for long enough. If not that is noted,
+    /// for who changes what it has seen.
+    pub(super) fn may_go(&self, look: impl FnOnce() -> Outlook) -> bool {
+        let inner = self.inner.lock();
+        let noted = self.staying.suspect();
+        let reason = self.reason_to_stay(&inner, look());
+        self.staying.note(noted, reason);
+        reason.is_none()
+    }
+
+    /// Lets an idle worker go, if it may.
+    pub(super) fn retire(&self, number: usize, look: impl FnOnce() -> Outlook) -> bool {
         let mut inner = self.inner.lock();
-        let waiting = waiting();
-        if !self.is_elastic() || waiting > 0 && inner.settled <= waiting + 1 {
+        if !self.core_timeout() && inner.settled <= self.core() {
             return false;
         }
-        if inner.settled <= 1 {
-            self.settled.store(0, Ordering::Relaxed);
-            if has_work() {
-                self.publish(&inner);
-                return false;
-            }
+        let others = inner.settled.saturating_sub(1);
+        if others < self.wanted() {
+            // Ordering: see the head of the module.
+            self.settled.store(others, Ordering::SeqCst);
         }
-        inner.dismiss(desk);
+        let may_go = self.reason_to_stay(&inner, look()).is_none();
+        if may_go {
+            inner.dismiss(number);
+        }
         self.publish(&inner);
-        true
+        may_go
+    }
+
+    /// Why an idle worker has to stay, if it has.
+    fn reason_to_stay(&self, inner: &Inner, outlook: Outlook) -> Option<Reason> {
+        let Outlook { joined, idle, pending } = outlook;
+        let others = inner.settled.saturating_sub(1);
+        let idle = idle + inner.fresh;
+        if joined > 0 && others <= joined {
+            Some(Reason::Joins)
+        } else if others >= self.wanted() || idle >= pending.min(staying::MOST) {
+            None
+        } else {
+            Some(Reason::Tasks { more_than: idle })
+        }
+    }
+
+    /// Who stays until there are fewer tasks, or until not all others wait for some.
+    pub(super) fn staying(&self) -> &Staying {
+        &self.staying
     }
 
     /// A worker has ended, or never began.
-    pub(super) fn dismiss(&self, desk: &Arc<Desk>) {
+    pub(super) fn dismiss(&self, number: usize) {
         let mut inner = self.inner.lock();
-        inner.dismiss(desk);
+        inner.dismiss(number);
         self.publish(&inner);
     }
 
     /// The threads, to be joined.
     pub(super) fn take_threads(&self) -> Vec<JoinHandle<()>> {
-        std::mem::take(&mut self.inner.lock().threads)
+        self.inner.lock().threads.take()
     }
 
     fn publish(&self, inner: &Inner) {
-        self.settled.store(inner.settled, Ordering::Relaxed);
+        // Ordering: see the head of the module.
+        self.settled.store(inner.settled, Ordering::SeqCst);
     }
 }
 
@@ -302,20 +440,18 @@ impl Turn<'_> {
     /// One worker more, tentatively. Gives its number and its desk.
     pub(super) fn hire(&self) -> (usize, Arc<Desk>) {
         let desk = Arc::new(Desk::default());
+        let seat = Seat { desk: Arc::clone(&desk), is_settled: false, has_looked: false };
         let mut inner = self.crew.inner.lock();
         inner.hired += 1;
-        inner.seats.push(Seat { desk: Arc::clone(&desk), is_settled: false });
-        (inner.hired, desk)
+        let number = inner.hired;
+        inner.seats.insert(number, seat);
+        (number, desk)
     }
 
     /// The thread has been started.
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
         let mut inner = self.crew.inner.lock();
-        // Those that have gone need no join.
-        let (gone, threads) =
-            std::mem::take(&mut inner.threads).into_iter().partition::<Vec<_>, _>(is_finished);
-        inner.threads = threads;
-        inner.threads.extend(thread);
+        let gone = inner.threads.add(thread, is_finished);
         drop(inner);
         discard(gone);
     }
@@ -332,92 +468,4 @@ impl Drop for Turn<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn crew(core: usize, core_timeout: bool) -> Crew {
-        Crew::new(core, core_timeout, Duration::from_secs(1))
-    }
-
-    fn hire(crew: &Crew) -> Arc<Desk> {
-        let turn = crew.turn(|_| true).expect("nobody else starts a worker");
-        turn.hire().1
-    }
-
-    /// How many there are, how many can be relied on, and how many there were at most.
-    fn heads(crew: &Crew) -> [usize; 3] {
-        assert_eq!((crew.settled(), crew.live()), (crew.size(), crew.desks().len()));
-        let (counted, ()) = crew.count(|_| ());
-        assert_eq!((counted.settled, counted.largest), (crew.size(), crew.largest()));
-        [crew.live(), crew.size(), crew.largest()]
-    }
-
-    #[test]
-    fn a_worker_lives_from_the_attempt_and_is_relied_on_from_its_beginning() {
-        let crew = crew(2, false);
-        assert_eq!(heads(&crew), [0, 0, 0]);
-        let desks = [hire(&crew), hire(&crew), hire(&crew)];
-        assert_eq!(heads(&crew), [3, 0, 0]);
-        crew.settle(&desks[0]);
-        crew.settle(&desks[1]);
-        assert_eq!(heads(&crew), [3, 2, 2]);
-        crew.settle(&desks[1]);
-        crew.dismiss(&desks[2]);
-        assert_eq!(heads(&crew), [2, 2, 2]);
-        crew.dismiss(&desks[0]);
-        assert_eq!(heads(&crew), [1, 1, 2]);
-        crew.dismiss(&desks[0]);
-        crew.settle(&desks[2]);
-        assert_eq!(heads(&crew), [1, 1, 2], "who has gone is gone");
-    }
-
-    /// Those who are idle look again if there are too many now, or if the one that stayed because
-    /// it was the last is no longer that.
-    #[test]
-    fn who_settles_says_whether_that_makes_a_difference_to_others() {
-        let differences = |core, core_timeout| {
-            let crew = crew(core, core_timeout);
-            [(); 4].map(|()| crew.settle(&hire(&crew)))
-        };
-        assert_eq!(differences(2, false), [false, false, true, true]);
-        assert_eq!(differences(3, false), [false, false, false, true]);
-        assert_eq!(differences(3, true), [false, true, false, true]);
-        let (crew, desk) = (crew(0, false), Arc::default());
-        assert!(!crew.settle(&desk), "nobody has hired it");
-    }
-
-    /// The last one looks for work when it no longer counts, so that a submission that saw it
-    /// has put its task where it looks.
-    #[test]
-    fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
-        let crew = crew(1, false);
-        let desks = [hire(&crew), hire(&crew)];
-        desks.iter().for_each(|desk| _ = crew.settle(desk));
-        assert!(crew.is_elastic());
-        assert!(crew.retire(&desks[0], || 0, || unreachable!("another stays")));
-        assert_eq!(heads(&crew), [1, 1, 2]);
-        assert!(!crew.is_elastic());
-        assert!(!crew.retire(&desks[1], || 0, || false), "it is the core");
-        crew.set_core(0);
-        let looks = |finds| {
-            assert_eq!(crew.settled(), 0, "nobody relies on who may go");
-            finds
-        };
-        assert!(!crew.retire(&desks[1], || 0, || looks(true)));
-        assert_eq!(heads(&crew), [1, 1, 2]);
-        assert!(crew.retire(&desks[1], || 0, || looks(false)));
-        assert_eq!(heads(&crew), [0, 0, 2]);
-    }
-
-    /// Who waits for a task runs none meanwhile: one that does not wait has to stay.
-    #[test]
-    fn who_is_surplus_stays_if_all_others_wait_for_tasks() {
-        let crew = crew(1, true);
-        let desks = [hire(&crew), hire(&crew), hire(&crew)];
-        desks.iter().for_each(|desk| _ = crew.settle(desk));
-        assert!(!crew.retire(&desks[0], || 2, || false));
-        assert!(crew.retire(&desks[0], || 1, || false));
-        assert!(!crew.retire(&desks[1], || 1, || false));
-        assert!(crew.retire(&desks[1], || 0, || false));
-    }
-}
+mod tests;

@@ -6,7 +6,8 @@
 //! * a task that waits for itself (`Pool::enter_join` looks for that);
 //! * one that would be the last: every other worker already waits, without a limit, for a task
 //!   of this pool that has not ended. None of those tasks can end, because each runs on a worker
-//!   that waits, or waits for one.
+//!   that waits, or waits for one. If one of them does not run yet, and the pool may have another
+//!   worker, that is started, and only if that fails the wait is refused.
 //!
 //! # Why nobody is refused wrongly
 //!
@@ -19,8 +20,9 @@
 //! # Why nobody relies on who is leaving
 //!
 //! A worker that waits is none for the others, so the last one that does not wait does not
-//! [retire](super::crew). Who waits is on the list before it counts the workers, and who retires
-//! reads the list while it keeps the count: one of the two sees the other.
+//! [retire](super::crew), until one of the others waits no longer or there is another worker. Who
+//! waits is on the list before it counts the workers, and who retires reads the list while it keeps
+//! the count: one of the two sees the other.
 //!
 //! # What is not known to have no end
 //!
@@ -33,14 +35,24 @@
 
 use super::Pool;
 use crate::{
-    WouldDeadlock,
+    TaskState, WouldDeadlock,
     sync::{Arc, Mutex},
     task::Runnable,
+    trace,
     unwind::discard,
 };
 
 /// The tasks that workers wait for.
 pub(super) struct Joins(Mutex<Vec<Arc<dyn Runnable>>>);
+
+/// Who is left if another worker waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Somebody,
+    /// Nobody, but what is waited for may be run by a worker that the pool may have.
+    OneToBeStarted,
+    Nobody,
+}
 
 /// One worker that waits; ends with its drop.
 pub(crate) struct Joining<'a> {
@@ -68,7 +80,7 @@ pub(super) fn is_stuck(task: &dyn Runnable) -> bool {
 impl Pool {
     /// Puts the calling worker on the list, unless nobody would be left.
     pub(super) fn enter_joins(
-        &self,
+        self: &Arc<Self>,
         task: Arc<dyn Runnable>,
     ) -> Result<Joining<'_>, WouldDeadlock> {
         let mut awaited = self.joins.0.lock();
@@ -79,11 +91,32 @@ impl Pool {
         if waiting < self.crew.live() {
             return Ok(joining);
         }
+        match self.left_by_joins() {
+            Left::Somebody => Ok(joining),
+            Left::Nobody => Err(WouldDeadlock(())),
+            Left::OneToBeStarted => {
+                let started = self.start_worker(|| self.crew.wanted()).map(drop);
+                started.unwrap_or_else(|error| trace::spawn_failed(&error));
+                let is_left = self.left_by_joins() == Left::Somebody;
+                if is_left { Ok(joining) } else { Err(WouldDeadlock(())) }
+            }
+        }
+    }
+
+    /// Who does not wait for a task.
+    fn left_by_joins(&self) -> Left {
         let all = self.joins.0.lock().clone();
-        let nobody_is_left =
-            all.len() >= self.crew.live() && all.iter().all(|task| is_stuck(&**task));
+        let stuck = all.iter().filter(|task| is_stuck(&***task));
+        let stuck: Vec<_> = stuck.map(|task| task.state()).collect();
+        let live = self.crew.live();
         discard(all);
-        if nobody_is_left { Err(WouldDeadlock(())) } else { Ok(joining) }
+        if stuck.len() < live {
+            Left::Somebody
+        } else if live < self.crew.wanted() && stuck.contains(&TaskState::Scheduled) {
+            Left::OneToBeStarted
+        } else {
+            Left::Nobody
+        }
     }
 }
 
@@ -94,10 +127,9 @@ impl Drop for Joining<'_> {
             // Not the last handle: the one who waits has one.
             awaited.swap_remove(index);
         }
-        let left = awaited.len();
         drop(awaited);
         // Who stayed because it was the last that did not wait may go now.
-        if self.pool.crew.settled() == left + 2 && self.pool.crew.is_elastic() {
+        if self.pool.crew.staying().ends_beside_joins() {
             self.pool.queue.reconsider();
         }
     }

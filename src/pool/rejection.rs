@@ -282,9 +282,10 @@ impl Pool {
         self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
     }
 
-    /// Queues a task that is ready to run, in a pool that has a worker. Gives its ticket, which
-    /// finds nothing if the handler has dealt with the task. On an error, which comes with the
-    /// task's number, the task is the caller's again.
+    /// Queues a task that is ready to run, in a pool that has a worker; `is_staffed` says whether
+    /// it need not [do without](Self::ensure_worker) one more. Gives the ticket, which finds nothing
+    /// if the handler has dealt with the task. On an error, which comes with the task's number, the
+    /// task is the caller's again.
     #[inline]
     pub(crate) fn submit(
         self: &Arc<Self>,
@@ -292,8 +293,9 @@ impl Pool {
         task: Arc<dyn Runnable>,
         now: Deadline,
         deadline: Deadline,
+        is_staffed: bool,
     ) -> Result<Ticket, (u64, RejectedExecutionError)> {
-        match self.offer(stripe, task, now, deadline, false) {
+        match self.offer(stripe, task, now, deadline, false, is_staffed) {
             Ok(ticket) => Ok(ticket),
             Err(unadmitted) => self.reject(stripe, unadmitted, now, deadline),
         }
@@ -308,14 +310,15 @@ impl Pool {
         now: Deadline,
         deadline: Deadline,
         has_room: bool,
+        is_staffed: bool,
     ) -> Result<Ticket, Unadmitted> {
         if !has_room && !self.room.as_ref().is_none_or(Room::enter) {
             let sequence = self.queue.number(stripe, now);
             return Err(Unadmitted { error: RejectedExecutionError::Saturated, sequence, task });
         }
         match self.queue.offer(stripe, now, deadline, task) {
-            Ok(ticket) if self.crew.settled() > 0 => Ok(ticket),
-            Ok(ticket) => self.rescue(ticket),
+            Ok(ticket) if self.crew.settled() >= self.crew.wanted() => Ok(ticket),
+            Ok(ticket) => self.rescue(ticket, is_staffed),
             Err(Refused { why, sequence, element: task }) => {
                 self.leave_room();
                 let error = match why {
@@ -327,16 +330,24 @@ impl Pool {
         }
     }
 
-    /// The workers have all gone since the submission saw one; see the head of `crew`.
+    /// Workers may have gone, or begun other tasks, since the submission saw to it that there is
+    /// one for this task; see the head of `crew`.
     #[cold]
-    fn rescue(self: &Arc<Self>, ticket: Ticket) -> Result<Ticket, Unadmitted> {
-        let started = self.start_worker(|| self.wanted()).map(drop);
+    fn rescue(self: &Arc<Self>, ticket: Ticket, is_staffed: bool) -> Result<Ticket, Unadmitted> {
+        let started = if self.crew.settled() == 0 {
+            self.start_worker(|| self.crew.wanted()).map(drop)
+        } else if is_staffed {
+            self.relieve()
+        } else {
+            // It has just been tried.
+            Ok(())
+        };
         let Err(error) = started.or_else(|error| self.do_without(error)) else {
             return Ok(ticket);
         };
         // Not there: it has been run, or removed by somebody else.
         let Some(task) = self.queue.remove(ticket) else { return Ok(ticket) };
-        self.leave_room();
+        self.has_removed();
         if self.lifecycle.hold() {
             // It may have been all that the end waited for.
             self.release();
@@ -380,7 +391,7 @@ impl Pool {
                 Answer::Retry(task, place) if task.is_of(&own) => {
                     drop(task.into_task());
                     let has_room = place.map(Place::hand_over).is_some();
-                    match self.offer(stripe, own, now, deadline, has_room) {
+                    match self.offer(stripe, own, now, deadline, has_room, true) {
                         Err(unadmitted) => unadmitted,
                         Ok(ticket) => {
                             std::mem::forget(counting);

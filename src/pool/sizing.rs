@@ -6,7 +6,7 @@
 
 use std::{io, time::Duration};
 
-use super::Pool;
+use super::{Pool, crew::Outlook};
 use crate::{ConfigError, sync::Arc, time::Deadline, trace};
 
 impl Pool {
@@ -16,7 +16,8 @@ impl Pool {
             self.queue.reconsider();
         }
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
-            match self.start_core_worker() {
+            // Also after a shutdown, for what that has left.
+            match self.start_worker(|| self.crew.core()) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => return trace::spawn_failed(&error),
@@ -45,18 +46,50 @@ impl Pool {
         self.start_worker(|| self.crew.core())
     }
 
+    /// Starts a worker if a task waits for which nobody will come, although the pool may have one
+    /// more. Does not wait if somebody else is starting one. See [`crew`](super::crew).
+    #[inline]
+    pub(super) fn relieve(self: &Arc<Self>) -> io::Result<()> {
+        // What is never due needs nobody.
+        if self.crew.settled() >= self.crew.wanted() || self.queue.seems_empty() {
+            return Ok(());
+        }
+        self.relieve_slowly()
+    }
+
+    #[cold]
+    fn relieve_slowly(self: &Arc<Self>) -> io::Result<()> {
+        let is_left = || self.queue.takers() == 0 && !self.queue.seems_empty();
+        // Again and again: who wanted to relieve meanwhile has left it to this thread.
+        while let Some(turn) = self.crew.turn_to_relieve(is_left) {
+            self.start_in(turn)?;
+        }
+        Ok(())
+    }
+
     /// Until when a worker that has been idle since then waits for a task.
     #[inline]
     pub(super) fn idle_limit(&self, since: Deadline) -> Deadline {
         if !self.crew.is_elastic() {
             return Deadline::NEVER;
         }
-        let waiting = self.joins.len();
-        let is_last = self.crew.settled() <= waiting + 1;
-        if is_last && (waiting > 0 || self.queue.len() > 0) {
-            // The last one stays for what waits.
-            return Deadline::NEVER;
+        // Perhaps others have stayed for the one that it has run.
+        self.fewer_wait();
+        // It is one of those who wait.
+        let may_go = self.crew.may_go(|| self.outlook(self.queue.takers().saturating_sub(1)));
+        if may_go { since.after(self.crew.keep_alive()) } else { Deadline::NEVER }
+    }
+
+    /// What a worker sees beside which so many are idle.
+    pub(super) fn outlook(&self, idle: usize) -> Outlook {
+        Outlook { joined: self.joins.len(), idle, pending: self.queue.len() }
+    }
+
+    /// There may be fewer tasks now than somebody stays for.
+    #[inline]
+    pub(super) fn fewer_wait(&self) {
+        if self.crew.staying().ends_for_tasks(|count| self.queue.has_at_least(count)) {
+            self.queue.reconsider();
         }
-        since.after(self.crew.keep_alive())
     }
 }

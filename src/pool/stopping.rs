@@ -155,6 +155,7 @@ impl Stopping<'_> {
     /// Takes tasks out of the closed queue, and ends them.
     fn cancel_where(self, unwanted: impl Fn(Deadline, &dyn Runnable) -> bool) {
         let removed = self.pool.queue.remove_where(|deadline, task| unwanted(deadline, &**task));
+        self.pool.fewer_wait();
         for Entry { sequence, element, .. } in removed {
             self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
             discard(element);

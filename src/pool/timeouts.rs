@@ -185,6 +185,8 @@ impl Pool {
         let (keeper, name) = (Keeper(Arc::clone(self)), format!("{}-timeouts", self.thread_name()));
         let started = self.start_thread(turn, name, None, || keeper.work());
         self.timeouts.has_keeper.store(started.is_ok(), Ordering::Release);
+        // Others who wanted a thread meanwhile have left that to whoever had the turn.
+        self.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
         self.release();
         started
     }

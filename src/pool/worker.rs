@@ -9,7 +9,7 @@
 //! pool knows of a worker hangs on its [`Member`], which the worker takes along: wherever it is
 //! dropped, at the end of the run or by a factory that never ran it, the worker is counted off.
 
-use std::{fmt, io, rc::Rc};
+use std::{cell::Cell, fmt, io, rc::Rc};
 
 use super::{
     Pool,
@@ -52,12 +52,15 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub trait ThreadFactory: Send + Sync {
-    /// Starts a thread that [runs](Worker::run) the worker. Called by whoever submits a task, with
-    /// no lock held; one call at a time for each executor, so others that want a thread wait for
-    /// it. It may submit to its own executor, but must not wait for another thread that does.
+    /// Starts a thread that [runs](Worker::run) the worker. Called by whoever submits a task, and
+    /// by a worker that is about to run one, if others wait and nobody else would take them. No lock
+    /// is held. There is one call at a time for each executor, so others that submit, and want a
+    /// thread, wait for it. It may submit to its own executor, but must not wait for a task of that,
+    /// nor for another thread that submits to it.
     ///
-    /// One that gives `Ok` has to see to it that the worker is run. If it is dropped later, in an
-    /// executor that has no other, what waits there does so until the next submission starts one.
+    /// One that gives `Ok` has to see to it that the worker is run. If it is dropped later, and all
+    /// others are busy, what waits there does so until one of them is done, or the next submission
+    /// starts another.
     ///
     /// Give the thread's handle if there is one: [`close`](crate::ScheduledThreadPoolExecutor::close)
     /// then waits for the very end of the thread, and else for the end of the worker alone.
@@ -65,7 +68,8 @@ pub trait ThreadFactory: Send + Sync {
     /// # Errors
     ///
     /// Whatever keeps the thread from being started. The submission fails with it if there is no
-    /// other worker, and else does not. A factory that panics, or drops the worker, has failed.
+    /// other worker, and else does not. What a worker was to be started for waits then for those
+    /// that there are. A factory that panics, or drops the worker, has failed.
     fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
 }
 
@@ -165,6 +169,7 @@ impl fmt::Debug for Worker {
 /// One worker, as the pool counts it: until this is dropped.
 struct Member {
     pool: Arc<Pool>,
+    number: usize,
     desk: Arc<Desk>,
     name: String,
 }
@@ -174,7 +179,7 @@ impl Member {
     fn serve(self) {
         // To the very end: what is told of the end must not wait for this thread either.
         let _serving = Serving::begin(&self.pool, Role::Worker);
-        self.pool.count_on(&self.desk);
+        self.pool.count_on(self.number);
         let callbacks = &self.pool.config.callbacks;
         let parker = Parker::current();
         let before = self.pool.clock().worker_begins(&parker);
@@ -199,13 +204,33 @@ impl Member {
             desk: Arc::clone(&self.desk),
             keeps_limits: true,
         });
+        // What others take it for: one who looks for a task, and has not done so before.
+        let (is_new, is_idle) = (Cell::new(true), Cell::new(true));
+        let has_looked = || {
+            if is_new.take() {
+                pool.crew.has_looked(self.number);
+            }
+        };
+        let limit = |since| {
+            has_looked();
+            pool.idle_limit(since)
+        };
+        let parker = || {
+            is_idle.set(true);
+            Parker::current()
+        };
         loop {
-            while let Some((entry, now)) = pool.queue.take_until(|since| pool.idle_limit(since)) {
+            while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
+                pool.leave_room();
+                if is_idle.take() {
+                    has_looked();
+                    // Before the task, which may take long.
+                    self.pool.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
+                }
                 process(pool, &ground, entry, now);
             }
-            let has_work = || pool.queue.len() > 0;
-            let waiting = || pool.joins.len();
-            if pool.queue.is_finished() || pool.crew.retire(&self.desk, waiting, has_work) {
+            let look = || pool.outlook(pool.queue.takers());
+            if pool.queue.is_finished() || pool.crew.retire(self.number, look) {
                 return;
             }
         }
@@ -214,7 +239,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.pool.crew.dismiss(&self.desk);
+        self.pool.crew.dismiss(self.number);
         self.pool.release();
         self.pool.clock().worker_ended();
     }
@@ -222,7 +247,6 @@ impl Drop for Member {
 
 fn process(pool: &Pool, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, now: Deadline) {
     let Entry { deadline, sequence, element } = entry;
-    pool.leave_room();
     let run = Run::new(Rc::clone(ground), element, sequence, deadline, now);
     let task = run.task();
     match task.run(&run) {
@@ -250,31 +274,38 @@ impl Pool {
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
         }
         let Some(turn) = self.crew.turn(|settled| settled < wanted()) else { return Ok(false) };
+        let has_started = self.start_in(turn)?;
+        // Who wanted to start one as well, and did not wait for the turn, has left it to this thread.
+        self.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
+        Ok(has_started)
+    }
+
+    /// Starts a worker. Whether it did: not if the pool is at its end.
+    pub(super) fn start_in(self: &Arc<Self>, turn: Turn<'_>) -> io::Result<bool> {
         if !self.lifecycle.hold() {
             return Ok(false);
         }
         self.clock().worker_starts();
         let (number, desk) = turn.hire();
         let name = format!("{}-{number}", self.thread_name());
-        let member = Member { pool: Arc::clone(self), desk: Arc::clone(&desk), name: name.clone() };
-        self.start_thread(turn, name, Some((number, desk)), || member.serve())?;
+        let member = Member { pool: Arc::clone(self), number, desk, name: name.clone() };
+        self.start_thread(turn, name, Some(number), || member.serve())?;
         Ok(true)
     }
 
     /// A worker can be relied on from now on.
-    fn count_on(&self, desk: &Arc<Desk>) {
-        if self.crew.settle(desk) {
+    fn count_on(&self, number: usize) {
+        if self.crew.settle(number) {
             self.queue.reconsider();
         }
     }
 
-    /// Has the factory start a thread; for the worker with this number, at this desk, if it is for
-    /// one.
+    /// Has the factory start a thread; for the worker of this number, if it is for one.
     pub(super) fn start_thread(
         &self,
         turn: Turn<'_>,
         name: String,
-        seat: Option<(usize, Arc<Desk>)>,
+        number: Option<usize>,
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let began = Arc::new(AtomicBool::new(false));
@@ -284,7 +315,7 @@ impl Pool {
             begins.store(true, Ordering::Relaxed);
             work();
         });
-        let index = seat.as_ref().map(|(number, _)| *number);
+        let index = number;
         let worker = Worker { name, index, stack_size: self.config.stack_size, work };
         let starting = Serving::begin(self, Role::Starter);
         let factory = self.thread_factory.get();
@@ -294,8 +325,8 @@ impl Pool {
         let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
         match started {
             Ok(Ok(thread)) if !was_dropped => {
-                if let Some((_, desk)) = seat {
-                    self.count_on(&desk);
+                if let Some(number) = number {
+                    self.count_on(number);
                 }
                 turn.succeed(thread);
                 Ok(())

@@ -58,7 +58,7 @@
 //! armed for it wakes too early, once. `wake_before` is zero when nobody sleeps: all are busy, and
 //! look when they are not.
 
-use std::task::Waker;
+use std::{collections::BTreeMap, task::Waker};
 
 use crossbeam_utils::CachePadded;
 
@@ -83,20 +83,19 @@ pub(super) struct Takers {
 
 #[derive(Default)]
 struct Gate {
-    /// In the order of lying down: the last is the first to be woken, its core is still warm.
-    sleepers: Vec<Sleeper>,
+    /// The leader is first. The followers are at the end, and of these the one that lay down last
+    /// is the first to be woken: its core is still warm.
+    sleepers: BTreeMap<SleeperId, Waker>,
     next: u64,
 }
 
-struct Sleeper {
-    id: SleeperId,
-    waker: Waker,
+/// Names a thread while it sleeps once. In the order of the moments for which they are armed, and
+/// of lying down.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SleeperId {
     armed: Deadline,
+    number: u64,
 }
-
-/// Names a thread while it sleeps once.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct SleeperId(u64);
 
 /// How a thread is to sleep.
 pub(super) struct Sleep {
@@ -164,12 +163,10 @@ impl Takers {
         if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
             return None;
         }
-        let sleepers = gate.sleepers.iter().enumerate();
-        let (index, _) = sleepers.max_by_key(|(_, sleeper)| sleeper.armed)?;
-        let woken = gate.sleepers.remove(index);
+        let (_, woken) = gate.sleepers.pop_last()?;
         self.searching.fetch_add(1, Ordering::SeqCst);
         self.set_wake_before(&gate);
-        Some(woken.waker)
+        Some(woken)
     }
 
     /// To be read by a thread before it looks at anything of which [`rouse_all`](Self::rouse_all)
@@ -185,9 +182,17 @@ impl Takers {
         let mut gate = self.gate.lock();
         self.rounds.fetch_add(1, Ordering::SeqCst);
         self.searching.fetch_add(gate.sleepers.len(), Ordering::SeqCst);
-        let woken = gate.sleepers.drain(..).map(|sleeper| sleeper.waker).collect();
+        let woken = std::mem::take(&mut gate.sleepers);
         self.set_wake_before(&gate);
-        woken
+        drop(gate);
+        woken.into_values().collect()
+    }
+
+    /// How many threads are in `take` and have found nothing so far, asleep or awake.
+    pub(super) fn count(&self) -> usize {
+        // From awake to asleep and back one goes under the gate, so nobody is counted twice.
+        let gate = self.gate.lock();
+        gate.sleepers.len() + self.searching.load(Ordering::SeqCst)
     }
 
     /// A thread that searched lies down. `first` and `second` are the next deadlines, as it has
@@ -200,16 +205,9 @@ impl Takers {
     ) -> Sleep {
         let mut gate = self.gate.lock();
         gate.next += 1;
-        let id = SleeperId(gate.next);
-        let armed_by = |due| gate.sleepers.iter().filter(|sleeper| sleeper.armed <= due).count();
-        let until = if armed_by(first) == 0 {
-            first
-        } else if armed_by(second) < 2 {
-            second
-        } else {
-            Deadline::NEVER
-        };
-        gate.sleepers.push(Sleeper { id, waker, armed: until });
+        let until = gate.moment_for(first, second);
+        let id = SleeperId { armed: until, number: gate.next };
+        gate.sleepers.insert(id, waker);
         self.set_wake_before(&gate);
         let is_last = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
         Sleep { id, until, is_last, is_late: self.round() != round }
@@ -220,16 +218,30 @@ impl Takers {
     pub(super) fn get_up(&self, id: SleeperId) -> Option<Waker> {
         let mut gate = self.gate.lock();
         // Not there: it was roused, and counted then.
-        let index = gate.sleepers.iter().position(|sleeper| sleeper.id == id)?;
-        let sleeper = gate.sleepers.remove(index);
+        let waker = gate.sleepers.remove(&id)?;
         self.searching.fetch_add(1, Ordering::SeqCst);
         self.set_wake_before(&gate);
-        Some(sleeper.waker)
+        Some(waker)
     }
 
     fn set_wake_before(&self, gate: &Gate) {
-        let smallest = gate.sleepers.iter().map(|sleeper| sleeper.armed).min();
+        let smallest = gate.sleepers.first_key_value().map(|(id, _)| id.armed);
         let smallest = smallest.map_or(0, Deadline::as_nanos);
         self.wake_before.store(smallest, Ordering::SeqCst);
+    }
+}
+
+impl Gate {
+    /// For which of the next two deadlines one who lies down is to be armed, if for any.
+    fn moment_for(&self, first: Deadline, second: Deadline) -> Deadline {
+        let mut armed = self.sleepers.keys().map(|id| id.armed);
+        let [leader, deputy] = [armed.next(), armed.next()];
+        if leader.is_none_or(|moment| moment > first) {
+            first
+        } else if deputy.is_none_or(|moment| moment > second) {
+            second
+        } else {
+            Deadline::NEVER
+        }
     }
 }

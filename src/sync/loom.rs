@@ -27,8 +27,8 @@ pub(super) fn is_restless() -> bool {
 
 /// The atomics of the crate.
 pub(crate) mod atomic {
-    use loom::sync::atomic;
-    pub(crate) use loom::sync::atomic::{Ordering, fence};
+    pub(crate) use loom::sync::atomic::Ordering;
+    use loom::sync::atomic::{self, fence};
 
     /// What is counted up before each access to an atomic, and orders nothing; see the module.
     #[derive(Debug)]

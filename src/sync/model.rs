@@ -30,7 +30,7 @@ mod checker {
     /// The atomics of the crate.
     pub(crate) mod atomic {
         pub(crate) use shuttle::sync::atomic::{
-            AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+            AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
         };
     }
 }

@@ -72,6 +72,7 @@ mod reentrancy;
 mod refused_at_the_end;
 mod rejected_tasks;
 mod rejection;
+mod relief;
 mod retiring;
 mod shutdown_now;
 mod shutdown_policies;

@@ -380,32 +380,17 @@ fn a_worker_whose_task_was_discarded_goes() {
     assert_eq!(clock.next_deadline(), Some(ms(10)));
 }
 
-/// A worker that stayed because it was the last may go as soon as there is another, be that idle
-/// or busy.
+/// A worker that stayed because it was the last is not woken when there is another: that one goes,
+/// if it has nothing to do.
 #[test]
-fn a_worker_that_is_no_longer_the_last_goes() {
-    let (clock, gate, threads) = (ManualClock::new(), Counter::new(), Counter::new());
-    let second = gate.clone();
-    let executor = ScheduledThreadPoolExecutor::builder()
-        .core_pool_size(1)
-        .keep_alive(ms(10))
-        .allows_core_thread_timeout(true)
-        .on_thread_start(move || {
-            threads.add();
-            if threads.get() == 2 {
-                second.wait_for(1);
-            }
-        })
-        .clock(clock.clone())
-        .build()
-        .unwrap();
+fn a_worker_beside_the_one_that_stays_goes() {
+    let (clock, executor) = elastic(1, ms(10), true);
     let _waiting = wait_for_ever(&clock, &executor);
     executor.set_core_pool_size(2);
     assert_eq!(executor.pool_size(), 2, "something waits");
-    eventually("the first sees the second", || clock.next_deadline() == Some(ms(10)));
+    clock.run_until_idle();
+    assert_eq!(clock.next_deadline(), Some(ms(10)));
     clock.advance(ms(10));
-    eventually("the first has gone", || executor.pool_size() == 1);
-    gate.add();
-    clock.run_for(HOUR);
-    assert_eq!(executor.pool_size(), 1, "the second stays");
+    clock.run_until_idle();
+    assert_eq!((executor.pool_size(), clock.next_deadline()), (1, None));
 }

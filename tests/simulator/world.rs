@@ -275,6 +275,26 @@ impl World {
             let left = end - self.clock.elapsed();
             self.clock.advance(self.clock.next_deadline().map_or(left, |next| next.min(left)));
             self.clock.run_until_idle();
+            self.look_for_neglect();
+        }
+    }
+
+    /// Whether a task that is due waits beside a worker that the pool may have. If nobody could be
+    /// started for it before, it may.
+    fn look_for_neglect(&self) {
+        let is_neglected = || {
+            let is_quiet = !self.doings().contains(&Doing::Work);
+            let is_due = self.handle.pending_tasks().iter().any(|task| task.delay().is_zero());
+            let now = self.handle.statistics();
+            is_quiet && is_due && now.active < now.core_pool_size.max(1)
+        };
+        let mut rounds = 0..ROUNDS;
+        while !self.faults.spawn && is_neglected() {
+            if rounds.next().is_none() {
+                let what = format!("a task waits beside nobody: {:?}", self.handle.statistics());
+                return self.is_wrong(true, &what);
+            }
+            thread::yield_now();
         }
     }
 

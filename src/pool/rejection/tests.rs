@@ -29,7 +29,7 @@ fn a_task_without_a_worker_holds_up_the_end() {
     let (task, ticket) = offer_without_worker(&pool);
     executor.shutdown();
     assert!(!executor.is_terminated());
-    assert!(pool.rescue(ticket).is_ok());
+    assert!(pool.rescue(ticket, true).is_ok());
     assert_eq!(executor.await_termination(LONG), Ok(true));
     assert_eq!(task.state(), crate::TaskState::Completed);
 }
@@ -44,7 +44,7 @@ fn a_task_that_is_taken_back_lets_the_pool_end() {
     let (task, ticket) = offer_without_worker(&pool);
     executor.shutdown();
     assert!(!executor.is_terminated());
-    let refused = pool.rescue(ticket).expect_err("there is no thread");
+    let refused = pool.rescue(ticket, true).expect_err("there is no thread");
     assert!(matches!(refused.error, RejectedExecutionError::Spawn(_)));
     assert!(executor.is_terminated());
     assert_eq!((executor.pending_count(), task.state()), (0, crate::TaskState::Scheduled));

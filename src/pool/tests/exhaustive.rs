@@ -55,16 +55,22 @@ fn a_change_of_policy_is_not_missed() {
     });
 }
 
-/// A worker that can be relied on, as far as the pool knows.
-fn settle(pool: &Pool) -> Arc<Desk> {
+/// A worker that can be relied on, as far as the pool knows, and that has looked for a task.
+fn settle(pool: &Pool) -> usize {
     let turn = pool.crew.turn(|_| true).expect("nobody else starts one");
-    let (_, desk) = turn.hire();
-    pool.crew.settle(&desk);
-    desk
+    let (number, _) = turn.hire();
+    pool.crew.settle(number);
+    pool.crew.has_looked(number);
+    number
 }
 
 fn one_shot() -> Arc<dyn Runnable> {
     Arc::new(Task::new(OneShot(|| ()), None, None))
+}
+
+/// An idle worker asks whether it may go. Whether it did.
+fn retire(pool: &Pool, number: usize) -> bool {
+    pool.crew.retire(number, || pool.outlook(pool.queue.takers()))
 }
 
 /// A task comes in while the last worker goes: the worker sees it and stays, or who brings it sees
@@ -73,14 +79,79 @@ fn one_shot() -> Arc<dyn Runnable> {
 fn the_last_worker_leaves_no_task_behind() {
     check(|| {
         let (_, pool) = pool(true);
-        let (desk, other) = (settle(&pool), Arc::clone(&pool));
-        let worker = thread::spawn(move || {
-            other.crew.retire(&desk, || other.joins.len(), || other.queue.len() > 0)
-        });
+        let (number, other) = (settle(&pool), Arc::clone(&pool));
+        let worker = thread::spawn(move || retire(&other, number));
         offer(&pool, 0, Deadline::NEVER, one_shot());
         let has_worker = pool.crew.settled() > 0;
         let is_gone = worker.join().expect("nobody panics");
         assert!(!(has_worker && is_gone), "it is left behind");
+    });
+}
+
+/// The same beside a busy worker, in a pool of two.
+#[test]
+fn who_goes_leaves_no_task_beside_a_busy_worker() {
+    check(|| {
+        let (_, pool) = pool(true);
+        pool.crew.set_core(2);
+        let (_busy, number, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
+        let worker = thread::spawn(move || retire(&other, number));
+        offer(&pool, 0, Deadline::NEVER, one_shot());
+        let is_full = pool.crew.settled() >= pool.crew.wanted();
+        let is_gone = worker.join().expect("nobody panics");
+        assert!(!(is_full && is_gone), "it is left behind");
+    });
+}
+
+/// Whether the calling thread, which has just left the queue with an entry, is to start a worker.
+fn relieves(pool: &Pool) -> bool {
+    let is_left = || pool.queue.takers() == 0 && !pool.queue.seems_empty();
+    let may_start = pool.crew.settled() < pool.crew.wanted() && !pool.queue.seems_empty();
+    may_start && pool.crew.turn_to_relieve(is_left).map(std::mem::forget).is_some()
+}
+
+/// Of two idle workers one takes a task, and leaves another behind, while the other goes: that one
+/// sees it and stays, or the first sees that it goes.
+#[test]
+fn who_takes_and_who_goes_leave_no_task_behind() {
+    check(|| {
+        let (_, pool) = pool(true);
+        pool.crew.set_core(2);
+        let (_takes, goes, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
+        let now = pool.clock().now();
+        offer(&pool, 0, Deadline::from_nanos(1_000), one_shot());
+        offer(&pool, 0, now, one_shot());
+        pool.queue.arrive();
+        let worker = thread::spawn(move || retire(&other, goes));
+        assert!(pool.queue.poll().is_some());
+        pool.queue.leave();
+        let is_relieved = relieves(&pool);
+        let is_gone = worker.join().expect("nobody panics");
+        assert!(is_relieved || !is_gone, "it is left behind");
+    });
+}
+
+/// Two idle workers take a task each, and leave a third behind: one of the two starts a worker for
+/// it, and only one.
+#[test]
+fn of_two_who_take_one_relieves() {
+    check(|| {
+        let (_, pool) = pool(true);
+        pool.crew.set_core(3);
+        for _ in 0..2 {
+            settle(&pool);
+            pool.queue.arrive();
+        }
+        // The two that they take are gone already.
+        offer(&pool, 0, Deadline::from_nanos(1_000), one_shot());
+        let other = Arc::clone(&pool);
+        let worker = thread::spawn(move || {
+            other.queue.leave();
+            relieves(&other)
+        });
+        pool.queue.leave();
+        let own = relieves(&pool);
+        assert!(own ^ worker.join().expect("nobody panics"));
     });
 }
 
@@ -92,8 +163,7 @@ fn who_waits_for_a_task_is_not_left_alone() {
         let (_, pool) = pool(true);
         let (_who_waits, idle) = (settle(&pool), settle(&pool));
         let other = Arc::clone(&pool);
-        let worker =
-            thread::spawn(move || other.crew.retire(&idle, || other.joins.len(), || false));
+        let worker = thread::spawn(move || retire(&other, idle));
         let joining = pool.enter_joins(one_shot());
         let is_gone = worker.join().expect("nobody panics");
         assert!(joining.is_err() || !is_gone, "nobody is left to run it");
@@ -132,7 +202,7 @@ fn a_task_without_a_worker_holds_up_the_end() {
         let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
         let submitter = thread::spawn(move || {
             // It has seen a worker, a moment ago.
-            other.submit(0, own, Deadline::PAST, Deadline::PAST).is_ok()
+            other.submit(0, own, Deadline::PAST, Deadline::PAST, true).is_ok()
         });
         pool.shutdown();
         let is_let_in = submitter.join().expect("nobody panics");

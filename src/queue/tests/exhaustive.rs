@@ -163,3 +163,14 @@ fn who_is_to_reconsider_does() {
         assert!(waiter.join().expect("nobody panics"));
     });
 }
+
+/// What the pool's models need: the two ends of a wait, without what is between.
+impl<E> DelayedWorkQueue<E> {
+    pub(crate) fn arrive(&self) {
+        self.takers.arrive();
+    }
+
+    pub(crate) fn leave(&self) {
+        wake_all(self.takers.leave(|| self.head()));
+    }
+}
