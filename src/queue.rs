@@ -58,6 +58,7 @@
 //!
 //! Nothing is allocated but when a table grows.
 
+mod admission;
 mod awaiting;
 mod census;
 mod chunks;
@@ -77,6 +78,7 @@ use std::{ops::Deref, task::Waker, time::Duration};
 use crossbeam_utils::CachePadded;
 
 pub(crate) use self::{
+    admission::{Admission, Refusal, Refused},
     awaiting::Nap,
     census::Listed,
     drained::Drained,
@@ -114,32 +116,6 @@ pub(crate) struct DelayedWorkQueue<E> {
 
 /// How many entries go to the ready list together.
 const BATCH: usize = 32;
-
-/// Who is still let in. It only ever goes down the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Admission {
-    /// Every element.
-    Open,
-    /// Only elements that had been let in before and taken out: periodic ones between two runs.
-    Returning,
-    /// None.
-    Closed,
-}
-
-/// An element that was not let in.
-#[derive(Debug)]
-pub(crate) struct Refused<E> {
-    pub(crate) why: Refusal,
-    /// The number that it would have had; nobody else gets it.
-    pub(crate) sequence: u64,
-    pub(crate) element: E,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Closed,
-    Full,
-}
 
 impl<E> DelayedWorkQueue<E> {
     /// A queue of as many stripes, but at least one and at most sixteen.
