@@ -182,8 +182,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// The same, but waits no longer than the limit that `limit` gives for who has waited since
-    /// that moment. It is asked whenever the thread has found nothing, so also if it is woken to
-    /// [reconsider](Self::reconsider).
+    /// that moment. It is asked again if the thread wakes for nothing ([`reconsider`](Self::reconsider)).
     #[inline]
     pub(crate) fn take_until(
         &self,
@@ -396,22 +395,6 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn len(&self) -> usize {
         let ready = self.ready.lock();
         ready.len() + self.stripes.iter().map(|stripe| stripe.lock().len()).sum::<usize>()
-    }
-
-    /// Whether as many elements are here; no more locks are taken than are needed to see that.
-    pub(crate) fn has_at_least(&self, count: usize) -> bool {
-        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Deadline::NEVER);
-        let mut seen = 0;
-        // What is never due stands behind no published head.
-        stripes.map(|stripe| stripe.lock().len()).any(|len| {
-            seen += len;
-            seen >= count
-        }) || self.len() >= count
-    }
-
-    /// How many threads wait for an element, asleep or awake.
-    pub(crate) fn takers(&self) -> usize {
-        self.takers.count()
     }
 
     /// Takes out what is `unwanted`, each stripe in one step.

@@ -38,6 +38,22 @@ pub(crate) struct Listed<E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
+    /// Whether as many elements are here; no more locks are taken than are needed to see that.
+    pub(crate) fn has_at_least(&self, count: usize) -> bool {
+        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Deadline::NEVER);
+        let mut seen = 0;
+        // What is never due stands behind no published head.
+        stripes.map(|stripe| stripe.lock().len()).any(|len| {
+            seen += len;
+            seen >= count
+        }) || self.len() >= count
+    }
+
+    /// How many threads wait for an element, asleep or awake.
+    pub(crate) fn takers(&self) -> usize {
+        self.takers.count()
+    }
+
     /// Counts. While `meanwhile` runs, nothing is let in or taken.
     pub(crate) fn census<R>(&self, meanwhile: impl FnOnce() -> R) -> (Census, R) {
         let ready = self.ready.lock();

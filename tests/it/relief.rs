@@ -231,12 +231,11 @@ fn no_thread_comes_or_goes_with_two_beats() {
     assert_eq!((started.get(), executor.pool_size()), (2, 2));
     assert_eq!(executor.statistics().runs, 50 + 30);
     assert!(beats[0].cancel());
-    clock.run_until_idle();
+    go_on(&clock, ms(10));
     assert_eq!(executor.pool_size(), 1, "one beat needs one worker");
     go_on(&clock, ms(1_500));
     assert_eq!((started.get(), executor.pool_size()), (2, 1));
     assert!(beats[1].cancel());
-    clock.run_until_idle();
     go_on(&clock, ms(10));
     assert_eq!(executor.pool_size(), 0);
 }
