@@ -8,7 +8,7 @@ use crate::{
     MissedRuns, PanicPolicy, Rejected, RejectedExecutionError, ScheduledFuture,
     pool::Ports,
     sync::Arc,
-    task::{Job, OneShot, Periodic},
+    task::{OneShot, Periodic},
     time::Deadline,
     unwind::discard,
 };
