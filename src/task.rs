@@ -80,7 +80,7 @@ pub use self::{
 use std::task::Waker;
 
 use self::{
-    cell::{Cell, Left, More},
+    cell::{Cell, More},
     desk::Ended,
     job::Ran,
     state::Cancel,
@@ -137,16 +137,8 @@ impl<J: Job> Task<J> {
         if failure.is_some() {
             cell.more().last_failure = failure;
         }
-        let unclaimed = cell.unclaimed();
-        let left = cell.end(timed_out);
-        let token = cell.token().filter(|_| timed_out);
-        drop(cell);
-        if let Some(token) = token {
-            token.cancel();
-        }
-        self.release(left, run.drops());
+        self.release(cell, timed_out, run.drops());
         self.discard(unwanted, run.drops());
-        self.discard(unclaimed, run.drops());
         if timed_out { Verdict::TimedOut(Cancellation::Running) } else { Verdict::Ended }
     }
 
@@ -185,7 +177,7 @@ impl<J: Job> Task<J> {
     /// The task will not run, or not again: what is left over is dropped here. Says what was found.
     fn ended(
         &self,
-        mut cell: MutexGuard<'_, Cell<J>>,
+        cell: MutexGuard<'_, Cell<J>>,
         found: Cancel<J>,
         timed_out: bool,
         drops: Drops<'_>,
@@ -198,23 +190,34 @@ impl<J: Job> Task<J> {
             }
             Cancel::Running => (None, Cancellation::Running),
         };
-        let unclaimed = cell.unclaimed();
-        let left = cell.end(timed_out);
-        drop(cell);
-        self.release(left, drops);
+        self.release(cell, timed_out, drops);
         self.discard(job, drops);
-        self.discard(unclaimed, drops);
         found
     }
 
-    /// Wakes the waiters of a task that has ended, and drops what it leaves.
+    /// Releases the lock of a task that has ended, wakes its waiters, and drops what it leaves. A
+    /// plain task has neither.
     #[inline]
-    fn release(&self, left: Option<Left<J::Output>>, drops: Drops<'_>) {
-        let Some(left) = left else { return };
+    fn release(&self, cell: MutexGuard<'_, Cell<J>>, timed_out: bool, drops: Drops<'_>) {
+        if !cell.is_plain() {
+            self.release_full(cell, timed_out, drops);
+        }
+    }
+
+    #[inline(never)]
+    fn release_full(&self, mut cell: MutexGuard<'_, Cell<J>>, timed_out: bool, drops: Drops<'_>) {
+        let unclaimed = cell.unclaimed();
+        let left = cell.end();
+        drop(cell);
+        match &left.token {
+            Some(token) if timed_out => token.cancel(),
+            Some(token) => token.set_limit(None),
+            None => {}
+        }
         wake_all(left.waiters);
         self.discard(left.wrapper, drops);
         self.discard(left.companion, drops);
-        self.discard(left.value, drops);
+        self.discard((left.value, unclaimed), drops);
     }
 
     /// Drops a value of the user's; a panic in its drop is reported, and goes no further.

@@ -38,7 +38,8 @@ use crate::sync::{
 };
 
 /// How far back before its beginning a clock reaches.
-const PAST: Duration = Duration::from_secs(365 * 86_400);
+const PAST: Duration = Duration::from_nanos(PAST_NANOS);
+const PAST_NANOS: u64 = 365 * 86_400 * 1_000_000_000;
 
 /// The instant that lies so far before this one; a nearer one if the platform's `Instant` cannot
 /// say that.
@@ -199,7 +200,7 @@ impl Clock {
         match self.source {
             // Counted from about when the clock was made, so that ids are short.
             Source::System if cfg!(target_os = "linux") => {
-                now.as_nanos().saturating_sub(saturating_nanos(PAST))
+                now.as_nanos().saturating_sub(PAST_NANOS)
             }
             // Ordering: it is one variable, and its changes have one order.
             _ => SUBMISSIONS.fetch_add(1, Ordering::Relaxed),

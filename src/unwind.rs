@@ -70,6 +70,15 @@ pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((Payload, Option<Panic
     if !mem::needs_drop::<T>() {
         return;
     }
+    if location::are_noted() {
+        discard_located(value, lost);
+    } else if let Err(payload) = contain(|| drop(value)) {
+        lost((payload, None));
+    }
+}
+
+#[inline(never)]
+fn discard_located<T>(value: T, lost: impl FnOnce((Payload, Option<PanicLocation>))) {
     if let Err(panic) = contain_located(|| drop(value)) {
         lost(panic);
     }

@@ -67,11 +67,23 @@ pub(super) struct Left<T> {
     pub(super) companion: Option<Companion>,
     /// The value for the case that the time limit had been exceeded.
     pub(super) value: Option<T>,
+    pub(super) token: Option<CancellationToken>,
+}
+
+impl<T> Default for Left<T> {
+    fn default() -> Self {
+        Self { waiters: Vec::new(), wrapper: None, companion: None, value: None, token: None }
+    }
 }
 
 impl<J: Job> Cell<J> {
     pub(super) fn new(job: J) -> Self {
         Self::Plain(Stage::Scheduled(job))
+    }
+
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
     }
 
     pub(super) fn stage(&mut self) -> &mut Stage<J, J::Output> {
@@ -138,10 +150,6 @@ impl<J: Job> Cell<J> {
         }
     }
 
-    pub(super) fn token(&mut self) -> Option<CancellationToken> {
-        self.more_if_any().and_then(|more| more.token.clone())
-    }
-
     // The end.
 
     /// Whether the task itself, or a holder of its token, has asked it to stop.
@@ -156,16 +164,13 @@ impl<J: Job> Cell<J> {
         if is_abandoned { self.stage().claim() } else { None }
     }
 
-    /// The task has ended, by its limit or not: what is left over, to be released without the lock.
-    pub(super) fn end(&mut self, timed_out: bool) -> Option<Left<J::Output>> {
+    /// The task has ended: what is left over, to be released without the lock.
+    pub(super) fn end(&mut self) -> Left<J::Output> {
         let value = self.take_limit_value();
-        let more = self.more_if_any()?;
-        if let Some(token) = more.token.as_ref().filter(|_| !timed_out) {
-            token.set_limit(None);
-        }
+        let Some(more) = self.more_if_any() else { return Left { value, ..Left::default() } };
         let mut waiters = more.waiters.take();
         waiters.extend(more.awaiting.take());
         let (wrapper, companion) = (more.wrapper.take(), more.companion.take());
-        Some(Left { waiters, wrapper, companion, value })
+        Left { waiters, wrapper, companion, value, token: more.token.clone() }
     }
 }

@@ -101,6 +101,13 @@ pub(crate) fn note_locations() {
     });
 }
 
+/// Whether locations are noted.
+#[inline]
+pub(super) fn are_noted() -> bool {
+    // Relaxed: it orders no other access.
+    NOTES_LOCATIONS.load(Ordering::Relaxed)
+}
+
 fn note(payload: &(dyn Any + Send), location: &Location<'_>) {
     let _ = BEGUN.try_with(|noted| {
         let Some(mut begun) = noted.take() else { return };
@@ -120,8 +127,7 @@ fn note(payload: &(dyn Any + Send), location: &Location<'_>) {
 pub(crate) fn contain_located<R>(
     call: impl FnOnce() -> R,
 ) -> Result<R, (Payload, Option<PanicLocation>)> {
-    // Ordering: nothing hangs on it.
-    if !NOTES_LOCATIONS.load(Ordering::Relaxed) {
+    if !are_noted() {
         return contain(call).map_err(|payload| (payload, None));
     }
     // This may be a call inside a call.
