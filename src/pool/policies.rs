@@ -48,7 +48,7 @@ impl BlockPolicy {
 }
 
 /// Which of the stock policies a handler is; from
-/// [`RejectedExecutionHandler::policy`](crate::RejectedExecutionHandler::policy).
+/// [`RejectedExecutionHandler::policy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StockPolicy {
