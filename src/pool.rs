@@ -250,9 +250,9 @@ impl Pool {
         }
     }
 
-    /// Puts a periodic task that has run back into the queue, or ends it if the pool takes it no
-    /// more. The one place here that holds two locks; see the head of the module.
-    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline, desk: &Desk) {
+    /// Puts a periodic task that has run back into the queue, unless the pool takes it no more.
+    /// Whether it is there. The one place here that holds two locks; see the head of the module.
+    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline) -> bool {
         let mut wake = None;
         let mut enqueue = || {
             let offered = self.queue.offer_again(deadline, sequence, Arc::clone(task));
@@ -266,12 +266,16 @@ impl Pool {
         }
         let is_queued = task.rearm(&mut enqueue);
         wake_all(wake);
-        if !is_queued {
-            // It has been taken and does not come back: its end is counted here.
-            desk.count_cancelled();
-            self.leave_room();
-            self.end_as_cancelled(&**task, sequence, self.lifecycle.phase().reason());
-        }
+        is_queued
+    }
+
+    /// Ends a periodic task that was not put back.
+    #[cold]
+    fn end_series(&self, task: &Arc<dyn Runnable>, sequence: u64, desk: &Desk) {
+        // It has been taken and does not come back: its end is counted here.
+        desk.count_cancelled();
+        self.leave_room();
+        self.end_as_cancelled(&**task, sequence, self.lifecycle.phase().reason());
     }
 
     // Cancelling.
