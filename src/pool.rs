@@ -259,9 +259,9 @@ impl Pool {
         }
     }
 
-    /// Puts a periodic task that has run back into the queue, or ends it if the pool takes it no
-    /// more. The one place here that holds two locks; see the head of the module.
-    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline, desk: &Desk) {
+    /// Puts a periodic task that has run back into the queue, unless the pool takes it no more.
+    /// Whether it is there. The one place here that holds two locks; see the head of the module.
+    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline) -> bool {
         let mut wake = None;
         let mut enqueue = || {
             let offered = self.queue.offer_again(deadline, sequence, Arc::clone(task));
@@ -275,14 +275,18 @@ impl Pool {
         }
         let is_queued = task.rearm(&mut enqueue);
         wake_all(wake);
-        if !is_queued {
-            self.leave_room();
-            let reason = self.lifecycle.phase().reason();
-            let found = self.end_taken(&**task, sequence, reason, desk);
-            if found != Cancellation::TooLate && reason == CancelReason::Rejected {
-                let why = "the queue has no place for its next run";
-                self.tell_displaced(&**task, sequence, why);
-            }
+        is_queued
+    }
+
+    /// Ends a periodic task that was not put back.
+    #[cold]
+    fn end_series(&self, task: &Arc<dyn Runnable>, sequence: u64, desk: &Desk) {
+        self.leave_room();
+        let reason = self.lifecycle.phase().reason();
+        let found = self.end_taken(&**task, sequence, reason, desk);
+        if found != Cancellation::TooLate && reason == CancelReason::Rejected {
+            let why = "the queue has no place for its next run";
+            self.tell_displaced(&**task, sequence, why);
         }
     }
 

@@ -188,16 +188,16 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         limit: impl Fn(Deadline) -> Deadline,
     ) -> Option<(Entry<E>, Deadline)> {
-        self.take_until_by(Parker::current, limit)
+        self.take_until_by(Parker::current, |since| Some(limit(since)))
     }
 
     /// The same for a thread that others may wake, too, to ask for the limit again: it is the
-    /// `parker` they know that has to sleep.
+    /// `parker` they know that has to sleep. There is no limit if it [has left](Self::leave).
     #[inline]
     pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
         &self,
         parker: impl FnOnce() -> P,
-        limit: impl Fn(Deadline) -> Deadline,
+        limit: impl Fn(Deadline) -> Option<Deadline>,
     ) -> Option<(Entry<E>, Deadline)> {
         let (taken, now) = self.look();
         if let Some(entry) = taken {
@@ -221,7 +221,7 @@ impl<E> DelayedWorkQueue<E> {
     /// The same for a thread that has found nothing.
     fn wait_until(
         &self,
-        limit: impl Fn(Deadline) -> Deadline,
+        limit: impl Fn(Deadline) -> Option<Deadline>,
         since: Deadline,
         parker: &Parker,
     ) -> Option<(Entry<E>, Deadline)> {
@@ -232,9 +232,9 @@ impl<E> DelayedWorkQueue<E> {
             let now = self.clock.read();
             let taken = self.pop_due(now);
             let round = self.takers.round();
-            let limit = if taken.is_none() { limit(since) } else { now };
+            let limit = if taken.is_none() { limit(since)? } else { now };
             if taken.is_some() || now >= limit || self.is_finished() {
-                wake_all(self.takers.leave(|| self.head()));
+                wake_all(self.leave());
                 self.end_if_finished();
                 if let Some(entry) = &taken {
                     parker.patience().learn(entry.deadline.since(since));
@@ -245,6 +245,11 @@ impl<E> DelayedWorkQueue<E> {
                 waker = self.sleep(waker, limit, round, &wait);
             }
         }
+    }
+
+    /// A thread that waits does so no longer. Gives whom to wake for what is left.
+    pub(crate) fn leave(&self) -> Option<Waker> {
+        self.takers.leave(|| self.head())
     }
 
     /// Looks on until the next deadline if that is near, else for a while, unless somebody else
@@ -423,11 +428,6 @@ impl<E> DelayedWorkQueue<E> {
             self.closed.store(true, Ordering::SeqCst);
         }
         self.end_if_finished();
-    }
-
-    /// Whether no published head is ahead of never.
-    pub(crate) fn seems_empty(&self) -> bool {
-        self.head() == Deadline::NEVER
     }
 
     /// Lets everyone who waits ask for its limit again; also who has asked, and is about to sleep.

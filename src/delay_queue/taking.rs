@@ -203,7 +203,7 @@ impl<T> DelayQueue<T> {
         let parker = Parker::current();
         // From here on the token wakes this thread, which then asks for its limit again.
         let is_raised = token.poll(parker.waker()).is_some();
-        let limit = |_| if token.is_cancelled() { Deadline::PAST } else { limit };
+        let limit = |_| Some(if token.is_cancelled() { Deadline::PAST } else { limit });
         // By this very parker: a thread that is being torn down has another each time it asks.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.forget(parker.waker());

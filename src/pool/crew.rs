@@ -22,11 +22,12 @@
 //! > A task that is due never waits beside a worker that the pool may have.
 //!
 //! A pool may have as many workers as its core size says, but at least one: so many are *wanted*. A
-//! settled worker that waits for a task to take is *idle*, as the queue knows, and so is one that
-//! has not looked for one yet. The rule holds if this does whenever nobody is in the middle of one
-//! of the steps below:
+//! settled worker that waits for a task to take is *idle*, as the queue knows. One that is *coming*
+//! has not looked for one yet: it is new, or puts a periodic task back. The rule holds if this does
+//! whenever nobody is in the middle of one of the steps below:
 //!
-//! > If a task waits, somebody is idle, or is being started, or as many are settled as are wanted.
+//! > If a task waits, somebody is idle, is coming or is being started, or as many are settled as are
+//! > wanted.
 //!
 //! For the queue sees to it that somebody who is idle wakes up in time. (A start that fails is the
 //! one exception: whoever tried goes on, and the next step tries again.) It is kept by those who
@@ -35,11 +36,12 @@
 //! * *Who submits* starts a worker first, unless there are as many as are wanted. When the task is
 //!   in the queue it looks again: others may have gone, or the new one has found something else.
 //! * *An idle worker that takes an entry* looks at what it leaves behind, before it runs it. If
-//!   nobody else is idle or new, it starts a worker (`Pool::relieve`). One that finds the next entry
-//!   without having been idle need not: nobody has relied on it.
+//!   nobody else is idle or coming, it starts a worker (`Pool::relieve`). So does one that was coming.
+//!   Another that finds the next entry at once need not: nobody has relied on it.
 //! * *An idle worker that goes* leaves somebody idle behind if something waits. That is more than
 //!   is needed: for two tasks two stay, so that with two beats no thread comes and goes.
-//! * *Who puts a periodic task back* looks for a task itself, as the next thing it does.
+//! * *Who puts a periodic task back* looks for a task itself, as the next thing it does. It says so
+//!   before: else another might start a worker for what it has put back.
 //! * *Who makes the core larger* starts workers for what waits.
 //! * *A wait for a task* is refused only if no worker can be started for that (`joins`).
 //!
@@ -48,9 +50,9 @@
 //! # Going
 //!
 //! A worker is *surplus* if there are more than the core pool size, or if core threads may time
-//! out. One that has been surplus and idle for the keep-alive asks to [retire](Crew::retire). If
-//! there are more than are wanted it may. Else it must not leave a task behind, and a submission
-//! must not rely on one who is leaving. So each writes first what the other reads:
+//! out. One that has been surplus and idle for the keep-alive asks whether it [may
+//! go](Crew::may_go). If there are more than are wanted it may. Else it must not leave a task behind,
+//! and a submission must not rely on one who is leaving. So each writes first what the other reads:
 //!
 //! | who submits | who goes |
 //! |---|---|
@@ -66,17 +68,18 @@
 //! | 1. is no longer idle | 1. says that there is one settled worker less |
 //! | 2. reads the number of settled workers; if too few, looks | 2. counts idle workers; if too few, stays |
 //!
-//! These four are sequentially consistent: one of the two sees the other. If who takes reads the
-//! number as it was before, that is because as many were there as are wanted, or it looks.
+//! These four are sequentially consistent: one of the two sees the other. A worker asks while the
+//! queue knows it as one that waits, so nobody starts another only because this one asks. If it goes
+//! it leaves the queue under the crew's lock, so nobody who counts takes it for idle any more.
 //!
-//! *To look* is to take the crew's lock and to count who is idle, new or being started
+//! *To look* is to take the crew's lock and to count who is idle, coming or being started
 //! ([`Crew::turn_to_relieve`]). Of two that take at once the one who leaves the queue later sees the
 //! other gone, and of two that look the first has the turn, which the second sees. Nobody waits for
 //! the turn with an entry in its hands: the thread that has it may be one that starts no worker, or
 //! its worker may have found something already. So whoever has had a turn looks when that is over.
 //!
-//! A worker that is new is idle until it has looked for the first time. It says so under the crew's
-//! lock, and then it is one that takes, or the queue knows that it waits.
+//! A worker that is coming says under the crew's lock that it has looked. Then the queue knows that
+//! it waits, or it is one that takes.
 //!
 //! Settings are changed under the crew's lock. Who goes reads them under it; who submits reads them
 //! when its task is in the queue, where the one who makes the core larger looks after that.
@@ -128,8 +131,8 @@ struct Inner {
     seats: BTreeMap<usize, Seat>,
     /// How many of these are settled.
     settled: usize,
-    /// How many of the settled ones have not looked for a task yet.
-    fresh: usize,
+    /// How many of the settled ones are coming, and have not looked for a task yet.
+    coming: usize,
     /// The most that have ever been settled.
     largest: usize,
     /// Somebody starts a thread.
@@ -146,7 +149,8 @@ struct Inner {
 struct Seat {
     desk: Arc<Desk>,
     is_settled: bool,
-    has_looked: bool,
+    /// Whether it is about to look for a task: new, or back from one that it has put back.
+    is_coming: bool,
 }
 
 /// The right to start a thread; ends with its drop.
@@ -159,6 +163,16 @@ pub(super) struct Turn<'a> {
 pub(super) struct Headcount {
     pub(super) settled: usize,
     pub(super) largest: usize,
+}
+
+/// What an idle worker is told that asks whether it may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer<L> {
+    Stay,
+    /// When it has been idle for long enough.
+    Later,
+    /// It has left.
+    Gone(L),
 }
 
 /// What a worker that has nothing to do sees of the pool.
@@ -180,29 +194,29 @@ impl Inner {
             return false;
         }
         self.settled += 1;
-        self.fresh += 1;
+        self.coming += 1;
         self.largest = self.largest.max(self.settled);
         true
     }
 
-    fn has_looked(&mut self, number: usize) {
-        if let Some(seat) = self.seats.get_mut(&number) {
-            let had_looked = std::mem::replace(&mut seat.has_looked, true);
-            self.fresh -= usize::from(seat.is_settled && !had_looked);
+    fn set_coming(&mut self, number: usize, is_coming: bool) {
+        if let Some(seat) = self.seats.get_mut(&number).filter(|seat| seat.is_settled) {
+            let was_coming = std::mem::replace(&mut seat.is_coming, is_coming);
+            self.coming = self.coming + usize::from(is_coming) - usize::from(was_coming);
         }
     }
 
     fn dismiss(&mut self, number: usize) {
         if let Some(seat) = self.seats.remove(&number) {
             self.settled -= usize::from(seat.is_settled);
-            self.fresh -= usize::from(seat.is_settled && !seat.has_looked);
+            self.coming -= usize::from(seat.is_settled && seat.is_coming);
             self.retired = self.retired.plus(seat.desk.tally());
         }
     }
 
-    /// Whether somebody is there, or will be, who has not looked for a task yet.
-    fn is_somebody_new(&self) -> bool {
-        self.starting || self.seats.len() > self.settled || self.fresh > 0
+    /// Whether somebody is coming to look for a task, or is being started for that.
+    fn is_somebody_coming(&self) -> bool {
+        self.starting || self.seats.len() > self.settled || self.coming > 0
     }
 
     fn desks(&self) -> impl Iterator<Item = &Arc<Desk>> {
@@ -335,11 +349,12 @@ impl Crew {
     }
 
     /// The right to start a worker for a task for which nobody will come: if the pool may have one
-    /// more, and nobody is new who will look. `is_left` says whether there is such a task, and
+    /// more, and nobody is coming who will look. `is_left` says whether there is such a task, and
     /// nobody idle.
     pub(super) fn turn_to_relieve(&self, is_left: impl FnOnce() -> bool) -> Option<Turn<'_>> {
         let mut inner = self.inner.lock();
-        if inner.settled >= self.wanted() || inner.is_somebody_new() || !is_left() {
+        let is_full = inner.settled >= self.wanted();
+        if is_full || inner.is_somebody_coming() || !is_left() {
             return None;
         }
         inner.starting = true;
@@ -365,45 +380,56 @@ impl Crew {
 
     /// A worker has looked for a task: from now on the queue knows whether it is idle.
     pub(super) fn has_looked(&self, number: usize) {
-        self.inner.lock().has_looked(number);
+        self.inner.lock().set_coming(number, false);
+    }
+
+    /// A worker that has run a task will look for the next at once.
+    pub(super) fn turn_back(&self, number: usize) {
+        self.inner.lock().set_coming(number, true);
     }
 
     // Going.
 
-    /// Whether an idle worker may go when it has been idle for long enough. If not that is noted,
-    /// for who changes what it has seen.
-    pub(super) fn may_go(&self, look: impl FnOnce() -> Outlook) -> bool {
-        let inner = self.inner.lock();
-        let noted = self.staying.suspect();
-        let reason = self.reason_to_stay(&inner, look());
-        self.staying.note(noted, reason);
-        reason.is_none()
-    }
-
-    /// Lets an idle worker go, if it may.
-    pub(super) fn retire(&self, number: usize, look: impl FnOnce() -> Outlook) -> bool {
+    /// Whether an idle worker may go when it has been idle for long enough; if that `is_over` it
+    /// goes, and leaves the queue in the same step. If it may not that is noted, for who changes
+    /// what it has seen.
+    pub(super) fn may_go<L>(
+        &self,
+        number: usize,
+        is_over: bool,
+        look: impl FnOnce() -> Outlook,
+        leave: impl FnOnce() -> L,
+    ) -> Answer<L> {
         let mut inner = self.inner.lock();
         if !self.core_timeout() && inner.settled <= self.core() {
-            return false;
+            return Answer::Stay;
         }
         let others = inner.settled.saturating_sub(1);
-        if others < self.wanted() {
+        if is_over && others < self.wanted() {
             // Ordering: see the head of the module.
             self.settled.store(others, Ordering::SeqCst);
         }
-        let may_go = self.reason_to_stay(&inner, look()).is_none();
-        if may_go {
-            inner.dismiss(number);
+        let noted = self.staying.suspect();
+        let reason = self.reason_to_stay(&inner, look());
+        self.staying.note(noted, reason);
+        let answer = match reason {
+            Some(_) => Answer::Stay,
+            None if is_over => {
+                inner.dismiss(number);
+                Answer::Gone(leave())
+            }
+            None => Answer::Later,
+        };
+        if is_over {
+            self.publish(&inner);
         }
-        self.publish(&inner);
-        may_go
+        answer
     }
 
     /// Why an idle worker has to stay, if it has.
     fn reason_to_stay(&self, inner: &Inner, outlook: Outlook) -> Option<Reason> {
         let Outlook { joined, idle, pending } = outlook;
         let others = inner.settled.saturating_sub(1);
-        let idle = idle + inner.fresh;
         if joined > 0 && others <= joined {
             Some(Reason::Joins)
         } else if others >= self.wanted() || idle >= pending.min(staying::MOST) {
@@ -440,7 +466,7 @@ impl Turn<'_> {
     /// One worker more, tentatively. Gives its number and its desk.
     pub(super) fn hire(&self) -> (usize, Arc<Desk>) {
         let desk = Arc::new(Desk::default());
-        let seat = Seat { desk: Arc::clone(&desk), is_settled: false, has_looked: false };
+        let seat = Seat { desk: Arc::clone(&desk), is_settled: false, is_coming: true };
         let mut inner = self.crew.inner.lock();
         inner.hired += 1;
         let number = inner.hired;

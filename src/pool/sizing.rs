@@ -6,8 +6,11 @@
 
 use std::{io, time::Duration};
 
-use super::{Pool, crew::Outlook};
-use crate::{ConfigError, sync::Arc, time::Deadline, trace};
+use super::{
+    Pool,
+    crew::{Answer, Outlook},
+};
+use crate::{ConfigError, sync::Arc, time::Deadline, trace, unwind::wake_all};
 
 impl Pool {
     pub(crate) fn set_core_pool_size(self: &Arc<Self>, size: usize) {
@@ -67,22 +70,31 @@ impl Pool {
         Ok(())
     }
 
-    /// Until when a worker that has been idle since then waits for a task.
+    /// Until when a worker that has been idle since then waits for a task. Nothing if it has left the
+    /// queue, to go.
     #[inline]
-    pub(super) fn idle_limit(&self, since: Deadline) -> Deadline {
+    pub(super) fn idle_limit(&self, number: usize, since: Deadline) -> Option<Deadline> {
         if !self.crew.is_elastic() {
-            return Deadline::NEVER;
+            return Some(Deadline::NEVER);
         }
         // Perhaps others have stayed for the one that it has run.
         self.fewer_wait();
-        // It is one of those who wait.
-        let may_go = self.crew.may_go(|| self.outlook(self.queue.takers().saturating_sub(1)));
-        if may_go { since.after(self.crew.keep_alive()) } else { Deadline::NEVER }
+        let limit = since.after(self.crew.keep_alive());
+        let is_over = limit <= self.clock().read();
+        match self.crew.may_go(number, is_over, || self.outlook(), || self.queue.leave()) {
+            Answer::Stay => Some(Deadline::NEVER),
+            Answer::Later => Some(limit),
+            Answer::Gone(waker) => {
+                wake_all(waker);
+                None
+            }
+        }
     }
 
-    /// What a worker sees beside which so many are idle.
-    pub(super) fn outlook(&self, idle: usize) -> Outlook {
-        Outlook { joined: self.joins.len(), idle, pending: self.queue.len() }
+    /// What a worker sees that is one of those who wait in the queue.
+    pub(super) fn outlook(&self) -> Outlook {
+        let (joined, others) = (self.joins.len(), self.queue.takers().saturating_sub(1));
+        Outlook { joined, idle: others, pending: self.queue.len() }
     }
 
     /// There may be fewer tasks now than somebody stays for.

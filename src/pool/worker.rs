@@ -172,6 +172,10 @@ struct Member {
     number: usize,
     desk: Arc<Desk>,
     name: String,
+    /// Whether others may rely on it to look for a task: it has been idle, or is coming.
+    is_relied_on: Cell<bool>,
+    /// Whether it is coming, as the crew knows, and has not looked yet.
+    is_coming: Cell<bool>,
 }
 
 impl Member {
@@ -204,35 +208,71 @@ impl Member {
             desk: Arc::clone(&self.desk),
             keeps_limits: true,
         });
-        // What others take it for: one who looks for a task, and has not done so before.
-        let (is_new, is_idle) = (Cell::new(true), Cell::new(true));
-        let has_looked = || {
-            if is_new.take() {
-                pool.crew.has_looked(self.number);
-            }
-        };
         let limit = |since| {
-            has_looked();
-            pool.idle_limit(since)
+            self.has_looked();
+            pool.idle_limit(self.number, since)
         };
         let parker = || {
-            is_idle.set(true);
+            self.is_relied_on.set(true);
             Parker::current()
         };
-        loop {
-            while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
-                pool.leave_room();
-                if is_idle.take() {
-                    has_looked();
-                    // Before the task, which may take long.
-                    self.pool.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
+        while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
+            pool.leave_room();
+            // Before the task, which may take long.
+            self.turn_away();
+            self.process(&ground, entry, now);
+        }
+    }
+
+    fn process(&self, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, now: Deadline) {
+        let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
+        let run = Run::new(Rc::clone(ground), element, sequence, deadline, now);
+        let task = run.task();
+        match task.run(&run) {
+            Verdict::Again(next) => {
+                self.turn_back();
+                if !pool.rearm(task, sequence, next) {
+                    self.turn_away();
+                    pool.end_series(task, sequence, &ground.desk);
                 }
-                process(pool, &ground, entry, now);
             }
-            let look = || pool.outlook(pool.queue.takers());
-            if pool.queue.is_finished() || pool.crew.retire(self.number, look) {
-                return;
+            Verdict::Ended => pool.record.ended(sequence, &**task),
+            Verdict::TimedOut(found) => {
+                pool.note_timed_out(&**task, sequence, found);
+                pool.record.ended(sequence, &**task);
             }
+            Verdict::CalledOff => {
+                pool.end_taken(&**task, sequence, CancelReason::Requested, &ground.desk);
+            }
+            Verdict::TooLate => {}
+        }
+        // It may be the last to hold a result that nobody wants.
+        ground.hooks.drops(sequence).discard(run);
+    }
+
+    /// It is about to put a task back, and to look for one then: nobody need be started for that.
+    #[inline]
+    fn turn_back(&self) {
+        if self.pool.crew.settled() < self.pool.crew.wanted() {
+            self.pool.crew.turn_back(self.number);
+            self.is_coming.set(true);
+            self.is_relied_on.set(true);
+        }
+    }
+
+    /// It has looked for a task, and is idle now as the queue knows, or has found one.
+    fn has_looked(&self) {
+        if self.is_coming.take() {
+            self.pool.crew.has_looked(self.number);
+        }
+    }
+
+    /// It is about to do something that may take long. Who has relied on it is relieved.
+    #[inline]
+    fn turn_away(&self) {
+        if self.is_relied_on.take() {
+            self.has_looked();
+            self.pool.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
         }
     }
 }
@@ -243,26 +283,6 @@ impl Drop for Member {
         self.pool.release();
         self.pool.clock().worker_ended();
     }
-}
-
-fn process(pool: &Pool, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, now: Deadline) {
-    let Entry { deadline, sequence, element } = entry;
-    let run = Run::new(Rc::clone(ground), element, sequence, deadline, now);
-    let task = run.task();
-    match task.run(&run) {
-        Verdict::Again(next) => pool.rearm(task, sequence, next, &ground.desk),
-        Verdict::Ended => pool.record.ended(sequence, &**task),
-        Verdict::TimedOut(found) => {
-            pool.note_timed_out(&**task, sequence, found);
-            pool.record.ended(sequence, &**task);
-        }
-        Verdict::CalledOff => {
-            pool.end_taken(&**task, sequence, CancelReason::Requested, &ground.desk);
-        }
-        Verdict::TooLate => {}
-    }
-    // It may be the last to hold a result that nobody wants.
-    ground.hooks.drops(sequence).discard(run);
 }
 
 impl Pool {
@@ -288,7 +308,9 @@ impl Pool {
         self.clock().worker_starts();
         let (number, desk) = turn.hire();
         let name = format!("{}-{number}", self.thread_name());
-        let member = Member { pool: Arc::clone(self), number, desk, name: name.clone() };
+        let (is_relied_on, is_coming) = (Cell::new(true), Cell::new(true));
+        let (pool, own_name) = (Arc::clone(self), name.clone());
+        let member = Member { pool, number, desk, name: own_name, is_relied_on, is_coming };
         self.start_thread(turn, name, Some(number), || member.serve())?;
         Ok(true)
     }

@@ -38,6 +38,11 @@ pub(crate) struct Listed<E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
+    /// Whether no published head is ahead of never.
+    pub(crate) fn seems_empty(&self) -> bool {
+        self.head() == Deadline::NEVER
+    }
+
     /// Whether as many elements are here; no more locks are taken than are needed to see that.
     pub(crate) fn has_at_least(&self, count: usize) -> bool {
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Deadline::NEVER);

@@ -24,6 +24,16 @@ fn seen(idle: usize, pending: usize) -> Outlook {
     Outlook { joined: 0, idle, pending }
 }
 
+/// Whether a worker that has been idle for long enough goes.
+fn goes(crew: &Crew, number: usize, look: impl FnOnce() -> Outlook) -> bool {
+    crew.may_go(number, true, look, || ()) == Answer::Gone(())
+}
+
+/// Whether one that is idle may go later.
+fn may_go(crew: &Crew, look: impl FnOnce() -> Outlook) -> bool {
+    crew.may_go(1, false, look, || unreachable!("it is not over yet")) == Answer::<()>::Later
+}
+
 /// How many there are, how many can be relied on, and how many there were at most.
 fn heads(crew: &Crew) -> [usize; 3] {
     assert_eq!((crew.settled(), crew.live()), (crew.size(), crew.desks().len()));
@@ -66,7 +76,7 @@ fn who_settles_says_whether_that_makes_a_difference_to_others() {
 
     let crew = crew(3, true);
     workers(&crew, 2);
-    assert!(!crew.may_go(|| Outlook { joined: 1, idle: 0, pending: 0 }));
+    assert!(!may_go(&crew, || Outlook { joined: 1, idle: 0, pending: 0 }));
     assert!(crew.settle(hire(&crew)));
     assert!(!crew.staying().ends_beside_joins(), "they have been told");
 }
@@ -78,18 +88,18 @@ fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
     let crew = crew(1, false);
     let numbers = workers(&crew, 2);
     assert!(crew.is_elastic());
-    assert!(crew.retire(numbers[0], || seen(0, 9)));
+    assert!(goes(&crew, numbers[0], || seen(0, 9)));
     assert_eq!(heads(&crew), [1, 1, 2]);
     assert!(!crew.is_elastic());
-    assert!(!crew.retire(numbers[1], || unreachable!("it is the core")));
+    assert!(!goes(&crew, numbers[1], || unreachable!("it is the core")));
     crew.set_core(0);
     let looks = |finds| {
         assert_eq!(crew.settled(), 0, "nobody relies on who may go");
         seen(0, finds)
     };
-    assert!(!crew.retire(numbers[1], || looks(1)));
+    assert!(!goes(&crew, numbers[1], || looks(1)));
     assert_eq!(heads(&crew), [1, 1, 2]);
-    assert!(crew.retire(numbers[1], || looks(0)));
+    assert!(goes(&crew, numbers[1], || looks(0)));
     assert_eq!(heads(&crew), [0, 0, 2]);
 }
 
@@ -99,35 +109,17 @@ fn who_may_time_out_leaves_a_leader_and_a_deputy() {
     let stays = |idle, pending| {
         let crew = crew(9, true);
         let numbers = workers(&crew, 5);
-        let stays = !crew.may_go(|| seen(idle, pending));
-        let may_go = crew.retire(numbers[0], || {
+        let stays = !may_go(&crew, || seen(idle, pending));
+        let has_gone = goes(&crew, numbers[0], || {
             assert_eq!(crew.settled(), 4);
             seen(idle, pending)
         });
-        assert_eq!((stays, crew.size()), (!may_go, if may_go { 4 } else { 5 }));
+        assert_eq!((stays, crew.size()), (!has_gone, if has_gone { 4 } else { 5 }));
         stays
     };
     assert_eq!([0, 1, 2, 9].map(|pending| stays(0, pending)), [false, true, true, true]);
     assert_eq!([0, 1, 2, 9].map(|pending| stays(1, pending)), [false, false, true, true]);
     assert_eq!([0, 1, 2, 9].map(|pending| stays(2, pending)), [false; 4]);
-}
-
-/// A worker that has not looked yet is one of the idle, once it can be relied on.
-#[test]
-fn who_has_not_looked_yet_counts_as_idle() {
-    let crew = crew(9, true);
-    workers(&crew, 1);
-    let new = hire(&crew);
-    assert!(!crew.may_go(|| seen(0, 1)), "perhaps it never begins");
-    crew.settle(new);
-    assert!(crew.may_go(|| seen(0, 1)));
-    crew.has_looked(new);
-    crew.has_looked(new);
-    assert!(!crew.may_go(|| seen(0, 1)));
-    let newer = hire(&crew);
-    crew.settle(newer);
-    crew.dismiss(newer);
-    assert!(!crew.may_go(|| seen(0, 1)));
 }
 
 /// Who stays is told when there are fewer tasks than it stays for, once.
@@ -137,16 +129,16 @@ fn who_stays_for_tasks_is_told_when_there_are_fewer() {
     workers(&crew, 5);
     let is_told = |pending| crew.staying().ends_for_tasks(|least| pending >= least);
     assert!(!is_told(0), "nobody stays");
-    assert!(!crew.may_go(|| seen(0, 5)));
+    assert!(!may_go(&crew, || seen(0, 5)));
     assert_eq!([5, 1, 0, 0].map(is_told), [false, false, true, false]);
-    assert!(!crew.may_go(|| seen(1, 5)));
-    assert!(!crew.may_go(|| seen(0, 5)));
+    assert!(!may_go(&crew, || seen(1, 5)));
+    assert!(!may_go(&crew, || seen(0, 5)));
     assert_eq!([2, 1, 0].map(is_told), [false, true, false]);
-    assert!(!crew.may_go(|| {
+    assert!(!may_go(&crew, || {
         assert!(is_told(1), "as long as it looks it may stay for any reason");
         seen(0, 1)
     }));
-    assert!(crew.may_go(|| seen(1, 1)));
+    assert!(may_go(&crew, || seen(1, 1)));
     assert_eq!([1, 0].map(is_told), [false, true]);
 }
 
@@ -162,12 +154,23 @@ fn who_relieves_others_is_one_more_at_most() {
     let (new, _) = turn.hire();
     drop(turn);
     assert!(!may_start(true), "one is being started");
+    crew.dismiss(numbers[0]);
+    assert!(!may_start(true));
     crew.settle(new);
     assert!(!may_start(true), "one has not looked yet");
     crew.has_looked(new);
-    assert!(!may_start(true), "there are as many as there may be");
-    crew.dismiss(numbers[0]);
     assert!(may_start(true));
+    crew.turn_back(new);
+    crew.turn_back(new);
+    assert!(!may_start(true), "one has turned back");
+    crew.has_looked(new);
+    crew.has_looked(new);
+    assert!(may_start(true));
+    crew.turn_back(new);
+    crew.dismiss(new);
+    assert!(may_start(true));
+    workers(&crew, 2);
+    assert!(!may_start(true), "there are as many as there may be");
 }
 
 /// Who waits for a task runs none meanwhile: one that does not wait has to stay.
@@ -176,11 +179,11 @@ fn who_is_surplus_stays_if_all_others_wait_for_tasks() {
     let crew = crew(1, true);
     let numbers = workers(&crew, 3);
     let beside = |joined| move || Outlook { joined, idle: 0, pending: 0 };
-    assert!(!crew.retire(numbers[0], beside(2)));
-    assert!(crew.retire(numbers[0], beside(1)));
-    assert!(!crew.may_go(beside(1)));
+    assert!(!goes(&crew, numbers[0], beside(2)));
+    assert!(goes(&crew, numbers[0], beside(1)));
+    assert!(!may_go(&crew, beside(1)));
     assert!(crew.staying().ends_beside_joins());
     assert!(!crew.staying().ends_beside_joins());
-    assert!(!crew.retire(numbers[1], beside(1)));
-    assert!(crew.retire(numbers[1], beside(0)));
+    assert!(!goes(&crew, numbers[1], beside(1)));
+    assert!(goes(&crew, numbers[1], beside(0)));
 }

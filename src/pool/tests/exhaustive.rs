@@ -1,8 +1,8 @@
 //! What of the pool is ordered by a word about memory, and not by a lock alone.
 
-use std::time::Duration;
+use std::{task::Waker, time::Duration};
 
-use super::*;
+use super::{crew::Answer, *};
 use crate::{
     ManualClock, TaskState,
     queue::Ticket,
@@ -68,9 +68,16 @@ fn one_shot() -> Arc<dyn Runnable> {
     Arc::new(Task::new(OneShot(|| ()), None, None))
 }
 
+/// Nobody sleeps here.
+fn wakes(waker: Option<Waker>) {
+    assert!(waker.is_none());
+}
+
 /// An idle worker asks whether it may go. Whether it did.
 fn retire(pool: &Pool, number: usize) -> bool {
-    pool.crew.retire(number, || pool.outlook(pool.queue.takers()))
+    pool.queue.arrive();
+    let answer = pool.crew.may_go(number, true, || pool.outlook(), || wakes(pool.queue.leave()));
+    answer == Answer::Gone(())
 }
 
 /// A task comes in while the last worker goes: the worker sees it and stays, or who brings it sees
@@ -124,7 +131,7 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
         pool.queue.arrive();
         let worker = thread::spawn(move || retire(&other, goes));
         assert!(pool.queue.poll().is_some());
-        pool.queue.leave();
+        wakes(pool.queue.leave());
         let is_relieved = relieves(&pool);
         let is_gone = worker.join().expect("nobody panics");
         assert!(is_relieved || !is_gone, "it is left behind");
@@ -146,10 +153,10 @@ fn of_two_who_take_one_relieves() {
         offer(&pool, 0, Deadline::from_nanos(1_000), one_shot());
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || {
-            other.queue.leave();
+            wakes(other.queue.leave());
             relieves(&other)
         });
-        pool.queue.leave();
+        wakes(pool.queue.leave());
         let own = relieves(&pool);
         assert!(own ^ worker.join().expect("nobody panics"));
     });
@@ -176,14 +183,14 @@ fn who_waits_for_a_task_is_not_left_alone() {
 fn who_takes_out_the_last_tells_who_has_stayed() {
     check(|| {
         let (clock, pool) = pool(true);
-        settle(&pool);
+        let number = settle(&pool);
         clock.advance(STEP);
         let far = Deadline::from_nanos(1_000);
         let tickets = [0, 1].map(|stripe| offer(&pool, stripe, far, one_shot()));
         let (own, other) = (Arc::clone(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || {
             // It has been idle since the beginning.
-            own.queue.take_until(|_| own.idle_limit(Deadline::PAST)).is_none()
+            own.queue.take_until(|_| own.idle_limit(number, Deadline::PAST)).is_none()
         });
         let remover = thread::spawn(move || other.remove(tickets[1]));
         assert!(pool.remove(tickets[0]));

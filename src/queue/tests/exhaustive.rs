@@ -164,13 +164,9 @@ fn who_is_to_reconsider_does() {
     });
 }
 
-/// What the pool's models need: the two ends of a wait, without what is between.
+/// What the pool's models need: a wait begins, and nothing else is done.
 impl<E> DelayedWorkQueue<E> {
     pub(crate) fn arrive(&self) {
         self.takers.arrive();
-    }
-
-    pub(crate) fn leave(&self) {
-        wake_all(self.takers.leave(|| self.head()));
     }
 }
