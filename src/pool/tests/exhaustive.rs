@@ -6,7 +6,7 @@ use super::{crew::Answer, *};
 use crate::{
     ManualClock, TaskState,
     queue::Ticket,
-    sync::{exhaustive::check, thread},
+    sync::{Parker, exhaustive::check, thread},
     task::{OneShot, Periodic, Task},
 };
 
@@ -190,7 +190,8 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
         let (own, other) = (Arc::clone(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || {
             // It has been idle since the beginning.
-            own.queue.take_until(|_| own.idle_limit(number, Deadline::PAST)).is_none()
+            let limit = |_| own.idle_limit(number, Deadline::PAST);
+            own.queue.take_until_by(Parker::current, limit).is_none()
         });
         let remover = thread::spawn(move || other.remove(tickets[1]));
         assert!(pool.remove(tickets[0]));
