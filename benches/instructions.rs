@@ -1,0 +1,232 @@
+//! How many instructions each call executes: run by `ci/instructions.sh`, under callgrind.
+//!
+//! Counts are exact, and the same on every machine with the same compiler. For that nothing here may
+//! depend on which thread is faster: there is one thread. The worker of an executor is kept by its
+//! thread factory, and run here when there is something for it to run; its last task ends it.
+//!
+//! Each `counted_…` function makes so many calls of one kind and nothing else, and is never inlined:
+//! callgrind collects inside of these functions alone, and the script divides by the number of
+//! calls. They run with so many other tasks, or elements, waiting for an hour.
+
+#![allow(clippy::expect_used, reason = "it measures")]
+#![allow(clippy::print_stdout, reason = "it says what it counts")]
+
+use std::{env, hint::black_box, mem, sync::mpsc, time::Duration};
+
+use punctual::{
+    DelayQueue, Handle, ScheduledFuture, ScheduledThreadPoolExecutor, Worker, delay_queue::Key,
+};
+
+/// How many calls of each kind.
+const CALLS: u64 = 2_000;
+const HOUR: Duration = Duration::from_secs(3_600);
+const NEAR: Duration = Duration::from_millis(1);
+
+/// An hour and something, never in order: what waits so is in the heap.
+fn far(number: u64) -> Duration {
+    HOUR + Duration::from_nanos(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24)
+}
+
+/// An executor whose only worker is run by hand, with tasks that wait.
+struct Subject {
+    executor: ScheduledThreadPoolExecutor,
+    worker: mpsc::Receiver<Worker>,
+    /// The futures of the tasks that wait, kept as a user keeps them.
+    _waiting: Futures,
+}
+
+impl Subject {
+    fn new(pending: u64) -> Self {
+        let (keep, worker) = mpsc::channel();
+        let factory = move |worker: Worker| {
+            keep.send(worker).expect("the subject has the other end");
+            Ok(None)
+        };
+        let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+        let executor = builder.thread_factory(factory).build().expect("the settings are good");
+        assert!(executor.prestart_core_thread().expect("the factory does not fail"));
+        let schedule = |number| executor.schedule(far(number), move || number);
+        let _waiting = (0..pending).map(|number| schedule(number).expect("it is open")).collect();
+        Self { executor, worker, _waiting }
+    }
+
+    /// Submits a task behind all that are due, which ends the worker, and gives the worker.
+    fn ending_worker(&self) -> Worker {
+        let handle = self.executor.handle();
+        self.executor.execute(move || end(&handle)).expect("it is open");
+        self.worker()
+    }
+
+    fn worker(&self) -> Worker {
+        self.worker.try_recv().expect("there is one")
+    }
+}
+
+/// Ends the executor without dropping what waits there: that would be counted.
+fn end(handle: &Handle) {
+    mem::forget(handle.shutdown_now());
+}
+
+type Futures = Vec<ScheduledFuture<u64>>;
+
+#[inline(never)]
+fn counted_schedule(executor: &Handle, futures: &mut Futures) {
+    for number in 0..CALLS {
+        futures.push(executor.schedule(far(number), move || number).expect("it is open"));
+    }
+}
+
+#[inline(never)]
+fn counted_cancel(futures: &Futures) {
+    for future in futures {
+        black_box(future.cancel());
+    }
+}
+
+#[inline(never)]
+fn counted_drop_of_a_future_of_a_waiting_task(futures: Futures) {
+    drop(futures);
+}
+
+#[inline(never)]
+fn counted_schedule_and_cancel_far(executor: &Handle) {
+    for number in 0..CALLS {
+        let future = executor.schedule(far(number), move || number).expect("it is open");
+        black_box(future.cancel());
+    }
+}
+
+#[inline(never)]
+fn counted_schedule_and_cancel_near(executor: &Handle) {
+    for number in 0..CALLS {
+        let future = executor.schedule(NEAR, move || number).expect("it is open");
+        black_box(future.cancel());
+    }
+}
+
+#[inline(never)]
+fn counted_submit(executor: &Handle, futures: &mut Futures) {
+    for number in 0..CALLS {
+        futures.push(executor.submit(move || number).expect("it is open"));
+    }
+}
+
+#[inline(never)]
+fn counted_take_and_run(worker: Worker) {
+    worker.run();
+}
+
+#[inline(never)]
+fn counted_join(futures: &Futures) {
+    for future in futures {
+        black_box(future.join().expect("it has run"));
+    }
+}
+
+#[inline(never)]
+fn counted_drop_of_a_future_of_a_task_that_has_ended(futures: Futures) {
+    drop(futures);
+    // As above.
+    black_box(CALLS);
+}
+
+#[inline(never)]
+fn counted_fixed_rate_run(worker: Worker) {
+    worker.run();
+    // Else it would be the same function as the one above, and merged with it.
+    black_box(CALLS);
+}
+
+#[inline(never)]
+fn counted_delay_queue_insert(queue: &DelayQueue<u64>, keys: &mut Vec<Key>) {
+    for number in 0..CALLS {
+        keys.push(queue.insert(far(number), number).expect("it is open"));
+    }
+}
+
+#[inline(never)]
+fn counted_delay_queue_reset(queue: &DelayQueue<u64>, keys: &[Key]) {
+    for (key, number) in keys.iter().zip(CALLS..) {
+        assert!(queue.reset(*key, far(number)));
+    }
+}
+
+#[inline(never)]
+fn counted_delay_queue_remove(queue: &DelayQueue<u64>, keys: &[Key]) {
+    for key in keys {
+        black_box(queue.remove(*key));
+    }
+}
+
+#[inline(never)]
+fn counted_delay_queue_take(queue: &DelayQueue<u64>) {
+    for _ in 0..CALLS {
+        black_box(queue.take());
+    }
+}
+
+fn count_submission(pending: u64) {
+    let subject = Subject::new(pending);
+    let capacity = || Vec::with_capacity(CALLS as usize);
+    let mut futures = capacity();
+    counted_schedule(&subject.executor, &mut futures);
+    counted_cancel(&futures);
+    let mut detached = capacity();
+    for number in 0..CALLS {
+        let future = subject.executor.schedule(far(number), move || number);
+        detached.push(future.expect("it is open"));
+    }
+    counted_drop_of_a_future_of_a_waiting_task(detached);
+    counted_schedule_and_cancel_far(&subject.executor);
+    counted_schedule_and_cancel_near(&subject.executor);
+    // Nobody runs its worker, so nothing must wait for that.
+    mem::forget(subject);
+}
+
+fn count_runs(pending: u64) {
+    let subject = Subject::new(pending);
+    let mut futures = Vec::with_capacity(CALLS as usize);
+    counted_submit(&subject.executor, &mut futures);
+    counted_take_and_run(subject.ending_worker());
+    counted_join(&futures);
+    counted_drop_of_a_future_of_a_task_that_has_ended(futures);
+    mem::forget(subject);
+
+    let subject = Subject::new(pending);
+    let (handle, mut runs) = (subject.executor.handle(), 0);
+    let body = move || {
+        runs += 1;
+        if runs == CALLS {
+            end(&handle);
+        }
+    };
+    let period = Duration::from_nanos(1);
+    let beat = subject.executor.schedule_at_fixed_rate(Duration::ZERO, period, body);
+    drop(beat.expect("it is open"));
+    counted_fixed_rate_run(subject.worker());
+    mem::forget(subject);
+}
+
+fn count_delay_queue(pending: u64) {
+    let queue = DelayQueue::new();
+    for number in 0..pending {
+        queue.insert(far(number), number).expect("it is open");
+    }
+    let mut keys = Vec::with_capacity(CALLS as usize);
+    counted_delay_queue_insert(&queue, &mut keys);
+    counted_delay_queue_reset(&queue, &keys);
+    counted_delay_queue_remove(&queue, &keys);
+    for number in 0..CALLS {
+        queue.insert(Duration::ZERO, number).expect("it is open");
+    }
+    counted_delay_queue_take(&queue);
+}
+
+fn main() {
+    // Anything else (`--bench`, `--test`) is cargo's: then one small round shows that it works.
+    let pending = env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(10);
+    count_submission(pending);
+    count_runs(pending);
+    count_delay_queue(pending);
+    println!("{CALLS} calls of each kind");
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# How many instructions each call executes (benches/instructions.rs), counted by callgrind in the
+# profile that users have and in the one with fat LTO, and held against benches/instructions.txt:
+# fails if a count has grown by more than 3 %. With --write the figures are written anew.
+#
+# The counts depend on the compiler and on the allocator. Where these are not those that the figures
+# were made with, the counts are only shown.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v valgrind >/dev/null; then
+  echo "not counted: no valgrind here; install it (apt-get install valgrind)"
+  exit 0
+fi
+
+figures=benches/instructions.txt
+calls=2000
+made_with="$(rustc --version), $(getconf GNU_LIBC_VERSION 2>/dev/null || echo another libc), $(uname -m)"
+counted=$(mktemp -d)
+trap 'rm -rf "$counted"' EXIT
+
+count() {
+  local profile=$1 pending=$2 program=$3 dump
+  # On one core: the number of the queue's stripes follows the number of cores.
+  taskset -c 0 valgrind --tool=callgrind --callgrind-out-file="$counted/dump" \
+    --toggle-collect='*counted_*' --dump-after='instructions::counted_*' \
+    "$program" "$pending" >/dev/null 2>"$counted/said" || { cat "$counted/said"; exit 1; }
+  for dump in $(ls "$counted"/dump.* | sort -t. -k3n); do
+    awk -v profile="$profile" -v pending="$pending" -v calls=$calls '
+      /^desc: Trigger: --dump-after=/ { sub(/.*counted_/, ""); call = $0 }
+      /^totals:/ { if (call) printf "%-8s %7d %7d  %s\n", profile, pending, $2 / calls, call }' "$dump"
+  done
+  rm -f "$counted"/dump*
+}
+
+for profile in release bench; do
+  program=$(cargo build --quiet --profile "$profile" --bench instructions \
+    --message-format=json-render-diagnostics |
+    grep -o '"executable":"[^"]*/instructions-[^"]*"' | cut -d'"' -f4)
+  for pending in 1000 100000; do
+    count "$profile" "$pending" "$program"
+  done
+done >"$counted/now"
+[[ $(wc -l <"$counted/now") -eq 56 ]] || { echo "not every call was counted:"; cat "$counted/now"; exit 1; }
+
+if [[ "${1:-}" == --write ]]; then
+  {
+    echo "# Instructions for each call: ci/instructions.sh --write"
+    echo "# $made_with"
+    echo "# profile pending instructions call"
+    cat "$counted/now"
+  } >"$figures"
+  cat "$figures"
+  exit 0
+fi
+
+before=$(sed -n '2s/^# //p' "$figures")
+if [[ "$before" != "$made_with" ]]; then
+  echo "shown and not compared: the figures are of $before, and this is $made_with"
+  cat "$counted/now"
+  exit 0
+fi
+awk '
+  FNR == NR { if (!/^#/) before[$1 " " $2 " " $4] = $3; next }
+  {
+    key = $1 " " $2 " " $4
+    if (!(key in before)) { print "new, and without a figure: " $0; failed = 1; next }
+    ratio = $3 / before[key]
+    if (ratio > 1.03) { printf "grown by %.1f %%: %s (%d before)\n", 100 * (ratio - 1), $0, before[key]; failed = 1 }
+    if (ratio < 0.97) { printf "less by %.1f %%, to be written down: %s (%d before)\n", 100 * (1 - ratio), $0, before[key] }
+  }
+  END { if (failed) print "if that is meant: ci/instructions.sh --write, in the same commit"; exit failed }
+' "$figures" "$counted/now"
+echo "no call executes more instructions than before"
