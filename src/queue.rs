@@ -392,6 +392,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Whether it lets in no new elements.
+    #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         // Ordering: see `is_finished`.
         self.closed.load(Ordering::SeqCst)
@@ -440,15 +441,19 @@ impl<E> DelayedWorkQueue<E> {
     /// Ordering: whoever closes the queue, or takes the last element out of one that is closed,
     /// asks this and then wakes everyone. Whoever is to sleep reads the round first and asks this
     /// then: if it is over only afterwards, the waking finds it listed, or makes its round old.
+    #[inline]
     pub(crate) fn is_finished(&self) -> bool {
-        if !self.is_closed() {
-            return false;
-        }
+        self.is_closed() && self.has_nothing_left()
+    }
+
+    #[inline(never)]
+    fn has_nothing_left(&self) -> bool {
         let ready = self.ready.lock();
         ready.len() == 0 && self.stripes.iter().all(|stripe| stripe.lock().is_finished())
     }
 
     /// Wakes everyone if there will be nothing more for anyone.
+    #[inline]
     fn end_if_finished(&self) {
         if self.is_finished() {
             wake_all(self.takers.rouse_all());

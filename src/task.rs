@@ -121,6 +121,17 @@ impl<J: Job> Task<J> {
         }
     }
 
+    /// A worker has taken a task whose time is up: it does not run.
+    #[cold]
+    fn time_out_unrun(&self, mut cell: MutexGuard<'_, Cell<J>>, run: &Run) -> Verdict {
+        let found = cell.time_out();
+        run.desk().count_cancelled();
+        match self.ended(cell, found, true, run.drops()) {
+            Cancellation::TooLate => Verdict::TooLate,
+            found => Verdict::TimedOut(found),
+        }
+    }
+
     /// A run has ended the task, unless its time was up before; what is left over is dropped here.
     fn finish(&self, ending: Result<J::Output, Panic>, is_over: bool, run: &Run) -> Verdict {
         let panicked = ending.is_err();
@@ -138,7 +149,9 @@ impl<J: Job> Task<J> {
             cell.more().last_failure = failure;
         }
         self.release(cell, timed_out, run.drops());
-        self.discard(unwanted, run.drops());
+        if unwanted.is_some() {
+            self.discard(unwanted, run.drops());
+        }
         if timed_out { Verdict::TimedOut(Cancellation::Running) } else { Verdict::Ended }
     }
 
@@ -160,13 +173,19 @@ impl<J: Job> Task<J> {
         if failure.is_some() {
             cell.more().last_failure = failure;
         }
-        let unused =
-            if goes_on { wrapper.and_then(|w| cell.more().wrapper.replace(w)) } else { wrapper };
+        // While the run was under way, the task had no wrapper.
+        let unused = match wrapper {
+            Some(wrapper) if goes_on => cell.more().wrapper.replace(wrapper),
+            wrapper => wrapper,
+        };
         let is_called_off = cell.is_called_off();
         drop(cell);
-        self.discard(cancelled, run.drops());
-        self.discard(unused, run.drops());
-        discard(failed);
+        if !goes_on {
+            self.discard((cancelled, unused), run.drops());
+        }
+        if failed.is_some() {
+            discard(failed);
+        }
         match goes_on {
             false => Verdict::Ended,
             true if is_called_off => Verdict::CalledOff,
@@ -252,31 +271,33 @@ impl<J: Job> Task<J> {
 impl<J: Job> Runnable for Task<J> {
     fn run(&self, run: &Run) -> Verdict {
         let mut cell = self.0.lock();
-        if cell.is_called_off() {
-            return Verdict::CalledOff;
-        }
-        let limit = cell.limit().filter(|_| run.keeps_limits());
-        if limit.is_some_and(|limit| limit <= run.started()) {
-            let found = cell.time_out();
-            run.desk().count_cancelled();
-            return match self.ended(cell, found, true, run.drops()) {
-                Cancellation::TooLate => Verdict::TooLate,
-                found => Verdict::TimedOut(found),
-            };
+        let (mut name, mut wrapper, mut limit) = (None, None::<Wrapper>, None);
+        if !cell.is_plain() {
+            if cell.is_called_off() {
+                return Verdict::CalledOff;
+            }
+            limit = cell.limit().filter(|_| run.keeps_limits());
+            if limit.is_some_and(|limit| limit <= run.started()) {
+                return self.time_out_unrun(cell, run);
+            }
+            let more = cell.more();
+            (name, wrapper) = (more.name.clone(), more.wrapper.take());
         }
         let Some(job) = cell.stage().start() else {
             run.desk().count_cancelled();
+            drop(cell);
+            discard(wrapper);
             return Verdict::TooLate;
         };
-        let more = cell.more_if_any().map(|more| (more.name.clone(), more.wrapper.take()));
-        let (name, mut wrapper) = more.unwrap_or_default();
         drop(cell);
         run.begin(&job, name);
         let ran = job.run(run, wrapper.as_mut());
         run.desk().leave();
         match ran {
             Ran::Ended(ending) => {
-                self.discard(wrapper, run.drops());
+                if wrapper.is_some() {
+                    self.discard(wrapper, run.drops());
+                }
                 let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
                 self.finish(ending, is_over, run)
             }

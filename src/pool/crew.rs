@@ -239,6 +239,7 @@ impl Crew {
     // Ordering: settings, which are changed under the lock; who decides by them has it, or asks
     // again when the queue's locks have ordered it after the change.
 
+    #[inline]
     pub(crate) fn core(&self) -> usize {
         self.core.load(Ordering::Relaxed)
     }

@@ -270,10 +270,16 @@ impl Member {
     /// It is about to do something that may take long. Who has relied on it is relieved.
     #[inline]
     fn turn_away(&self) {
-        if self.is_relied_on.take() {
-            self.has_looked();
-            self.pool.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
+        if self.is_relied_on.get() {
+            self.be_relieved();
         }
+    }
+
+    #[cold]
+    fn be_relieved(&self) {
+        self.is_relied_on.set(false);
+        self.has_looked();
+        self.pool.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
     }
 }
 

@@ -77,6 +77,7 @@ impl<T> Default for Left<T> {
 }
 
 impl<J: Job> Cell<J> {
+    #[inline]
     pub(super) fn new(job: J) -> Self {
         Self::Plain(Stage::Scheduled(job))
     }
@@ -105,6 +106,7 @@ impl<J: Job> Cell<J> {
         }
     }
 
+    #[inline(never)]
     fn full(&mut self) -> &mut Full<J> {
         if let Self::Plain(stage) = self {
             let stage = std::mem::replace(stage, Stage::Running);
