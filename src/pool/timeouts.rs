@@ -45,7 +45,7 @@ use super::{
     worker::factory_error,
 };
 use crate::{
-    CancelReason,
+    CancelReason, TaskState,
     queue::{Admission, DelayedWorkQueue, Ticket},
     sync::{
         Arc, OnceLock, Parker,
@@ -322,7 +322,8 @@ fn end_over_limit(run: &CurrentRun, budget: Duration, exceeded: &AtomicU64) {
 }
 
 fn trace_timed_out(task: &dyn Runnable, id: u64) {
-    if trace::is_listening() {
+    // With a value for that case the task has completed.
+    if trace::is_listening() && task.state() == TaskState::Cancelled {
         trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
     }
 }
