@@ -132,7 +132,7 @@ impl Panic {
         Self(Box::new(Panicked { message, location, payload: Mutex::new(payload) }))
     }
 
-    /// What is told in the shape of a panic, and was none.
+    /// A text that is reported like a panic although no code panicked.
     pub(crate) fn of_text(text: &str) -> Self {
         Self::new((Box::new(text.to_owned()), None))
     }

@@ -33,16 +33,16 @@
 //! one exception: whoever tried goes on, and the next step tries again.) It is kept by those who
 //! could break it:
 //!
-//! * *Who submits* starts a worker first, unless there are as many as are wanted. When the task is
+//! * *A submitter* starts a worker first, unless there are as many as are wanted. When the task is
 //!   in the queue it looks again: others may have gone, or the new one has found something else.
 //! * *An idle worker that takes an entry* looks at what it leaves behind, before it runs it. If
 //!   nobody else is idle or coming, it starts a worker (`Pool::relieve`). So does one that was coming.
 //!   Another that finds the next entry at once need not: nobody has relied on it.
 //! * *An idle worker that goes* leaves somebody idle behind if something waits. That is more than
 //!   is needed: for two tasks two stay, so that with two beats no thread comes and goes.
-//! * *Who puts a periodic task back* looks for a task itself, as the next thing it does. It says so
-//!   before: else another might start a worker for what it has put back.
-//! * *Who makes the core larger* starts workers for what waits.
+//! * *A worker that puts a periodic task back* looks for a task itself, as the next thing it does. It
+//!   says so before: else another might start a worker for that task.
+//! * *Whoever enlarges the core* starts workers for the tasks that wait.
 //! * *A wait for a task* is refused only if no worker can be started for that (`joins`).
 //!
 //! None of this asks whether the queue is closed: what a shutdown has left is due as well.
