@@ -276,7 +276,8 @@ impl<J: Job> Runnable for Task<J> {
             if cell.is_called_off() {
                 return Verdict::CalledOff;
             }
-            limit = cell.limit().filter(|_| run.keeps_limits());
+            cell.more().ignores_limit = !run.keeps_limits();
+            limit = cell.limit();
             if limit.is_some_and(|limit| limit <= run.started()) {
                 return self.time_out_unrun(cell, run);
             }

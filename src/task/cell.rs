@@ -54,6 +54,8 @@ pub(super) struct More {
     pub(super) abandoned: bool,
     /// Somebody outside the pool holds the task and may run it.
     pub(super) is_given_away: bool,
+    /// The task is run by hand: its time limit is the timekeeper's affair alone, also for its token.
+    pub(super) ignores_limit: bool,
     /// What is called around each run; on the worker's stack while one is under way.
     pub(super) wrapper: Option<Wrapper>,
     pub(super) companion: Option<Companion>,
@@ -124,11 +126,11 @@ impl<J: Job> Cell<J> {
         self.full().limit = Some(limit);
     }
 
-    /// By when the task has to have ended.
+    /// By when the task has to have ended, if whoever runs it keeps to that.
     pub(super) fn limit(&self) -> Option<Deadline> {
         match self {
-            Self::Plain(_) => None,
-            Self::Full(full) => full.limit.as_ref().map(|limit| limit.at),
+            Self::Full(full) if !full.more.ignores_limit => full.limit.as_ref().map(|l| l.at),
+            _ => None,
         }
     }
 
