@@ -336,8 +336,8 @@ fn who_starts_another_thread_makes_up_for_a_worker() {
     });
     called.wait_for(1);
     clock.advance(ms(50));
-    // One more was there for the submission.
-    eventually("three have begun", || begun.entries().len() == 3);
+    // One more was there for the submission; but its keep-alive may be over before it has looked.
+    eventually("two have begun", || begun.entries().len() >= 2);
     gate.add();
     eventually("the fourth has begun", || begun.entries().len() == 4);
     assert!(submitting.get());
