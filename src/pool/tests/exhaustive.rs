@@ -125,7 +125,7 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
         let (_, pool) = pool(true);
         pool.crew.set_core(2);
         let (_takes, goes, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
-        let now = pool.clock().now();
+        let now = pool.clock().read();
         offer(&pool, 0, Deadline::from_nanos(1_000), one_shot());
         offer(&pool, 0, now, one_shot());
         pool.queue.arrive();
