@@ -11,7 +11,7 @@ use punctual::MissedRuns;
 
 use crate::config::Schedule;
 
-/// What is as far away as this never comes; and moments can be added to without an overflow.
+/// A moment this far away never comes; and moments can be added to without an overflow.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// A run that is to come.
@@ -74,7 +74,7 @@ impl Planned {
 
     /// The next moment of the grid after so many others.
     fn on_grid(&self, period: Duration, left_out: u64) -> Instant {
-        // What is left out is over.
+        // The runs that are left out are over.
         let over = nanos(period).saturating_mul(left_out);
         self.at + Duration::from_nanos(over) + period.min(NEVER)
     }

@@ -12,7 +12,8 @@
 //!
 //! # Why nobody stays for what is no more
 //!
-//! Who stays notes why, and *then* looks; who changes something does so, and then reads the note.
+//! A worker that stays notes why, and *then* looks; a thread that changes something does so, and
+//! then reads the note.
 //! What is looked at stands behind locks. If the look came before the change the note was made
 //! before it, and is found; else the look has seen the change. As the reason is known only after
 //! the look, the note says at first that it may be any ([`suspect`](Staying::suspect)).
