@@ -46,7 +46,7 @@ use crate::{
     error::{ConfigError, Panic, RejectedExecutionError},
     executor::Handle,
     future::{CancelHandle, ScheduledFuture},
-    pool::{PendingTask, PendingTasks, RejectedTask, Rejection, Shared, Worker},
+    pool::{DrainedTask, DrainedTasks, RejectedTask, Rejection, Shared, Worker},
     submit::TaskBuilder,
     task::{self, TaskContext},
     time::ManualClock,
@@ -74,7 +74,7 @@ impl<T: UnwindSafe> UnwindSafe for DelayQueue<T> {}
 impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}
 
 // These own callbacks and tasks, which they call or drop behind the door and never look into.
-unwind_safe!(Builder, PendingTask, PendingTasks, RejectedTask<'_>, Rejection);
+unwind_safe!(Builder, DrainedTask, DrainedTasks, RejectedTask<'_>, Rejection);
 
 impl<T: ?Sized> UnwindSafe for Shared<T> {}
 impl<T: ?Sized> RefUnwindSafe for Shared<T> {}

@@ -150,7 +150,7 @@ impl Builder {
         self
     }
 
-    /// Who decides about tasks that are not let in, because there is no
+    /// Who decides about tasks that are not admitted, because there is no
     /// [room](Self::max_pending) or the executor was shut down; the default is
     /// [`AbortPolicy`](crate::AbortPolicy). Java: `RejectedExecutionHandler`.
     pub fn rejected_execution_handler(

@@ -34,7 +34,7 @@
 //! All methods take `&self`. Share it by reference with scoped threads, or in an
 //! [`Arc`](std::sync::Arc).
 //!
-//! # Foreign code
+//! # user code
 //!
 //! Elements are the user's: dropping one, or cloning it, may do anything. Nothing of this happens
 //! while the queue is locked, with one exception that has to be asked for: elements are copied
@@ -69,7 +69,7 @@ pub use self::{
 use crate::{
     queue::{Admission, DelayedWorkQueue},
     sync::process::{AtomicU64, Ordering},
-    time::{Clock, Deadline},
+    time::{Clock, Timestamp},
     unwind::discard,
 };
 
@@ -206,7 +206,7 @@ impl<T> DelayQueue<T> {
     }
 
     #[inline]
-    fn insert_with(&self, deadline: Deadline, element: T) -> Result<Key, Refused<T>> {
+    fn insert_with(&self, deadline: Timestamp, element: T) -> Result<Key, Refused<T>> {
         let ticket = self.queue.insert(deadline, element);
         Ok(Key::new(self.id, ticket?))
     }
@@ -246,7 +246,7 @@ impl<T> DelayQueue<T> {
         self.reset_with(key, self.deadline_of(deadline.into()))
     }
 
-    fn reset_with(&self, key: Key, deadline: Deadline) -> bool {
+    fn reset_with(&self, key: Key, deadline: Timestamp) -> bool {
         let ticket = key.ticket_in(self.id);
         ticket.is_some_and(|ticket| self.queue.reset(ticket, deadline).is_some())
     }
@@ -315,7 +315,7 @@ impl<T> DelayQueue<T> {
         }
     }
 
-    /// Closes the queue: nothing is let in any more, and what comes is given back. What is inside
+    /// Closes the queue: nothing is admitted any more, and what comes is given back. What is inside
     /// can still be taken, removed, reset and drained; who waits in [`take`](Self::take) or
     /// [`next`](Self::next) waits on until the last element is gone, and then ends with `None`.
     /// Closing it twice is closing it once.
@@ -349,8 +349,8 @@ impl<T> DelayQueue<T> {
         self.queue.is_finished()
     }
 
-    fn deadline_of(&self, instant: Option<Instant>) -> Deadline {
-        instant.map_or(Deadline::NEVER, |instant| self.clock.deadline_of(instant))
+    fn deadline_of(&self, instant: Option<Instant>) -> Timestamp {
+        instant.map_or(Timestamp::NEVER, |instant| self.clock.deadline_of(instant))
     }
 }
 

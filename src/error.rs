@@ -78,7 +78,7 @@ pub enum CancelReason {
     Requested,
     /// The executor was shut down, and its policies keep no such task.
     Shutdown,
-    /// The executor was shut down now, and the [`PendingTask`](crate::PendingTask) was not run.
+    /// The executor was shut down now, and the [`DrainedTask`](crate::DrainedTask) was not run.
     ShutdownNow,
     /// The executor was dropped before the task was due.
     ExecutorDropped,
@@ -188,7 +188,7 @@ pub enum RejectedExecutionError {
     /// There is no worker, or no thread that watches over the timeout that was asked for, and none
     /// could be started, for the reason given.
     Spawn(io::Error),
-    /// As many tasks wait as the executor's [bound](crate::Builder::max_pending) lets in.
+    /// As many tasks wait as the executor's [bound](crate::Builder::max_pending) admits.
     Saturated,
     /// Two billion tasks are pending; there is no place for one more.
     Full,
@@ -207,7 +207,7 @@ impl fmt::Display for RejectedExecutionError {
                  try again when the system has one to give"
             ),
             Self::Saturated => f.write_str(
-                "rejected: as many tasks wait as the bound lets in; \
+                "rejected: as many tasks wait as the bound admits; \
                  try again later, or use a handler that waits or runs the task here",
             ),
             Self::Full => f.write_str("rejected: the queue has no place for one more task"),

@@ -20,10 +20,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::{inspection::QueuedTask, owning::DropPolicy, termination::Termination};
+pub use self::{inspection::PendingTask, owning::DropPolicy, termination::Termination};
 use crate::{
     CancellationToken, Clock, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
-    pool::{Config, Phase, Pool, Ports},
+    pool::{Config, Phase, Pool, PoolRefs},
     sync::Arc,
     wait,
 };
@@ -140,7 +140,7 @@ pub struct ScheduledThreadPoolExecutor {
 
 impl ScheduledThreadPoolExecutor {
     pub(crate) fn from_config(config: Config) -> Self {
-        let handle = Handle { ports: Ports::to_new_pool(config) };
+        let handle = Handle { pool_refs: PoolRefs::to_new_pool(config) };
         Self { handle, is_open: true, on_drop: DropPolicy::default() }
     }
 
@@ -237,14 +237,14 @@ impl Deref for ScheduledThreadPoolExecutor {
 /// the thread is being started.
 #[derive(Clone)]
 pub struct Handle {
-    ports: Arc<Ports>,
+    pool_refs: Arc<PoolRefs>,
 }
 
 impl Handle {
     /// Describes a task further, before it is submitted: its name, its time limit, what becomes of
     /// missed runs and of those that panic.
     pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::new(&self.ports)
+        TaskBuilder::new(&self.pool_refs)
     }
 
     /// The clock of the executor. Its [`now`](Clock::now) is the time that delays count from and
@@ -277,7 +277,7 @@ impl Handle {
 
     /// Runs the closure as soon as a worker is free. There is no future: nobody sees the result,
     /// and a panic is only [reported](crate::Builder::panic_handler). Does not block, unless the
-    /// executor's [handler](crate::RejectedExecutionHandler) for what is not let in does. Java:
+    /// executor's [handler](crate::RejectedExecutionHandler) for what is not admitted does. Java:
     /// `execute`.
     ///
     /// # Errors
@@ -428,7 +428,7 @@ impl Handle {
     /// `initial_delay + 2 * period`, and so on, planned from the first moment, so without drift.
     /// Runs do not overlap: one that takes longer than the period makes the next ones late, and
     /// each of them is made up for (Java's rule; see [`MissedRuns`](crate::MissedRuns) for
-    /// others). The first panic ends the series (Java's rule again; see
+    /// others). The first panic ends the periodic task (Java's rule again; see
     /// [`PanicPolicy`](crate::PanicPolicy)). After a period that ends beyond the last moment of
     /// the clock (584 years) it never runs again, and waits until somebody ends it. Does not block.
     /// Java: `scheduleAtFixedRate`.
@@ -469,7 +469,7 @@ impl Handle {
     }
 
     /// Runs the closure again and again: first at `initial_delay`, and then each time `delay`
-    /// after the end of the run before. The first panic ends the series, unless its
+    /// after the end of the run before. The first panic ends the periodic task, unless its
     /// [`PanicPolicy`](crate::PanicPolicy) says otherwise. Does not block. Java:
     /// `scheduleWithFixedDelay`.
     ///
@@ -507,7 +507,7 @@ impl Handle {
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        self.ports.pool()
+        self.pool_refs.pool()
     }
 }
 

@@ -22,14 +22,14 @@ use std::{
 pub use self::cancel::{CancelHandle, CancelOnDrop};
 use crate::{
     CancelReason, CancellationToken, FailedRun, Panic, TaskError, TaskId, TaskState, WouldDeadlock,
-    pool::{Joining, Pool, Port},
+    pool::{Joining, Pool, PoolRef},
     queue::Ticket,
     sync::{
         Arc, Parker,
         atomic::{AtomicBool, Ordering},
     },
     task::{Claim, Drops, Runnable},
-    time::Deadline,
+    time::Timestamp,
     unwind::{Contained, discard_with},
     wait,
 };
@@ -66,7 +66,7 @@ use crate::{
 #[doc(alias = "FutureTask")]
 pub struct ScheduledFuture<T> {
     task: Contained<Arc<dyn Claim<T>>>,
-    port: Port,
+    pool_ref: PoolRef,
     id: u64,
     /// Where the queue keeps the task, if it has not been queued again.
     slot: u32,
@@ -77,10 +77,10 @@ pub struct ScheduledFuture<T> {
 }
 
 impl<T> ScheduledFuture<T> {
-    pub(crate) fn new(task: Arc<dyn Claim<T>>, port: Port, ticket: Ticket) -> Self {
+    pub(crate) fn new(task: Arc<dyn Claim<T>>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let has_handles = AtomicBool::new(false);
         let Ticket { slot, sequence: id } = ticket;
-        Self { task: Contained::new(task), port, id, slot, is_awaited: false, has_handles }
+        Self { task: Contained::new(task), pool_ref, id, slot, is_awaited: false, has_handles }
     }
 
     /// Blocks until the task has ended, and gives its result. Java: `get`.
@@ -107,7 +107,7 @@ impl<T> ScheduledFuture<T> {
             return Err(TaskError::WouldDeadlock);
         };
         loop {
-            if let Some(result) = self.block_until(Deadline::NEVER) {
+            if let Some(result) = self.block_until(Timestamp::NEVER) {
                 return result;
             }
         }
@@ -133,7 +133,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        let deadline = self.port.clock().read().after(timeout);
+        let deadline = self.pool_ref.clock().read().after(timeout);
         self.unregistered(self.block_until(deadline))
     }
 
@@ -144,7 +144,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_unless(&self, token: &CancellationToken) -> Option<Result<T, TaskError>> {
-        let answer = wait::block_on(self.port.clock(), |waker| {
+        let answer = wait::block_on(self.pool_ref.clock(), |waker| {
             // The task first: a result that is there is given, whatever the token says.
             let result = self.poll_join(waker).map(Some);
             result.or_else(|| token.poll(waker).map(|()| None))
@@ -175,7 +175,7 @@ impl<T> ScheduledFuture<T> {
         let Ok(_waiting) = self.enter_join() else {
             return Err(TaskError::WouldDeadlock);
         };
-        wait::block_on(self.port.clock(), |waker| self.task.poll_done(waker).then_some(()));
+        wait::block_on(self.pool_ref.clock(), |waker| self.task.poll_done(waker).then_some(()));
         Ok(())
     }
 
@@ -204,8 +204,8 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline = self.port.deadline(&**self.task, self.ticket())?;
-        Some(deadline.delay_at(self.port.clock().read()))
+        let deadline = self.pool_ref.deadline(&**self.task, self.ticket())?;
+        Some(deadline.delay_at(self.pool_ref.clock().read()))
     }
 
     /// The number of the task.
@@ -225,7 +225,7 @@ impl<T> ScheduledFuture<T> {
     /// task that runs goes on to the end of its body, but its future is cancelled now, and a
     /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
     pub fn cancel(&self) -> bool {
-        self.port.cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
+        self.pool_ref.cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
     }
 
     /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
@@ -233,7 +233,7 @@ impl<T> ScheduledFuture<T> {
     /// before and its body still runs; the call then returns `false`, because it did not end the
     /// task. Java: `cancel(true)`.
     pub fn cancel_and_signal(&self) -> bool {
-        self.port.cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
+        self.pool_ref.cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
 
     /// A handle that can cancel the task and not take its result.
@@ -242,7 +242,7 @@ impl<T> ScheduledFuture<T> {
         // Ordering: read in the drop, which comes after every use.
         self.has_handles.store(true, Ordering::Relaxed);
         let task = Arc::clone(&self.task).erase();
-        CancelHandle::new(task, Arc::clone(&self.port), self.ticket())
+        CancelHandle::new(task, Arc::clone(&self.pool_ref), self.ticket())
     }
 
     /// The last run of a periodic task that failed; `None` if none has, and for a one-shot task,
@@ -321,17 +321,17 @@ impl<T> ScheduledFuture<T> {
 
     /// The pool of the task.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.port
+        &self.pool_ref
     }
 
     /// Takes the task out of the queue of this pool, if it waits there.
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
-        self.port.leads_to(pool) && pool.remove_waiting(&**self.task, self.ticket())
+        self.pool_ref.belongs_to(pool) && pool.remove_waiting(&**self.task, self.ticket())
     }
 
     /// Where a panic in the drop of the result is reported.
     fn drops(&self) -> Drops<'_> {
-        self.port.callbacks().hooks.drops(self.id)
+        self.pool_ref.callbacks().hooks.drops(self.id)
     }
 
     fn ticket(&self) -> Ticket {
@@ -340,12 +340,12 @@ impl<T> ScheduledFuture<T> {
 
     /// Says that this thread is about to wait for the task without a limit.
     fn enter_join(&self) -> Result<Option<Joining<'_>>, WouldDeadlock> {
-        self.port.enter_join(|| Arc::clone(&self.task).erase())
+        self.pool_ref.enter_join(|| Arc::clone(&self.task).erase())
     }
 
-    fn block_until(&self, deadline: Deadline) -> Option<Result<T, TaskError>> {
+    fn block_until(&self, deadline: Timestamp) -> Option<Result<T, TaskError>> {
         let poll = |waker: &Waker| self.poll_join(waker);
-        wait::block_soon(self.port.clock(), deadline, || self.is_done(), poll)
+        wait::block_soon(self.pool_ref.clock(), deadline, || self.is_done(), poll)
     }
 
     /// The poll of [`wait`]: the result once the task has ended.

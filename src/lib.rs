@@ -120,7 +120,7 @@ mod pool;
 mod queue;
 mod task;
 mod token;
-// Layer 1: time, waiting, foreign code, what is said about it.
+// Layer 1: time, waiting, user code, what is said about it.
 mod time;
 mod trace;
 mod unwind;
@@ -136,12 +136,12 @@ pub use crate::{
         CancelReason, ConfigError, InvokeAnyError, InvokeError, Panic, Rejected,
         RejectedExecutionError, TaskError, WouldDeadlock,
     },
-    executor::{DropPolicy, Handle, QueuedTask, ScheduledThreadPoolExecutor, Termination},
+    executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
     id::{ParseTaskIdError, TaskId},
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-        ExecutorState, PendingTask, PendingTasks, RejectedExecutionHandler, RejectedTask,
+        DrainedTask, DrainedTasks, ExecutorState, RejectedExecutionHandler, RejectedTask,
         Rejection, Shared, ShutdownReport, Statistics, StockPolicy, TaskSummary, ThreadFactory,
         Worker,
     },

@@ -15,7 +15,7 @@
 //! A submission first sees to it that there is a worker, then offers the task to the queue. So a
 //! task in the queue always has a worker that will come for it ([`crew`] has the argument), and a
 //! task for which no worker could be started was never queued. Offer and shutdown meet at the
-//! lock of a stripe of the queue, and nowhere else. What is not let in: [`rejection`].
+//! lock of a stripe of the queue, and nowhere else. What is not admitted: [`rejection`].
 //!
 //! # Cancelling
 //!
@@ -32,9 +32,9 @@
 //!
 //! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
 //! eleven read-modify-writes: six for locks (the stripe twice, the task), three for the count of
-//! the node, two for the port's. To schedule it, drop the future and run it takes a second
+//! the node, two for the pool_ref's. To schedule it, drop the future and run it takes a second
 //! reading, and thirteen: the stripe's lock, the list's and twice the task's, three for the node,
-//! two for the port. Who is woken, and when nobody is: [`queue`](crate::queue).
+//! two for the pool_ref. Who is woken, and when nobody is: [`queue`](crate::queue).
 //!
 //! # The one place with two locks
 //!
@@ -45,11 +45,11 @@
 
 mod callbacks;
 mod crew;
+mod drained;
 mod joins;
 mod lifecycle;
-mod pending;
 mod policies;
-mod port;
+mod pool_ref;
 mod record;
 mod rejection;
 mod room;
@@ -68,15 +68,15 @@ pub(crate) use self::{
     callbacks::Callbacks,
     joins::Joining,
     lifecycle::Phase,
-    port::{Port, Ports},
+    pool_ref::{PoolRef, PoolRefs},
     shared::{share_factory, share_handler},
 };
 use self::{
-    crew::Crew, joins::Joins, lifecycle::Lifecycle, pending::Estate, record::Record, room::Room,
-    setting::Setting, timeouts::Timeouts,
+    crew::Crew, drained::DetachedContext, joins::Joins, lifecycle::Lifecycle, record::Record,
+    room::Room, setting::Setting, timeouts::Timeouts,
 };
 pub use self::{
-    pending::{PendingTask, PendingTasks},
+    drained::{DrainedTask, DrainedTasks},
     policies::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
     },
@@ -94,8 +94,8 @@ use crate::{
         atomic::{AtomicBool, AtomicU64},
         thread,
     },
-    task::{Cancellation, Desk, Hooks, PanicSource, Run, Runnable, Subject},
-    time::{Clock, Deadline},
+    task::{Cancellation, Hooks, PanicSource, Run, Runnable, Subject, WorkerStats},
+    time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
     wait,
@@ -145,7 +145,7 @@ pub(crate) struct Pool {
     joins: Joins,
     thread_factory: Setting<dyn ThreadFactory>,
     rejection: Setting<dyn RejectedExecutionHandler>,
-    /// How many submissions were not let in.
+    /// How many submissions were not admitted.
     rejected: AtomicU64,
     /// How many of these were run in the thread that submitted them, and how many panicked there.
     caller_runs: AtomicU64,
@@ -212,8 +212,8 @@ impl Pool {
     }
 
     /// What a task keeps that leaves the pool without having run.
-    fn estate(&self) -> Estate {
-        Estate { clock: self.clock().clone(), hooks: self.config.callbacks.hooks.clone() }
+    fn detached_context(&self) -> DetachedContext {
+        DetachedContext { clock: self.clock().clone(), hooks: self.config.callbacks.hooks.clone() }
     }
 
     pub(crate) fn lifecycle(&self) -> &Lifecycle {
@@ -231,7 +231,7 @@ impl Pool {
     /// it need not do without one that could not be started.
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
-        // Not the phase: it moves before the queue is closed, and until then tasks are let in.
+        // Not the phase: it moves before the queue is closed, and until then tasks are admitted.
         if self.crew.settled() >= self.crew.wanted() || self.queue.is_closed() {
             return Ok(true);
         }
@@ -261,7 +261,7 @@ impl Pool {
 
     /// Puts a periodic task that has run back into the queue, unless the pool takes it no more.
     /// Whether it is there. The one place here that holds two locks; see the head of the module.
-    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Deadline) -> bool {
+    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Timestamp) -> bool {
         let mut wake = None;
         let mut enqueue = || {
             let offered = self.queue.offer_again(deadline, sequence, Arc::clone(task));
@@ -280,10 +280,10 @@ impl Pool {
 
     /// Ends a periodic task that was not put back.
     #[cold]
-    fn end_series(&self, task: &Arc<dyn Runnable>, sequence: u64, desk: &Desk) {
+    fn end_periodic(&self, task: &Arc<dyn Runnable>, sequence: u64, stats: &WorkerStats) {
         self.leave_room();
         let reason = self.lifecycle.phase().reason();
-        let found = self.end_taken(&**task, sequence, reason, desk);
+        let found = self.end_taken(&**task, sequence, reason, stats);
         if found != Cancellation::TooLate && reason == CancelReason::Rejected {
             let why = "the queue has no place for its next run";
             self.tell_displaced(&**task, sequence, why);
@@ -297,9 +297,9 @@ impl Pool {
         task: &dyn Runnable,
         id: u64,
         reason: CancelReason,
-        desk: &Desk,
+        stats: &WorkerStats,
     ) -> Cancellation {
-        desk.count_cancelled();
+        stats.count_cancelled();
         self.end_as_cancelled(task, id, reason)
     }
 
@@ -402,7 +402,7 @@ impl Pool {
     }
 
     /// The moment a task waits for; nothing if it does not wait.
-    pub(crate) fn deadline<R>(&self, task: &R, ticket: Ticket) -> Option<Deadline>
+    pub(crate) fn deadline<R>(&self, task: &R, ticket: Ticket) -> Option<Timestamp>
     where
         R: Runnable + ?Sized,
     {

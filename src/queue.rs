@@ -26,7 +26,7 @@
 //! `take` locks the ready list, reads the published heads, locks the stripe with the smallest,
 //! unless the list has a smaller one, and **looks at the other heads again** before it pops. Say
 //! A was submitted before B (the call was over, whichever thread it was) and is due before B.
-//! Whoever takes B, from its stripe or from the list, reads the other heads after B was let in,
+//! Whoever takes B, from its stripe or from the list, reads the other heads after B was admitted,
 //! and so after A was; and A is not on its way between stripe and list, for that takes the list's
 //! lock. It sees A, and begins again. So B is never taken before A.
 //!
@@ -45,7 +45,7 @@
 //! # What happens outside the locks
 //!
 //! The clock is read, elements are made and dropped, and threads are rung for outside. Under a
-//! lock are only moves within one heap or list: no foreign code.
+//! lock are only moves within one heap or list: no user code.
 //!
 //! # What it costs
 //!
@@ -94,9 +94,9 @@ use crate::{
     sync::{
         Parker,
         atomic::{AtomicBool, Ordering},
-        patience,
+        spin,
     },
-    time::{Clock, Deadline, Wait},
+    time::{Clock, Timestamp, Wait},
     unwind::wake_all,
 };
 
@@ -131,17 +131,17 @@ impl<E> DelayedWorkQueue<E> {
         self.stripes.len()
     }
 
-    /// Lets an element in, to be taken once `deadline` has come. `now` is when it is submitted,
+    /// Admits an element, to be taken once `deadline` has come. `now` is when it is submitted,
     /// `stripe` the number of the stripe that this thread uses.
     #[inline]
     pub(crate) fn offer(
         &self,
         stripe: usize,
-        now: Deadline,
-        deadline: Deadline,
+        now: Timestamp,
+        deadline: Timestamp,
         element: E,
     ) -> Result<Ticket, Refused<E>> {
-        let moment = self.clock.moment(now);
+        let moment = self.clock.submission_stamp(now);
         let (ticket, is_head) = self.stripes[stripe].lock().offer(moment, deadline, element)?;
         if is_head {
             wake_all(self.takers.rouse(deadline));
@@ -150,15 +150,15 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// The number that an element would get that is submitted now; nobody else gets it.
-    pub(crate) fn number(&self, stripe: usize, now: Deadline) -> u64 {
-        self.stripes[stripe].lock().number(self.clock.moment(now))
+    pub(crate) fn number(&self, stripe: usize, now: Timestamp) -> u64 {
+        self.stripes[stripe].lock().number(self.clock.submission_stamp(now))
     }
 
-    /// Lets an element in that was taken before, with the number it had. Gives the ticket and
+    /// Admits an element that was taken before, with the number it had. Gives the ticket and
     /// whom the caller is to wake, once it holds no lock.
     pub(crate) fn offer_again(
         &self,
-        deadline: Deadline,
+        deadline: Timestamp,
         sequence: u64,
         element: E,
     ) -> Result<(Ticket, Option<Waker>), Refused<E>> {
@@ -170,8 +170,8 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Waits for an element to fall due and takes it. Nothing once the queue is closed and empty.
     /// The moment of taking comes with it.
-    pub(crate) fn take(&self) -> Option<(Entry<E>, Deadline)> {
-        self.take_until(|_| Deadline::NEVER)
+    pub(crate) fn take(&self) -> Option<(Entry<E>, Timestamp)> {
+        self.take_until(|_| Timestamp::NEVER)
     }
 
     /// Takes an element if one is due.
@@ -186,8 +186,8 @@ impl<E> DelayedWorkQueue<E> {
     #[inline]
     pub(crate) fn take_until(
         &self,
-        limit: impl Fn(Deadline) -> Deadline,
-    ) -> Option<(Entry<E>, Deadline)> {
+        limit: impl Fn(Timestamp) -> Timestamp,
+    ) -> Option<(Entry<E>, Timestamp)> {
         self.take_until_by(Parker::current, |since| Some(limit(since)))
     }
 
@@ -197,8 +197,8 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
         &self,
         parker: impl FnOnce() -> P,
-        limit: impl Fn(Deadline) -> Option<Deadline>,
-    ) -> Option<(Entry<E>, Deadline)> {
+        limit: impl Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Option<(Entry<E>, Timestamp)> {
         let (taken, now) = self.look();
         if let Some(entry) = taken {
             self.end_if_finished();
@@ -209,7 +209,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Takes what is due, and says for which moment.
     #[inline]
-    fn look(&self) -> (Option<Entry<E>>, Deadline) {
+    fn look(&self) -> (Option<Entry<E>>, Timestamp) {
         if let Some(plain) = &self.plain {
             return self.look_plainly(plain);
         }
@@ -221,10 +221,10 @@ impl<E> DelayedWorkQueue<E> {
     /// The same for a thread that has found nothing.
     fn wait_until(
         &self,
-        limit: impl Fn(Deadline) -> Option<Deadline>,
-        since: Deadline,
+        limit: impl Fn(Timestamp) -> Option<Timestamp>,
+        since: Timestamp,
         parker: &Parker,
-    ) -> Option<(Entry<E>, Deadline)> {
+    ) -> Option<(Entry<E>, Timestamp)> {
         let mut waker = None;
         let wait = self.clock.wait(parker);
         self.takers.arrive();
@@ -237,11 +237,11 @@ impl<E> DelayedWorkQueue<E> {
                 wake_all(self.leave());
                 self.end_if_finished();
                 if let Some(entry) = &taken {
-                    parker.patience().learn(entry.deadline.since(since));
+                    parker.spin().learn(entry.deadline.since(since));
                 }
                 return taken.map(|entry| (entry, now));
             }
-            if !self.look_on(now, limit, parker) {
+            if !self.spin_until(now, limit, parker) {
                 waker = self.sleep(waker, limit, round, &wait);
             }
         }
@@ -254,18 +254,18 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Looks on until the next deadline if that is near, else for a while, unless somebody else
     /// does. Whether there is something due.
-    fn look_on(&self, now: Deadline, limit: Deadline, parker: &Parker) -> bool {
+    fn spin_until(&self, now: Timestamp, limit: Timestamp, parker: &Parker) -> bool {
         let head = self.head();
         let until = if self.clock.is_manual() {
             return false;
-        } else if head <= now.after(self.lead) && head < Deadline::NEVER {
+        } else if head <= now.after(self.lead) && head < Timestamp::NEVER {
             head
         } else if self.takers.is_alone() {
-            now.after(parker.patience().span())
+            now.after(parker.spin().span())
         } else {
             return false;
         };
-        patience::look_on(|| {
+        spin::spin_until(|| {
             let (now, next) = (self.clock.read(), self.head());
             let is_due = next <= now;
             // If the head has gone away there may be more to it: the queue may be at its end.
@@ -277,7 +277,7 @@ impl<E> DelayedWorkQueue<E> {
     fn sleep(
         &self,
         waker: Option<Waker>,
-        limit: Deadline,
+        limit: Timestamp,
         round: u64,
         wait: &Wait<'_>,
     ) -> Option<Waker> {
@@ -292,7 +292,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Takes the first element of all, if it is due; see the head of the module.
     #[inline(always)]
-    fn pop_due(&self, now: Deadline) -> Option<Entry<E>> {
+    fn pop_due(&self, now: Timestamp) -> Option<Entry<E>> {
         if self.plain.is_some() {
             self.pop_plainly(now)
         } else if self.head() <= now {
@@ -302,7 +302,7 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    fn pop_due_of_all(&self, now: Deadline) -> Option<Entry<E>> {
+    fn pop_due_of_all(&self, now: Timestamp) -> Option<Entry<E>> {
         let mut ready = self.ready.lock();
         let taken = self.pop_first_due(&mut ready, now);
         if taken.is_some() {
@@ -311,7 +311,7 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    fn pop_first_due(&self, ready: &mut ready::Locked<'_, E>, now: Deadline) -> Option<Entry<E>> {
+    fn pop_first_due(&self, ready: &mut ready::Locked<'_, E>, now: Timestamp) -> Option<Entry<E>> {
         loop {
             let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
             let (nearest, head) = heads.min_by_key(|(_, head)| *head)?;
@@ -324,7 +324,7 @@ impl<E> DelayedWorkQueue<E> {
             let Some(key) = stripe.head() else { continue };
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
             let other =
-                others.map(|(_, stripe)| stripe.head()).fold(Deadline::NEVER, Deadline::min);
+                others.map(|(_, stripe)| stripe.head()).fold(Timestamp::NEVER, Timestamp::min);
             if key.0 > now || other < key.0 {
                 continue;
             } else if other == key.0 {
@@ -348,7 +348,7 @@ impl<E> DelayedWorkQueue<E> {
     fn pop_among_equals(
         &self,
         ready: &mut ready::Locked<'_, E>,
-        now: Deadline,
+        now: Timestamp,
     ) -> Option<Entry<E>> {
         let mut stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
         let heads = stripes.iter_mut().filter_map(|stripe| stripe.head().zip(Some(stripe)));
@@ -362,7 +362,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Takes out the element that is due first, due or not.
     pub(crate) fn remove_first(&self) -> Option<Entry<E>> {
-        let removed = self.pop_among_equals(&mut self.ready.lock(), Deadline::NEVER);
+        let removed = self.pop_among_equals(&mut self.ready.lock(), Timestamp::NEVER);
         self.end_if_finished();
         removed
     }
@@ -378,7 +378,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Moves an element to another deadline. Gives the ticket it has from now on, or nothing if
     /// it was not there.
-    pub(crate) fn reset(&self, ticket: Ticket, deadline: Deadline) -> Option<Ticket> {
+    pub(crate) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
         let was_there = self.lock_of(ticket.sequence).reset(ticket, deadline);
         let ticket = if was_there { ticket } else { self.take_back(ticket, deadline)? };
         wake_all(self.takers.rouse(deadline));
@@ -386,12 +386,12 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Until when the element waits; nothing if it is not there.
-    pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
+    pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
         let deadline = self.lock_of(ticket.sequence).deadline(ticket);
         deadline.or_else(|| self.deadline_ready(ticket))
     }
 
-    /// Whether it lets in no new elements.
+    /// Whether it admits no new elements.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         // Ordering: see `is_finished`.
@@ -406,7 +406,7 @@ impl<E> DelayedWorkQueue<E> {
     /// Takes out what is `unwanted`, each stripe in one step.
     pub(crate) fn remove_where(
         &self,
-        mut unwanted: impl FnMut(Deadline, &E) -> bool,
+        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut ready = self.ready.lock();
         let mut removed = ready.remove_where(&mut unwanted);
@@ -460,7 +460,7 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// The stripe of an element that was let in with this sequence.
+    /// The stripe of an element that was admitted with this sequence.
     #[inline]
     fn lock_of(&self, sequence: u64) -> Locked<'_, E> {
         // A number from another queue, of more stripes, finds nothing in any of this one.
@@ -469,21 +469,21 @@ impl<E> DelayedWorkQueue<E> {
 
     /// The nearest of the published heads: the stripes' first, for from there entries go to the
     /// list.
-    fn head(&self) -> Deadline {
+    fn head(&self) -> Timestamp {
         let nearest =
-            self.stripes.iter().map(|stripe| stripe.head()).fold(Deadline::NEVER, Ord::min);
+            self.stripes.iter().map(|stripe| stripe.head()).fold(Timestamp::NEVER, Ord::min);
         nearest.min(self.ready.head())
     }
 
     /// The first two deadlines of all.
-    fn first_two(&self) -> [Deadline; 2] {
-        let nearer = |[a, b]: [Deadline; 2], [c, d]: [Deadline; 2]| {
+    fn first_two(&self) -> [Timestamp; 2] {
+        let nearer = |[a, b]: [Timestamp; 2], [c, d]: [Timestamp; 2]| {
             if a <= c { [a, b.min(c)] } else { [c, a.min(d)] }
         };
         // What waits for ever, or not at all, needs no look behind the lock.
-        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Deadline::NEVER);
+        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let of_each = stripes.map(|stripe| stripe.lock().first_two());
-        nearer(of_each.fold([Deadline::NEVER; 2], nearer), self.ready.lock().first_two())
+        nearer(of_each.fold([Timestamp::NEVER; 2], nearer), self.ready.lock().first_two())
     }
 }
 

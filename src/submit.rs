@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::{
     MissedRuns, PanicPolicy, Rejected, RejectedExecutionError, ScheduledFuture,
-    pool::Ports,
+    pool::PoolRefs,
     sync::Arc,
     task::{OneShot, Periodic},
-    time::Deadline,
+    time::Timestamp,
     unwind::discard,
 };
 
@@ -38,7 +38,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "nothing is submitted until one of the verbs is called"]
 pub struct TaskBuilder<'a> {
-    ports: &'a Ports,
+    pool_refs: &'a PoolRefs,
     name: Option<Arc<str>>,
     missed: MissedRuns,
     on_panic: PanicPolicy,
@@ -49,12 +49,12 @@ pub struct TaskBuilder<'a> {
 type Tried<T, F> = Result<ScheduledFuture<T>, Rejected<F>>;
 
 impl<'a> TaskBuilder<'a> {
-    pub(crate) fn new(ports: &'a Ports) -> Self {
+    pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
         let (missed, on_panic) = (MissedRuns::default(), PanicPolicy::default());
-        Self { ports, name: None, missed, on_panic, timeout: None }
+        Self { pool_refs, name: None, missed, on_panic, timeout: None }
     }
 
-    /// Names the task, for logs, spans, and [`PendingTask`](crate::PendingTask)s. Costs one
+    /// Names the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs one
     /// allocation more; names need not differ.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
@@ -187,7 +187,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let now = self.ports.pool().clock().read();
+        let now = self.pool_refs.pool().clock().read();
         self.launch(OneShot(closure), now, now.after(delay), &mut None, |job| job.0)
     }
 
@@ -257,7 +257,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let now = self.ports.pool().clock().read();
+        let now = self.pool_refs.pool().clock().read();
         let mut value = Some(value);
         let tried = self.launch(OneShot(closure), now, now.after(delay), &mut value, |job| job.0);
         tried.map_err(|Rejected { error, closure }| match value {
@@ -297,12 +297,12 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let clock = self.ports.pool().clock();
+        let clock = self.pool_refs.pool().clock();
         let now = clock.read();
         // What is past is due now, and takes its turn with what else is due now.
         let deadline = match instant.into() {
             Some(instant) => clock.deadline_of(instant).max(now),
-            None => Deadline::NEVER,
+            None => Timestamp::NEVER,
         };
         self.launch(OneShot(closure), now, deadline, &mut None, |job| job.0)
     }
@@ -393,7 +393,7 @@ impl<'a> TaskBuilder<'a> {
         if period.is_zero() {
             return Err(Rejected { error: RejectedExecutionError::ZeroPeriod, closure });
         }
-        let now = self.ports.pool().clock().read();
+        let now = self.pool_refs.pool().clock().read();
         let job = job(closure).on_panic(self.on_panic);
         self.launch(job, now, now.after(initial_delay), &mut None, Periodic::into_body)
     }

@@ -1,4 +1,4 @@
-//! The ground: the names of locks, atomics and parked threads that the whole crate uses.
+//! The primitives: the names of locks, atomics and parked threads that the whole crate uses.
 //!
 //! Every other module takes its primitives from here and from nowhere else, so that what a
 //! lock *is* can be changed in one place (another library, a model checker) without a line of
@@ -10,7 +10,7 @@
 //!
 //! # What is promised
 //!
-//! * [`Mutex::lock`] returns a guard and nothing else. There is no poisoning: no foreign code
+//! * [`Mutex::lock`] returns a guard and nothing else. There is no poisoning: no user code
 //!   runs under a lock of this crate, so no lock is ever abandoned half-way by a panic.
 //! * [`Parker`] is how a thread waits, everywhere: for a task to fall due, for a result, for
 //!   termination, for a token. Each thread has one. What others hold to wake it is an ordinary
@@ -20,10 +20,10 @@
 //!   park return early. Every caller parks in a loop that looks again; none of them may take a
 //!   return from `park` as news.
 //!
-//! # How the rule about foreign code is kept
+//! # How the rule about user code is kept
 //!
 //! In debug builds the guards count, for each thread, how many locks it holds, and
-//! [`unwind`](crate::unwind), the one door to foreign code, asserts that the count is zero.
+//! [`unwind`](crate::unwind), the one door to user code, asserts that the count is zero.
 //! Every test in the crate is therefore also a test of the rule. In release builds the counter
 //! does not exist.
 //!
@@ -39,7 +39,7 @@ mod backend;
 #[cfg(not(punctual_models))]
 #[path = "sync/native.rs"]
 mod backend;
-pub(crate) mod patience;
+pub(crate) mod spin;
 
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 use std::{
@@ -58,7 +58,7 @@ pub(crate) use self::backend::{
 use self::{
     atomic::{AtomicU32, Ordering},
     backend::{Condition, Lock, LockGuard, Token, Unparker},
-    patience::Patience,
+    spin::AdaptiveSpin,
 };
 
 /// What belongs to the process and orders nothing: numbers that are given out once, and whether
@@ -174,7 +174,7 @@ pub(crate) struct Parker {
     waker: Waker,
     /// The clock whose worker this thread is, by its address; zero if it is nobody's.
     clock: Cell<usize>,
-    patience: Patience,
+    spin: AdaptiveSpin,
 }
 
 /// What wakes a parked thread.
@@ -216,7 +216,7 @@ impl Parker {
             heard: AtomicU32::new(0),
         });
         let waker = Waker::from(Arc::clone(&bell));
-        Self { token, bell, waker, clock: Cell::new(0), patience: Patience::new() }
+        Self { token, bell, waker, clock: Cell::new(0), spin: AdaptiveSpin::new() }
     }
 
     /// The parker of the calling thread, or a new one while the thread is being torn down.
@@ -230,8 +230,8 @@ impl Parker {
     }
 
     /// How long this thread looks on before it parks.
-    pub(crate) fn patience(&self) -> &Patience {
-        &self.patience
+    pub(crate) fn spin(&self) -> &AdaptiveSpin {
+        &self.spin
     }
 
     pub(crate) fn bell(&self) -> &Arc<Bell> {

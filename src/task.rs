@@ -52,22 +52,22 @@
 mod cell;
 mod context;
 mod decorate;
-mod desk;
 mod failure;
 mod hooks;
 mod job;
 mod period;
 mod runnable;
 mod state;
+mod stats;
 
 pub(crate) use self::{
     cell::{Companion, Limit},
-    context::{CurrentRun, Ground, Run},
+    context::{CurrentRun, Run, WorkerContext},
     decorate::Wrapper,
-    desk::{Desk, Tally},
     hooks::{Drops, Hooks, Subject},
     job::{Job, OneShot, Periodic},
     runnable::{Cancellation, Claim, Runnable, Verdict},
+    stats::{Totals, WorkerStats},
 };
 pub use self::{
     context::{TaskContext, current_task},
@@ -81,14 +81,14 @@ use std::task::Waker;
 
 use self::{
     cell::{Cell, More},
-    desk::Ended,
     job::Ran,
     state::Cancel,
+    stats::Ended,
 };
 use crate::{
     CancelReason, CancellationToken, Panic, TaskError,
     sync::{Arc, Mutex, MutexGuard},
-    time::Deadline,
+    time::Timestamp,
     unwind::{discard, discard_with, wake_all},
 };
 
@@ -125,7 +125,7 @@ impl<J: Job> Task<J> {
     #[cold]
     fn time_out_unrun(&self, mut cell: MutexGuard<'_, Cell<J>>, run: &Run) -> Verdict {
         let found = cell.time_out();
-        run.desk().count_cancelled();
+        run.stats().count_cancelled();
         match self.ended(cell, found, true, run.drops()) {
             Cancellation::TooLate => Verdict::TooLate,
             found => Verdict::TimedOut(found),
@@ -160,7 +160,7 @@ impl<J: Job> Task<J> {
     fn rest(
         &self,
         job: J,
-        next: Deadline,
+        next: Timestamp,
         wrapper: Option<Wrapper>,
         failed: Option<Panic>,
         run: &Run,
@@ -285,7 +285,7 @@ impl<J: Job> Runnable for Task<J> {
             (name, wrapper) = (more.name.clone(), more.wrapper.take());
         }
         let Some(job) = cell.stage().start() else {
-            run.desk().count_cancelled();
+            run.stats().count_cancelled();
             drop(cell);
             discard(wrapper);
             return Verdict::TooLate;
@@ -293,7 +293,7 @@ impl<J: Job> Runnable for Task<J> {
         drop(cell);
         run.begin(&job, name);
         let ran = job.run(run, wrapper.as_mut());
-        run.desk().leave();
+        run.stats().leave();
         match ran {
             Ran::Ended(ending) => {
                 if wrapper.is_some() {
@@ -348,7 +348,7 @@ impl<J: Job> Runnable for Task<J> {
         }
     }
 
-    fn begin_limited_run(&self, limit: Deadline) {
+    fn begin_limited_run(&self, limit: Timestamp) {
         let mut cell = self.0.lock();
         let more = cell.more();
         more.run_limit = Some(limit);
@@ -373,7 +373,7 @@ impl<J: Job> Runnable for Task<J> {
 
     fn may_end_without_worker(&self) -> bool {
         let mut cell = self.0.lock();
-        let has_limit = cell.limit().is_some_and(|limit| limit < Deadline::NEVER);
+        let has_limit = cell.limit().is_some_and(|limit| limit < Timestamp::NEVER);
         has_limit || cell.more_if_any().is_some_and(|more| more.is_given_away)
     }
 

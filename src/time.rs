@@ -2,7 +2,7 @@
 //!
 //! # Moments
 //!
-//! A [`Deadline`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years.
+//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years.
 //! Arithmetic saturates, and the largest value means *never*: `Duration::MAX` is a legal delay,
 //! nothing overflows, and no clock ever reads "never", so such a deadline does not fall due.
 //! This file holds the only additions of time in the crate.
@@ -49,9 +49,9 @@ fn long_before(instant: Instant, span: Duration) -> Instant {
 
 /// A moment: nanoseconds since the origin of a [`Clock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Deadline(u64);
+pub(crate) struct Timestamp(u64);
 
-impl Deadline {
+impl Timestamp {
     /// The moment that does not come.
     pub(crate) const NEVER: Self = Self(u64::MAX);
     /// A moment that has come on every clock.
@@ -168,9 +168,9 @@ impl Clock {
 
     /// The present, as this clock counts.
     #[inline]
-    pub(crate) fn read(&self) -> Deadline {
+    pub(crate) fn read(&self) -> Timestamp {
         match &self.source {
-            Source::System => Deadline(saturating_nanos(self.origin.elapsed())),
+            Source::System => Timestamp(saturating_nanos(self.origin.elapsed())),
             Source::Manual(manual) => manual.deadline_now(),
         }
     }
@@ -195,7 +195,7 @@ impl Clock {
     /// submission that another thread makes after it. Other clocks stand still or have ticks:
     /// there it is a counter, which costs threads that submit at once a shared cache line.
     #[inline]
-    pub(crate) fn moment(&self, now: Deadline) -> u64 {
+    pub(crate) fn submission_stamp(&self, now: Timestamp) -> u64 {
         static SUBMISSIONS: AtomicU64 = AtomicU64::new(1);
         match self.source {
             // Counted from about when the clock was made, so that ids are short.
@@ -208,14 +208,14 @@ impl Clock {
     }
 
     /// The moment `instant`, as this clock counts; what lies before the origin is the origin.
-    pub(crate) fn deadline_of(&self, instant: Instant) -> Deadline {
+    pub(crate) fn deadline_of(&self, instant: Instant) -> Timestamp {
         let nanos = saturating_nanos(instant.saturating_duration_since(self.origin));
-        Deadline(nanos)
+        Timestamp(nanos)
     }
 
     /// The moment as an [`Instant`]; none for never, and for what an `Instant` cannot say.
-    pub(crate) fn instant_of(&self, deadline: Deadline) -> Option<Instant> {
-        if deadline == Deadline::NEVER {
+    pub(crate) fn instant_of(&self, deadline: Timestamp) -> Option<Instant> {
+        if deadline == Timestamp::NEVER {
             return None;
         }
         self.origin.checked_add(Duration::from_nanos(deadline.0))
@@ -223,7 +223,7 @@ impl Clock {
 
     /// A moment that this clock has shown. (What an `Instant` cannot say, no system's clock shows.)
     #[inline]
-    pub(crate) fn shown_at(&self, moment: Deadline) -> Instant {
+    pub(crate) fn shown_at(&self, moment: Timestamp) -> Instant {
         self.instant_of(moment).unwrap_or(self.origin)
     }
 
@@ -269,7 +269,7 @@ impl Wait<'_> {
 
     /// Sleeps until the thread is rung for or `deadline` comes, whichever is first; may return
     /// for no reason at all.
-    pub(crate) fn park_until(&self, deadline: Deadline) {
+    pub(crate) fn park_until(&self, deadline: Timestamp) {
         match (&self.clock.source, self.clock.instant_of(deadline)) {
             (Source::Manual(manual), _) => {
                 manual.park_until(self.parker, deadline, &self.is_counted);
@@ -317,10 +317,10 @@ mod tests {
     #[test]
     fn the_longest_delay_means_never() {
         let clock = Clock::system();
-        assert_eq!(clock.read().after(Duration::MAX), Deadline::NEVER);
-        assert_eq!(Deadline::LAST.after(Duration::from_nanos(1)), Deadline::NEVER);
-        assert_eq!(Deadline::NEVER.after(Duration::from_nanos(1)), Deadline::NEVER);
-        assert!(clock.instant_of(Deadline::NEVER).is_none());
+        assert_eq!(clock.read().after(Duration::MAX), Timestamp::NEVER);
+        assert_eq!(Timestamp::LAST.after(Duration::from_nanos(1)), Timestamp::NEVER);
+        assert_eq!(Timestamp::NEVER.after(Duration::from_nanos(1)), Timestamp::NEVER);
+        assert!(clock.instant_of(Timestamp::NEVER).is_none());
     }
 
     #[test]
@@ -347,7 +347,7 @@ mod tests {
     fn what_lies_before_the_origin_is_the_origin() {
         let clock = Clock::system();
         if let Some(past) = clock.origin.checked_sub(Duration::from_secs(1)) {
-            assert_eq!(clock.deadline_of(past), Deadline::from_nanos(0));
+            assert_eq!(clock.deadline_of(past), Timestamp::from_nanos(0));
         }
     }
 
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn an_alarm_rings_when_its_moment_has_come() {
         let (manual, rings) = (ManualClock::from_zero(), Arc::new(Rings::default()));
-        let set = |nanos| manual.set_alarm(Deadline(nanos), Waker::from(Arc::clone(&rings)));
+        let set = |nanos| manual.set_alarm(Timestamp(nanos), Waker::from(Arc::clone(&rings)));
         let rung = || rings.0.load(Ordering::SeqCst);
         let (first, second) = (set(10), set(20));
         manual.advance(Duration::from_nanos(9));
@@ -384,6 +384,6 @@ mod tests {
     fn no_clock_ever_shows_never() {
         let manual = ManualClock::starting_at(Duration::MAX);
         manual.advance(Duration::MAX);
-        assert!(Clock::from(manual).read() < Deadline::NEVER);
+        assert!(Clock::from(manual).read() < Timestamp::NEVER);
     }
 }

@@ -17,7 +17,7 @@ mod completion;
 mod invoke;
 mod set;
 
-use crate::{CancellationToken, ScheduledFuture, sync::Parker, time::Deadline, wait};
+use crate::{CancellationToken, ScheduledFuture, sync::Parker, time::Timestamp, wait};
 
 pub use self::{
     completion::ExecutorCompletionService,
@@ -26,7 +26,7 @@ pub use self::{
 
 /// Blocks until the task has ended, or until `deadline`; whether it has ended. The result stays
 /// where it is.
-fn ends_by<T>(future: &ScheduledFuture<T>, deadline: Deadline) -> bool {
+fn ends_by<T>(future: &ScheduledFuture<T>, deadline: Timestamp) -> bool {
     let task = future.task();
     let poll = |waker: &_| task.poll_done(waker).then_some(());
     let has_ended = wait::block_until(future.pool().clock(), deadline, poll).is_some();

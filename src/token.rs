@@ -24,7 +24,7 @@ use crate::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Clock, Deadline},
+    time::{Clock, Timestamp},
     unwind::{discard, wake_all},
     wait::{self, WaitList},
 };
@@ -105,10 +105,10 @@ impl CancellationToken {
     }
 
     /// A time limit will raise the token at that moment, or none will.
-    pub(crate) fn set_limit(&self, limit: Option<Deadline>) {
+    pub(crate) fn set_limit(&self, limit: Option<Timestamp>) {
         let limit = limit.filter(|_| self.clock.is_manual());
         // Relaxed: it orders no other access; a limit that has come is ordered by the clock's lock.
-        self.own.limit.store(limit.map_or(0, Deadline::as_nanos), Ordering::Relaxed);
+        self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
 
     /// Whether this very token was raised, and not its parent, nor by a time limit's moment.
@@ -165,7 +165,7 @@ impl CancellationToken {
 
     /// Blocks until the token is raised.
     pub fn wait(&self) {
-        self.wait_until(Deadline::NEVER);
+        self.wait_until(Timestamp::NEVER);
     }
 
     /// Blocks for `duration`, or until the token is raised, whichever is first: a sleep that
@@ -182,7 +182,7 @@ impl CancellationToken {
     }
 
     /// Whether the token was raised before `deadline`.
-    fn wait_until(&self, deadline: Deadline) -> bool {
+    fn wait_until(&self, deadline: Timestamp) -> bool {
         let parker = crate::sync::Parker::current();
         let raised = wait::block_until(&self.clock, deadline, |waker| self.poll(waker)).is_some();
         self.forget(parker.waker());

@@ -16,7 +16,7 @@
 //! | shutdown, shut down now, dropped, terminated | debug | `executor` |
 //!
 //! `task` is the id as people read it, as a text. The target is always `punctual`. When nobody listens, what is said on the way of a task costs
-//! one load and a branch each; a subscriber is foreign code, so it is called with no lock held, and one that panics
+//! one load and a branch each; a subscriber is user code, so it is called with no lock held, and one that panics
 //! on a worker does not end the worker.
 
 #[cfg(feature = "tracing")]

@@ -1,4 +1,4 @@
-//! The one door through which foreign code is called or dropped.
+//! The one door through which user code is called or dropped.
 //!
 //! A task's closure, its captures, its result, a panic's payload, a waker: all of it is the
 //! user's code, and any of it may panic, block or call back into the crate. Three rules hold.
@@ -6,7 +6,7 @@
 //! 1. It goes through this module. There is no other `catch_unwind` in the crate.
 //! 2. **No lock is held.** Debug builds assert it at the door.
 //! 3. A panic becomes a value. Where nobody can be given the value it is dropped (the process's
-//!    panic hook has reported it, as any panic), and dropping a payload is foreign code again: a
+//!    panic hook has reported it, as any panic), and dropping a payload is user code again: a
 //!    payload that panics when it is dropped is dropped behind a second door, and what that one
 //!    throws is leaked, because it could do so for ever.
 //!
@@ -33,7 +33,7 @@ use crate::sync::{self, Arc};
 /// What a panic carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// Calls foreign code; a panic comes back as its payload.
+/// Calls user code; a panic comes back as its payload.
 ///
 /// Unwind safety is asserted, because nothing of what the closure could have broken is looked
 /// at again: a one-shot closure is gone, a periodic one that panicked is dropped.
@@ -45,10 +45,10 @@ pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
 
 #[inline]
 fn assert_no_lock_is_held() {
-    debug_assert_eq!(sync::locks_held(), 0, "foreign code is about to run under a lock");
+    debug_assert_eq!(sync::locks_held(), 0, "user code is about to run under a lock");
 }
 
-/// Drops foreign values; a panic goes no further.
+/// Drops user values; a panic goes no further.
 #[inline]
 pub(crate) fn discard<T>(value: T) {
     // Also for values that need no drop: another type in their place would.
@@ -63,7 +63,7 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
-/// Drops foreign values; a panic goes to `lost`, and no further.
+/// Drops user values; a panic goes to `lost`, and no further.
 #[inline]
 pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((Payload, Option<PanicLocation>))) {
     assert_no_lock_is_held();
@@ -84,7 +84,7 @@ fn discard_located<T>(value: T, lost: impl FnOnce((Payload, Option<PanicLocation
     }
 }
 
-/// A value whose drop is foreign code: when this is dropped, a panic of the value goes no
+/// A value whose drop is user code: when this is dropped, a panic of the value goes no
 /// further.
 pub(crate) struct Contained<T>(Option<T>);
 
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(message_of(&*payload), "a panic without a message");
     }
 
-    /// F12: in debug builds nothing foreign is called or dropped under a lock.
+    /// F12: in debug builds no user code is called or dropped under a lock.
     #[test]
     #[cfg(debug_assertions)]
     fn the_door_notices_a_held_lock() {

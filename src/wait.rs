@@ -6,15 +6,15 @@
 //! that unparks it ([`block_on`]).
 //!
 //! A poll keeps the waker under the same lock under which the answer is set, so an answer is
-//! either seen by the poll or finds the waker. Cloning and dropping a waker is foreign code, so
+//! either seen by the poll or finds the waker. Cloning and dropping a waker is user code, so
 //! it happens outside that lock: clone first, then lock; what the list gives back is dropped
 //! after the lock is released.
 
 use std::task::Waker;
 
 use crate::{
-    sync::{Parker, patience},
-    time::{Clock, Deadline},
+    sync::{Parker, spin},
+    time::{Clock, Timestamp},
 };
 
 /// The wakers of everyone who waits for one thing.
@@ -87,14 +87,14 @@ impl WaitList {
 /// The poll is asked once more when the time is up: an answer that is there counts.
 pub(crate) fn block_until<R>(
     clock: &Clock,
-    deadline: Deadline,
+    deadline: Timestamp,
     mut poll: impl FnMut(&Waker) -> Option<R>,
 ) -> Option<R> {
     let parker = Parker::current();
     let wait = clock.wait(&parker);
     loop {
         // Read before the poll, so that what happens in between is not called late.
-        let is_over = deadline < Deadline::NEVER && clock.read() >= deadline;
+        let is_over = deadline < Timestamp::NEVER && clock.read() >= deadline;
         if let Some(answer) = poll(parker.waker()) {
             return Some(answer);
         }
@@ -106,10 +106,10 @@ pub(crate) fn block_until<R>(
 }
 
 /// Blocks until it is there, looking on for a while before it sleeps: see
-/// [`patience`]. `is_there` is a look that leaves nothing behind.
+/// [`spin`]. `is_there` is a look that leaves nothing behind.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
-    deadline: Deadline,
+    deadline: Timestamp,
     is_there: impl Fn() -> bool,
     poll: impl FnMut(&Waker) -> Option<R>,
 ) -> Option<R> {
@@ -117,17 +117,17 @@ pub(crate) fn block_soon<R>(
         return block_until(clock, deadline, poll);
     }
     let (parker, start) = (Parker::current(), clock.read());
-    let until = start.after(parker.patience().span()).min(deadline);
-    patience::look_on(|| (is_there() || clock.read() >= until).then_some(()));
+    let until = start.after(parker.spin().span()).min(deadline);
+    spin::spin_until(|| (is_there() || clock.read() >= until).then_some(()));
     let answer = block_until(clock, deadline, poll);
-    parker.patience().learn(clock.read().since(start));
+    parker.spin().learn(clock.read().since(start));
     answer
 }
 
 /// Blocks the thread until `poll` has an answer.
 pub(crate) fn block_on<R>(clock: &Clock, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
     loop {
-        if let Some(answer) = block_until(clock, Deadline::NEVER, &mut poll) {
+        if let Some(answer) = block_until(clock, Timestamp::NEVER, &mut poll) {
             return answer;
         }
     }

@@ -25,10 +25,10 @@ use std::{
 use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelHandle,
     CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
-    DiscardOldestPolicy, DiscardPolicy, Done, DropPolicy, ExecutorCompletionService, ExecutorState,
-    FailedRun, Handle, InvokeAnyError, InvokeError, JoinAll, ManualClock, MissedRuns, Panic,
-    PanicLocation, PanicPolicy, PanicReport, PanicSource, ParseTaskIdError, PendingTask,
-    PendingTasks, QueuedTask, Rejected, RejectedExecutionError, RejectedExecutionHandler,
+    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
+    ExecutorCompletionService, ExecutorState, FailedRun, Handle, InvokeAnyError, InvokeError,
+    JoinAll, ManualClock, MissedRuns, Panic, PanicLocation, PanicPolicy, PanicReport, PanicSource,
+    ParseTaskIdError, PendingTask, Rejected, RejectedExecutionError, RejectedExecutionHandler,
     RejectedTask, Rejection, ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport,
     Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError, TaskId, TaskRun,
     TaskSet, TaskState, TaskSummary, Termination, ThreadFactory, WaitForCancellation, Worker,
@@ -137,9 +137,9 @@ fn public_types() -> Vec<Line> {
         PanicReport<'static>: all;
         PanicSource: all;
         ParseTaskIdError: all;
+        DrainedTask: all;
+        DrainedTasks: all;
         PendingTask: all;
-        PendingTasks: all;
-        QueuedTask: all;
         Rejected<u32>: all;
         RejectedExecutionError: all;
         RejectedTask<'static>: all;

@@ -128,7 +128,7 @@ fn layer(module: &str) -> Option<(u8, &'static [&'static str])> {
 
 fn home(name: &str) -> String {
     let of_root = HOMES.iter().find(|(_, names)| names.contains(&name));
-    let pending = if name.starts_with("PendingTask") { "pool" } else { name };
+    let pending = if name.starts_with("DrainedTask") { "pool" } else { name };
     let builder = if name == "TaskBuilder" { "submit" } else { pending };
     of_root.map_or(builder, |(module, _)| module).to_owned()
 }

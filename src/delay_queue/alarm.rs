@@ -25,7 +25,7 @@ use crate::{
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    time::{Clock, Deadline, ManualClock, slack},
+    time::{Clock, ManualClock, Timestamp, slack},
     unwind::{discard, wake_all},
 };
 
@@ -39,7 +39,7 @@ pub(super) enum Alarm {
 
 impl Alarm {
     /// Wakes `waker` once `deadline` has come on that clock.
-    pub(super) fn set(clock: &Clock, deadline: Deadline, waker: Waker) -> Self {
+    pub(super) fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Self {
         match clock.manual() {
             Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
             None => match Ringer::get().set(clock, deadline, waker) {
@@ -86,14 +86,14 @@ impl Ringer {
     fn set(
         &'static self,
         clock: &Clock,
-        deadline: Deadline,
+        deadline: Timestamp,
         waker: Waker,
     ) -> Result<Ticket, Waker> {
         if self.ensure_thread().is_err() {
             return Err(waker);
         }
         let instant = clock.instant_of(deadline);
-        let deadline = instant.map_or(Deadline::NEVER, |instant| self.clock.deadline_of(instant));
+        let deadline = instant.map_or(Timestamp::NEVER, |instant| self.clock.deadline_of(instant));
         self.queue.insert(deadline, waker).map_err(|refused| refused.element)
     }
 

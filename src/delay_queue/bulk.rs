@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{DelayQueue, Delayed, Iter, Key, Queued, Refused};
-use crate::{time::Deadline, unwind::discard};
+use crate::{time::Timestamp, unwind::discard};
 
 /// When an element expires that is inserted with others: a `Duration` is after so long, an
 /// `Instant` at that moment; `None` of either is never.
@@ -12,33 +12,33 @@ pub trait When: sealed::When {}
 impl<W: sealed::When> When for W {}
 
 mod sealed {
-    use super::{Deadline, Duration, Instant};
+    use super::{Duration, Instant, Timestamp};
     use crate::time::Clock;
 
     pub trait When {
         #[doc(hidden)]
         #[allow(private_interfaces, reason = "sealed: for this crate only")]
-        fn deadline(self, clock: &Clock, now: Deadline) -> Deadline;
+        fn deadline(self, clock: &Clock, now: Timestamp) -> Timestamp;
     }
 
     impl When for Duration {
         #[allow(private_interfaces, reason = "as above")]
-        fn deadline(self, _: &Clock, now: Deadline) -> Deadline {
+        fn deadline(self, _: &Clock, now: Timestamp) -> Timestamp {
             now.after(self)
         }
     }
 
     impl When for Instant {
         #[allow(private_interfaces, reason = "as above")]
-        fn deadline(self, clock: &Clock, _: Deadline) -> Deadline {
+        fn deadline(self, clock: &Clock, _: Timestamp) -> Timestamp {
             clock.deadline_of(self)
         }
     }
 
     impl<W: When> When for Option<W> {
         #[allow(private_interfaces, reason = "as above")]
-        fn deadline(self, clock: &Clock, now: Deadline) -> Deadline {
-            self.map_or(Deadline::NEVER, |when| when.deadline(clock, now))
+        fn deadline(self, clock: &Clock, now: Timestamp) -> Timestamp {
+            self.map_or(Timestamp::NEVER, |when| when.deadline(clock, now))
         }
     }
 }
@@ -61,7 +61,7 @@ impl<T> DelayQueue<T> {
     /// # Errors
     ///
     /// [`Refused`], with all elements, if the queue is closed or has no room for all of them:
-    /// none was let in.
+    /// none was admitted.
     #[doc(alias = "addAll")]
     pub fn insert_all<W: When>(
         &self,
@@ -91,7 +91,7 @@ impl<T> DelayQueue<T> {
 
     fn insert_timed(
         &self,
-        elements: impl Iterator<Item = (Deadline, T)>,
+        elements: impl Iterator<Item = (Timestamp, T)>,
     ) -> Result<Vec<Key>, Refused<Vec<T>>> {
         match self.queue.insert_all(elements.collect()) {
             Ok(tickets) => {

@@ -1,7 +1,7 @@
 //! What can be looked at while it is in the queue.
 //!
 //! Another thread may take an element at any time, so who looks at one gets a clone, and that is
-//! made while the queue is locked. Cloning is foreign code, and under a lock there is none in
+//! made while the queue is locked. Cloning is user code, and under a lock there is none in
 //! this crate: it could panic, take long, or use this very queue. Numbers, `Arc`s and the like
 //! are cloned without any of that; a type says so by this trait.
 
@@ -36,7 +36,7 @@ use super::Key;
 /// the queue.
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` cannot be looked at while they are in the queue",
-    note = "cloning one would be foreign code under the queue's lock; queue `Arc<{Self}>`, or write `impl CheapClone for {Self} {{}}` if a clone is as cheap as that of a number"
+    note = "cloning one would be user code under the queue's lock; queue `Arc<{Self}>`, or write `impl CheapClone for {Self} {{}}` if a clone is as cheap as that of a number"
 )]
 pub trait CheapClone: Clone {}
 

@@ -1,6 +1,6 @@
 //! Looking at what is in the queue, and at what it is time to do without.
 //!
-//! Every look is a copy of one moment, made under the lock: nothing foreign runs there (see
+//! Every look is a copy of one moment, made under the lock: no user code runs there (see
 //! [`CheapClone`]). What the caller does with the copy is outside.
 
 use std::{iter::FusedIterator, vec};

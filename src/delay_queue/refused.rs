@@ -1,4 +1,4 @@
-//! What is not let in, and why.
+//! What is not admitted, and why.
 
 use std::{error::Error, fmt};
 
@@ -34,7 +34,7 @@ impl From<Refusal> for InsertError {
     }
 }
 
-/// What a [`DelayQueue`](super::DelayQueue) did not let in, and why: an element, or all of those
+/// What a [`DelayQueue`](super::DelayQueue) did not admitted, and why: an element, or all of those
 /// that were to go in together.
 ///
 /// It is an error as well; `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is
@@ -45,7 +45,7 @@ pub struct Refused<T> {
 }
 
 impl<T> Refused<T> {
-    /// Why it was not let in.
+    /// Why it was not admitted.
     #[must_use]
     pub fn error(&self) -> InsertError {
         self.error

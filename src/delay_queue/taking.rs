@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{DelayQueue, Expired, Key};
-use crate::{CancellationToken, Cancelled, queue::Entry, sync::Parker, time::Deadline};
+use crate::{CancellationToken, Cancelled, queue::Entry, sync::Parker, time::Timestamp};
 
 impl<T> DelayQueue<T> {
     /// Blocks until an element has expired, and takes it. `None` once the queue is
@@ -32,7 +32,7 @@ impl<T> DelayQueue<T> {
     /// ```
     #[inline]
     pub fn take(&self) -> Option<Expired<T>> {
-        self.take_by(Deadline::NEVER)
+        self.take_by(Timestamp::NEVER)
     }
 
     /// The same, but does not wait once `token` is raised. An element that has expired by then
@@ -52,7 +52,7 @@ impl<T> DelayQueue<T> {
     /// [`Cancelled`] if the token was raised. Nothing is taken then.
     #[doc(alias = "interrupt")]
     pub fn take_unless(&self, token: &CancellationToken) -> Result<Option<Expired<T>>, Cancelled> {
-        self.take_by_unless(Deadline::NEVER, token)
+        self.take_by_unless(Timestamp::NEVER, token)
     }
 
     /// Takes an element if one has expired; does not wait. Java: `poll()`, and `remove()` since
@@ -190,20 +190,20 @@ impl<T> DelayQueue<T> {
         limit
     }
 
-    fn take_by(&self, limit: Deadline) -> Option<Expired<T>> {
+    fn take_by(&self, limit: Timestamp) -> Option<Expired<T>> {
         let (entry, _) = self.queue.take_until(|_| limit)?;
         Some(self.expired(entry))
     }
 
     fn take_by_unless(
         &self,
-        limit: Deadline,
+        limit: Timestamp,
         token: &CancellationToken,
     ) -> Result<Option<Expired<T>>, Cancelled> {
         let parker = Parker::current();
         // From here on the token wakes this thread, which then asks for its limit again.
         let is_raised = token.poll(parker.waker()).is_some();
-        let limit = |_| Some(if token.is_cancelled() { Deadline::PAST } else { limit });
+        let limit = |_| Some(if token.is_cancelled() { Timestamp::PAST } else { limit });
         // By this very parker: a thread that is being torn down has another each time it asks.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.forget(parker.waker());
@@ -249,7 +249,7 @@ impl<T> fmt::Debug for Expirations<'_, T> {
 #[must_use = "it takes nothing unless it is iterated over; to drop what has expired there is `for_each(drop)`"]
 pub struct Drain<'a, T> {
     queue: &'a DelayQueue<T>,
-    by: Deadline,
+    by: Timestamp,
 }
 
 impl<T> Iterator for Drain<'_, T> {

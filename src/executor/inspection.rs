@@ -11,7 +11,7 @@ use std::{
 
 use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
-    CancelHandle, ScheduledFuture, Statistics, TaskId, pool::Port, queue::Listed, sync::Arc,
+    CancelHandle, ScheduledFuture, Statistics, TaskId, pool::PoolRef, queue::Listed, sync::Arc,
     task::Runnable,
 };
 
@@ -91,9 +91,9 @@ impl Handle {
     /// ```
     #[doc(alias = "getQueue")]
     #[must_use]
-    pub fn pending_tasks(&self) -> Vec<QueuedTask> {
+    pub fn pending_tasks(&self) -> Vec<PendingTask> {
         let listed = self.pool().pending();
-        listed.into_iter().map(|one| QueuedTask::new(one, self.ports.here())).collect()
+        listed.into_iter().map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
     }
 
     /// Takes a task that waits out of the queue. Whether it was there: a task that runs, has ended
@@ -144,7 +144,7 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
 
 /// A task that waited when [`Handle::pending_tasks`] looked.
 #[derive(Clone)]
-pub struct QueuedTask {
+pub struct PendingTask {
     handle: CancelHandle,
     next_run: Option<Instant>,
     delay: Duration,
@@ -152,16 +152,16 @@ pub struct QueuedTask {
     is_periodic: bool,
 }
 
-impl QueuedTask {
-    fn new(listed: Listed<Arc<dyn Runnable>>, port: &Port) -> Self {
+impl PendingTask {
+    fn new(listed: Listed<Arc<dyn Runnable>>, pool_ref: &PoolRef) -> Self {
         let Listed { deadline, ticket, element: task } = listed;
         Self {
-            next_run: port.clock().instant_of(deadline),
-            delay: deadline.delay_at(port.clock().read()),
+            next_run: pool_ref.clock().instant_of(deadline),
+            delay: deadline.delay_at(pool_ref.clock().read()),
             // One that has begun meanwhile has no count to be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
-            handle: CancelHandle::new(task, Arc::clone(port), ticket),
+            handle: CancelHandle::new(task, Arc::clone(pool_ref), ticket),
         }
     }
 
@@ -208,9 +208,9 @@ impl QueuedTask {
     }
 }
 
-impl fmt::Debug for QueuedTask {
+impl fmt::Debug for PendingTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueuedTask")
+        f.debug_struct("PendingTask")
             .field("id", &format_args!("{}", self.id()))
             .field("name", &self.name())
             .field("delay", &self.delay)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Handle, Termination};
-use crate::{PendingTasks, ShutdownReport, WouldDeadlock, pool::Phase};
+use crate::{DrainedTasks, ShutdownReport, WouldDeadlock, pool::Phase};
 
 impl Handle {
     /// Takes no more tasks. What waits is run or cancelled by the two policies: by default
@@ -57,7 +57,7 @@ impl Handle {
     /// not wait, and takes the same time however many tasks wait: it is dropping them that is
     /// linear in their number. Java: `shutdownNow`.
     #[doc(alias = "shutdownNow")]
-    pub fn shutdown_now(&self) -> PendingTasks {
+    pub fn shutdown_now(&self) -> DrainedTasks {
         self.pool().shutdown_now()
     }
 

@@ -1,5 +1,5 @@
 //! What cannot be seen from outside: how many threads wake for a task, counted by the manual clock,
-//! on which nobody wakes unseen; where in the queue a series is; and a queue that is full, which here
+//! on which nobody wakes unseen; where in the queue a periodic task is; and a queue that is full, which here
 //! it soon is.
 
 use std::{
@@ -185,7 +185,7 @@ fn a_full_queue_gives_the_closure_back() {
 /// F21: a periodic task that finds no place for its next run ends, and says that it was rejected;
 /// the handler is told as well.
 #[test]
-fn a_series_ends_that_finds_no_place() {
+fn a_periodic_task_ends_that_finds_no_place() {
     let (tell, told) = mpsc::channel();
     let handler = move |report: &PanicReport<'_>| {
         let message = report.message().to_owned();
@@ -211,9 +211,9 @@ fn a_series_ends_that_finds_no_place() {
     assert_eq!(told.recv(), Ok((PanicSource::Displaced, why)));
 }
 
-/// While a series runs, another task takes the place that it had in the queue.
+/// While a periodic task runs, another task takes the place that it had in the queue.
 #[test]
-fn a_series_is_found_in_the_place_it_has_now() {
+fn a_periodic_task_is_found_in_the_place_it_has_now() {
     let (clock, executor) = executor(1);
     let (meeting, there) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let [begun, may_end] = [Arc::clone(&meeting), Arc::clone(&there)];
@@ -225,7 +225,7 @@ fn a_series_is_found_in_the_place_it_has_now() {
     clock.run_until_idle();
     clock.advance(PERIOD);
     meeting.wait();
-    // By the thread that submitted the series, so that both are in one stripe.
+    // By the thread that submitted the periodic task, so that both are in one stripe.
     drop(executor.schedule(Duration::MAX, || ()).expect("it is open"));
     there.wait();
     clock.run_until_idle();

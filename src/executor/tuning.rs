@@ -119,7 +119,7 @@ impl Handle {
         self.pool().thread_factory().set(share_factory(factory));
     }
 
-    /// Who decides about tasks that are not let in. It is a handler itself, and can be set
+    /// Who decides about tasks that are not admitted. It is a handler itself, and can be set
     /// [here](Self::set_rejected_execution_handler) or in another executor. Java:
     /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
@@ -128,7 +128,7 @@ impl Handle {
         self.pool().rejection().get().into()
     }
 
-    /// Changes who decides about tasks that are not let in, from the next on. Takes what
+    /// Changes who decides about tasks that are not admitted, from the next on. Takes what
     /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler) takes.
     /// Java: `setRejectedExecutionHandler`.
     ///

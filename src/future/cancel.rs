@@ -10,7 +10,7 @@ use std::{
 
 use super::{ScheduledFuture, describe};
 use crate::{
-    CancelReason, TaskError, TaskId, TaskState, pool::Port, queue::Ticket, sync::Arc,
+    CancelReason, TaskError, TaskId, TaskState, pool::PoolRef, queue::Ticket, sync::Arc,
     task::Runnable,
 };
 
@@ -19,25 +19,25 @@ use crate::{
 #[derive(Clone)]
 pub struct CancelHandle {
     task: Arc<dyn Runnable>,
-    port: Port,
+    pool_ref: PoolRef,
     ticket: Ticket,
 }
 
 impl CancelHandle {
-    pub(crate) fn new(task: Arc<dyn Runnable>, port: Port, ticket: Ticket) -> Self {
-        Self { task, port, ticket }
+    pub(crate) fn new(task: Arc<dyn Runnable>, pool_ref: PoolRef, ticket: Ticket) -> Self {
+        Self { task, pool_ref, ticket }
     }
 
     /// See [`ScheduledFuture::cancel`].
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel(&self) -> bool {
-        self.port.cancel(&*self.task, self.ticket, CancelReason::Requested, false)
+        self.pool_ref.cancel(&*self.task, self.ticket, CancelReason::Requested, false)
     }
 
     /// See [`ScheduledFuture::cancel_and_signal`].
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal(&self) -> bool {
-        self.port.cancel(&*self.task, self.ticket, CancelReason::Requested, true)
+        self.pool_ref.cancel(&*self.task, self.ticket, CancelReason::Requested, true)
     }
 
     /// Whether the task has ended.

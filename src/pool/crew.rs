@@ -9,7 +9,7 @@
 //!
 //! # Starting
 //!
-//! The thread factory is foreign code, so no lock is held while it works. In its place there is a
+//! The thread factory is user code, so no lock is held while it works. In its place there is a
 //! *turn*: one thread at a time starts a worker, and others who want one wait for their turn. So
 //! nobody relies on a worker that never comes to be: what others see is the number of **settled**
 //! workers, those that have begun, or whose factory has said that they will. A worker that works
@@ -106,7 +106,7 @@ use crate::{
         is_finished,
         thread::JoinHandle,
     },
-    task::{Desk, Tally},
+    task::{Totals, WorkerStats},
     time::{Clock, saturating_nanos},
     unwind::{discard, wake_all},
     wait::{self, WaitList},
@@ -141,13 +141,13 @@ struct Inner {
     hired: usize,
     threads: Threads<JoinHandle<()>>,
     /// What those did who have gone.
-    retired: Tally,
+    retired: Totals,
     /// Who wants to start a thread as well.
     queue: WaitList,
 }
 
 struct Seat {
-    desk: Arc<Desk>,
+    stats: Arc<WorkerStats>,
     is_settled: bool,
     /// Whether it is about to look for a task: new, or back from one that it has put back.
     is_coming: bool,
@@ -210,7 +210,7 @@ impl Inner {
         if let Some(seat) = self.seats.remove(&number) {
             self.settled -= usize::from(seat.is_settled);
             self.coming -= usize::from(seat.is_settled && seat.is_coming);
-            self.retired = self.retired.plus(seat.desk.tally());
+            self.retired = self.retired.plus(seat.stats.totals());
         }
     }
 
@@ -219,8 +219,8 @@ impl Inner {
         self.starting || self.seats.len() > self.settled || self.coming > 0
     }
 
-    fn desks(&self) -> impl Iterator<Item = &Arc<Desk>> {
-        self.seats.values().map(|seat| &seat.desk)
+    fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {
+        self.seats.values().map(|seat| &seat.stats)
     }
 }
 
@@ -308,15 +308,16 @@ impl Crew {
 
     /// Counts heads, and while nobody comes or goes lets `count` work, which can ask for the sum
     /// of what has been done.
-    pub(super) fn count<R>(&self, count: impl FnOnce(&dyn Fn() -> Tally) -> R) -> (Headcount, R) {
+    pub(super) fn count<R>(&self, count: impl FnOnce(&dyn Fn() -> Totals) -> R) -> (Headcount, R) {
         let inner = self.inner.lock();
-        let tally = || inner.desks().map(|desk| desk.tally()).fold(inner.retired, Tally::plus);
-        let counted = count(&tally);
+        let totals =
+            || inner.worker_stats().map(|stats| stats.totals()).fold(inner.retired, Totals::plus);
+        let counted = count(&totals);
         (Headcount { settled: inner.settled, largest: inner.largest }, counted)
     }
 
-    pub(super) fn desks(&self) -> Vec<Arc<Desk>> {
-        self.inner.lock().desks().map(Arc::clone).collect()
+    pub(super) fn worker_stats(&self) -> Vec<Arc<WorkerStats>> {
+        self.inner.lock().worker_stats().map(Arc::clone).collect()
     }
 
     // Starting.
@@ -464,15 +465,15 @@ impl Crew {
 }
 
 impl Turn<'_> {
-    /// One worker more, tentatively. Gives its number and its desk.
-    pub(super) fn hire(&self) -> (usize, Arc<Desk>) {
-        let desk = Arc::new(Desk::default());
-        let seat = Seat { desk: Arc::clone(&desk), is_settled: false, is_coming: true };
+    /// One worker more, tentatively. Gives its number and its statistics.
+    pub(super) fn hire(&self) -> (usize, Arc<WorkerStats>) {
+        let stats = Arc::new(WorkerStats::default());
+        let seat = Seat { stats: Arc::clone(&stats), is_settled: false, is_coming: true };
         let mut inner = self.crew.inner.lock();
         inner.hired += 1;
         let number = inner.hired;
         inner.seats.insert(number, seat);
-        (number, desk)
+        (number, stats)
     }
 
     /// The thread has been started.

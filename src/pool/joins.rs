@@ -28,7 +28,7 @@
 //!
 //! Waits with a timeout, or with a token, end by themselves and are not on the list; a task of
 //! another pool may be run by that pool's workers; and after `shutdown_now` a task may be run by
-//! whoever holds its `PendingTask`, so from then on nobody is refused. A task that has a time limit
+//! whoever holds its `DrainedTask`, so from then on nobody is refused. A task that has a time limit
 //! ends by it, and one that the rejection handler has kept may be run in any thread: a wait for
 //! such a task is on the list, because its worker runs nothing meanwhile, but it is no reason to
 //! refuse anybody ([`is_stuck`]).

@@ -1,4 +1,4 @@
-//! The stock handlers for what is not let in: Java's four, and one that waits.
+//! The stock handlers for what is not admitted: Java's four, and one that waits.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct CallerRunsPolicy;
 pub struct DiscardPolicy;
 
 /// The waiting task that is due first goes, and its future ends as cancelled, with
-/// [`CancelReason::Rejected`](crate::CancelReason); the new one is let in. After a shutdown the new
+/// [`CancelReason::Rejected`](crate::CancelReason); the new one is admitted. After a shutdown the new
 /// one is discarded. Java: `DiscardOldestPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardOldestPolicy;

@@ -1,7 +1,7 @@
 //! The record of a shutdown: who has ended while it went on, and how.
 //!
 //! Nothing is recorded until somebody asks for a report; then each task that ends says so here,
-//! by name. Who is still at work when the report is due stands on the desks of the workers.
+//! by name. Who is still at work when the report is due stands on the statistics of the workers.
 
 use crate::{
     TaskId, TaskState,
@@ -90,7 +90,7 @@ struct Ended {
 impl Record {
     /// From now on everything is recorded.
     pub(super) fn open(&self) {
-        // Ordering: what is let in or ends after this call is ordered after it by the queue's locks.
+        // Ordering: what is admitted or ends after this call is ordered after it by the queue's locks.
         self.is_open.store(true, Ordering::Relaxed);
     }
 

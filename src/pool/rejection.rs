@@ -1,4 +1,4 @@
-//! Rejection: what becomes of a task that is not let in.
+//! Rejection: what becomes of a task that is not admitted.
 //!
 //! Who decides is the executor's [`RejectedExecutionHandler`]. It gets the task, which belongs to
 //! nobody else at that moment, and has to say what is to be done with it: the verbs of
@@ -18,7 +18,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{PendingTask, Pool, policies::StockPolicy, room::Room, serving};
+use super::{DrainedTask, Pool, policies::StockPolicy, room::Room, serving};
 use crate::{
     CancelReason, RejectedExecutionError, TaskId,
     queue::{Entry, Refusal, Refused, Ticket},
@@ -26,13 +26,13 @@ use crate::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Cancellation, Runnable, Tally},
-    time::Deadline,
+    task::{Cancellation, Runnable, Totals},
+    time::Timestamp,
     trace,
     unwind::{Contained, discard},
 };
 
-/// Decides what becomes of a task that an executor does not let in, because it was shut down or
+/// Decides what becomes of a task that an executor does not admitted, because it was shut down or
 /// as many tasks wait as its [bound](crate::Builder::max_pending) allows. Set by
 /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler). Java:
 /// `RejectedExecutionHandler`.
@@ -55,7 +55,7 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
-/// It is not called for what can never be let in (a period of zero), nor if there is no worker and
+/// It is not called for what can never be admitted (a period of zero), nor if there is no worker and
 /// none could be started: these are errors in any case.
 pub trait RejectedExecutionHandler: Send + Sync {
     /// Says what is to be done with the task, by one of its verbs. Called in the submitter's
@@ -98,11 +98,11 @@ where
     }
 }
 
-/// A task that was not let in; what a [`RejectedExecutionHandler`] decides about.
+/// A task that was not admitted; what a [`RejectedExecutionHandler`] decides about.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
     pool: &'a Arc<Pool>,
-    task: PendingTask,
+    task: DrainedTask,
     error: &'a RejectedExecutionError,
 }
 
@@ -113,8 +113,8 @@ pub struct Rejection(Answer);
 
 enum Answer {
     Handled,
-    Abort(PendingTask),
-    Retry(PendingTask, Option<Place>),
+    Abort(DrainedTask),
+    Retry(DrainedTask, Option<Place>),
 }
 
 /// A place that has been taken for a task that is not in the queue yet. Left when this is dropped:
@@ -162,7 +162,7 @@ impl RejectedTask<'_> {
         self.task.is_due()
     }
 
-    /// Why it was not let in.
+    /// Why it was not admitted.
     #[must_use]
     pub fn error(&self) -> &RejectedExecutionError {
         self.error
@@ -186,7 +186,7 @@ impl RejectedTask<'_> {
         Rejection(Answer::Handled)
     }
 
-    /// Runs the task here, due or not, as [`PendingTask::run`] does. Blocks until it has run. A
+    /// Runs the task here, due or not, as [`DrainedTask::run`] does. Blocks until it has run. A
     /// one-shot task has no timeout then: there is nobody yet to see it end.
     pub fn run(self) -> Rejection {
         let pool = self.pool;
@@ -195,7 +195,7 @@ impl RejectedTask<'_> {
     }
 
     /// Hands the task over, to be run later, in whichever thread, or dropped.
-    pub fn keep(self) -> (PendingTask, Rejection) {
+    pub fn keep(self) -> (DrainedTask, Rejection) {
         self.task.give_away();
         (self.task, Rejection(Answer::Handled))
     }
@@ -269,14 +269,14 @@ impl Drop for Counting<'_> {
 }
 
 impl Pool {
-    /// Counts a submission that was not let in because no thread could be started for it.
+    /// Counts a submission that was not admitted because no thread could be started for it.
     #[cold]
     pub(crate) fn count_rejected(&self) {
         drop(Counting(&self.rejected));
     }
 
     /// Counts what has been run in the thread that submitted it.
-    fn count_caller_run(&self, done: &Tally) {
+    fn count_caller_run(&self, done: &Totals) {
         // Relaxed: counts, which order no other access.
         self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
         self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
@@ -291,8 +291,8 @@ impl Pool {
         self: &Arc<Self>,
         stripe: usize,
         task: Arc<dyn Runnable>,
-        now: Deadline,
-        deadline: Deadline,
+        now: Timestamp,
+        deadline: Timestamp,
         is_staffed: bool,
     ) -> Result<Ticket, (u64, RejectedExecutionError)> {
         match self.offer(stripe, task, now, deadline, false, is_staffed) {
@@ -307,8 +307,8 @@ impl Pool {
         self: &Arc<Self>,
         stripe: usize,
         task: Arc<dyn Runnable>,
-        now: Deadline,
-        deadline: Deadline,
+        now: Timestamp,
+        deadline: Timestamp,
         has_room: bool,
         is_staffed: bool,
     ) -> Result<Ticket, Unadmitted> {
@@ -362,8 +362,8 @@ impl Pool {
         self: &Arc<Self>,
         stripe: usize,
         mut unadmitted: Unadmitted,
-        now: Deadline,
-        deadline: Deadline,
+        now: Timestamp,
+        deadline: Timestamp,
     ) -> Result<Ticket, (u64, RejectedExecutionError)> {
         let counting = Counting(&self.rejected);
         loop {
@@ -377,7 +377,7 @@ impl Pool {
             }
             let entry = Entry { deadline, sequence, element: Arc::clone(&task) };
             let own = task;
-            let task = PendingTask::new(entry, &self.estate(), CancelReason::Rejected);
+            let task = DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected);
             // Also if it panics: who has replaced it meanwhile may have left it to this thread.
             let handler = Contained::new(self.rejection.get());
             let rejected = RejectedTask { pool: self, task, error: &error };

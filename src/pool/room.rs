@@ -19,7 +19,7 @@ use std::task::Waker;
 
 use crate::{
     sync::{Mutex, Parker},
-    time::{Clock, Deadline},
+    time::{Clock, Timestamp},
     unwind::{discard, wake_all},
     wait::{self, WaitList},
 };
@@ -61,7 +61,7 @@ impl Room {
     }
 
     /// Waits until it can [enter](Self::enter). Whether it did before the deadline.
-    pub(super) fn enter_before(&self, clock: &Clock, deadline: Deadline) -> bool {
+    pub(super) fn enter_before(&self, clock: &Clock, deadline: Timestamp) -> bool {
         let entered = wait::block_until(clock, deadline, |waker| self.poll(waker));
         if entered.is_none() {
             self.give_up(Parker::current().waker());

@@ -2,8 +2,8 @@
 //!
 //! A pool ends when its workers have ended and no shutdown is under way. So three kinds of threads
 //! would wait for themselves: its workers; one that is in the middle of shutting it down, and runs
-//! foreign code there: the captures of a task it has cancelled may own the executor, and their
-//! drop would wait; and one that is starting a worker, by a factory that is foreign code too.
+//! user code there: the captures of a task it has cancelled may own the executor, and their
+//! drop would wait; and one that is starting a worker, by a factory that is user code too.
 //!
 //! A thread can serve several at once (a task of one pool shuts down another), so this is a
 //! stack: a few addresses, for as long as the guards live.

@@ -10,7 +10,7 @@ use super::{
     Pool,
     crew::{Answer, Outlook},
 };
-use crate::{ConfigError, sync::Arc, time::Deadline, trace, unwind::wake_all};
+use crate::{ConfigError, sync::Arc, time::Timestamp, trace, unwind::wake_all};
 
 impl Pool {
     pub(crate) fn set_core_pool_size(self: &Arc<Self>, size: usize) {
@@ -73,16 +73,16 @@ impl Pool {
     /// Until when a worker that has been idle since then waits for a task. Nothing if it has left the
     /// queue, to go.
     #[inline]
-    pub(super) fn idle_limit(&self, number: usize, since: Deadline) -> Option<Deadline> {
+    pub(super) fn idle_limit(&self, number: usize, since: Timestamp) -> Option<Timestamp> {
         if !self.crew.is_elastic() {
-            return Some(Deadline::NEVER);
+            return Some(Timestamp::NEVER);
         }
         // Perhaps others have stayed for the one that it has run.
         self.fewer_wait();
         let limit = since.after(self.crew.keep_alive());
         let is_over = limit <= self.clock().read();
         match self.crew.may_go(number, is_over, || self.outlook(), || self.queue.leave()) {
-            Answer::Stay => Some(Deadline::NEVER),
+            Answer::Stay => Some(Timestamp::NEVER),
             Answer::Later => Some(limit),
             Answer::Gone(waker) => {
                 wake_all(waker);

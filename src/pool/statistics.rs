@@ -2,11 +2,11 @@
 //!
 //! Java's counts are read one by one and can contradict each other. Here the whole picture is
 //! taken while the crew's lock and then all of the queue's are held: nobody comes or goes, and no
-//! task is let in, taken, put back or removed. A task that has been taken, and is neither counted
+//! task is admitted, taken, put back or removed. A task that has been taken, and is neither counted
 //! as ended nor back in the queue, is at work; so this is not counted but follows:
 //!
 //! ```text
-//!   active = taken − returned − ended        (how tasks ended: see `task/desk`)
+//!   active = taken − returned − ended        (how tasks ended: see `task/stats`)
 //! ```
 //!
 //! With that, whatever the moment,
@@ -59,7 +59,7 @@ pub struct Statistics {
     pub active: usize,
     /// How many tasks wait. Java: `getQueue().size()`.
     pub pending: usize,
-    /// How many tasks have been let in.
+    /// How many tasks have been admitted.
     pub submitted: u64,
     /// How many tasks ended with a result.
     pub completed: u64,
@@ -69,7 +69,7 @@ pub struct Statistics {
     /// among them, also if `shutdown_now` gave them back and the caller ran them. One that is
     /// cancelled while it runs is active until its body has returned.
     pub cancelled: u64,
-    /// How many submissions were not let in, whatever the handler did with them.
+    /// How many submissions were not admitted, whatever the handler did with them.
     pub rejected: u64,
     /// How many of the rejected submissions the handler had run in the thread that submitted them
     /// ([`CallerRunsPolicy`](crate::CallerRunsPolicy)), and that did run.
@@ -129,7 +129,7 @@ impl From<Phase> for ExecutorState {
 
 impl Pool {
     pub(crate) fn statistics(&self) -> Statistics {
-        let (heads, (census, done)) = self.crew.count(|tally| self.queue.census(tally));
+        let (heads, (census, done)) = self.crew.count(|totals| self.queue.census(totals));
         let at_work = census.taken - census.returned - done.ended();
         Statistics {
             state: self.lifecycle.phase().into(),

@@ -1,20 +1,20 @@
 //! Stopping: three ways, the two policies, and the end.
 //!
-//! | | queue lets in | taken out of the queue | tokens |
+//! | | queue admits | taken out of the queue | tokens |
 //! |---|---|---|---|
 //! | `shutdown` | periodic ones between runs, if the policy keeps them | what the policies do not keep | – |
 //! | `stop` (drop) | nothing | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
 //! Each moves the [`lifecycle`](super::lifecycle) on, closes the queue, and ends the tasks taken
-//! out. What is due is decided when the queue is closed: a task that was let in without delay is
+//! out. What is due is decided when the queue is closed: a task that was admitted without delay is
 //! due. Workers end when the queue is closed and empty; the last one out brings the end about.
 //! `shutdown_within` is the first way, and the third if that takes too long.
 
 use std::time::Duration;
 
 use super::{
-    PendingTasks, Phase, Pool, ShutdownReport, TaskSummary,
+    DrainedTasks, Phase, Pool, ShutdownReport, TaskSummary,
     serving::{Role, Serving},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     queue::{Admission, Entry},
     sync::atomic::Ordering,
     task::{PanicSource, Runnable},
-    time::Deadline,
+    time::Timestamp,
     trace,
     unwind::{discard, wake_all},
 };
@@ -50,12 +50,12 @@ impl Pool {
     }
 
     /// Takes no more tasks, asks the running ones to stop, and gives back the others.
-    pub(crate) fn shutdown_now(&self) -> PendingTasks {
+    pub(crate) fn shutdown_now(&self) -> DrainedTasks {
         let _stopping = self.begin_stopping("shut down now", Phase::Stopping);
         self.close_queue(Admission::Closed);
         let drained = self.queue.drain();
         self.stop.cancel();
-        PendingTasks::new(drained, self.estate())
+        DrainedTasks::new(drained, self.detached_context())
     }
 
     /// Moves the phase. The pool does not terminate before what is returned is dropped.
@@ -65,7 +65,7 @@ impl Pool {
         Stopping { pool: self, phase, _serving: Serving::begin(self, Role::Stopper) }
     }
 
-    /// Nobody is let in any more, or only periodic tasks between two runs; nobody waits for room.
+    /// Nobody is admitted any more, or only periodic tasks between two runs; nobody waits for room.
     fn close_queue(&self, admission: Admission) {
         self.queue.close(admission);
         if let Some(room) = &self.room {
@@ -104,7 +104,7 @@ impl Pool {
             }
             is_over = self.await_termination(grace)?;
         }
-        let at_work = self.crew.desks().into_iter().filter_map(|desk| desk.current());
+        let at_work = self.crew.worker_stats().into_iter().filter_map(|stats| stats.current());
         let running = at_work.map(|(id, name)| TaskSummary::new(id, name)).collect();
         Ok(self.record.report(is_over, running))
     }
@@ -153,7 +153,7 @@ struct Stopping<'a> {
 
 impl Stopping<'_> {
     /// Takes tasks out of the closed queue, and ends them.
-    fn cancel_where(self, unwanted: impl Fn(Deadline, &dyn Runnable) -> bool) {
+    fn cancel_where(self, unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool) {
         let removed = self.pool.queue.remove_where(|deadline, task| unwanted(deadline, &**task));
         self.pool.fewer_wait();
         for Entry { sequence, element, .. } in removed {

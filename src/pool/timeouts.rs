@@ -29,9 +29,9 @@
 //!
 //! # The end
 //!
-//! A strike is foreign code: it drops closures and wakes who waits. So the pool does not end in
+//! A strike is user code: it drops closures and wakes who waits. So the pool does not end in
 //! the middle of one. When it ends the queue is emptied, and nothing strikes any more. A task that
-//! is run by hand, because `shutdown_now` gave it back or it was not let in, is only watched by the
+//! is run by hand, because `shutdown_now` gave it back or it was not admitted, is only watched by the
 //! timekeeper: its limit is not looked at when that is gone.
 //!
 //! What tasks keep for their timeouts leads to this queue and not to the pool, which would keep
@@ -40,7 +40,7 @@
 use std::{io, panic, time::Duration};
 
 use super::{
-    Pool, Port,
+    Pool, PoolRef,
     serving::{self, Role, Serving},
     worker::factory_error,
 };
@@ -52,7 +52,7 @@ use crate::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Cancellation, CurrentRun, FailedRun, PanicPolicy, PanicSource, Run, Runnable, Wrapper},
-    time::{Clock, Deadline, slack},
+    time::{Clock, Timestamp, slack},
     trace,
     unwind::{AlreadyTold, contain, discard},
 };
@@ -130,14 +130,14 @@ struct Timer {
 
 impl Timer {
     /// Nothing if there has never been a timekeeper: then the pool is at its end.
-    fn of(port: &Port) -> Option<Self> {
-        let strikes = Arc::clone(port.timeouts.queue.get()?);
-        let (stripe, clock) = (port.stripe(), port.clock().clone());
-        Some(Self { strikes, stripe, clock, exceeded: Arc::clone(&port.timeouts.exceeded) })
+    fn of(pool_ref: &PoolRef) -> Option<Self> {
+        let strikes = Arc::clone(pool_ref.timeouts.queue.get()?);
+        let (stripe, clock) = (pool_ref.stripe(), pool_ref.clock().clone());
+        Some(Self { strikes, stripe, clock, exceeded: Arc::clone(&pool_ref.timeouts.exceeded) })
     }
 
     /// Lets `strike` happen at a moment, unless the pool ends before.
-    fn watch(&self, deadline: Deadline, strike: Strike) -> Option<Watch> {
+    fn watch(&self, deadline: Timestamp, strike: Strike) -> Option<Watch> {
         match self.strikes.offer(self.stripe, self.clock.read(), deadline, strike) {
             Ok(ticket) => Some(Watch { strikes: Arc::clone(&self.strikes), ticket }),
             Err(refused) => {
@@ -193,10 +193,10 @@ impl Pool {
 
     /// Ends a one-shot task at its limit if it has not ended.
     pub(crate) fn watch_task(
-        port: &Port,
+        pool_ref: &PoolRef,
         task: Arc<dyn Runnable>,
         ticket: Ticket,
-        limit: Deadline,
+        limit: Timestamp,
     ) {
         let watched = Arc::clone(&task);
         let strike = move |pool: &Pool| {
@@ -207,7 +207,7 @@ impl Pool {
             pool.take_out(&*watched, ticket, found, true);
             discard(watched);
         };
-        let timer = Timer::of(port).filter(|_| limit < Deadline::NEVER);
+        let timer = Timer::of(pool_ref).filter(|_| limit < Timestamp::NEVER);
         if let Some(watch) = timer.and_then(|timer| timer.watch(limit, Box::new(strike))) {
             task.attach(Box::new(watch));
         }
@@ -226,8 +226,12 @@ impl Pool {
     }
 
     /// The wrapper that gives each run of a periodic task so much time.
-    pub(crate) fn budget(port: &Port, budget: Duration, policy: PanicPolicy) -> Option<Wrapper> {
-        let timer = Timer::of(port)?;
+    pub(crate) fn budget(
+        pool_ref: &PoolRef,
+        budget: Duration,
+        policy: PanicPolicy,
+    ) -> Option<Wrapper> {
+        let timer = Timer::of(pool_ref)?;
         let ends_task = policy.ends_after(1);
         Some(Wrapper::new(move |next| {
             let Some(run) = Run::current() else { return next.run() };
@@ -245,7 +249,7 @@ struct LimitedRun<'a> {
     run: CurrentRun,
     timer: &'a Timer,
     budget: Duration,
-    limit: Deadline,
+    limit: Timestamp,
     /// Whether a run that takes too long ends the task; else it fails.
     ends_task: bool,
     watch: Option<Watch>,

@@ -24,8 +24,8 @@ use crate::{
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    task::{Desk, Ground, PanicSource, Run, Runnable, Verdict},
-    time::{Deadline, slack},
+    task::{PanicSource, Run, Runnable, Verdict, WorkerContext, WorkerStats},
+    time::{Timestamp, slack},
     trace,
     unwind::{contain, discard, message_of},
 };
@@ -170,7 +170,7 @@ impl fmt::Debug for Worker {
 struct Member {
     pool: Arc<Pool>,
     number: usize,
-    desk: Arc<Desk>,
+    stats: Arc<WorkerStats>,
     name: String,
     /// Whether others may rely on it to look for a task: it has been idle, or is coming.
     is_relied_on: Cell<bool>,
@@ -201,11 +201,11 @@ impl Member {
     /// Takes and runs tasks until there is nothing more to do here.
     fn work(&self) {
         let pool = &*self.pool;
-        let ground = Rc::new(Ground {
+        let worker = Rc::new(WorkerContext {
             clock: pool.clock().clone(),
             stop: pool.stop.clone(),
             hooks: pool.config.callbacks.hooks.clone(),
-            desk: Arc::clone(&self.desk),
+            stats: Arc::clone(&self.stats),
             keeps_limits: true,
         });
         let limit = |since| {
@@ -220,20 +220,20 @@ impl Member {
             pool.leave_room();
             // Before the task, which may take long.
             self.turn_away();
-            self.process(&ground, entry, now);
+            self.process(&worker, entry, now);
         }
     }
 
-    fn process(&self, ground: &Rc<Ground>, entry: Entry<Arc<dyn Runnable>>, now: Deadline) {
+    fn process(&self, worker: &Rc<WorkerContext>, entry: Entry<Arc<dyn Runnable>>, now: Timestamp) {
         let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
-        let run = Run::new(Rc::clone(ground), element, sequence, deadline, now);
+        let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
         let task = run.task();
         match task.run(&run) {
             Verdict::Again(next) => {
                 self.turn_back();
                 if !pool.rearm(task, sequence, next) {
                     self.turn_away();
-                    pool.end_series(task, sequence, &ground.desk);
+                    pool.end_periodic(task, sequence, &worker.stats);
                 }
             }
             Verdict::Ended => pool.record.ended(sequence, &**task),
@@ -242,12 +242,12 @@ impl Member {
                 pool.record.ended(sequence, &**task);
             }
             Verdict::CalledOff => {
-                pool.end_taken(&**task, sequence, CancelReason::Requested, &ground.desk);
+                pool.end_taken(&**task, sequence, CancelReason::Requested, &worker.stats);
             }
             Verdict::TooLate => {}
         }
         // It may be the last to hold a result that nobody wants.
-        ground.hooks.drops(sequence).discard(run);
+        worker.hooks.drops(sequence).discard(run);
     }
 
     /// It is about to put a task back, and to look for one then: nobody need be started for that.
@@ -312,11 +312,11 @@ impl Pool {
             return Ok(false);
         }
         self.clock().worker_starts();
-        let (number, desk) = turn.hire();
+        let (number, stats) = turn.hire();
         let name = format!("{}-{number}", self.thread_name());
         let (is_relied_on, is_coming) = (Cell::new(true), Cell::new(true));
         let (pool, own_name) = (Arc::clone(self), name.clone());
-        let member = Member { pool, number, desk, name: own_name, is_relied_on, is_coming };
+        let member = Member { pool, number, stats, name: own_name, is_relied_on, is_coming };
         self.start_thread(turn, name, Some(number), || member.serve())?;
         Ok(true)
     }

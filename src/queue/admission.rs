@@ -1,17 +1,17 @@
-//! Which elements a queue lets in, and what becomes of one that it does not.
+//! Which elements a queue admits, and what becomes of one that it does not.
 
 /// Who is still let in. It only ever goes down the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Admission {
     /// Every element.
     Open,
-    /// Only elements that had been let in before and taken out: periodic ones between two runs.
+    /// Only elements that had been admitted before and taken out: periodic ones between two runs.
     Returning,
     /// None.
     Closed,
 }
 
-/// An element that was not let in.
+/// An element that was not admitted.
 #[derive(Debug)]
 pub(crate) struct Refused<E> {
     pub(crate) why: Refusal,

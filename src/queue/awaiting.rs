@@ -21,7 +21,7 @@ use super::{
     takers::{Sleep, SleeperId},
 };
 use crate::{
-    time::Deadline,
+    time::Timestamp,
     unwind::{discard, wake_all},
 };
 
@@ -69,7 +69,7 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         nap: &mut Option<Nap<A>>,
         waker: &Waker,
-        set_alarm: impl Fn(Deadline, Waker) -> A,
+        set_alarm: impl Fn(Timestamp, Waker) -> A,
     ) -> Poll<Option<Entry<E>>> {
         loop {
             let search = Search::begin(self, nap.take());
@@ -80,10 +80,10 @@ impl<E> DelayedWorkQueue<E> {
                 self.end_if_finished();
                 return Poll::Ready(taken);
             }
-            // Both before it lies down: cloning is foreign code, and may panic.
+            // Both before it lies down: cloning is user code, and may panic.
             let (own, alarms) = (waker.clone(), waker.clone());
             let (sleep, has_changed) = search.lie_down(own, round);
-            let _alarm = if sleep.until < Deadline::NEVER {
+            let _alarm = if sleep.until < Timestamp::NEVER {
                 Some(set_alarm(sleep.until, alarms))
             } else {
                 discard(alarms);

@@ -11,9 +11,9 @@
 //! ```
 
 use super::{DelayedWorkQueue, Ticket, stripe::Locked};
-use crate::time::Deadline;
+use crate::time::Timestamp;
 
-/// How much there is, was let in, was let in again, and was taken.
+/// How much there is, was admitted, was admitted again, and was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Census {
     pub(crate) len: u64,
@@ -32,7 +32,7 @@ impl Census {
 /// What is in the queue.
 #[derive(Debug)]
 pub(crate) struct Listed<E> {
-    pub(crate) deadline: Deadline,
+    pub(crate) deadline: Timestamp,
     pub(crate) ticket: Ticket,
     pub(crate) element: E,
 }
@@ -40,12 +40,12 @@ pub(crate) struct Listed<E> {
 impl<E> DelayedWorkQueue<E> {
     /// Whether no published head is ahead of never.
     pub(crate) fn seems_empty(&self) -> bool {
-        self.head() == Deadline::NEVER
+        self.head() == Timestamp::NEVER
     }
 
     /// Whether as many elements are here; no more locks are taken than are needed to see that.
     pub(crate) fn has_at_least(&self, count: usize) -> bool {
-        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Deadline::NEVER);
+        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let mut seen = 0;
         // What is never due stands behind no published head.
         stripes.map(|stripe| stripe.lock().len()).any(|len| {
@@ -59,7 +59,7 @@ impl<E> DelayedWorkQueue<E> {
         self.takers.count()
     }
 
-    /// Counts. While `meanwhile` runs, nothing is let in or taken.
+    /// Counts. While `meanwhile` runs, nothing is admitted or taken.
     pub(crate) fn census<R>(&self, meanwhile: impl FnOnce() -> R) -> (Census, R) {
         let ready = self.ready.lock();
         let stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
@@ -76,7 +76,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// What is in the queue, in the order in which it would be taken; of each element what `view`
-    /// makes of it. That runs under the locks: nothing foreign.
+    /// makes of it. That runs under the locks: no user code.
     pub(crate) fn list<V>(&self, view: impl Fn(&E) -> V) -> Vec<Listed<V>> {
         let ready = self.ready.lock();
         let stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();

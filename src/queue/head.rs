@@ -1,5 +1,5 @@
 //! The published head: the deadline of the first entry of a stripe, or of the ready list, for
-//! everyone to read; [`NEVER`](Deadline::NEVER) if there is no entry.
+//! everyone to read; [`NEVER`](Timestamp::NEVER) if there is no entry.
 //!
 //! It is written under the lock of what it stands for, always before that lock is released; so
 //! whoever has a lock and reads a head, its own or another's, sees every submission that was over
@@ -13,7 +13,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::{
     sync::atomic::{AtomicU64, Ordering},
-    time::Deadline,
+    time::Timestamp,
 };
 
 /// See the [module](self). On a line of its own: it changes much less often than the lock.
@@ -21,18 +21,18 @@ pub(super) struct Head(CachePadded<AtomicU64>);
 
 impl Head {
     pub(super) fn new() -> Self {
-        Self(CachePadded::new(AtomicU64::new(Deadline::NEVER.as_nanos())))
+        Self(CachePadded::new(AtomicU64::new(Timestamp::NEVER.as_nanos())))
     }
 
     #[inline]
-    pub(super) fn deadline(&self) -> Deadline {
+    pub(super) fn deadline(&self) -> Timestamp {
         // Ordering: see the head of the module, and `takers`.
-        Deadline::from_nanos(self.0.load(Ordering::SeqCst))
+        Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
     /// An entry has come to stand at `deadline`. Whether the head is nearer for it.
     #[inline]
-    pub(super) fn publish_nearer(&self, deadline: Deadline) -> bool {
+    pub(super) fn publish_nearer(&self, deadline: Timestamp) -> bool {
         // Ordering: only written under the lock.
         let is_nearer = deadline.as_nanos() < self.0.load(Ordering::Relaxed);
         if is_nearer {
@@ -44,8 +44,8 @@ impl Head {
 
     /// The first entry is this one now.
     #[inline]
-    pub(super) fn publish(&self, first: Option<(Deadline, u64)>) {
-        let deadline = first.map_or(Deadline::NEVER, |(deadline, _)| deadline);
+    pub(super) fn publish(&self, first: Option<(Timestamp, u64)>) {
+        let deadline = first.map_or(Timestamp::NEVER, |(deadline, _)| deadline);
         if !self.publish_nearer(deadline) {
             // Ordering: it is no nearer than what is there; the lock orders it against other
             // writers. Released, so that who misses an entry here sees where it has gone.
@@ -62,12 +62,12 @@ mod tests {
     #[test]
     fn what_is_as_near_is_not_nearer() {
         let head = Head::new();
-        let nearer = |nanos| head.publish_nearer(Deadline::from_nanos(nanos));
+        let nearer = |nanos| head.publish_nearer(Timestamp::from_nanos(nanos));
         assert_eq!([5, 5, 6, 4].map(nearer), [true, false, false, true]);
-        assert_eq!(head.deadline(), Deadline::from_nanos(4));
-        head.publish(Some((Deadline::from_nanos(9), 1)));
-        assert_eq!(head.deadline(), Deadline::from_nanos(9));
+        assert_eq!(head.deadline(), Timestamp::from_nanos(4));
+        head.publish(Some((Timestamp::from_nanos(9), 1)));
+        assert_eq!(head.deadline(), Timestamp::from_nanos(9));
         head.publish(None);
-        assert_eq!(head.deadline(), Deadline::NEVER);
+        assert_eq!(head.deadline(), Timestamp::NEVER);
     }
 }

@@ -51,7 +51,7 @@ use super::{
     lane::{self, Lane},
     slots::Slots,
 };
-use crate::time::Deadline;
+use crate::time::Timestamp;
 
 /// The largest number of entries: positions are 31 bits, and one that says where. The crate's own
 /// tests have fewer, so that they can see a heap that is full.
@@ -84,7 +84,7 @@ impl Ticket {
 /// What was taken out of the heap.
 #[derive(Debug)]
 pub(crate) struct Entry<E> {
-    pub(crate) deadline: Deadline,
+    pub(crate) deadline: Timestamp,
     pub(crate) sequence: u64,
     pub(crate) element: E,
 }
@@ -99,12 +99,12 @@ pub(crate) struct DelayHeap<E> {
     lane: Lane,
 }
 
-const fn key(deadline: Deadline, sequence: u64) -> u128 {
+const fn key(deadline: Timestamp, sequence: u64) -> u128 {
     (deadline.as_nanos() as u128) << 64 | sequence as u128
 }
 
-const fn deadline_of(key: u128) -> Deadline {
-    Deadline::from_nanos((key >> 64) as u64)
+const fn deadline_of(key: u128) -> Timestamp {
+    Timestamp::from_nanos((key >> 64) as u64)
 }
 
 const fn sequence_of(key: u128) -> u64 {
@@ -138,16 +138,16 @@ impl<E> DelayHeap<E> {
         CAPACITY - self.len()
     }
 
-    /// Deadline and sequence of the entry that is due first.
+    /// The deadline and the sequence of the entry that is due first.
     #[inline]
-    pub(crate) fn head(&self) -> Option<(Deadline, u64)> {
+    pub(crate) fn head(&self) -> Option<(Timestamp, u64)> {
         let key = self.root().min(self.lane.first());
         (key != VACANT).then(|| (deadline_of(key), sequence_of(key)))
     }
 
     /// The deadlines of the first two entries; those that are not there are never. A second one
     /// behind many holes of the lane may be missed.
-    pub(crate) fn first_two(&self) -> [Deadline; 2] {
+    pub(crate) fn first_two(&self) -> [Timestamp; 2] {
         let group = children(ROOT);
         let child =
             if group < self.groups.len() { smallest(&self.groups[group].0).1 } else { VACANT };
@@ -161,7 +161,7 @@ impl<E> DelayHeap<E> {
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
-        deadline: Deadline,
+        deadline: Timestamp,
         sequence: u64,
         element: E,
     ) -> Result<Ticket, E> {
@@ -192,7 +192,7 @@ impl<E> DelayHeap<E> {
     }
 
     /// The first entry.
-    pub(super) fn first(&self) -> Option<(Deadline, Ticket, &E)> {
+    pub(super) fn first(&self) -> Option<(Timestamp, Ticket, &E)> {
         let is_in_lane = self.lane.first() < self.root();
         let (deadline, sequence) = self.head()?;
         let slot = if is_in_lane { self.lane.first_slot()? } else { self.slots[ROOT] };
@@ -201,14 +201,14 @@ impl<E> DelayHeap<E> {
 
     /// Takes out the first element, and keeps its slot for it: the ticket comes with it. It is to
     /// be [put back](Self::put_back) or [forgotten](Self::forget).
-    pub(super) fn lend(&mut self) -> Option<(Deadline, Ticket, E)> {
+    pub(super) fn lend(&mut self) -> Option<(Timestamp, Ticket, E)> {
         let (key, slot) = self.pop_key()?;
         let element = self.table.take(slot)?;
         Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
     }
 
     /// Puts an element back that was lent.
-    pub(super) fn put_back(&mut self, deadline: Deadline, ticket: Ticket, element: E) {
+    pub(super) fn put_back(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
         self.table.put_back(ticket.slot, element);
         self.insert_into_heap(key(deadline, ticket.sequence), ticket.slot);
     }
@@ -236,7 +236,7 @@ impl<E> DelayHeap<E> {
     }
 
     /// Moves an entry to another deadline, in place. Whether it was there.
-    pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Deadline) -> bool {
+    pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
         let Some((position, _)) = self.find(ticket) else { return false };
         let key = key(deadline, ticket.sequence);
         if !lane::holds(position) {
@@ -248,7 +248,7 @@ impl<E> DelayHeap<E> {
         true
     }
 
-    pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
+    pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
         let (_, key) = self.find(ticket)?;
         Some(deadline_of(key))
     }
@@ -256,7 +256,7 @@ impl<E> DelayHeap<E> {
     /// Takes out every entry that is `unwanted`, in no particular order, in linear time.
     pub(crate) fn remove_where(
         &mut self,
-        mut unwanted: impl FnMut(Deadline, &E) -> bool,
+        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
         while self.lane.len() > 0 {
@@ -283,7 +283,7 @@ impl<E> DelayHeap<E> {
     }
 
     /// What is here, in no particular order.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (Deadline, Ticket, &E)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Timestamp, Ticket, &E)> {
         (0..self.slots()).filter_map(|slot| {
             let element = self.table.get(slot)?;
             let key = self.key_at(self.table.position(slot));

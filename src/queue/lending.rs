@@ -12,26 +12,26 @@
 //! Only plain queues lend, so there is one stripe to speak of.
 
 use super::{DelayedWorkQueue, Ticket};
-use crate::{time::Deadline, unwind::wake_all};
+use crate::{time::Timestamp, unwind::wake_all};
 
 /// An element that is out on loan. It is taken for good if this is dropped.
 pub(crate) struct Loan<'a, E> {
     queue: &'a DelayedWorkQueue<E>,
-    deadline: Deadline,
+    deadline: Timestamp,
     ticket: Ticket,
     is_over: bool,
 }
 
 impl<E> DelayedWorkQueue<E> {
     /// Takes the first element out on trial, if it was due at `now`.
-    pub(crate) fn lend_due(&self, now: Deadline) -> Option<(E, Loan<'_, E>)> {
+    pub(crate) fn lend_due(&self, now: Timestamp) -> Option<(E, Loan<'_, E>)> {
         let (deadline, ticket, element) = self.stripes[0].lock().lend_due(now)?;
         Some((element, Loan { queue: self, deadline, ticket, is_over: false }))
     }
 }
 
 impl<E> Loan<'_, E> {
-    pub(crate) fn deadline(&self) -> Deadline {
+    pub(crate) fn deadline(&self) -> Timestamp {
         self.deadline
     }
 

@@ -21,7 +21,7 @@ use std::{collections::VecDeque, time::Duration};
 use super::{DelayedWorkQueue, Drained, Entry, Listed, Refusal, Refused, Ticket};
 use crate::{
     sync::atomic::{AtomicU64, Ordering},
-    time::{Clock, Deadline},
+    time::{Clock, Timestamp},
     unwind::wake_all,
 };
 
@@ -32,17 +32,17 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    fn known(&self) -> Deadline {
+    fn known(&self) -> Timestamp {
         // Ordering: any reading that was ever stored is in the past.
-        Deadline::from_nanos(self.known.load(Ordering::Relaxed))
+        Timestamp::from_nanos(self.known.load(Ordering::Relaxed))
     }
 }
 
-/// Elements that were not let in.
+/// Elements that were not admitted.
 #[derive(Debug)]
 pub(crate) struct AllRefused<E> {
     pub(crate) why: Refusal,
-    pub(crate) elements: Vec<(Deadline, E)>,
+    pub(crate) elements: Vec<(Timestamp, E)>,
 }
 
 impl<E> DelayedWorkQueue<E> {
@@ -51,10 +51,10 @@ impl<E> DelayedWorkQueue<E> {
         Self { plain, ..Self::new(clock, 1, Duration::ZERO) }
     }
 
-    /// Lets an element in, to be taken once `deadline` has come, after those of the same moment
-    /// that were let in before.
+    /// Admits an element, to be taken once `deadline` has come, after those of the same moment
+    /// that were admitted before.
     #[inline(always)]
-    pub(crate) fn insert(&self, deadline: Deadline, element: E) -> Result<Ticket, Refused<E>> {
+    pub(crate) fn insert(&self, deadline: Timestamp, element: E) -> Result<Ticket, Refused<E>> {
         let (ticket, is_head) = self.stripes[0].lock().offer(0, deadline, element)?;
         if is_head {
             wake_all(self.takers.rouse(deadline));
@@ -62,10 +62,10 @@ impl<E> DelayedWorkQueue<E> {
         Ok(ticket)
     }
 
-    /// Lets all in, or none.
+    /// Admits all, or none.
     pub(crate) fn insert_all(
         &self,
-        elements: Vec<(Deadline, E)>,
+        elements: Vec<(Timestamp, E)>,
     ) -> Result<Vec<Ticket>, AllRefused<E>> {
         let mut tickets = Vec::with_capacity(elements.len());
         let Some(nearest) = elements.iter().map(|(deadline, _)| *deadline).min() else {
@@ -86,7 +86,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Takes an element if it was due at `now`.
     #[inline]
-    pub(crate) fn poll_by(&self, now: Deadline) -> Option<Entry<E>> {
+    pub(crate) fn poll_by(&self, now: Timestamp) -> Option<Entry<E>> {
         let taken = self.pop_due(now);
         self.end_if_finished();
         taken
@@ -107,7 +107,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Takes what is due, and says for which moment.
     #[inline(always)]
-    pub(super) fn look_plainly(&self, plain: &Plain) -> (Option<Entry<E>>, Deadline) {
+    pub(super) fn look_plainly(&self, plain: &Plain) -> (Option<Entry<E>>, Timestamp) {
         let known = plain.known();
         let now = if self.stripes[0].head() <= known { known } else { self.read_clock(plain) };
         match self.pop_plainly(now) {
@@ -118,12 +118,12 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     #[cold]
-    fn look_again(&self, plain: &Plain) -> (Option<Entry<E>>, Deadline) {
+    fn look_again(&self, plain: &Plain) -> (Option<Entry<E>>, Timestamp) {
         let now = self.read_clock(plain);
         (self.pop_plainly(now), now)
     }
 
-    fn read_clock(&self, plain: &Plain) -> Deadline {
+    fn read_clock(&self, plain: &Plain) -> Timestamp {
         let now = self.clock.read();
         // Ordering: see `Plain::known`.
         plain.known.store(now.as_nanos(), Ordering::Relaxed);
@@ -133,13 +133,13 @@ impl<E> DelayedWorkQueue<E> {
     /// Takes the first entry, if it was due at `now`.
     // Always, as all on this way: see `DelayHeap::entry`.
     #[inline(always)]
-    pub(super) fn pop_plainly(&self, now: Deadline) -> Option<Entry<E>> {
+    pub(super) fn pop_plainly(&self, now: Timestamp) -> Option<Entry<E>> {
         let [stripe] = &*self.stripes else { return None };
         if stripe.head() > now { None } else { stripe.lock().pop_due(now) }
     }
 
     /// The entry that is due first, due or not; of its element what `view` makes of it under the
-    /// lock: nothing foreign.
+    /// lock: no user code.
     pub(crate) fn first<V>(&self, view: impl Fn(&E) -> V) -> Option<Listed<V>> {
         let stripe = self.stripes[0].lock();
         let (deadline, ticket, element) = stripe.heap().first()?;

@@ -42,7 +42,7 @@ use crate::{
         atomic::{AtomicU64, Ordering},
         spin_loop,
     },
-    time::{Clock, Deadline},
+    time::{Clock, Timestamp},
 };
 
 /// How long the stripes are left alone.
@@ -82,23 +82,23 @@ impl<E> Ready<E> {
     /// Whether nothing is here. Who has looked for an entry in its stripe and then sees that
     /// nothing is here can be sure that the entry is gone.
     pub(super) fn is_empty(&self) -> bool {
-        self.head() == Deadline::NEVER
+        self.head() == Timestamp::NEVER
     }
 
     /// There were some entries at `now`, but no more than that.
-    pub(super) fn pause_after(&self, now: Deadline) {
+    pub(super) fn pause_after(&self, now: Timestamp) {
         // Ordering: nothing hangs on it.
         self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
     }
 
     #[cfg(all(test, not(shuttle)))]
-    pub(super) fn paused_until(&self) -> Deadline {
-        Deadline::from_nanos(self.pause.load(Ordering::Relaxed))
+    pub(super) fn paused_until(&self) -> Timestamp {
+        Timestamp::from_nanos(self.pause.load(Ordering::Relaxed))
     }
 
     /// Waits for the end of the pause, or for something to be here. Gives the present.
     #[inline]
-    pub(super) fn pause(&self, clock: &Clock) -> Deadline {
+    pub(super) fn pause(&self, clock: &Clock) -> Timestamp {
         loop {
             let now = clock.read();
             // Ordering: as above.
@@ -112,14 +112,14 @@ impl<E> Ready<E> {
 
     /// The deadline of the first entry.
     #[inline]
-    pub(super) fn head(&self) -> Deadline {
+    pub(super) fn head(&self) -> Timestamp {
         self.head.deadline()
     }
 }
 
 /// What has left its stripe is found here.
 impl<E> DelayedWorkQueue<E> {
-    pub(super) fn deadline_ready(&self, ticket: Ticket) -> Option<Deadline> {
+    pub(super) fn deadline_ready(&self, ticket: Ticket) -> Option<Timestamp> {
         if self.ready.is_empty() { None } else { self.ready.lock().deadline(ticket) }
     }
 
@@ -130,7 +130,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Moves an element from the ready list back into its stripe.
     #[cold]
-    pub(super) fn take_back(&self, ticket: Ticket, deadline: Deadline) -> Option<Ticket> {
+    pub(super) fn take_back(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
         // Held to the end, or somebody might think that the queue is finished.
         let mut ready = self.ready.lock();
         let entry = ready.remove(ticket)?;
@@ -140,16 +140,17 @@ impl<E> DelayedWorkQueue<E> {
 }
 
 impl<E> Locked<'_, E> {
-    /// Deadline and sequence of the first entry.
+    /// The deadline and the sequence of the first entry.
     #[inline]
-    pub(super) fn head(&self) -> Option<(Deadline, u64)> {
+    pub(super) fn head(&self) -> Option<(Timestamp, u64)> {
         self.inner.list.front().map(|entry| (entry.deadline, entry.sequence))
     }
 
     /// The deadlines of the first two entries.
-    pub(super) fn first_two(&self) -> [Deadline; 2] {
-        [0, 1]
-            .map(|index| self.inner.list.get(index).map_or(Deadline::NEVER, |entry| entry.deadline))
+    pub(super) fn first_two(&self) -> [Timestamp; 2] {
+        [0, 1].map(|index| {
+            self.inner.list.get(index).map_or(Timestamp::NEVER, |entry| entry.deadline)
+        })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -192,7 +193,7 @@ impl<E> Locked<'_, E> {
 
     /// Takes the first entry, if it is due for who read the clock at `now`: the one who put it
     /// here may have read it later.
-    pub(super) fn pop_due(&mut self, now: Deadline) -> Option<Entry<E>> {
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<E>> {
         if self.inner.list.front()?.deadline > now {
             return None;
         }
@@ -208,7 +209,7 @@ impl<E> Locked<'_, E> {
         entry
     }
 
-    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
         Some(self.inner.list[self.index_of(ticket)?].deadline)
     }
 
@@ -220,7 +221,7 @@ impl<E> Locked<'_, E> {
 
     pub(super) fn remove_where(
         &mut self,
-        mut unwanted: impl FnMut(Deadline, &E) -> bool,
+        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
         for entry in std::mem::take(&mut self.inner.list) {

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     sync::{Mutex, MutexGuard},
-    time::Deadline,
+    time::Timestamp,
 };
 
 /// The most stripes a queue can have.
@@ -40,7 +40,7 @@ struct Inner<E> {
     admission: Admission,
     number: u64,
     last_moment: u64,
-    /// How many elements have been let in, and in again.
+    /// How many elements have been admitted, and in again.
     offered: u64,
     returned: u64,
     /// How many were taken from here, and not by way of the ready list.
@@ -76,18 +76,18 @@ impl<E> Stripe<E> {
 
     /// The deadline of the head.
     #[inline]
-    pub(super) fn head(&self) -> Deadline {
+    pub(super) fn head(&self) -> Timestamp {
         self.head.deadline()
     }
 }
 
 impl<E> Locked<'_, E> {
-    /// Lets an element in that was submitted at `moment`. Says whether it became the head.
+    /// Admits an element that was submitted at `moment`. Says whether it became the head.
     #[inline(always)]
     pub(super) fn offer(
         &mut self,
         moment: u64,
-        deadline: Deadline,
+        deadline: Timestamp,
         element: E,
     ) -> Result<(Ticket, bool), Refused<E>> {
         let sequence = self.number(moment);
@@ -109,10 +109,10 @@ impl<E> Locked<'_, E> {
         moment << NUMBER_BITS | self.inner.number
     }
 
-    /// Lets an element in that was taken out before.
+    /// Admits an element that was taken out before.
     pub(super) fn offer_again(
         &mut self,
-        deadline: Deadline,
+        deadline: Timestamp,
         sequence: u64,
         element: E,
     ) -> Result<Ticket, Refused<E>> {
@@ -136,7 +136,7 @@ impl<E> Locked<'_, E> {
 
     /// Takes the first entry, if it is due.
     #[inline(always)]
-    pub(super) fn pop_due(&mut self, now: Deadline) -> Option<Entry<E>> {
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<E>> {
         if self.head()?.0 > now {
             return None;
         }
@@ -145,7 +145,7 @@ impl<E> Locked<'_, E> {
     }
 
     /// Takes the first element, if it is due, and keeps its slot for it.
-    pub(super) fn lend_due(&mut self, now: Deadline) -> Option<(Deadline, Ticket, E)> {
+    pub(super) fn lend_due(&mut self, now: Timestamp) -> Option<(Timestamp, Ticket, E)> {
         if self.head()?.0 > now {
             return None;
         }
@@ -156,7 +156,7 @@ impl<E> Locked<'_, E> {
     }
 
     /// An element that was lent is back.
-    pub(super) fn put_back_lent(&mut self, deadline: Deadline, ticket: Ticket, element: E) {
+    pub(super) fn put_back_lent(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
         self.inner.lent -= 1;
         self.inner.heap.put_back(deadline, ticket, element);
         self.publish();
@@ -178,7 +178,7 @@ impl<E> Locked<'_, E> {
     pub(super) fn pop_along(
         &mut self,
         room: usize,
-        wanted: impl Fn(Deadline) -> bool,
+        wanted: impl Fn(Timestamp) -> bool,
         mut give: impl FnMut(Entry<E>),
     ) -> Option<Entry<E>> {
         let first = self.inner.heap.pop();
@@ -199,7 +199,7 @@ impl<E> Locked<'_, E> {
         entry
     }
 
-    pub(super) fn reset(&mut self, ticket: Ticket, deadline: Deadline) -> bool {
+    pub(super) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
         let was_there = self.inner.heap.reset(ticket, deadline);
         self.publish();
         was_there
@@ -208,7 +208,7 @@ impl<E> Locked<'_, E> {
     /// Lets an entry in that was on the ready list, even if the stripe is closed.
     pub(super) fn put_back(
         &mut self,
-        deadline: Deadline,
+        deadline: Timestamp,
         entry: Entry<E>,
     ) -> Result<Ticket, Entry<E>> {
         let Entry { deadline: before, sequence, element } = entry;
@@ -225,7 +225,7 @@ impl<E> Locked<'_, E> {
 
     pub(super) fn remove_where(
         &mut self,
-        unwanted: impl FnMut(Deadline, &E) -> bool,
+        unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let removed = self.inner.heap.remove_where(unwanted);
         self.publish();
@@ -240,7 +240,7 @@ impl<E> Locked<'_, E> {
         self.inner.heap.len()
     }
 
-    /// How many elements have been let in, in again, and taken from here.
+    /// How many elements have been admitted, in again, and taken from here.
     pub(super) fn counts(&self) -> (u64, u64, u64) {
         (self.inner.offered, self.inner.returned, self.inner.taken)
     }
@@ -249,17 +249,17 @@ impl<E> Locked<'_, E> {
         &self.inner.heap
     }
 
-    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Deadline> {
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
         self.inner.heap.deadline(ticket)
     }
 
-    /// Deadline and sequence of the head.
+    /// The deadline and the sequence of the head.
     #[inline]
-    pub(super) fn head(&self) -> Option<(Deadline, u64)> {
+    pub(super) fn head(&self) -> Option<(Timestamp, u64)> {
         self.inner.heap.head()
     }
 
-    /// Why so many new elements would not be let in, if so.
+    /// Why so many new elements would not be admitted, if so.
     pub(super) fn refusal(&self, count: usize) -> Option<Refusal> {
         if self.inner.admission != Admission::Open {
             Some(Refusal::Closed)
@@ -271,7 +271,7 @@ impl<E> Locked<'_, E> {
     }
 
     /// The deadlines of the first two entries.
-    pub(super) fn first_two(&self) -> [Deadline; 2] {
+    pub(super) fn first_two(&self) -> [Timestamp; 2] {
         self.inner.heap.first_two()
     }
 

@@ -67,7 +67,7 @@ use crate::{
         Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Deadline,
+    time::Timestamp,
 };
 
 /// See the [module](self).
@@ -93,14 +93,14 @@ struct Gate {
 /// of lying down.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SleeperId {
-    armed: Deadline,
+    armed: Timestamp,
     number: u64,
 }
 
 /// How a thread is to sleep.
 pub(super) struct Sleep {
     pub(super) id: SleeperId,
-    pub(super) until: Deadline,
+    pub(super) until: Timestamp,
     /// Whether it was the last to search, and so has to look once more.
     pub(super) is_last: bool,
     /// Whether everyone has been roused since it read the round.
@@ -133,7 +133,7 @@ impl Takers {
     /// A thread no longer searches, and does not sleep either. Gives whom to wake for what is
     /// left.
     #[inline]
-    pub(super) fn leave(&self, head: impl FnOnce() -> Deadline) -> Option<Waker> {
+    pub(super) fn leave(&self, head: impl FnOnce() -> Timestamp) -> Option<Waker> {
         if self.searching.fetch_sub(1, Ordering::SeqCst) > 1 {
             return None;
         }
@@ -143,7 +143,7 @@ impl Takers {
     /// Something waits for the moment `due`. Gives whom to wake, if anybody.
     #[inline]
     #[must_use]
-    pub(super) fn rouse(&self, due: Deadline) -> Option<Waker> {
+    pub(super) fn rouse(&self, due: Timestamp) -> Option<Waker> {
         if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
             return None;
         }
@@ -152,12 +152,12 @@ impl Takers {
 
     /// Whether somebody is armed for that moment or an earlier one, or nobody sleeps.
     #[inline]
-    pub(super) fn is_covered(&self, due: Deadline) -> bool {
+    pub(super) fn is_covered(&self, due: Timestamp) -> bool {
         due.as_nanos() >= self.wake_before.load(Ordering::SeqCst)
     }
 
     #[cold]
-    fn rouse_one(&self, due: Deadline) -> Option<Waker> {
+    fn rouse_one(&self, due: Timestamp) -> Option<Waker> {
         let mut gate = self.gate.lock();
         // It may all have changed while this thread waited for the gate.
         if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
@@ -200,7 +200,7 @@ impl Takers {
     pub(super) fn lie_down(
         &self,
         waker: Waker,
-        [first, second]: [Deadline; 2],
+        [first, second]: [Timestamp; 2],
         round: u64,
     ) -> Sleep {
         let mut gate = self.gate.lock();
@@ -226,14 +226,14 @@ impl Takers {
 
     fn set_wake_before(&self, gate: &Gate) {
         let smallest = gate.sleepers.first_key_value().map(|(id, _)| id.armed);
-        let smallest = smallest.map_or(0, Deadline::as_nanos);
+        let smallest = smallest.map_or(0, Timestamp::as_nanos);
         self.wake_before.store(smallest, Ordering::SeqCst);
     }
 }
 
 impl Gate {
     /// For which of the next two deadlines one who lies down is to be armed, if for any.
-    fn moment_for(&self, first: Deadline, second: Deadline) -> Deadline {
+    fn moment_for(&self, first: Timestamp, second: Timestamp) -> Timestamp {
         let mut armed = self.sleepers.keys().map(|id| id.armed);
         let [leader, deputy] = [armed.next(), armed.next()];
         if leader.is_none_or(|moment| moment > first) {
@@ -241,7 +241,7 @@ impl Gate {
         } else if deputy.is_none_or(|moment| moment > second) {
             second
         } else {
-            Deadline::NEVER
+            Timestamp::NEVER
         }
     }
 }

@@ -17,8 +17,8 @@ type Queue<E> = Arc<DelayedWorkQueue<E>>;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-const fn at(nanos: u64) -> Deadline {
-    Deadline::from_nanos(nanos)
+const fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
 }
 
 fn queue<E>() -> (ManualClock, Queue<E>) {
@@ -29,13 +29,13 @@ fn queue<E>() -> (ManualClock, Queue<E>) {
 
 impl<E> DelayedWorkQueue<E> {
     /// Offers as a program of many threads would: each time into another stripe.
-    fn put(&self, deadline: Deadline, element: E) -> Result<Ticket, Refused<E>> {
+    fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, Refused<E>> {
         let now = self.clock.read();
-        let stripe = self.clock.moment(now) as usize % self.stripes();
+        let stripe = self.clock.submission_stamp(now) as usize % self.stripes();
         self.offer(stripe, now, deadline, element)
     }
 
-    fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Deadline)> {
+    fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Timestamp)> {
         let limit = self.clock.read().after(timeout);
         self.take_until(|_| limit)
     }
@@ -97,14 +97,14 @@ fn one_thread_leads_and_the_others_follow() {
     let (clock, queue) = queue();
     let takers: Vec<_> = (0..4).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [Deadline::NEVER; 4]);
+    assert_eq!(clock.sleepers(), [Timestamp::NEVER; 4]);
     queue.put(at(10), 'a').expect("it is open");
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [at(10), Deadline::NEVER, Deadline::NEVER, Deadline::NEVER]);
+    assert_eq!(clock.sleepers(), [at(10), Timestamp::NEVER, Timestamp::NEVER, Timestamp::NEVER]);
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 1), [Some('a')]);
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [Deadline::NEVER; 3]);
+    assert_eq!(clock.sleepers(), [Timestamp::NEVER; 3]);
     queue.close(Admission::Closed);
     assert_eq!(results(&takers, 3), [None; 3]);
 }
@@ -120,7 +120,7 @@ fn a_leaving_leader_passes_leadership_on() {
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 1), [Some('a')]);
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [at(20), Deadline::NEVER]);
+    assert_eq!(clock.sleepers(), [at(20), Timestamp::NEVER]);
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 1), [Some('b')]);
     queue.close(Admission::Closed);
@@ -156,7 +156,7 @@ fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
     let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
     queue.put(at(100), 'z').expect("it is open");
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [at(100), Deadline::NEVER]);
+    assert_eq!(clock.sleepers(), [at(100), Timestamp::NEVER]);
     queue.put(at(10), 'a').expect("it is open");
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [at(10), at(100)]);
@@ -203,7 +203,7 @@ fn a_poll_that_gives_up_passes_leadership_on() {
     clock.run_until_idle();
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [at(5), Deadline::NEVER]);
+    assert_eq!(clock.sleepers(), [at(5), Timestamp::NEVER]);
     clock.advance(Duration::from_nanos(5));
     assert_eq!(poller.recv_timeout(LIMIT), Ok(false));
     clock.run_until_idle();
@@ -330,7 +330,7 @@ fn a_queue_has_the_stripes_that_were_asked_for() {
     assert_eq!([0, 1, 4, 16, 17].map(stripes), [1, 1, 4, 16, 16]);
 }
 
-/// The number of what was not let in is as good as that of an element, and stays nobody's.
+/// The number of what was not admitted is as good as that of an element, and stays nobody's.
 #[test]
 fn a_number_is_given_once_and_in_the_order_of_submission() {
     let (clock, queue) = queue();

@@ -5,11 +5,11 @@ use std::{io, panic};
 use super::{TaskBuilder, Tried};
 use crate::{
     Rejected, RejectedExecutionError, ScheduledFuture, Submission,
-    pool::{Pool, Port},
+    pool::{Pool, PoolRef},
     queue::Ticket,
     sync::Arc,
     task::{Job, Limit, Task, Wrapper},
-    time::Deadline,
+    time::Timestamp,
     trace,
     unwind::{Payload, contain, discard},
 };
@@ -20,21 +20,21 @@ impl TaskBuilder<'_> {
     pub(super) fn launch<J: Job, F>(
         self,
         job: J,
-        now: Deadline,
-        deadline: Deadline,
+        now: Timestamp,
+        deadline: Timestamp,
         on_timeout: &mut Option<J::Output>,
         closure_of: impl FnOnce(J) -> F,
     ) -> Tried<J::Output, F> {
-        let port = self.ports.here();
-        let is_staffed = match self.ensure_threads(port) {
+        let pool_ref = self.pool_refs.local();
+        let is_staffed = match self.ensure_threads(pool_ref) {
             Ok(is_staffed) => is_staffed,
             Err(error) => {
-                port.count_rejected();
+                pool_ref.count_rejected();
                 let error = RejectedExecutionError::Spawn(error);
                 return Err(Rejected { error, closure: closure_of(job) });
             }
         };
-        let wrapper = match self.wrapper::<J>(port, now, deadline) {
+        let wrapper = match self.wrapper::<J>(pool_ref, now, deadline) {
             Ok(wrapper) => wrapper,
             Err(payload) => {
                 // Not by the unwinding, which a capture that panics too would turn into an abort.
@@ -50,15 +50,15 @@ impl TaskBuilder<'_> {
             None => task,
             Some(at) => task.limited(Limit { at, value: on_timeout.take() }),
         });
-        match port.submit(port.stripe(), task.clone(), now, deadline, is_staffed) {
+        match pool_ref.submit(pool_ref.stripe(), task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {
                 if let Some(limit) = limit {
-                    Pool::watch_task(port, task.clone(), ticket, limit);
+                    Pool::watch_task(pool_ref, task.clone(), ticket, limit);
                 }
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
                 }
-                Ok(ScheduledFuture::new(task, Arc::clone(port), ticket))
+                Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
             }
             Err((sequence, error)) => match task.reclaim() {
                 Some((job, value)) => {
@@ -68,7 +68,7 @@ impl TaskBuilder<'_> {
                 // It was in the queue for a moment, and there somebody has cancelled it.
                 None => {
                     let ticket = Ticket { slot: u32::MAX, sequence };
-                    Ok(ScheduledFuture::new(task, Arc::clone(port), ticket))
+                    Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
                 }
             },
         }
@@ -77,10 +77,10 @@ impl TaskBuilder<'_> {
     /// Sees to it that somebody will run the task, and watch over its time. Whether the pool need
     /// not do without a worker that could not be started.
     #[inline]
-    fn ensure_threads(&self, port: &Port) -> io::Result<bool> {
-        let is_staffed = port.ensure_worker()?;
+    fn ensure_threads(&self, pool_ref: &PoolRef) -> io::Result<bool> {
+        let is_staffed = pool_ref.ensure_worker()?;
         if self.timeout.is_some() {
-            port.ensure_timekeeper()?;
+            pool_ref.ensure_timekeeper()?;
         }
         Ok(is_staffed)
     }
@@ -89,14 +89,14 @@ impl TaskBuilder<'_> {
     #[inline]
     fn wrapper<J: Job>(
         &self,
-        port: &Port,
-        now: Deadline,
-        deadline: Deadline,
+        pool_ref: &PoolRef,
+        now: Timestamp,
+        deadline: Timestamp,
     ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| Pool::budget(port, budget, self.on_panic));
-        match &port.callbacks().decorate {
+        let budget = budget.and_then(|budget| Pool::budget(pool_ref, budget, self.on_panic));
+        match &pool_ref.callbacks().decorate {
             None => Ok(budget),
             Some(decorate) => {
                 let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };

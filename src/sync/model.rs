@@ -1,4 +1,4 @@
-//! The ground as a model checker sees it: every step of a thread is one of the checker's, which
+//! The primitives as a model checker sees it: every step of a thread is one of the checker's, which
 //! decides who goes next.
 //!
 //! Time is the manual clock's here, so nothing ever waits for an `Instant`: a timed wait that never

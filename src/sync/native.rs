@@ -1,4 +1,4 @@
-//! The ground as it is built for use: `parking_lot`, the standard library, and a parker of
+//! The primitives as it is built for use: `parking_lot`, the standard library, and a parker of
 //! crossbeam's, whose token nobody else can take.
 
 pub(crate) use scoped_tls::scoped_thread_local;

@@ -15,10 +15,10 @@ use super::{
     state::{Cancel, Stage},
 };
 use crate::{
-    CancelReason, CancellationToken, TaskError, sync::Arc, time::Deadline, wait::WaitList,
+    CancelReason, CancellationToken, TaskError, sync::Arc, time::Timestamp, wait::WaitList,
 };
 
-/// What goes with a task to its end: dropping it is foreign code.
+/// What goes with a task to its end: dropping it is user code.
 pub(crate) type Companion = Box<dyn Send>;
 
 /// The state of a task, alone or with more.
@@ -36,7 +36,7 @@ pub(super) struct Full<J: Job> {
 
 /// By when a one-shot task has to have ended.
 pub(crate) struct Limit<T> {
-    pub(crate) at: Deadline,
+    pub(crate) at: Timestamp,
     /// What it ends with if it has not; without a value it ends as timed out.
     pub(crate) value: Option<T>,
 }
@@ -46,7 +46,7 @@ pub(super) struct More {
     pub(super) name: Option<Arc<str>>,
     pub(super) token: Option<CancellationToken>,
     /// By when the present run of a periodic task has to have ended.
-    pub(super) run_limit: Option<Deadline>,
+    pub(super) run_limit: Option<Timestamp>,
     pub(super) waiters: WaitList,
     /// Who awaits the future.
     pub(super) awaiting: Option<Waker>,
@@ -127,7 +127,7 @@ impl<J: Job> Cell<J> {
     }
 
     /// By when the task has to have ended, if whoever runs it keeps to that.
-    pub(super) fn limit(&self) -> Option<Deadline> {
+    pub(super) fn limit(&self) -> Option<Timestamp> {
         match self {
             Self::Full(full) if !full.more.ignores_limit => full.limit.as_ref().map(|l| l.at),
             _ => None,

@@ -2,7 +2,7 @@
 //!
 //! While a task runs, its [`Run`] is reachable from a thread-local, for the length of the call
 //! and no longer (`scoped-tls` holds a plain reference for a scope: no count is touched, and a
-//! run inside a run, as by `PendingTask::run`, gives way to the outer one again, also when it
+//! run inside a run, as by `DrainedTask::run`, gives way to the outer one again, also when it
 //! unwinds). Nothing is copied until somebody asks.
 
 use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
@@ -10,26 +10,26 @@ use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 use super::{
     Job, Runnable,
     decorate::Wrapper,
-    desk::{Desk, Ended},
     failure::FailedRun,
     hooks::{Drops, Hooks, Subject},
+    stats::{Ended, WorkerStats},
 };
 use crate::{
     CancellationToken, Panic, TaskId,
     sync::{Arc, scoped_thread_local},
-    time::{Clock, Deadline},
+    time::{Clock, Timestamp},
     trace,
 };
 
 scoped_thread_local!(static CURRENT: Run);
 
 /// What all runs on one thread have in common.
-pub(crate) struct Ground {
+pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
     /// The parent of the tokens of the tasks.
     pub(crate) stop: CancellationToken,
     pub(crate) hooks: Hooks,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) stats: Arc<WorkerStats>,
     /// Whether runs keep to the time limits of their tasks. One by hand does not: the timer that
     /// raises the token may be gone.
     pub(crate) keeps_limits: bool,
@@ -38,11 +38,11 @@ pub(crate) struct Ground {
 /// One run of one task.
 #[cfg_attr(any(shuttle, loom), derive(Clone))]
 pub(crate) struct Run {
-    ground: Rc<Ground>,
+    worker: Rc<WorkerContext>,
     task: Arc<dyn Runnable>,
     id: u64,
-    planned: Deadline,
-    started: Deadline,
+    planned: Timestamp,
+    started: Timestamp,
     number: Cell<u64>,
     missed: Cell<u64>,
     /// How many runs have failed in a row, with this one; zero if it has not.
@@ -51,14 +51,14 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(
-        ground: Rc<Ground>,
+        worker: Rc<WorkerContext>,
         task: Arc<dyn Runnable>,
         id: u64,
-        planned: Deadline,
-        started: Deadline,
+        planned: Timestamp,
+        started: Timestamp,
     ) -> Self {
         let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
-        Self { ground, task, id, planned, started, number, missed, failures }
+        Self { worker, task, id, planned, started, number, missed, failures }
     }
 
     pub(crate) fn task(&self) -> &Arc<dyn Runnable> {
@@ -68,7 +68,7 @@ impl Run {
     /// Notes which run of which job this is.
     #[inline]
     pub(super) fn begin(&self, job: &impl Job, name: Option<Arc<str>>) {
-        self.desk().begin(self.id, name);
+        self.stats().begin(self.id, name);
         self.number.set(job.runs() + 1);
         self.missed.set(job.missed(self.planned, self.started));
     }
@@ -80,7 +80,7 @@ impl Run {
         wrapper: Option<&mut Wrapper>,
         body: impl FnOnce() -> R,
     ) -> Result<R, Panic> {
-        let hooks = &self.ground.hooks;
+        let hooks = &self.worker.hooks;
         let body = || match wrapper {
             None => hooks.around(self, body),
             Some(wrapper) => hooks.around(self, || wrapper.call(body)),
@@ -95,24 +95,24 @@ impl Run {
         trace::in_span(about, run_time, || CURRENT.set(self, body))
     }
 
-    pub(super) fn desk(&self) -> &Desk {
-        &self.ground.desk
+    pub(super) fn stats(&self) -> &WorkerStats {
+        &self.worker.stats
     }
 
     /// Counts the run, and the end of its task if it was the last.
     #[inline]
     pub(super) fn count(&self, failed: bool, ended: Option<Ended>) {
-        self.desk().count(failed, self.missed.get(), ended);
+        self.stats().count(failed, self.missed.get(), ended);
     }
 
     pub(super) fn keeps_limits(&self) -> bool {
-        self.ground.keeps_limits
+        self.worker.keeps_limits
     }
 
     /// Where a panic in the drop of the task's values is reported.
     #[inline]
     pub(super) fn drops(&self) -> Drops<'_> {
-        self.ground.hooks.drops(self.id)
+        self.worker.hooks.drops(self.id)
     }
 
     /// Reports a panic in the drop of one of the task's values.
@@ -141,7 +141,7 @@ impl Run {
     pub(super) fn context(&self) -> TaskContext {
         TaskContext {
             task: Arc::clone(&self.task),
-            stop: self.ground.stop.clone(),
+            stop: self.worker.stop.clone(),
             id: TaskId(self.id),
             number: self.number.get(),
             missed: self.missed.get(),
@@ -150,16 +150,16 @@ impl Run {
         }
     }
 
-    pub(super) fn planned(&self) -> Deadline {
+    pub(super) fn planned(&self) -> Timestamp {
         self.planned
     }
 
-    pub(super) fn started(&self) -> Deadline {
+    pub(super) fn started(&self) -> Timestamp {
         self.started
     }
 
     pub(super) fn clock(&self) -> &Clock {
-        &self.ground.clock
+        &self.worker.clock
     }
 
     /// The run that the calling thread is in the middle of.
@@ -169,8 +169,8 @@ impl Run {
             id: run.id,
             number: run.number.get(),
             started: run.started,
-            stop: run.ground.stop.clone(),
-            hooks: run.ground.hooks.clone(),
+            stop: run.worker.stop.clone(),
+            hooks: run.worker.hooks.clone(),
         };
         CURRENT.is_set().then(|| CURRENT.with(current))
     }
@@ -193,7 +193,7 @@ pub(crate) struct CurrentRun {
     pub(crate) id: u64,
     /// Which run of the task it is; 1 for the first.
     pub(crate) number: u64,
-    pub(crate) started: Deadline,
+    pub(crate) started: Timestamp,
     /// The parent of the task's token.
     pub(crate) stop: CancellationToken,
     pub(crate) hooks: Hooks,

@@ -95,7 +95,7 @@ impl Wrapper {
         })
     }
 
-    /// Calls the body with the wrapper around it. Foreign code. If the wrapper panics, the body it
+    /// Calls the body with the wrapper around it. user code. If the wrapper panics, the body it
     /// did not run or the result it leaves behind is dropped when the unwinding has stopped: a
     /// drop that panics as well must not abort the process.
     pub(super) fn call<R>(&mut self, body: impl FnOnce() -> R) -> R {

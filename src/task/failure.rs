@@ -1,6 +1,6 @@
 //! What becomes of a periodic task when a run panics.
 //!
-//! Java ends the series, and says so only to those who ask the future. Here that is the default,
+//! Java ends the periodic task, and says so only to those who ask the future. Here that is the default,
 //! and the one among four that a task can choose from. Each failed run is kept, the last one for
 //! everyone to read, and reported to the executor's panic handler.
 
@@ -30,14 +30,14 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 /// half changed is half changed, and a `Mutex` of std that it held is poisoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PanicPolicy {
-    /// So many failures in a row end the series.
+    /// So many failures in a row end the periodic task.
     stop_after: Option<NonZeroU32>,
     /// How long to wait after the first failure, and at most.
     back_off: Option<(Duration, Duration)>,
 }
 
 impl PanicPolicy {
-    /// The first panic ends the series: Java's rule, and the default.
+    /// The first panic ends the periodic task: Java's rule, and the default.
     #[must_use]
     pub const fn stop() -> Self {
         Self { stop_after: Some(NonZeroU32::MIN), back_off: None }
@@ -49,7 +49,7 @@ impl PanicPolicy {
         Self { stop_after: None, back_off: None }
     }
 
-    /// So many panics in a row end the series; a run that ends well begins the count anew. Zero
+    /// So many panics in a row end the periodic task; a run that ends well begins the count anew. Zero
     /// counts as one.
     #[must_use]
     pub const fn stop_after(mut self, failures: u32) -> Self {

@@ -47,7 +47,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Calls the body with the hooks around it. Foreign code, all of it.
+    /// Calls the body with the hooks around it. user code, all of it.
     pub(super) fn around<R>(&self, run: &Run, body: impl FnOnce() -> R) -> Result<R, Panic> {
         if let Some(before) = &self.before {
             if let Err(panic) = self.call(PanicSource::BeforeExecute, run, || {

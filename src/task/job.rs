@@ -13,7 +13,7 @@ use super::{
     failure::PanicPolicy,
     period::{MissedRuns, Period},
 };
-use crate::{Panic, time::Deadline, unwind::discard_with};
+use crate::{Panic, time::Timestamp, unwind::discard_with};
 
 /// What a task runs.
 pub(crate) trait Job: Send + Sized + 'static {
@@ -22,7 +22,7 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     const IS_PERIODIC: bool;
 
-    /// Runs it once, with the wrapper around it. Foreign code: no lock is held.
+    /// Runs it once, with the wrapper around it. user code: no lock is held.
     fn run(self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self>;
 
     /// Where the queue keeps the task, if it was queued again.
@@ -35,7 +35,7 @@ pub(crate) trait Job: Send + Sized + 'static {
     fn runs(&self) -> u64;
 
     /// How many runs were missed just before the one that was planned and started so.
-    fn missed(&self, planned: Deadline, started: Deadline) -> u64;
+    fn missed(&self, planned: Timestamp, started: Timestamp) -> u64;
 }
 
 /// What one run left.
@@ -44,9 +44,9 @@ pub(crate) enum Ran<J: Job> {
     /// It was the last.
     Ended(Result<J::Output, Panic>),
     /// There is to be another, at this moment.
-    Again(J, Deadline),
+    Again(J, Timestamp),
     /// There is to be another, although this one panicked.
-    Failed(J, Deadline, Panic),
+    Failed(J, Timestamp, Panic),
 }
 
 /// A closure that is run once.
@@ -75,7 +75,7 @@ where
         0
     }
 
-    fn missed(&self, _: Deadline, _: Deadline) -> u64 {
+    fn missed(&self, _: Timestamp, _: Timestamp) -> u64 {
         0
     }
 }
@@ -158,7 +158,7 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
         self.runs
     }
 
-    fn missed(&self, planned: Deadline, started: Deadline) -> u64 {
+    fn missed(&self, planned: Timestamp, started: Timestamp) -> u64 {
         self.skipped.saturating_add(self.period.covered(planned, started))
     }
 }

@@ -22,7 +22,7 @@
 
 use std::time::Duration;
 
-use crate::time::{Deadline, saturating_nanos};
+use crate::time::{Timestamp, saturating_nanos};
 
 /// What becomes of the runs that a fixed-rate task missed because it was a period or more late.
 ///
@@ -75,7 +75,7 @@ pub(crate) enum Period {
 /// The plan for the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    pub(super) next: Deadline,
+    pub(super) next: Timestamp,
     /// How many runs were left out between the run that ends and the next.
     pub(super) skipped: u64,
 }
@@ -83,7 +83,7 @@ pub(super) struct Plan {
 impl Period {
     /// How many moments of the grid a run that was planned for `planned` and started at
     /// `started` stands for, beyond its own.
-    pub(super) fn covered(&self, planned: Deadline, started: Deadline) -> u64 {
+    pub(super) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
         match self {
             Self::FixedRate { period, missed: MissedRuns::Coalesce | MissedRuns::Delay } => {
                 whole_periods(planned, started, *period)
@@ -93,7 +93,7 @@ impl Period {
     }
 
     /// When the next run is to be, after one that was planned, started and ended so.
-    pub(super) fn plan(&self, planned: Deadline, started: Deadline, ended: Deadline) -> Plan {
+    pub(super) fn plan(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> Plan {
         let (period, missed) = match *self {
             Self::FixedDelay { delay } => {
                 return Plan { next: ended.after(delay), skipped: 0 };
@@ -115,12 +115,12 @@ impl Period {
     }
 }
 
-fn whole_periods(from: Deadline, to: Deadline, period: Duration) -> u64 {
+fn whole_periods(from: Timestamp, to: Timestamp, period: Duration) -> u64 {
     let period = saturating_nanos(period).max(1);
     to.as_nanos().saturating_sub(from.as_nanos()) / period
 }
 
-impl Deadline {
+impl Timestamp {
     fn after_times(self, period: Duration, times: u64) -> Self {
         let span = saturating_nanos(period).saturating_mul(times);
         Self::from_nanos(self.as_nanos().saturating_add(span))
@@ -131,8 +131,8 @@ impl Deadline {
 mod tests {
     use super::*;
 
-    const fn at(millis: u64) -> Deadline {
-        Deadline::from_nanos(millis * 1_000_000)
+    const fn at(millis: u64) -> Timestamp {
+        Timestamp::from_nanos(millis * 1_000_000)
     }
 
     fn rate(missed: MissedRuns) -> Period {
@@ -211,7 +211,7 @@ mod tests {
     /// F26: whatever moments and spans are added, the next run is later, or never.
     #[test]
     fn nothing_overflows() {
-        let moments = [at(0), Deadline::from_nanos(1), Deadline::from_nanos(u64::MAX - 1)];
+        let moments = [at(0), Timestamp::from_nanos(1), Timestamp::from_nanos(u64::MAX - 1)];
         let spans = [Duration::from_nanos(1), Duration::from_secs(1), Duration::MAX];
         for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
         {
@@ -224,6 +224,6 @@ mod tests {
             }
         }
         let never = Period::FixedDelay { delay: Duration::MAX }.plan(at(0), at(0), at(1));
-        assert_eq!(never.next, Deadline::NEVER);
+        assert_eq!(never.next, Timestamp::NEVER);
     }
 }

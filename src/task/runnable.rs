@@ -4,7 +4,7 @@
 use std::task::Waker;
 
 use super::{Companion, Drops, FailedRun, Run, TaskState};
-use crate::{CancelReason, CancellationToken, TaskError, sync::Arc, time::Deadline};
+use crate::{CancelReason, CancellationToken, TaskError, sync::Arc, time::Timestamp};
 
 /// A task, as workers and the pool see it.
 pub(crate) trait Runnable: Send + Sync {
@@ -29,7 +29,7 @@ pub(crate) trait Runnable: Send + Sync {
     /// Raises the token of a task that was cancelled while its body ran and runs on.
     fn signal(&self, parent: &CancellationToken);
     /// A run begins that has a time limit, and so a token of its own.
-    fn begin_limited_run(&self, limit: Deadline);
+    fn begin_limited_run(&self, limit: Timestamp);
     /// That run is over, and so is its token, unless it was the task that raised it: then
     /// `is_over` is false, and the token is kept for those who ask whether to go on.
     fn end_limited_run(&self, is_over: bool);
@@ -90,7 +90,7 @@ pub(crate) enum Verdict {
     /// End it as cancelled: its token was raised by the task itself, or by a holder of the token.
     CalledOff,
     /// Run it again at this moment.
-    Again(Deadline),
+    Again(Timestamp),
 }
 
 /// What a call to [`Runnable::cancel`] found.

@@ -218,7 +218,7 @@ mod tests {
         super::{Run, Wrapper, job::Ran},
         *,
     };
-    use crate::time::Deadline;
+    use crate::time::Timestamp;
 
     type Subject = Stage<&'static str, i32>;
 
@@ -241,7 +241,7 @@ mod tests {
             0
         }
 
-        fn missed(&self, _: Deadline, _: Deadline) -> u64 {
+        fn missed(&self, _: Timestamp, _: Timestamp) -> u64 {
             0
         }
     }

@@ -47,7 +47,7 @@
 //!   shows a moment for which nobody waits. So before each jump all who sleep are rung for once,
 //!   look at what there is now, and lie down again; the last of them jumps.
 //!
-//! A jump may wake an alarm, which is foreign code, and may itself wait. A thread on the list must
+//! A jump may wake an alarm, which is user code, and may itself wait. A thread on the list must
 //! not run any: it would take note of rings that are not about what it does there. So one that was
 //! about to sleep leaves the list, wakes, and does not sleep this time; its caller looks again.
 
@@ -61,7 +61,7 @@ use std::{
 };
 
 use self::state::{Alarm, Sleeper, State};
-use super::{Deadline, PAST, long_before, saturating_nanos};
+use super::{PAST, Timestamp, long_before, saturating_nanos};
 use crate::{
     sync::{Arc, Condvar, Mutex, Parker},
     unwind::{discard, wake_all},
@@ -116,7 +116,7 @@ struct Shared {
     /// The instant from which moments are counted.
     base: Instant,
     /// The moment from which [`ManualClock::elapsed`] counts.
-    origin: Deadline,
+    origin: Timestamp,
     state: Mutex<State>,
     /// Something on the list, or the number of workers, has changed.
     changed: Condvar,
@@ -149,8 +149,8 @@ impl ManualClock {
         #[allow(clippy::disallowed_methods, reason = "any instant serves as the origin")]
         let start = Instant::now();
         let base = long_before(start, past.saturating_sub(elapsed));
-        let origin = Deadline(saturating_nanos(start.saturating_duration_since(base)));
-        let state = Mutex::new(State::new(origin.after(elapsed).min(Deadline::LAST)));
+        let origin = Timestamp(saturating_nanos(start.saturating_duration_since(base)));
+        let state = Mutex::new(State::new(origin.after(elapsed).min(Timestamp::LAST)));
         let shared = Shared { base, origin, state, changed: Condvar::default() };
         Self { shared: Arc::new(shared) }
     }
@@ -174,7 +174,7 @@ impl ManualClock {
     /// [`run_for`](Self::run_for) to go from deadline to deadline.
     pub fn advance(&self, step: Duration) {
         let mut state = self.shared.state.lock();
-        let now = state.now().after(step).min(Deadline::LAST);
+        let now = state.now().after(step).min(Timestamp::LAST);
         let woken = state.move_to(now);
         drop(state);
         wake_all(woken);
@@ -193,14 +193,14 @@ impl ManualClock {
     /// far it jumped, or `None`, having moved nothing, if nobody waits for any moment.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn advance_to_next_deadline(&self) -> Option<Duration> {
-        self.step_up_to(Deadline::LAST)
+        self.step_up_to(Timestamp::LAST)
     }
 
     /// Goes through the next `span` of time deadline by deadline, and waits at each until
     /// everything due has run: periodic tasks run on time, and not late in a burst as after one
     /// long [`advance`](Self::advance).
     pub fn run_for(&self, span: Duration) {
-        let end = self.deadline_now().after(span).min(Deadline::LAST);
+        let end = self.deadline_now().after(span).min(Timestamp::LAST);
         while self.step_up_to(end).is_some() {}
         let woken = self.shared.state.lock().move_to(end);
         wake_all(woken);
@@ -297,10 +297,10 @@ impl ManualClock {
     pub fn next_deadline(&self) -> Option<Duration> {
         let state = self.shared.state.lock();
         let next = state.next_deadline();
-        (next < Deadline::NEVER).then(|| next.since(state.now()))
+        (next < Timestamp::NEVER).then(|| next.since(state.now()))
     }
 
-    fn step_up_to(&self, end: Deadline) -> Option<Duration> {
+    fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
         self.settle();
         let mut state = self.shared.state.lock();
         let next = state.next_deadline();
@@ -342,13 +342,13 @@ impl ManualClock {
         self.shared.base
     }
 
-    pub(super) fn deadline_now(&self) -> Deadline {
+    pub(super) fn deadline_now(&self) -> Timestamp {
         self.shared.state.lock().now()
     }
 
     /// Sleeps until the thread is rung for or its moment comes; or not at all. `is_counted` says
     /// whether the clock knows that this thread waits: see [`wait_ends`](Self::wait_ends).
-    pub(super) fn park_until(&self, parker: &Parker, until: Deadline, is_counted: &Cell<bool>) {
+    pub(super) fn park_until(&self, parker: &Parker, until: Timestamp, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
         if state.now() >= until {
             return;
@@ -360,7 +360,7 @@ impl ManualClock {
         state.lie_down(Sleeper { until, bell: Arc::clone(parker.bell()), is_worker });
         let woken = state.go_on();
         if !woken.is_empty() {
-            // Foreign code: see the head of the module.
+            // user code: see the head of the module.
             state.get_up(parker.bell());
             drop(state);
             wake_all(woken);
@@ -380,7 +380,7 @@ impl ManualClock {
     }
 
     /// Wakes `waker` once `until` has come; gives the number of the alarm.
-    pub(crate) fn set_alarm(&self, until: Deadline, waker: Waker) -> u64 {
+    pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> u64 {
         let (mut id, mut late) = (0, None);
         self.change(|state| {
             id = state.next_alarm();
@@ -425,7 +425,7 @@ impl ManualClock {
 
     /// The moments that threads sleep until.
     #[cfg(test)]
-    pub(crate) fn sleepers(&self) -> Vec<Deadline> {
+    pub(crate) fn sleepers(&self) -> Vec<Timestamp> {
         self.shared.state.lock().moments()
     }
 }
@@ -453,7 +453,7 @@ mod tests {
         let clock = ManualClock::from_zero();
         let sleeper = |nanos| {
             let bell = Arc::clone(Parker::current().bell());
-            Sleeper { until: Deadline::from_nanos(nanos), bell, is_worker: false }
+            Sleeper { until: Timestamp::from_nanos(nanos), bell, is_worker: false }
         };
         for nanos in [10, 30] {
             clock.shared.state.lock().lie_down(sleeper(nanos));

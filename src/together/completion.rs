@@ -56,7 +56,7 @@ use crate::{
     pool::Joining,
     sync::{Arc, Mutex, Parker, Weak},
     task::{Drops, OneShot, Run, Runnable, Task},
-    time::Deadline,
+    time::Timestamp,
     unwind::{discard, wake_all},
     wait,
 };
@@ -218,7 +218,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.poll_until(self.handle.pool().clock().read().after(timeout))
     }
 
-    pub(super) fn poll_until(&self, deadline: Deadline) -> Option<ScheduledFuture<T>> {
+    pub(super) fn poll_until(&self, deadline: Timestamp) -> Option<ScheduledFuture<T>> {
         let mut seat = self.shared.seat();
         wait::block_until(self.handle.pool().clock(), deadline, |waker| seat.poll(waker)).flatten()
     }

@@ -99,7 +99,7 @@ fn own_token() -> CancellationToken {
     current_task().expect("inside a task").token()
 }
 
-/// A thread sleeps on a token of the executor's clock until a series has run five times: it is
+/// A thread sleeps on a token of the executor's clock until a periodic task has run five times: it is
 /// woken at the moment of the fifth run. One whose time is up before has seen as many runs as there
 /// were.
 #[test]

@@ -258,7 +258,7 @@ fn a_waker_that_panics_changes_nothing() {
 
 /// FG-018: the end of a periodic task is not changed by a waker that panics either.
 #[test]
-fn a_waker_that_panics_does_not_change_the_end_of_a_series() {
+fn a_waker_that_panics_does_not_change_the_end_of_a_periodic_task() {
     for cancelled in [true, false] {
         let (clock, executor) = manual(1);
         let task = executor.schedule_at_fixed_rate(ms(10), ms(10), || throw(13));

@@ -50,7 +50,7 @@ fn a_submission_waits_for_room() {
         let (clock, executor, first) = full(HOUR);
         let submission = blocked(&clock, &executor, HOUR);
         make_room(&clock, &executor, &first);
-        let second = submission.get().expect("it was let in");
+        let second = submission.get().expect("it was admitted");
         assert_eq!((second.state(), executor.pending_count()), (TaskState::Scheduled, 1));
         assert_eq!(executor.statistics().rejected, 0);
     }
@@ -64,7 +64,7 @@ fn a_submission_waits_for_a_worker() {
     let second = executor.submit(|| ()).unwrap();
     let third = blocked(&clock, &executor, HOUR);
     gate.add();
-    let third = third.get().expect("it was let in");
+    let third = third.get().expect("it was admitted");
     second.wait().unwrap();
     assert!(third.cancel());
 }
@@ -154,11 +154,11 @@ fn no_worker_waits_for_its_own_executor() {
     let outside = other.submit(move || handle.schedule(HOUR, || ()).is_ok()).unwrap();
     eventually("it waits for room", || clock.next_deadline() == Some(HOUR));
     assert!(first.cancel());
-    assert!(outside.join_timeout(LONG).expect("it was let in").unwrap());
+    assert!(outside.join_timeout(LONG).expect("it was admitted").unwrap());
 }
 
 /// Who gives up in the moment in which a place becomes free, and still gets it, or does not, keeps
-/// nobody else waiting: whichever of the two is let in, the other is once that one has gone.
+/// nobody else waiting: whichever of the two is admitted, the other is once that one has gone.
 #[test]
 fn giving_up_costs_nobody_a_place() {
     let (clock, executor) = bounded(1, |task: RejectedTask<'_>| {
@@ -180,13 +180,13 @@ fn giving_up_costs_nobody_a_place() {
             let_in += 1;
             assert!(second.cancel());
         }
-        let third = patient.get().expect("it was let in");
+        let third = patient.get().expect("it was admitted");
         assert!(third.cancel());
     }
     assert_eq!((executor.pending_count(), executor.statistics().rejected), (0, 300 - let_in));
 }
 
-/// Many submitters for few places: with time enough all are let in, and never do more wait than
+/// Many submitters for few places: with time enough all are admitted, and never do more wait than
 /// may.
 #[test]
 fn all_who_wait_are_let_in_at_last() {
@@ -202,7 +202,7 @@ fn all_who_wait_are_let_in_at_last() {
                 scope.spawn(|| {
                     for _ in 0..EACH {
                         let count = ran.clone();
-                        executor.execute(move || count.add()).expect("it was let in");
+                        executor.execute(move || count.add()).expect("it was admitted");
                         most.fetch_max(executor.pending_count(), Ordering::SeqCst);
                     }
                 });
@@ -230,7 +230,7 @@ fn impatient_submitters_disturb_nobody() {
             scope.spawn(|| {
                 for _ in 0..500 {
                     let patient = executor.task().name("patient");
-                    patient.execute(thread::yield_now).expect("it was let in");
+                    patient.execute(thread::yield_now).expect("it was admitted");
                 }
             });
         }

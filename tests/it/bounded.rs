@@ -116,7 +116,7 @@ fn the_place_of_what_is_timed_out_comes_back() {
 }
 
 /// A task that runs has no place, and a periodic one gets in again when it has run, be it one too
-/// many; then one more has to leave before another is let in.
+/// many; then one more has to leave before another is admitted.
 #[test]
 fn a_periodic_task_gets_in_again() {
     let (clock, executor) = bounded(1, AbortPolicy);
@@ -155,7 +155,7 @@ fn a_bound_of_zero_is_refused() {
     assert!(refused.to_string().contains("let at least one wait"), "{refused}");
 }
 
-/// A task that is let in, and taken out again because the last worker has just gone and there is
+/// A task that is admitted, and taken out again because the last worker has just gone and there is
 /// no other, leaves its place.
 #[test]
 fn a_task_without_a_worker_leaves_its_place() {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use punctual::{
-    CancelHandle, CancelReason, CancellationToken, Handle, PendingTask, ScheduledFuture,
+    CancelHandle, CancelReason, CancellationToken, DrainedTask, Handle, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError, TaskState, current_task,
 };
 
@@ -89,7 +89,7 @@ fn a_cancelled_task_refuses_to_be_run_by_hand() {
         assert!(tasks.iter_mut().all(|task| poll(task, &wakes).is_pending()));
         assert!(tasks.iter().all(cancel));
         assert!(!tasks.iter().any(cancel));
-        drained.into_iter().for_each(PendingTask::run);
+        drained.into_iter().for_each(DrainedTask::run);
         assert_eq!(runs.get(), 0);
         assert_eq!(wakes.count(), tasks.len());
         for task in tasks {

@@ -228,7 +228,7 @@ impl<'a, T: Send + 'static> Life<'a, T> {
                 self.faults
             );
         }
-        // A series goes on until somebody ends it.
+        // A periodic task goes on until somebody ends it.
         let goes_on = self.state == TaskState::Scheduled;
         assert_eq!(self.handle.cancel(), goes_on, "{order:?}, {:?}", self.faults);
         if goes_on {

@@ -1,4 +1,4 @@
-//! Conservation: whatever races whatever, each task is let in or refused, each that was let in
+//! Conservation: whatever races whatever, each task is admitted or refused, each that was admitted
 //! ends, and the counts say so.
 
 use std::{
@@ -99,7 +99,7 @@ fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
     assert!(accepted > POOLS / 100 && refused > POOLS / 100, "{accepted} in, {refused} not");
 }
 
-/// F30, ST-007: eight threads schedule and cancel against four workers; every task that was let in
+/// F30, ST-007: eight threads schedule and cancel against four workers; every task that was admitted
 /// has run or been cancelled, and the executor's counts agree with the tasks' own.
 #[test]
 fn no_task_is_lost_between_eight_producers_and_four_workers() {

@@ -149,7 +149,7 @@ const FATES: [Fate; 6] = [
     |_, _, task| assert!(task.cancel()),
     |_, executor, task| assert!(executor.remove(task)),
     |_, executor, _| drop(executor.shutdown_now()),
-    |_, executor, _| executor.shutdown_now().for_each(punctual::PendingTask::run),
+    |_, executor, _| executor.shutdown_now().for_each(punctual::DrainedTask::run),
     |clock, executor, _| {
         executor.shutdown();
         clock.run_for(ms(10));
@@ -211,7 +211,7 @@ fn a_wrapper_is_called_for_every_run() {
 
 /// FD-006: a decorated series that never goes on does not hold up what its run submits.
 #[test]
-fn a_decorated_series_that_never_goes_on_holds_up_nobody() {
+fn a_decorated_periodic_task_that_never_goes_on_holds_up_nobody() {
     let (runs, wrappers) = (Counter::new(), Drops::new());
     let (clock, executor) = manual_with(|builder| counting(builder, &runs, &wrappers));
     let (inner, handle) = (Counter::new(), executor.handle());
@@ -297,7 +297,7 @@ fn cancelled_decorated_tasks_do_not_pile_up() {
 }
 
 /// HK-032: a decorated task can be cancelled from inside its body, where it is in no queue any more;
-/// a series then does not go on, and nothing is left.
+/// a periodic task then does not go on, and nothing is left.
 #[test]
 fn a_decorated_task_can_be_cancelled_from_its_body() {
     for is_periodic in [true, false] {
@@ -324,7 +324,7 @@ fn a_decorated_task_can_be_cancelled_from_its_body() {
     }
 }
 
-/// SO-010: a decorated task with a timeout ends when that is over; a series with a budget for each
+/// SO-010: a decorated task with a timeout ends when that is over; a periodic task with a budget for each
 /// run is decorated around its budget; closure and wrapper are dropped once.
 #[test]
 fn a_decorated_task_can_have_a_timeout() {

@@ -76,10 +76,10 @@ fn a_wrapper_that_panics_fails_its_run() {
     }
 }
 
-/// HK-031: a wrapper that panics is a failure of a periodic run: a series that resumes goes on, with
+/// HK-031: a wrapper that panics is a failure of a periodic run: a periodic task that resumes goes on, with
 /// the same wrapper and closure.
 #[test]
-fn a_series_goes_on_after_its_wrapper_panicked() {
+fn a_periodic_task_goes_on_after_its_wrapper_panicked() {
     let (wrapped, wrappers, closures) = (Counter::new(), Drops::new(), Drops::new());
     let (count, tokens) = (wrapped.clone(), wrappers.clone());
     let (clock, executor) = manual_with(|builder| {
@@ -227,7 +227,7 @@ fn a_decorator_may_use_its_executor() {
     assert_eq!(order.entries().len(), 3);
 }
 
-/// SO-010: a decorated task that is not let in and run by the submitter has its wrapper around it;
+/// SO-010: a decorated task that is not admitted and run by the submitter has its wrapper around it;
 /// one that is discarded drops it.
 #[test]
 fn a_refused_task_keeps_its_wrapper() {

@@ -102,7 +102,7 @@ fn an_insertion_does_not_block() {
 }
 
 /// DQ-007, DQ-037: a queue's own elements can go into it again, in bulk or one by one: what it
-/// gives is in hand before anything is let in.
+/// gives is in hand before anything is admitted.
 #[test]
 fn a_queue_can_be_filled_from_itself() {
     let (_clock, queue) = queue_by_hand();

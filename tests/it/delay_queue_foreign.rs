@@ -1,4 +1,4 @@
-//! Foreign code in the delay queue: elements that panic or use the queue when they are dropped,
+//! user code in the delay queue: elements that panic or use the queue when they are dropped,
 //! and wakers that panic or use it when they are woken.
 
 use std::{

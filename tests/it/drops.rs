@@ -130,7 +130,7 @@ fn closure_and_result_are_dropped_once_and_at_once() {
     }
 }
 
-/// A periodic closure outlives its future, and is dropped once, as soon as the series ends.
+/// A periodic closure outlives its future, and is dropped once, as soon as the periodic task ends.
 #[test]
 fn a_periodic_closure_is_dropped_when_its_series_ends() {
     type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);

@@ -138,7 +138,7 @@ struct Both {
     phase: Phase,
     keep_delayed: bool,
     keep_periodic: bool,
-    /// Whether a series that goes back to the queue is not taken back.
+    /// Whether a periodic task that goes back to the queue is not taken back.
     is_closed: bool,
     rejected: u64,
 }
@@ -259,7 +259,7 @@ impl Both {
         }
     }
 
-    /// What a task does that is let in next.
+    /// What a task does that is admitted next.
     fn body(&self, deed: Option<(u32, Deed)>) -> impl FnMut() + Send + 'static {
         let (number, token, clock) = (self.tasks.len(), self.drops.token(), self.clock.clone());
         let (seen, handles) = (Arc::clone(&self.seen), Arc::clone(&self.handles));

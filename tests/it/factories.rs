@@ -249,7 +249,7 @@ fn self_using<R: Send + Sync + 'static>(
     (executor, told)
 }
 
-/// F18: a factory can submit to its own executor: it is let in if there is a worker, and else
+/// F18: a factory can submit to its own executor: it is admitted if there is a worker, and else
 /// refused, for the one that would run it is only being started. Neither waits for ever.
 #[test]
 fn a_factory_can_submit_to_its_own_executor() {
@@ -273,7 +273,7 @@ fn a_factory_can_submit_to_its_own_executor() {
         assert!(matches!(*told[0], Err(RejectedExecutionError::Spawn(_))), "{:?}", told[0]);
         let has_timeout = matches!(*told[1], Err(RejectedExecutionError::Spawn(_)));
         if !has_timeout {
-            let future = told[1].as_ref().as_ref().expect("it was let in");
+            let future = told[1].as_ref().as_ref().expect("it was admitted");
             assert!(matches!(future.try_join(), Some(Ok(7))));
         }
     }

@@ -105,9 +105,9 @@ fn the_delay_counts_from_the_end_of_a_run() {
     }
 }
 
-/// A panic ends the series: its future has the panic, and its queue entry is gone.
+/// A panic ends the periodic task: its future has the panic, and its queue entry is gone.
 #[test]
-fn a_panic_ends_the_series() {
+fn a_panic_ends_the_periodic_task() {
     let (clock, executor) = manual(1);
     let runs = Counter::new();
     let count = runs.clone();

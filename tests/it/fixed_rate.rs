@@ -150,9 +150,9 @@ fn a_rate_is_kept() {
     }
 }
 
-/// FR-004: a series that nobody cancels ends with the shutdown.
+/// FR-004: a periodic task that nobody cancels ends with the shutdown.
 #[test]
-fn a_series_does_not_outlive_a_shutdown() {
+fn a_periodic_task_does_not_outlive_a_shutdown() {
     let (clock, executor) = manual(4);
     let executor = staffed(executor);
     let runs = Counter::new();
@@ -170,7 +170,7 @@ fn a_series_does_not_outlive_a_shutdown() {
     ));
 }
 
-/// FR-005: however late a series is and however many workers there are, its runs do not overlap,
+/// FR-005: however late a periodic task is and however many workers there are, its runs do not overlap,
 /// and each sees what the one before did.
 #[test]
 fn runs_do_not_overlap() {
@@ -192,7 +192,7 @@ fn runs_do_not_overlap() {
     assert_eq!(ending.into_panic().unwrap().message(), "enough");
 }
 
-/// FR-006: of a series in full flight the run that panics is the last, on ten workers as well,
+/// FR-006: of a periodic task in full flight the run that panics is the last, on ten workers as well,
 /// and a decorator around the body was called as often as the body.
 #[test]
 fn the_run_that_panics_is_the_last_among_many_workers() {
@@ -242,10 +242,10 @@ fn a_period_of_zero_is_refused() {
     assert_eq!((executor.pending_count(), executor.pool_size()), (0, 0));
 }
 
-/// FR-009: a panic in any run ends the series: its future has the panic, its queue entry and its
+/// FR-009: a panic in any run ends the periodic task: its future has the panic, its queue entry and its
 /// captures are gone, and it does not run again.
 #[test]
-fn a_panic_ends_the_series() {
+fn a_panic_ends_the_periodic_task() {
     for last in [1, 2, 100] {
         let (clock, executor) = manual(1);
         let (runs, drops) = (Counter::new(), Drops::new());
@@ -285,7 +285,7 @@ fn a_leap_of_the_clock_is_dealt_with_by_policy() {
     }
 }
 
-/// FR-011: after one run that takes three and a half periods the series is back on time at once
+/// FR-011: after one run that takes three and a half periods the periodic task is back on time at once
 /// or by and by, as the policy says.
 #[test]
 fn one_long_run_is_dealt_with_by_policy() {

@@ -7,7 +7,7 @@ use std::{
 
 use punctual::{
     Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock,
-    ConfigError, DelayQueue, Handle, ManualClock, MissedRuns, Panic, PendingTask, Rejected,
+    ConfigError, DelayQueue, DrainedTask, Handle, ManualClock, MissedRuns, Panic, Rejected,
     RejectedExecutionError, RejectedExecutionHandler, ScheduledFuture, ScheduledThreadPoolExecutor,
     Shared, TaskBuilder, TaskContext, TaskError, TaskId, TaskState, Termination, ThreadFactory,
     WaitForCancellation, WouldDeadlock, current_task,
@@ -28,7 +28,7 @@ const _: fn() = || {
     fn error<E: Error + Send + Sync + Unpin + 'static>() {}
     shared::<(ScheduledFuture<Lonely>, CancelOnDrop<Lonely>, CancelHandle)>();
     shared::<(ScheduledThreadPoolExecutor, Handle, Builder)>();
-    shared::<(TaskBuilder<'static>, PendingTask, Rejected<fn()>)>();
+    shared::<(TaskBuilder<'static>, DrainedTask, Rejected<fn()>)>();
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();
     shared::<(Termination, WaitForCancellation)>();
     shared::<(TaskId, TaskState, MissedRuns, CancelReason, Panic)>();

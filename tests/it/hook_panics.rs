@@ -255,7 +255,7 @@ fn a_hook_before_that_panics_has_the_closure_dropped() {
 }
 
 /// HK-008 to HK-027: a hook before a run that panics is a failure of a periodic task as any other:
-/// it ends the series, whose closure is dropped.
+/// it ends the periodic task, whose closure is dropped.
 #[test]
 fn a_hook_before_that_panics_ends_a_series() {
     let (clock, executor) = manual_with(|builder| {

@@ -112,7 +112,7 @@ fn hooks_are_not_called_for_what_does_not_run() {
     }
 }
 
-/// HK-001: whoever runs a task that an executor gave back, or did not let in, calls its hooks.
+/// HK-001: whoever runs a task that an executor gave back, or did not admitted, calls its hooks.
 #[test]
 fn hooks_are_called_wherever_a_task_is_run() {
     let here = thread::current().id();
@@ -126,7 +126,7 @@ fn hooks_are_called_wherever_a_task_is_run() {
         }
         let inside = log.clone();
         let task = executor.schedule(LONG, move || note_body(&inside)).expect("accepted");
-        executor.shutdown_now().for_each(punctual::PendingTask::run);
+        executor.shutdown_now().for_each(punctual::DrainedTask::run);
         assert_eq!(noted(&log), ONE_RUN, "refused: {is_refused}");
         assert!(log.entries().iter().all(|call| (call.1, call.3) == (task.id(), here)));
         assert!(matches!(task.try_join(), Some(Ok(()))));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::{
-    CancelReason, ManualClock, QueuedTask, ScheduledFuture, ScheduledThreadPoolExecutor, TaskId,
+    CancelReason, ManualClock, PendingTask, ScheduledFuture, ScheduledThreadPoolExecutor, TaskId,
     TaskState, current_task,
 };
 
@@ -11,8 +11,8 @@ use crate::support::{
     Counter, Drops, LONG, Log, assert_cancelled, elsewhere, eventually, hold, manual, ms,
 };
 
-fn ids(tasks: &[QueuedTask]) -> Vec<TaskId> {
-    tasks.iter().map(QueuedTask::id).collect()
+fn ids(tasks: &[PendingTask]) -> Vec<TaskId> {
+    tasks.iter().map(PendingTask::id).collect()
 }
 
 /// An executor with one worker, whose first task of five runs until the gate opens.
@@ -187,7 +187,7 @@ fn who_stops_half_way_leaves_the_rest() {
     let waiting = futures.iter().filter(|future| !future.is_done()).count();
     assert_eq!(waiting, 9);
 
-    sink.into_iter().chain(pending.by_ref().take(3)).for_each(punctual::PendingTask::run);
+    sink.into_iter().chain(pending.by_ref().take(3)).for_each(punctual::DrainedTask::run);
     assert_eq!(pending.len(), 4);
     drop(pending);
     let completed = futures.iter().filter(|future| future.state() == TaskState::Completed);
@@ -291,7 +291,7 @@ fn debug_shows_which_task_it_is() {
     assert_eq!(
         format!("{:?}", executor.pending_tasks()),
         format!(
-            "[QueuedTask {{ id: {id}, name: Some(\"report\"), delay: 1.5s, run_count: 0, \
+            "[PendingTask {{ id: {id}, name: Some(\"report\"), delay: 1.5s, run_count: 0, \
              is_periodic: false, .. }}]"
         )
     );

@@ -158,9 +158,9 @@ fn no_task_starts_early() {
     }
 }
 
-/// F41: after a leap of the clock the runs that a series makes up for and whatever else is due
+/// F41: after a leap of the clock the runs that a periodic task makes up for and whatever else is due
 /// start in the order of their deadlines; among equals in the order of submission, which for each
-/// run of a series is that of the series.
+/// run of a periodic task is that of the periodic task.
 #[test]
 fn missed_runs_and_other_tasks_start_in_the_order_of_their_deadlines() {
     const SUBMISSIONS: usize = 40;

@@ -119,7 +119,7 @@ fn a_due_task_is_not_held_up_by_one_that_never_is() {
 /// DO-017, DO-018, DO-020: what a run schedules runs, in whichever way, though the next run of
 /// its own series never comes.
 #[test]
-fn a_series_that_never_goes_on_does_not_hold_up_what_it_scheduled() {
+fn a_periodic_task_that_never_goes_on_does_not_hold_up_what_it_scheduled() {
     for (verb, schedule) in VERBS {
         let (clock, executor) = manual(1);
         let (handle, runs) = (executor.handle(), Counter::new());
@@ -236,7 +236,7 @@ fn order_holds_where_counters_wrap() {
     }
 }
 
-/// Every verb works on a clock that has come to its end; a series whose next run would be later
+/// Every verb works on a clock that has come to its end; a periodic task whose next run would be later
 /// still does not run again.
 #[test]
 fn what_is_due_runs_at_the_end_of_the_clock() {
@@ -259,7 +259,7 @@ fn what_is_due_runs_at_the_end_of_the_clock() {
     }
 }
 
-/// F26, DO-025: a series with the longest period runs once, by every policy; then it stays queued,
+/// F26, DO-025: a periodic task with the longest period runs once, by every policy; then it stays queued,
 /// holds up nobody, and can be cancelled.
 #[test]
 fn the_longest_period_allows_one_run() {

@@ -19,14 +19,14 @@ use crate::{
 
 const RESUME: PanicPolicy = PanicPolicy::resume();
 
-/// How a series is timed: at a fixed rate, by policy, or with a fixed delay.
+/// How a periodic task is timed: at a fixed rate, by policy, or with a fixed delay.
 type Timing = Option<MissedRuns>;
 
 fn timings() -> impl Iterator<Item = Timing> {
     POLICIES.into_iter().map(Some).chain([None])
 }
 
-/// What the runs of a series do.
+/// What the runs of a periodic task do.
 #[derive(Clone, Copy)]
 struct Play {
     /// Which of them fail, by number.
@@ -41,7 +41,7 @@ impl Play {
     }
 }
 
-/// A series with a period of ten milliseconds, on a clock that stands still.
+/// A periodic task with a period of ten milliseconds, on a clock that stands still.
 struct Series {
     clock: ManualClock,
     executor: Executor,
@@ -97,7 +97,7 @@ fn failure(run: u64, in_a_row: u32) -> Option<(u64, u32, String)> {
     Some((run, in_a_row, format!("run {run}")))
 }
 
-/// HK-038, FR-009: unless told otherwise the first failure ends a series, however it is timed, and
+/// HK-038, FR-009: unless told otherwise the first failure ends a periodic task, however it is timed, and
 /// so does what says the same in other words.
 #[test]
 fn the_first_failure_ends_the_series_unless_told_otherwise() {
@@ -121,10 +121,10 @@ fn the_first_failure_ends_the_series_unless_told_otherwise() {
     }
 }
 
-/// F2, HK-038: a series that resumes runs at the very moments at which it would if nothing failed,
+/// F2, HK-038: a periodic task that resumes runs at the very moments at which it would if nothing failed,
 /// also if runs are missed, whatever becomes of these.
 #[test]
-fn a_series_that_resumes_keeps_its_moments() {
+fn a_periodic_task_that_resumes_keeps_its_moments() {
     let plays: [fn(u64) -> u64; 4] =
         [|_| 0, |_| 3, |run| if run < 5 { 35 } else { 0 }, |run| if run == 2 { 47 } else { 0 }];
     for (timing, takes) in timings().flat_map(|timing| plays.map(|takes| (timing, takes))) {
@@ -180,10 +180,10 @@ fn putting_off_counts_from_the_end_of_the_run() {
     }
 }
 
-/// HK-038: a series that was put off is on time again, whatever runs it missed by being put off:
+/// HK-038: a periodic task that was put off is on time again, whatever runs it missed by being put off:
 /// only a run that starts late by itself counts as late.
 #[test]
-fn a_series_that_was_put_off_is_not_late() {
+fn a_periodic_task_that_was_put_off_is_not_late() {
     for timing in timings() {
         let policy = RESUME.back_off(ms(55), ms(55));
         let series = Series::start(timing, policy, Play::failing(|run| run == 1));
@@ -192,9 +192,9 @@ fn a_series_that_was_put_off_is_not_late() {
     }
 }
 
-/// HK-038: so many failures in a row end a series, and not so many with a success between.
+/// HK-038: so many failures in a row end a periodic task, and not so many with a success between.
 #[test]
-fn so_many_failures_in_a_row_end_the_series() {
+fn so_many_failures_in_a_row_end_the_periodic_task() {
     for timing in timings() {
         for policy in [RESUME.stop_after(3), PanicPolicy::stop().stop_after(3)] {
             // 2, 3; 5, 6; 8, 9, 10.
@@ -213,7 +213,7 @@ fn so_many_failures_in_a_row_end_the_series() {
 }
 
 /// HK-038: the last failure is there as soon as its run has ended, and stays: through successes, and
-/// when the series has been cancelled.
+/// when the periodic task has been cancelled.
 #[test]
 fn the_last_failure_stays() {
     let series = Series::start(None, RESUME, Play::failing(|run| run == 2 || run == 3));
@@ -277,10 +277,10 @@ fn a_one_shot_task_has_its_panic_and_no_failure() {
     assert_eq!(panic.message(), "once");
 }
 
-/// HK-038: a series that goes on after a panic finds a lock that it held poisoned, and its captures
+/// HK-038: a periodic task that goes on after a panic finds a lock that it held poisoned, and its captures
 /// where they were; the pool goes on as before.
 #[test]
-fn a_series_that_resumes_finds_its_lock_poisoned() {
+fn a_periodic_task_that_resumes_finds_its_lock_poisoned() {
     let (clock, executor) = manual(1);
     let (lock, seen, drops) = (Arc::new(Mutex::new(0)), Log::new(), Drops::new());
     let (shared, sees, capture) = (Arc::clone(&lock), seen.clone(), drops.token());
@@ -306,7 +306,7 @@ fn a_series_that_resumes_finds_its_lock_poisoned() {
     assert_eq!(drops.count(), 1);
 }
 
-/// HK-038: what a hook before a run throws is a failure of that run: a series that resumes goes on,
+/// HK-038: what a hook before a run throws is a failure of that run: a periodic task that resumes goes on,
 /// and the hooks are told the number of each run.
 #[test]
 fn a_hook_that_panics_is_a_failure_by_policy() {

@@ -237,16 +237,16 @@ fn a_run_inside_a_run_keeps_its_own_location() {
 }
 
 /// Runs tasks that were given back when it is dropped, also in the middle of a panic.
-struct RunsPending(Mutex<Option<punctual::PendingTasks>>);
+struct RunsPending(Mutex<Option<punctual::DrainedTasks>>);
 
 impl Drop for RunsPending {
     fn drop(&mut self) {
         let pending = self.0.lock().expect("nobody panics").take();
-        pending.into_iter().flatten().for_each(punctual::PendingTask::run);
+        pending.into_iter().flatten().for_each(punctual::DrainedTask::run);
     }
 }
 
-/// HK-004 to HK-007: the handler is told before anybody can see the outcome, and of a series that
+/// HK-004 to HK-007: the handler is told before anybody can see the outcome, and of a periodic task that
 /// goes on once for each failed run.
 #[test]
 fn the_handler_is_told_before_the_outcome_is_there() {

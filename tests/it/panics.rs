@@ -1,4 +1,4 @@
-//! Panics: wherever foreign code throws, its task ends, the reason is kept, and the worker lives.
+//! Panics: wherever user code throws, its task ends, the reason is kept, and the worker lives.
 
 use std::{
     any::Any,

@@ -51,7 +51,7 @@ type Place = fn(&Handle, Late);
 
 const PLACES: [(&str, Place); 16] = [
     ("body", |handle, late| handle.execute(move || late.act()).expect("open")),
-    ("body of a series", |handle, late| {
+    ("body of a periodic task", |handle, late| {
         let series = handle.schedule_with_fixed_delay(ms(1), ms(1), move || late.act());
         drop(series.expect("open"));
     }),
@@ -63,7 +63,7 @@ const PLACES: [(&str, Place); 16] = [
         };
         handle.execute(body).expect("open");
     }),
-    ("capture of a series, after a panic", |handle, late| {
+    ("capture of a periodic task, after a panic", |handle, late| {
         let series = handle.schedule_at_fixed_rate(ms(1), ms(1), move || {
             hold(&late);
             panic_any("the body");
@@ -111,7 +111,7 @@ const PLACES: [(&str, Place); 16] = [
         WRAPPED.set(Some((false, late)));
         handle.execute(|| ()).expect("open");
     }),
-    ("capture of what is not let in", |handle, late| {
+    ("capture of what is not admitted", |handle, late| {
         while handle.pending_count() < ROOM {
             drop(handle.schedule(LONG, || ()).expect("open"));
         }

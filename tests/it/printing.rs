@@ -63,10 +63,10 @@ fn tasks_and_their_futures() {
     shows(&set.cancel_on_drop(), &["CancelAllOnDrop", "TaskSet"]);
     let both: TaskSet<_> = [later(), later()].into_iter().collect();
     shows(&both.into_future(), &["JoinAll", "ended: 0", "left: [ScheduledFuture"]);
-    shows(&executor.pending_tasks(), &["[QueuedTask", "later"]);
+    shows(&executor.pending_tasks(), &["[PendingTask", "later"]);
     let mut given_back = executor.shutdown_now();
-    shows(&given_back, &["PendingTasks", "len: 2"]);
-    shows(&given_back.next().expect("there are two"), &["PendingTask", "later"]);
+    shows(&given_back, &["DrainedTasks", "len: 2"]);
+    shows(&given_back.next().expect("there are two"), &["DrainedTask", "later"]);
     let token = CancellationToken::new();
     token.cancel();
     shows(&token, &["CancellationToken", "is_cancelled: true"]);

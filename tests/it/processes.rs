@@ -158,7 +158,7 @@ fn what_rust_cannot_survive_in_a_task_aborts() {
     }
 }
 
-/// An executor with a task that runs, one that is due and waits, one that is not, and a series;
+/// An executor with a task that runs, one that is due and waits, one that is not, and a periodic task;
 /// nobody owns it.
 fn abandon_an_executor() {
     let executor = Executor::new(1);
@@ -322,7 +322,7 @@ fn work_until_it_was_paused() {
 }
 
 /// F41: a process that was stopped and goes on runs what it has missed in the order of the
-/// deadlines: each run of a series that makes up for all, one of a series that skips, and one with
+/// deadlines: each run of a periodic task that makes up for all, one of a periodic task that skips, and one with
 /// fixed delay.
 #[test]
 #[cfg(unix)]

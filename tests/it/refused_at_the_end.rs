@@ -54,7 +54,7 @@ fn a_busy_executor_that_was_shut_down_refuses() {
 }
 
 /// RJ-010: one worker and a bound of one are full with two tasks; then all is refused as
-/// saturated, after either shutdown as shut down; and as many ran as were let in, less the one
+/// saturated, after either shutdown as shut down; and as many ran as were admitted, less the one
 /// that `shutdown_now` took.
 #[test]
 fn a_full_executor_refuses_and_then_is_shut_down() {

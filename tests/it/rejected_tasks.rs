@@ -10,7 +10,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, DiscardPolicy, Handle, PendingTask, RejectedTask, Rejection,
+    Builder, CancelReason, DiscardPolicy, DrainedTask, Handle, RejectedTask, Rejection,
     ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskRun, TaskState,
     Worker, current_task,
 };
@@ -24,7 +24,7 @@ use crate::{
 type Answer = fn(RejectedTask<'_>) -> Rejection;
 
 /// Tasks that a handler has kept.
-type Kept = Arc<Mutex<Vec<PendingTask>>>;
+type Kept = Arc<Mutex<Vec<DrainedTask>>>;
 
 /// An executor that was shut down, whose handler keeps what comes.
 fn keeping() -> (Executor, Kept) {
@@ -41,7 +41,7 @@ fn keeping() -> (Executor, Kept) {
     (executor, kept)
 }
 
-fn take(kept: &Kept) -> PendingTask {
+fn take(kept: &Kept) -> DrainedTask {
     kept.lock().unwrap().pop().expect("one was kept")
 }
 
@@ -312,7 +312,8 @@ fn a_task_can_be_cancelled_while_it_is_refused() {
         });
         dropping.wait_for(1);
     });
-    let future = executor.submit(move || hold(&drop_slowly)).expect("it was let in, and cancelled");
+    let future =
+        executor.submit(move || hold(&drop_slowly)).expect("it was admitted, and cancelled");
     assert_cancelled(&future, CancelReason::Requested);
     gate.add();
     ended.wait_for(1);

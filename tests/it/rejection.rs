@@ -1,4 +1,4 @@
-//! What is not let in: what the stock handlers make of it, for every way to submit.
+//! What is not admitted: what the stock handlers make of it, for every way to submit.
 
 use std::{
     fmt,

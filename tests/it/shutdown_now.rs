@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use punctual::{
-    CancelReason, Cancelled, Handle, PendingTask, RejectedExecutionError, ScheduledFuture,
+    CancelReason, Cancelled, DrainedTask, Handle, RejectedExecutionError, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState, current_task,
 };
 
@@ -21,8 +21,8 @@ fn ids<'a, T: 'a>(futures: impl IntoIterator<Item = &'a ScheduledFuture<T>>) -> 
 }
 
 /// The tasks are given back in no particular order.
-fn sorted_ids(pending: &[PendingTask]) -> Vec<TaskId> {
-    let mut ids: Vec<_> = pending.iter().map(PendingTask::id).collect();
+fn sorted_ids(pending: &[DrainedTask]) -> Vec<TaskId> {
+    let mut ids: Vec<_> = pending.iter().map(DrainedTask::id).collect();
     ids.sort();
     ids
 }
@@ -296,7 +296,7 @@ fn a_pending_task_says_which_one_it_is() {
     let named = executor.task().name("report");
     let named = named.schedule_at_fixed_rate(ms(5), ms(1), || ()).unwrap();
     let mut pending: Vec<_> = executor.shutdown_now().collect();
-    pending.sort_by_key(PendingTask::id);
+    pending.sort_by_key(DrainedTask::id);
     let [first, second] = pending.try_into().expect("two tasks");
     assert_eq!((first.id(), second.id()), (never.id(), named.id()));
     assert_eq!((first.name(), second.name()), (None, Some("report".into())));
@@ -403,8 +403,8 @@ fn a_pending_task_outlives_its_executor() {
     assert!(matches!(future.try_join(), Some(Ok("written"))));
 }
 
-fn run_all(pending: Vec<PendingTask>) {
-    pending.into_iter().for_each(PendingTask::run);
+fn run_all(pending: Vec<DrainedTask>) {
+    pending.into_iter().for_each(DrainedTask::run);
 }
 
 /// A task that was given back and runs elsewhere may wait for another: no worker waits.
@@ -414,7 +414,7 @@ fn what_runs_elsewhere_may_wait_for_another() {
     let second = executor.schedule(ms(20), || 7).expect("it is open");
     let first = executor.schedule(ms(10), move || second.join()).expect("it is open");
     let mut given_back: Vec<_> = executor.shutdown_now().collect();
-    given_back.sort_by_key(PendingTask::deadline);
+    given_back.sort_by_key(DrainedTask::deadline);
     let threads = given_back.into_iter().map(|task| thread::spawn(|| task.run()));
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().expect("no panic"));
     assert_eq!(first.join().expect("it has run").expect("it has run"), 7);

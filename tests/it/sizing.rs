@@ -357,7 +357,7 @@ fn wait_for_ever(clock: &ManualClock, executor: &Handle) -> ScheduledFuture<()> 
 }
 
 /// Without a core the worker goes as well when the task that it stayed for had to go for another,
-/// and that was not let in after all.
+/// and that was not admitted after all.
 #[test]
 fn a_worker_whose_task_was_discarded_goes() {
     let clock = ManualClock::new();

@@ -230,7 +230,7 @@ fn order(state: ExecutorState) -> usize {
     states.iter().position(|other| *other == state).expect("there is no other")
 }
 
-/// Submits tasks of every kind and lets them end in every way; gives how many were let in.
+/// Submits tasks of every kind and lets them end in every way; gives how many were admitted.
 fn produce(executor: &Handle, seed: usize, rounds: usize) -> u64 {
     let (tiny, far) = (Duration::from_micros(20), LONG);
     let mut accepted = 0;
@@ -275,7 +275,7 @@ fn rarely() -> impl ThreadFactory + 'static {
     }
 }
 
-/// PS-012: whoever looks, whatever goes on, each snapshot adds up: every task that was let in
+/// PS-012: whoever looks, whatever goes on, each snapshot adds up: every task that was admitted
 /// waits, is at work, or has ended in one way; no more are at work than there are workers; and
 /// from one snapshot to the next no count falls. It is so while workers come and go, and while
 /// threads fail to start.

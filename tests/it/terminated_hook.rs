@@ -125,7 +125,7 @@ fn shutdowns_at_once_call_the_hook_once() {
 }
 
 /// AT-004, HK-002: in the hook everything has ended, hooks of threads included, and the end has not
-/// come: nothing is let in, and whoever waits goes on waiting.
+/// come: nothing is admitted, and whoever waits goes on waiting.
 #[test]
 fn in_the_hook_the_end_has_not_come() {
     let (inside, gate, calls) = (Counter::new(), Counter::new(), Log::new());

@@ -1,5 +1,5 @@
 //! The thread that watches over timeouts: when there is one, what becomes of it and of what it
-//! keeps at the end, and what foreign code can do to it.
+//! keeps at the end, and what user code can do to it.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, Handle, ManualClock, PanicPolicy, PendingTask, RejectedExecutionError,
+    CancelReason, DrainedTask, Handle, ManualClock, PanicPolicy, RejectedExecutionError,
     RejectedTask, ScheduledThreadPoolExecutor as Executor, TaskState, Worker, current_task,
 };
 
@@ -234,7 +234,7 @@ fn what_is_run_by_hand_is_struck() {
 #[test]
 fn a_handler_that_keeps_tasks_does_not_keep_the_executor() {
     let drops = Drops::new();
-    let (kept, of_handler) = (Mutex::new(Vec::<PendingTask>::new()), drops.token());
+    let (kept, of_handler) = (Mutex::new(Vec::<DrainedTask>::new()), drops.token());
     let builder = Executor::builder().core_pool_size(1).max_pending(1);
     let builder = builder.rejected_execution_handler(move |task: RejectedTask<'_>| {
         hold(&of_handler);

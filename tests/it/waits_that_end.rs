@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use punctual::{
-    ExecutorCompletionService, PendingTask, RejectedTask, ScheduledThreadPoolExecutor as Executor,
+    DrainedTask, ExecutorCompletionService, RejectedTask, ScheduledThreadPoolExecutor as Executor,
     TaskError, TaskSet,
 };
 
@@ -67,7 +67,7 @@ fn who_waits_for_a_limit_will_go_on() {
 /// The only worker may wait for a task that the rejection handler has kept: another thread runs it.
 #[test]
 fn the_last_worker_waits_for_what_was_kept() {
-    let (keep, kept) = mpsc::channel::<PendingTask>();
+    let (keep, kept) = mpsc::channel::<DrainedTask>();
     let keep = Mutex::new(keep);
     let builder = Executor::builder().core_pool_size(1).max_pending(1);
     let builder = builder.rejected_execution_handler(move |task: RejectedTask<'_>| {

@@ -15,7 +15,7 @@ use crate::support::{Count, Door, check, executor};
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// F32: a submission meets the shutdown: it is let in and run, or it is refused.
+/// F32: a submission meets the shutdown: it is admitted and run, or it is refused.
 #[test]
 fn a_submission_is_in_time_or_too_late() {
     check(|| {
@@ -50,9 +50,9 @@ fn what_is_delayed_ends_with_the_shutdown() {
     });
 }
 
-/// F33: a shutdown meets a series between two runs: it ends, and the pool too.
+/// F33: a shutdown meets a periodic task between two runs: it ends, and the pool too.
 #[test]
-fn a_series_ends_with_the_shutdown() {
+fn a_periodic_task_ends_with_the_shutdown() {
     check(|| {
         let (clock, executor) = executor(1);
         let series = executor.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
@@ -63,10 +63,10 @@ fn a_series_ends_with_the_shutdown() {
     });
 }
 
-/// F33, ST-011: a series goes back into the queue while it is cancelled and the pool is shut down.
+/// F33, ST-011: a periodic task goes back into the queue while it is cancelled and the pool is shut down.
 /// It ends, once, and so does the pool.
 #[test]
-fn a_series_goes_back_or_ends() {
+fn a_periodic_task_goes_back_or_ends() {
     check(|| {
         let (clock, executor) = executor(1);
         executor.set_continues_existing_periodic_tasks_after_shutdown(true);

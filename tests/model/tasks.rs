@@ -68,7 +68,7 @@ fn one_cancels() {
 /// A periodic task is cancelled between two runs, in one, or before the first: it ends, and does
 /// not run again.
 #[test]
-fn a_series_ends_when_it_is_cancelled() {
+fn a_periodic_task_ends_when_it_is_cancelled() {
     check(|| {
         let (clock, executor) = executor(1);
         let runs = Count::default();

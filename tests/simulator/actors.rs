@@ -174,7 +174,7 @@ impl World {
     pub(crate) fn shutdown_now(&self, runs: usize) {
         self.holding(|| {
             let mut given_back = self.handle.shutdown_now();
-            given_back.by_ref().take(runs).for_each(punctual::PendingTask::run);
+            given_back.by_ref().take(runs).for_each(punctual::DrainedTask::run);
         });
     }
 

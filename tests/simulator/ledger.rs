@@ -32,7 +32,7 @@ pub(crate) struct Record {
     pub(crate) plan: TaskPlan,
     /// The first run is planned for this moment at the earliest,
     low: Duration,
-    /// and, once the task has been let in, for this one at the latest.
+    /// and, once the task has been admitted, for this one at the latest.
     high: Duration,
     /// When the submission had returned, among all events.
     let_in: Option<u64>,
@@ -240,7 +240,7 @@ impl Ledger {
         }
     }
 
-    /// How many there are that have been let in, for [`missing`](Self::missing).
+    /// How many there are that have been admitted, for [`missing`](Self::missing).
     pub(crate) fn all_let_in(&self) -> Vec<usize> {
         (0..self.tasks.len()).filter(|id| self.tasks[*id].let_in.is_some()).collect()
     }
@@ -272,7 +272,7 @@ impl Ledger {
                 say("runs after the end");
             }
             if record.let_in.is_some() == record.refused {
-                say("was let in and refused, or neither");
+                say("was admitted and refused, or neither");
             }
             if record.refused && record.starts > 0 {
                 say("was refused and runs");

@@ -33,7 +33,7 @@ shuttle::thread_local! {
 }
 
 impl World {
-    /// Submits a task; whether it is let in or not, it is in the ledger.
+    /// Submits a task; whether it is admitted or not, it is in the ledger.
     pub(crate) fn submit(self: &Arc<Self>, plan: TaskPlan) {
         let id = self.note(|ledger, now| ledger.open(plan, now));
         let capture = Capture { world: Arc::clone(self), id };

@@ -7,7 +7,7 @@
 //! nothing is alive but the executor itself, its counts are those of the futures, and memory and
 //! threads are what they were after the rounds before.
 //!
-//! Throughout: nothing starts early, no runs of a series overlap, nothing is dropped twice, the
+//! Throughout: nothing starts early, no runs of a periodic task overlap, nothing is dropped twice, the
 //! counts of each snapshot add up, and what is due comes to its end. Tasks contain panics, so what
 //! they find wrong they write into a [`Ledger`], which is asked all the time.
 

@@ -19,7 +19,7 @@ use crate::{
     tasks::Work,
 };
 
-/// How a series is to go.
+/// How a periodic task is to go.
 #[derive(Clone, Copy, Debug)]
 struct Course {
     initial: Duration,
@@ -27,7 +27,7 @@ struct Course {
     is_fixed_rate: bool,
     /// Each run of this number panics.
     panics: Option<u64>,
-    /// The run of this number is the last, for it cancels the series.
+    /// The run of this number is the last, for it cancels the periodic task.
     cancels: Option<u64>,
     on_panic: PanicPolicy,
     missed: MissedRuns,
@@ -57,7 +57,7 @@ impl Course {
     }
 }
 
-/// What the body of a series has.
+/// What the body of a periodic task has.
 struct Runner {
     soak: Arc<Soak>,
     capture: Capture,
@@ -73,7 +73,7 @@ struct Runner {
 impl Runner {
     fn run(&mut self, work: Work) {
         if self.is_running.swap(true, Ordering::SeqCst) {
-            self.soak.ledger.complain("two runs of a series overlap");
+            self.soak.ledger.complain("two runs of a periodic task overlap");
         }
         self.capture.begins(self.earliest());
         let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
@@ -108,7 +108,7 @@ pub(crate) fn series(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     let (own, runs) = (Arc::new(OnceLock::new()), Arc::new(AtomicU64::new(0)));
     let mut runner = Runner {
         soak: Arc::clone(soak),
-        capture: soak.ledger.enter("a series", None),
+        capture: soak.ledger.enter("a periodic task", None),
         course,
         first: Instant::now() + course.initial,
         runs: Arc::clone(&runs),
@@ -132,7 +132,7 @@ pub(crate) fn series(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     Some(Box::new(move |soak, dice| {
         let goes_on = || future.is_done() || runs.load(Ordering::SeqCst) > 1;
         if dice.one_in(4) && !eventually(goes_on) {
-            soak.ledger.complain("a series does not go on");
+            soak.ledger.complain("a periodic task does not go on");
         }
         end(soak, id, course, &future);
     }))
@@ -142,7 +142,7 @@ fn end(soak: &Soak, id: u64, course: Course, future: &ScheduledFuture<()>) {
     let is_cancelled = future.cancel();
     soak.ledger.expect_soon(id);
     let Some(end) = future.try_join() else {
-        return soak.ledger.complain("a series that was cancelled has not ended");
+        return soak.ledger.complain("a periodic task that was cancelled has not ended");
     };
     let (strikes, cancels) = (course.limit.is_some(), course.cancels.is_some());
     let is_right = match &end {
@@ -152,8 +152,8 @@ fn end(soak: &Soak, id: u64, course: Course, future: &ScheduledFuture<()>) {
         Ok(()) => false,
     };
     if !is_right {
-        soak.ledger.complain(format!("a series ended with {end:?}; {course:?}"));
+        soak.ledger.complain(format!("a periodic task ended with {end:?}; {course:?}"));
     }
-    soak.ended_as("a series", future.state(), matches!(end, Err(TaskError::Panicked(_))));
+    soak.ended_as("a periodic task", future.state(), matches!(end, Err(TaskError::Panicked(_))));
     soak.ends.timed_out.add(matches!(end, Err(error) if error.is_timeout()).into());
 }

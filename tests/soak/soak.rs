@@ -47,7 +47,7 @@ impl fmt::Display for Ends {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} tasks: {} completed, {} panicked, {} cancelled; {} timed out, {} runs of series",
+            "{} tasks: {} completed, {} panicked, {} cancelled; {} timed out, {} runs of periodic tasks",
             self.accepted.get(),
             self.completed.get(),
             self.panicked.get(),
@@ -74,7 +74,7 @@ pub(crate) struct Soak {
 pub(crate) type Settle = Box<dyn FnOnce(&Soak, &mut Dice) + Send>;
 
 impl Soak {
-    /// The future of a task that was let in, as all are while the pool is open.
+    /// The future of a task that was admitted, as all are while the pool is open.
     pub(crate) fn accepted<T>(
         &self,
         tried: Result<ScheduledFuture<T>, RejectedExecutionError>,

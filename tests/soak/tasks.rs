@@ -46,7 +46,7 @@ impl Work {
     }
 }
 
-/// A task that was let in, and what is known of it.
+/// A task that was admitted, and what is known of it.
 struct Once {
     what: &'static str,
     future: ScheduledFuture<u64>,

@@ -36,7 +36,7 @@ fn may_go(crew: &Crew, look: impl FnOnce() -> Outlook) -> bool {
 
 /// How many there are, how many can be relied on, and how many there were at most.
 fn heads(crew: &Crew) -> [usize; 3] {
-    assert_eq!((crew.settled(), crew.live()), (crew.size(), crew.desks().len()));
+    assert_eq!((crew.settled(), crew.live()), (crew.size(), crew.worker_stats().len()));
     let (counted, ()) = crew.count(|_| ());
     assert_eq!((counted.settled, counted.largest), (crew.size(), crew.largest()));
     [crew.live(), crew.size(), crew.largest()]

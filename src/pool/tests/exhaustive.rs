@@ -36,7 +36,7 @@ fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
     (clock, pool)
 }
 
-fn offer(pool: &Pool, stripe: usize, deadline: Deadline, task: Arc<dyn Runnable>) -> Ticket {
+fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<dyn Runnable>) -> Ticket {
     pool.queue.offer(stripe, pool.clock().read(), deadline, task).ok().expect("it is open")
 }
 
@@ -46,7 +46,7 @@ fn a_change_of_policy_is_not_missed() {
     check(|| {
         let (_, pool) = pool(false);
         let series = Arc::new(Task::new(Periodic::with_fixed_delay(|| (), STEP), None, None));
-        offer(&pool, 0, Deadline::NEVER, series.clone());
+        offer(&pool, 0, Timestamp::NEVER, series.clone());
         let other = Arc::clone(&pool);
         let setter = thread::spawn(move || other.set_keep_periodic(false));
         pool.shutdown();
@@ -88,7 +88,7 @@ fn the_last_worker_leaves_no_task_behind() {
         let (_, pool) = pool(true);
         let (number, other) = (settle(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || retire(&other, number));
-        offer(&pool, 0, Deadline::NEVER, one_shot());
+        offer(&pool, 0, Timestamp::NEVER, one_shot());
         let has_worker = pool.crew.settled() > 0;
         let is_gone = worker.join().expect("nobody panics");
         assert!(!(has_worker && is_gone), "it is left behind");
@@ -103,7 +103,7 @@ fn who_goes_leaves_no_task_beside_a_busy_worker() {
         pool.crew.set_core(2);
         let (_busy, number, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || retire(&other, number));
-        offer(&pool, 0, Deadline::NEVER, one_shot());
+        offer(&pool, 0, Timestamp::NEVER, one_shot());
         let is_full = pool.crew.settled() >= pool.crew.wanted();
         let is_gone = worker.join().expect("nobody panics");
         assert!(!(is_full && is_gone), "it is left behind");
@@ -126,7 +126,7 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
         pool.crew.set_core(2);
         let (_takes, goes, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
         let now = pool.clock().read();
-        offer(&pool, 0, Deadline::from_nanos(1_000), one_shot());
+        offer(&pool, 0, Timestamp::from_nanos(1_000), one_shot());
         offer(&pool, 0, now, one_shot());
         pool.queue.arrive();
         let worker = thread::spawn(move || retire(&other, goes));
@@ -150,7 +150,7 @@ fn of_two_who_take_one_relieves() {
             pool.queue.arrive();
         }
         // The two that they take are gone already.
-        offer(&pool, 0, Deadline::from_nanos(1_000), one_shot());
+        offer(&pool, 0, Timestamp::from_nanos(1_000), one_shot());
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || {
             wakes(other.queue.leave());
@@ -185,12 +185,12 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
         let (clock, pool) = pool(true);
         let number = settle(&pool);
         clock.advance(STEP);
-        let far = Deadline::from_nanos(1_000);
+        let far = Timestamp::from_nanos(1_000);
         let tickets = [0, 1].map(|stripe| offer(&pool, stripe, far, one_shot()));
         let (own, other) = (Arc::clone(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || {
             // It has been idle since the beginning.
-            let limit = |_| own.idle_limit(number, Deadline::PAST);
+            let limit = |_| own.idle_limit(number, Timestamp::PAST);
             own.queue.take_until_by(Parker::current, limit).is_none()
         });
         let remover = thread::spawn(move || other.remove(tickets[1]));
@@ -210,7 +210,7 @@ fn a_task_without_a_worker_holds_up_the_end() {
         let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
         let submitter = thread::spawn(move || {
             // It has seen a worker, a moment ago.
-            other.submit(0, own, Deadline::PAST, Deadline::PAST, true).is_ok()
+            other.submit(0, own, Timestamp::PAST, Timestamp::PAST, true).is_ok()
         });
         pool.shutdown();
         let is_let_in = submitter.join().expect("nobody panics");

@@ -31,8 +31,8 @@ impl<E> DelayHeap<E> {
     }
 }
 
-const fn at(nanos: u64) -> Deadline {
-    Deadline::from_nanos(nanos)
+const fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Subject {
             Step::Insert(at) => {
                 let element = self.next;
                 self.next += 1;
-                let inserted = self.heap.insert(Deadline::from_nanos(at), element, element);
+                let inserted = self.heap.insert(Timestamp::from_nanos(at), element, element);
                 let ticket = inserted.expect("room");
                 self.now_there(ticket, at, element);
             }
@@ -89,7 +89,7 @@ impl Subject {
             Step::PopAndReturn(now) => {
                 if let Some(entry) = self.pop(now) {
                     let (later, element) = (entry.deadline.as_nanos() + 3, entry.element);
-                    let deadline = Deadline::from_nanos(later);
+                    let deadline = Timestamp::from_nanos(later);
                     let ticket = self.heap.insert(deadline, entry.sequence, element);
                     self.now_there(ticket.expect("room"), later, element);
                 }
@@ -104,7 +104,7 @@ impl Subject {
             Step::Reset(n, to) => {
                 let Some(ticket) = self.ticket(n) else { return };
                 let expected = self.forget(ticket);
-                let was_there = self.heap.reset(ticket, Deadline::from_nanos(to));
+                let was_there = self.heap.reset(ticket, Timestamp::from_nanos(to));
                 assert_eq!(was_there, expected.is_some());
                 if let Some((_, slot, element)) = expected {
                     self.model.insert(ticket.sequence, (to, slot, element));
@@ -138,7 +138,7 @@ impl Subject {
         assert_eq!(self.heap.len(), self.model.len());
         let mut keys: Vec<_> = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).collect();
         keys.sort_unstable();
-        let deadline = |n: usize| keys.get(n).map_or(Deadline::NEVER, |key| at(key.0));
+        let deadline = |n: usize| keys.get(n).map_or(Timestamp::NEVER, |key| at(key.0));
         assert_eq!(self.heap.head(), keys.first().map(|(nanos, sequence)| (at(*nanos), *sequence)));
         let first = self.heap.first().map(|(at, ticket, element)| {
             assert_eq!(self.heap.deadline(ticket), Some(at), "its ticket");
@@ -199,7 +199,7 @@ fn growth_keeps_the_order() {
     let mut heap = DelayHeap::new();
     let count = 10_000_u64;
     for n in 0..count {
-        heap.insert(Deadline::from_nanos(n * 7_919 % count), n, n).expect("room");
+        heap.insert(Timestamp::from_nanos(n * 7_919 % count), n, n).expect("room");
     }
     heap.check();
     for n in 0..count {
@@ -214,7 +214,7 @@ fn growth_keeps_the_order() {
 fn equal_deadlines_are_first_come_first_served() {
     let mut heap = DelayHeap::new();
     for n in 0..1_000 {
-        heap.insert(Deadline::from_nanos(5), n, n).expect("room");
+        heap.insert(Timestamp::from_nanos(5), n, n).expect("room");
     }
     for n in 0..1_000 {
         assert_eq!(heap.pop().map(|e| e.element), Some(n));
@@ -247,14 +247,14 @@ fn removal_from_the_middle_sifts_both_ways() {
 #[test]
 fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     let mut heap = DelayHeap::new();
-    let old = heap.insert(Deadline::from_nanos(1), 0, 'a').expect("room");
+    let old = heap.insert(Timestamp::from_nanos(1), 0, 'a').expect("room");
     assert!(heap.remove(old).is_some());
-    let new = heap.insert(Deadline::from_nanos(1), 1, 'b').expect("room");
+    let new = heap.insert(Timestamp::from_nanos(1), 1, 'b').expect("room");
     assert_eq!(old.slot, new.slot);
     assert!(heap.remove(old).is_none());
-    assert!(!heap.reset(old, Deadline::from_nanos(9)));
+    assert!(!heap.reset(old, Timestamp::from_nanos(9)));
     assert!(heap.deadline(old).is_none());
-    assert_eq!(heap.deadline(new), Some(Deadline::from_nanos(1)));
+    assert_eq!(heap.deadline(new), Some(Timestamp::from_nanos(1)));
 }
 
 /// Else one far timer would have all others sifted.

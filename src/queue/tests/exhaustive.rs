@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-const fn at(nanos: u64) -> Deadline {
-    Deadline::from_nanos(nanos)
+const fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
 }
 
 type Queue = Arc<DelayedWorkQueue<char>>;
@@ -155,7 +155,7 @@ fn who_is_to_reconsider_does() {
         let (may_go, other) = (Note::default(), Arc::clone(&queue));
         let told = may_go.clone();
         let waiter = thread::spawn(move || {
-            let limit = |_| if told.get() > 0 { Deadline::PAST } else { Deadline::NEVER };
+            let limit = |_| if told.get() > 0 { Timestamp::PAST } else { Timestamp::NEVER };
             other.take_until(limit).is_none()
         });
         may_go.add();

@@ -61,9 +61,9 @@ struct Subject {
     clock: ManualClock,
     queue: DelayedWorkQueue<u64>,
     /// By deadline and sequence: the element.
-    model: BTreeMap<(Deadline, u64), u64>,
+    model: BTreeMap<(Timestamp, u64), u64>,
     /// By sequence, of every element ever let in: its ticket, and until when it waits, if it does.
-    known: BTreeMap<u64, (Ticket, Option<Deadline>)>,
+    known: BTreeMap<u64, (Ticket, Option<Timestamp>)>,
     admission: Admission,
     counts: Census,
     next: u64,
@@ -82,11 +82,11 @@ impl Subject {
         Self { clock, queue, model, known, admission: Admission::Open, counts, next: 0 }
     }
 
-    fn now(&self) -> Deadline {
+    fn now(&self) -> Timestamp {
         self.queue.clock.read()
     }
 
-    fn ahead(&self, nanos: u64) -> Deadline {
+    fn ahead(&self, nanos: u64) -> Timestamp {
         self.now().after(Duration::from_nanos(nanos))
     }
 
@@ -104,7 +104,7 @@ impl Subject {
             Step::Take => self.take(),
             Step::TakeOrGiveUp => {
                 _ = self
-                    .taken(|queue| queue.take_until(|_| Deadline::PAST).map(|(taken, _)| taken));
+                    .taken(|queue| queue.take_until(|_| Timestamp::PAST).map(|(taken, _)| taken));
             }
             Step::RemoveFirst => {
                 let expected = self.model.pop_first();
@@ -166,8 +166,8 @@ impl Subject {
         }
     }
 
-    /// The next element has been let in.
-    fn is_in(&mut self, ticket: Ticket, deadline: Deadline) {
+    /// The next element has been admitted.
+    fn is_in(&mut self, ticket: Ticket, deadline: Timestamp) {
         assert_eq!(self.admission, Admission::Open);
         self.model.insert((deadline, ticket.sequence), self.next);
         let before = self.known.insert(ticket.sequence, (ticket, Some(deadline)));
@@ -176,9 +176,9 @@ impl Subject {
     }
 
     /// What the model has taken out waits no longer.
-    fn is_out(&mut self, out: Option<((Deadline, u64), u64)>) {
+    fn is_out(&mut self, out: Option<((Timestamp, u64), u64)>) {
         if let Some(((_, sequence), _)) = out {
-            self.known.get_mut(&sequence).expect("it was let in").1 = None;
+            self.known.get_mut(&sequence).expect("it was admitted").1 = None;
         }
     }
 
@@ -195,7 +195,7 @@ impl Subject {
         }
     }
 
-    fn same(&self, entry: Option<Entry<u64>>, expected: Option<((Deadline, u64), u64)>) {
+    fn same(&self, entry: Option<Entry<u64>>, expected: Option<((Timestamp, u64), u64)>) {
         let entry = entry.map(|entry| ((entry.deadline, entry.sequence), entry.element));
         assert_eq!(entry, expected);
     }
@@ -204,7 +204,7 @@ impl Subject {
     fn taken(
         &mut self,
         take: impl FnOnce(&DelayedWorkQueue<u64>) -> Option<Entry<u64>>,
-    ) -> Option<((Deadline, u64), u64)> {
+    ) -> Option<((Timestamp, u64), u64)> {
         let is_due = self.model.first_key_value().is_some_and(|(key, _)| key.0 <= self.now());
         let expected = if is_due { self.model.pop_first() } else { None };
         self.is_out(expected);
@@ -222,7 +222,7 @@ impl Subject {
     }
 
     /// Any ever let in: its newest ticket, and until when it waits.
-    fn any(&self, which: usize) -> Option<(Ticket, Option<Deadline>)> {
+    fn any(&self, which: usize) -> Option<(Ticket, Option<Timestamp>)> {
         self.known.values().nth(which % self.known.len().max(1)).copied()
     }
 
@@ -282,7 +282,7 @@ impl Subject {
         let listed = queue.list(|element| *element);
         let listed = listed.iter().map(|one| ((one.deadline, one.ticket.sequence), one.element));
         assert!(listed.eq(self.model.iter().map(|(key, element)| (*key, *element))));
-        let mut deadlines = self.model.keys().map(|key| key.0).chain([Deadline::NEVER; 2]);
+        let mut deadlines = self.model.keys().map(|key| key.0).chain([Timestamp::NEVER; 2]);
         assert_eq!(Some(queue.head()), deadlines.next());
         let is_over = self.model.is_empty() && self.admission != Admission::Open;
         assert_eq!((queue.len(), queue.is_finished()), (self.model.len(), is_over));

@@ -42,8 +42,8 @@ enum Kind {
     Stripes(usize),
 }
 
-const fn at(nanos: u64) -> Deadline {
-    Deadline::from_nanos(nanos)
+const fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
 }
 
 /// A queue, and what has been taken from it.
@@ -95,12 +95,12 @@ impl Scene {
             let alarm = |moment, waker: Waker| self.clock.set_alarm(moment, waker);
             match self.queue.poll_take(nap, parker.waker(), alarm) {
                 Poll::Ready(taken) => return taken,
-                Poll::Pending => self.queue.clock.wait(parker).park_until(Deadline::NEVER),
+                Poll::Pending => self.queue.clock.wait(parker).park_until(Timestamp::NEVER),
             }
         }
     }
 
-    fn note(&self, (entry, now): (Entry<char>, Deadline)) {
+    fn note(&self, (entry, now): (Entry<char>, Timestamp)) {
         assert!(entry.deadline <= now, "too early");
         self.taken.0.lock().expect("nobody panics").push(entry.element);
         self.taken.1.notify_all();

@@ -74,7 +74,7 @@ fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
         queue.close(Admission::Closed);
         let taker = taker(&clock, &queue);
         clock.run_until_idle();
-        assert_eq!(clock.sleepers(), [Deadline::NEVER], "it waits");
+        assert_eq!(clock.sleepers(), [Timestamp::NEVER], "it waits");
         let expected = if comes_back {
             loan.put_back(element);
             Some('a')
@@ -147,7 +147,7 @@ fn all_go_in_or_none() {
     let tickets = queue.insert_all(vec![(at(20), 'b'), (at(10), 'a'), (at(20), 'c')]);
     let tickets = tickets.expect("it is open");
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [at(10), Deadline::NEVER], "for the nearest of them");
+    assert_eq!(clock.sleepers(), [at(10), Timestamp::NEVER], "for the nearest of them");
     assert_eq!(queue.elements(), ['a', 'b', 'c']);
     assert_eq!(queue.remove(tickets[2]), Some('c'));
     clock.advance(Duration::from_nanos(20));
@@ -175,7 +175,7 @@ impl Wake for Bells {
 struct Awaiting {
     nap: Option<Nap<()>>,
     bells: Arc<Bells>,
-    alarms: RefCell<Vec<Deadline>>,
+    alarms: RefCell<Vec<Timestamp>>,
 }
 
 impl Awaiting {
@@ -194,7 +194,7 @@ impl Awaiting {
         self.bells.0.load(Ordering::SeqCst)
     }
 
-    fn alarms(&self) -> Vec<Deadline> {
+    fn alarms(&self) -> Vec<Timestamp> {
         self.alarms.take()
     }
 }
@@ -240,7 +240,7 @@ fn who_gives_up_passes_on_what_it_was_woken_for() {
     assert!(first.poll(&queue).is_pending());
     queue.insert(at(0), 'b').expect("it is open");
     assert_eq!(first.rings(), 2, "the last to lie down");
-    assert_eq!(clock.sleepers(), [Deadline::NEVER]);
+    assert_eq!(clock.sleepers(), [Timestamp::NEVER]);
     queue.give_up(first.nap.take());
     assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('b')));
 }
@@ -248,7 +248,7 @@ fn who_gives_up_passes_on_what_it_was_woken_for() {
 #[test]
 fn who_awaits_a_closed_queue_is_woken_at_its_end() {
     let (_, queue) = plain();
-    let ticket = queue.insert(Deadline::NEVER, 'a').expect("it is open");
+    let ticket = queue.insert(Timestamp::NEVER, 'a').expect("it is open");
     let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
     assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
     queue.close(Admission::Closed);

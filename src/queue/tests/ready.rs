@@ -156,5 +156,5 @@ fn it_is_drained_and_sifted_with_the_others() {
     let drained = queue.drain();
     assert_eq!(drained.len(), 2);
     assert_eq!(drained.map(|entry| entry.element).collect::<String>(), "ce");
-    assert_eq!((queue.len(), queue.ready.head()), (0, Deadline::NEVER));
+    assert_eq!((queue.len(), queue.ready.head()), (0, Timestamp::NEVER));
 }

@@ -70,8 +70,8 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-const fn at(nanos: u64) -> Deadline {
-    Deadline::from_nanos(nanos)
+const fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
 }
 
 /// Runs `act` in a thread of its own. If it does not come back somebody sleeps who should not.

@@ -5,7 +5,7 @@
 //! another is therefore a [`Note`], which by itself orders nothing.
 
 use super::{atomic::AtomicUsize, process::AtomicU64, *};
-use crate::{Clock, ManualClock, time::Deadline};
+use crate::{Clock, ManualClock, time::Timestamp};
 
 /// Tries every order in which threads are preempted at most as often as `LOOM_MAX_PREEMPTIONS`
 /// says, and says how many there are.
@@ -104,7 +104,7 @@ fn who_is_rung_for_does_not_rest() {
                 clock.worker_begins(&parker);
                 *bells.lock() = Some(parker.waker().clone());
                 while news.get() < 2 {
-                    clock.wait(&parker).park_until(Deadline::NEVER);
+                    clock.wait(&parker).park_until(Timestamp::NEVER);
                     if news.get() == 1 {
                         seen.add();
                     }

@@ -16,9 +16,9 @@ use crate::{
 fn run(task: Arc<dyn Runnable>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
     let stop = CancellationToken::with_clock(clock.clone());
-    let (hooks, desk) = (Hooks::default(), Arc::default());
-    let ground = Rc::new(Ground { clock, stop, hooks, desk, keeps_limits: true });
-    let run = Run::new(ground, task, 1, Deadline::PAST, Deadline::PAST);
+    let (hooks, stats) = (Hooks::default(), Arc::default());
+    let worker = Rc::new(WorkerContext { clock, stop, hooks, stats, keeps_limits: true });
+    let run = Run::new(worker, task, 1, Timestamp::PAST, Timestamp::PAST);
     run.task().run(&run)
 }
 
@@ -138,13 +138,13 @@ fn what_is_cancelled_is_not_queued() {
 #[test]
 fn what_is_counted_has_happened() {
     check(|| {
-        let (desk, note) = (Arc::new(Desk::default()), Note::default());
-        let (own, noted) = (Arc::clone(&desk), note.clone());
+        let (stats, note) = (Arc::new(WorkerStats::default()), Note::default());
+        let (own, noted) = (Arc::clone(&stats), note.clone());
         let worker = thread::spawn(move || {
             noted.add();
             own.count(false, 0, Some(Ended::Completed));
         });
-        if desk.tally().completed > 0 {
+        if stats.totals().completed > 0 {
             assert_eq!(note.get(), 1);
         }
         worker.join().expect("nobody panics");
@@ -155,8 +155,8 @@ fn what_is_counted_has_happened() {
 #[test]
 fn who_is_at_work_has_its_own_name() {
     check(|| {
-        let desk = Arc::new(Desk::default());
-        let own = Arc::clone(&desk);
+        let stats = Arc::new(WorkerStats::default());
+        let own = Arc::clone(&stats);
         let worker = thread::spawn(move || {
             own.begin(1, Some("one".into()));
             own.leave();
@@ -164,7 +164,7 @@ fn who_is_at_work_has_its_own_name() {
             own.leave();
             own.begin(3, Some("three".into()));
         });
-        match desk.current() {
+        match stats.current() {
             None | Some((2, None)) => {}
             Some((1, name)) => assert_eq!(name.as_deref(), Some("one")),
             Some((_, name)) => assert_eq!(name.as_deref(), Some("three")),
@@ -184,7 +184,7 @@ fn a_limit_is_exceeded_once() {
             noted.add();
             drop(capture);
         });
-        let limit = Limit { at: Deadline::PAST, value: None };
+        let limit = Limit { at: Timestamp::PAST, value: None };
         let task = Arc::new(Task::new(job, None, None).limited(limit));
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));

@@ -5,11 +5,11 @@ use std::task::{Wake, Waker};
 
 use crate::{
     sync::{Arc, Bell},
-    time::Deadline,
+    time::Timestamp,
 };
 
 pub(super) struct State {
-    now: Deadline,
+    now: Timestamp,
     sleepers: Vec<Sleeper>,
     pub(super) alarms: Vec<Alarm>,
     last_alarm: u64,
@@ -29,19 +29,19 @@ pub(super) struct State {
 /// A waker that is to be woken at a moment.
 pub(super) struct Alarm {
     pub(super) id: u64,
-    pub(super) until: Deadline,
+    pub(super) until: Timestamp,
     pub(super) waker: Waker,
 }
 
 pub(super) struct Sleeper {
-    pub(super) until: Deadline,
+    pub(super) until: Timestamp,
     pub(super) bell: Arc<Bell>,
     /// Whether it is a worker of a pool on this clock, and not of another that waits here.
     pub(super) is_worker: bool,
 }
 
 impl State {
-    pub(super) fn new(now: Deadline) -> Self {
+    pub(super) fn new(now: Timestamp) -> Self {
         Self {
             now,
             sleepers: Vec::new(),
@@ -56,7 +56,7 @@ impl State {
         }
     }
 
-    pub(super) fn now(&self) -> Deadline {
+    pub(super) fn now(&self) -> Timestamp {
         self.now
     }
 
@@ -92,16 +92,16 @@ impl State {
     }
 
     /// Of what is still to come: whose moment has come has been rung for, and is on its way.
-    pub(super) fn next_deadline(&self) -> Deadline {
+    pub(super) fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
         let alarms = self.alarms.iter().map(|alarm| alarm.until);
-        sleepers.chain(alarms).min().unwrap_or(Deadline::NEVER)
+        sleepers.chain(alarms).min().unwrap_or(Timestamp::NEVER)
     }
 
     /// Rings for the threads whose moment has come. Gives whom to wake without the lock.
     #[must_use]
-    pub(super) fn move_to(&mut self, now: Deadline) -> Vec<Waker> {
+    pub(super) fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
         for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
             Wake::wake_by_ref(&sleeper.bell);
@@ -145,7 +145,7 @@ impl State {
             return Vec::new();
         }
         let next = self.next_deadline();
-        if next == Deadline::NEVER {
+        if next == Timestamp::NEVER {
             return Vec::new();
         }
         self.have_looked = false;
@@ -161,7 +161,7 @@ impl State {
 
     /// The moments that threads sleep until.
     #[cfg(test)]
-    pub(super) fn moments(&self) -> Vec<Deadline> {
+    pub(super) fn moments(&self) -> Vec<Timestamp> {
         let mut moments: Vec<_> = self.sleepers.iter().map(|sleeper| sleeper.until).collect();
         moments.sort();
         moments

@@ -5,7 +5,7 @@ use super::*;
 use crate::ManualClock;
 
 /// What a call of `take` gives.
-type Taken = Option<(Entry<()>, Deadline)>;
+type Taken = Option<(Entry<()>, Timestamp)>;
 
 /// Threads that take one element each and then stay away until they are called back, as they
 /// are to begin with.
@@ -67,7 +67,7 @@ impl Crew {
         ticket
     }
 
-    /// Deadline and sequence of what was taken since the last question, all of it just now.
+    /// The deadline and the sequence of what was taken since the last question, all of it just now.
     fn taken(&mut self) -> Vec<(u64, u64)> {
         self.clock.run_until_idle();
         let mut keys = Vec::new();
@@ -91,7 +91,7 @@ impl Crew {
     /// Until when those sleep who have a limit.
     fn armed(&self) -> Vec<u64> {
         let sleepers = self.clock.sleepers().into_iter();
-        sleepers.filter(|until| *until < Deadline::NEVER).map(Deadline::as_nanos).collect()
+        sleepers.filter(|until| *until < Timestamp::NEVER).map(Timestamp::as_nanos).collect()
     }
 }
 
@@ -145,7 +145,7 @@ fn what_comes_while_the_leader_is_away_is_taken_in_time() {
     }
 }
 
-/// Threads that were ended, because only elements that return were let in and none was there,
+/// Threads that were ended, because only elements that return were admitted and none was there,
 /// are not counted as if they still looked.
 #[test]
 fn when_elements_return_to_a_queue_that_was_at_its_end_they_are_taken_in_time() {

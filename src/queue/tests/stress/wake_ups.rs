@@ -29,7 +29,7 @@ impl Scene {
     }
 
     /// Counts an element that was taken; gives how many of its submitter were taken so far.
-    fn note(&self, (entry, now): (Entry<usize>, Deadline)) -> u64 {
+    fn note(&self, (entry, now): (Entry<usize>, Timestamp)) -> u64 {
         assert!(now >= entry.deadline, "too early");
         self.taken[entry.element].fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -98,7 +98,7 @@ fn await_all(scene: &Scene) {
         match scene.queue.poll_take(&mut nap, parker.waker(), alarm) {
             Poll::Ready(Some(entry)) => _ = scene.note((entry, scene.clock.read())),
             Poll::Ready(None) => return,
-            Poll::Pending => scene.clock.wait(&parker).park_until(Deadline::NEVER),
+            Poll::Pending => scene.clock.wait(&parker).park_until(Timestamp::NEVER),
         }
     }
 }
@@ -370,7 +370,7 @@ fn what_is_on_its_way_to_the_list_is_not_forgotten() {
 }
 
 /// Whenever the queue is closed, and whatever becomes of its last elements: all threads end, and
-/// all that was let in was taken or removed.
+/// all that was admitted was taken or removed.
 #[test]
 fn the_end_of_the_queue_ends_everyone() {
     for takers in 1..=4 {

@@ -1,7 +1,7 @@
-//! The desk: what one worker is doing now, and how much it has done.
+//! Worker statistics: what one worker is doing now, and how much it has done.
 //!
 //! Every worker has one, and nobody else writes on it, so its counts are plain stores on lines of
-//! its own. Others only read: the statistics add up all desks, and the report of a shutdown names
+//! its own. Others only read: the statistics add up those of all workers, and the report of a shutdown names
 //! the tasks that are still at work.
 //!
 //! A run is counted under the lock of its task, in the step that publishes the outcome: whoever
@@ -16,7 +16,7 @@ use crate::sync::{
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Desk(CachePadded<Sheet>);
+pub(crate) struct WorkerStats(CachePadded<Sheet>);
 
 #[derive(Debug, Default)]
 struct Sheet {
@@ -35,7 +35,7 @@ struct Sheet {
 
 /// How many tasks have ended and how, and how many runs there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct Totals {
     pub(crate) completed: u64,
     pub(crate) panicked: u64,
     pub(crate) cancelled: u64,
@@ -52,7 +52,7 @@ pub(super) enum Ended {
     Cancelled,
 }
 
-impl Desk {
+impl WorkerStats {
     /// A run of a task begins.
     #[inline]
     pub(super) fn begin(&self, id: u64, name: Option<Arc<str>>) {
@@ -99,9 +99,9 @@ impl Desk {
         add(&self.0.cancelled, 1);
     }
 
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn totals(&self) -> Totals {
         let read = |count: &AtomicU64| count.load(Ordering::Acquire);
-        Tally {
+        Totals {
             completed: read(&self.0.completed),
             panicked: read(&self.0.panicked),
             cancelled: read(&self.0.cancelled),
@@ -124,7 +124,7 @@ impl Desk {
     }
 }
 
-impl Tally {
+impl Totals {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             completed: self.completed + other.completed,

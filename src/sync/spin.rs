@@ -1,4 +1,4 @@
-//! Patience: how long a thread that has nothing to do looks on before it sleeps.
+//! AdaptiveSpin: how long a thread that has nothing to do looks on before it sleeps.
 //!
 //! To be woken takes a thread some microseconds, and tens of them if its core has gone idle; the
 //! one who wakes it pays too. If what it waits for comes sooner than that, to look on is cheaper
@@ -21,9 +21,9 @@ const LEAST: Duration = Duration::from_micros(1);
 const EAGER: u32 = 4;
 
 /// See the [module](self). Belongs to one thread.
-pub(crate) struct Patience(Cell<Duration>);
+pub(crate) struct AdaptiveSpin(Cell<Duration>);
 
-impl Patience {
+impl AdaptiveSpin {
     pub(super) const fn new() -> Self {
         Self(Cell::new(MOST))
     }
@@ -42,7 +42,7 @@ impl Patience {
 }
 
 /// Looks until there is an answer.
-pub(crate) fn look_on<R>(look: impl Fn() -> Option<R>) -> R {
+pub(crate) fn spin_until<R>(look: impl Fn() -> Option<R>) -> R {
     for _ in 0..EAGER {
         if let Some(answer) = look() {
             return answer;

@@ -1,5 +1,5 @@
 //! Pending tasks: those that no executor will run any more, because `shutdown_now` gave them back
-//! or they were not let in. Each is to be run or dropped by who has it. Either way its future
+//! or they were not admitted. Each is to be run or dropped by who has it. Either way its future
 //! ends, so nobody waits for ever on a task that was drained or refused.
 
 use std::{fmt, iter::FusedIterator, rc::Rc, time::Instant};
@@ -9,8 +9,8 @@ use crate::{
     CancelReason, CancellationToken, TaskId,
     queue::{Drained, Entry},
     sync::Arc,
-    task::{Desk, Drops, Ground, Hooks, Run, Runnable, Tally, Verdict},
-    time::{Clock, Deadline},
+    task::{Drops, Hooks, Run, Runnable, Totals, Verdict, WorkerContext, WorkerStats},
+    time::{Clock, Timestamp},
     trace,
     unwind::discard,
 };
@@ -38,21 +38,24 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[must_use = "dropping pending tasks cancels them"]
-pub struct PendingTasks {
+pub struct DrainedTasks {
     drained: Drained<Arc<dyn Runnable>>,
-    estate: Estate,
+    detached_context: DetachedContext,
 }
 
 /// What a task keeps of the executor it was in.
 #[derive(Clone)]
-pub(super) struct Estate {
+pub(super) struct DetachedContext {
     pub(super) clock: Clock,
     pub(super) hooks: Hooks,
 }
 
-impl PendingTasks {
-    pub(super) fn new(drained: Drained<Arc<dyn Runnable>>, estate: Estate) -> Self {
-        Self { drained, estate }
+impl DrainedTasks {
+    pub(super) fn new(
+        drained: Drained<Arc<dyn Runnable>>,
+        detached_context: DetachedContext,
+    ) -> Self {
+        Self { drained, detached_context }
     }
 
     /// Whether nothing waited, or nothing is left.
@@ -62,12 +65,12 @@ impl PendingTasks {
     }
 }
 
-impl Iterator for PendingTasks {
-    type Item = PendingTask;
+impl Iterator for DrainedTasks {
+    type Item = DrainedTask;
 
-    fn next(&mut self) -> Option<PendingTask> {
+    fn next(&mut self) -> Option<DrainedTask> {
         let entry = self.drained.next()?;
-        Some(PendingTask::new(entry, &self.estate, CancelReason::ShutdownNow))
+        Some(DrainedTask::new(entry, &self.detached_context, CancelReason::ShutdownNow))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -75,32 +78,32 @@ impl Iterator for PendingTasks {
     }
 }
 
-impl ExactSizeIterator for PendingTasks {}
+impl ExactSizeIterator for DrainedTasks {}
 
-impl FusedIterator for PendingTasks {}
+impl FusedIterator for DrainedTasks {}
 
-impl Drop for PendingTasks {
+impl Drop for DrainedTasks {
     fn drop(&mut self) {
         if trace::is_listening() {
             // Each says its number.
             return self.for_each(drop);
         }
         while let Some(task) = self.drained.next_element() {
-            task.cancel(CancelReason::ShutdownNow, Drops::of_any(&self.estate.hooks));
+            task.cancel(CancelReason::ShutdownNow, Drops::of_any(&self.detached_context.hooks));
             discard(task);
         }
     }
 }
 
-impl fmt::Debug for PendingTasks {
+impl fmt::Debug for DrainedTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingTasks").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("DrainedTasks").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
 /// A task that was waiting when its executor was
 /// [shut down now](crate::Handle::shutdown_now), or that was
-/// [not let in](crate::RejectedTask::keep): whoever has it may still [run](Self::run) it.
+/// [not admitted](crate::RejectedTask::keep): whoever has it may still [run](Self::run) it.
 ///
 /// **Dropping it ends its future as cancelled** ([`CancelReason::ShutdownNow`] or
 /// [`CancelReason::Rejected`]) and drops the closure.
@@ -119,24 +122,30 @@ impl fmt::Debug for PendingTasks {
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[must_use = "dropping a pending task cancels it"]
-pub struct PendingTask {
+pub struct DrainedTask {
     /// None once run.
     task: Option<Arc<dyn Runnable>>,
     id: u64,
-    deadline: Deadline,
-    estate: Estate,
+    deadline: Timestamp,
+    detached_context: DetachedContext,
     /// Why it ends if it is dropped.
     reason: CancelReason,
 }
 
-impl PendingTask {
+impl DrainedTask {
     pub(super) fn new(
         entry: Entry<Arc<dyn Runnable>>,
-        estate: &Estate,
+        detached_context: &DetachedContext,
         reason: CancelReason,
     ) -> Self {
         let Entry { deadline, sequence, element } = entry;
-        Self { task: Some(element), id: sequence, deadline, estate: estate.clone(), reason }
+        Self {
+            task: Some(element),
+            id: sequence,
+            deadline,
+            detached_context: detached_context.clone(),
+            reason,
+        }
     }
 
     /// Whether it is this task.
@@ -164,13 +173,13 @@ impl PendingTask {
     /// The moment for which it was planned; `None` for never.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.estate.clock.instant_of(self.deadline)
+        self.detached_context.clock.instant_of(self.deadline)
     }
 
     /// Whether that moment has come.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        self.deadline <= self.estate.clock.read()
+        self.deadline <= self.detached_context.clock.read()
     }
 
     /// Whether it is a periodic task.
@@ -189,25 +198,25 @@ impl PendingTask {
     }
 
     /// Runs it, and says what there is to be counted.
-    pub(super) fn run_here(mut self) -> Tally {
-        let Some(task) = self.task.take() else { return Tally::default() };
-        let Estate { clock, hooks } = self.estate.clone();
-        let (stop, desk) =
-            (CancellationToken::with_clock(clock.clone()), Arc::new(Desk::default()));
+    pub(super) fn run_here(mut self) -> Totals {
+        let Some(task) = self.task.take() else { return Totals::default() };
+        let DetachedContext { clock, hooks } = self.detached_context.clone();
+        let (stop, stats) =
+            (CancellationToken::with_clock(clock.clone()), Arc::new(WorkerStats::default()));
         let now = clock.read();
         let keeps_limits = false;
-        let ground = Ground { clock, stop, hooks, desk: Arc::clone(&desk), keeps_limits };
-        let run = Run::new(Rc::new(ground), task, self.id, self.deadline, now);
+        let worker = WorkerContext { clock, stop, hooks, stats: Arc::clone(&stats), keeps_limits };
+        let run = Run::new(Rc::new(worker), task, self.id, self.deadline, now);
         let reason = match run.task().run(&run) {
             Verdict::Again(_) => Some(self.reason),
             Verdict::CalledOff => Some(CancelReason::Requested),
             _ => None,
         };
         if let Some(reason) = reason {
-            end_as_cancelled(&**run.task(), self.id, reason, &self.estate.hooks);
+            end_as_cancelled(&**run.task(), self.id, reason, &self.detached_context.hooks);
         }
-        self.estate.hooks.drops(self.id).discard(run);
-        desk.tally()
+        self.detached_context.hooks.drops(self.id).discard(run);
+        stats.totals()
     }
 
     /// From now on anybody may run the task, in whichever thread.
@@ -218,18 +227,18 @@ impl PendingTask {
     }
 }
 
-impl Drop for PendingTask {
+impl Drop for DrainedTask {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            end_as_cancelled(&*task, self.id, self.reason, &self.estate.hooks);
+            end_as_cancelled(&*task, self.id, self.reason, &self.detached_context.hooks);
             discard(task);
         }
     }
 }
 
-impl fmt::Debug for PendingTask {
+impl fmt::Debug for DrainedTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingTask")
+        f.debug_struct("DrainedTask")
             .field("id", &self.id())
             .field("name", &self.name())
             .field("is_periodic", &self.is_periodic())

@@ -1,10 +1,10 @@
-//! Ports: how handles and futures hold on to the pool.
+//! PoolRefs: how handles and futures hold on to the pool.
 //!
 //! Every future keeps the pool alive, to be able to cancel. If all of them counted in the pool's
 //! own `Arc`, every submission and every drop of a future, in whichever thread, would change the
 //! same cache line, and threads that share nothing else would wait for each other there. So a
-//! pool has as many ports as its queue has stripes, each with a count on lines of its own; a
-//! thread goes through the port of its number, into the stripe of that number, and its futures
+//! pool has as many pool_refs as its queue has stripes, each with a count on lines of its own; a
+//! thread goes through the pool_ref of its number, into the stripe of that number, and its futures
 //! count there.
 
 use std::ops::Deref;
@@ -15,18 +15,18 @@ use super::{Config, Pool};
 use crate::sync::{Arc, thread_number};
 
 /// One way into the pool: what a future holds.
-pub(crate) type Port = Arc<CachePadded<Way>>;
+pub(crate) type PoolRef = Arc<CachePadded<Way>>;
 
-/// See [`Port`].
+/// See [`PoolRef`].
 pub(crate) struct Way {
     pool: Arc<Pool>,
     stripe: usize,
 }
 
 /// All the ways into one pool: what a handle holds.
-pub(crate) struct Ports(Box<[Port]>);
+pub(crate) struct PoolRefs(Box<[PoolRef]>);
 
-impl Ports {
+impl PoolRefs {
     /// Makes a pool.
     pub(crate) fn to_new_pool(config: Config) -> Arc<Self> {
         let pool = Pool::new(config);
@@ -38,15 +38,15 @@ impl Ports {
         &self.0[0].pool
     }
 
-    /// The port of the calling thread.
+    /// The pool_ref of the calling thread.
     #[inline]
-    pub(crate) fn here(&self) -> &Port {
+    pub(crate) fn local(&self) -> &PoolRef {
         &self.0[thread_number() % self.0.len()]
     }
 }
 
 impl Way {
-    /// The stripe of the queue that this port leads to.
+    /// The stripe of the queue that this pool_ref leads to.
     #[inline]
     pub(crate) fn stripe(&self) -> usize {
         self.stripe
@@ -55,7 +55,7 @@ impl Way {
 
 impl Way {
     /// Whether it leads into this pool.
-    pub(crate) fn leads_to(&self, pool: &Arc<Pool>) -> bool {
+    pub(crate) fn belongs_to(&self, pool: &Arc<Pool>) -> bool {
         Arc::ptr_eq(&self.pool, pool)
     }
 }
