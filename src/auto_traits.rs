@@ -43,10 +43,12 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use crate::{
     builder::Builder,
     delay_queue::DelayQueue,
-    error::{ConfigError, Panic, RejectedExecutionError},
+    error::{ConfigError, Panic, RejectionReason},
     executor::Handle,
     future::{CancelHandle, ScheduledFuture},
-    pool::{DrainedTask, DrainedTasks, RejectedTask, Rejection, Shared, Worker},
+    pool::{
+        DrainedTask, DrainedTasks, RejectedExecutionError, RejectedTask, Rejection, Shared, Worker,
+    },
     submit::TaskBuilder,
     task::{self, TaskContext},
     time::ManualClock,
@@ -74,7 +76,8 @@ impl<T: UnwindSafe> UnwindSafe for DelayQueue<T> {}
 impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}
 
 // These own callbacks and tasks, which they call or drop behind the door and never look into.
-unwind_safe!(Builder, DrainedTask, DrainedTasks, RejectedTask<'_>, Rejection);
+unwind_safe!(Builder, DrainedTask, DrainedTasks, RejectedExecutionError);
+unwind_safe!(RejectedTask<'_>, Rejection);
 
 impl<T: ?Sized> UnwindSafe for Shared<T> {}
 impl<T: ?Sized> RefUnwindSafe for Shared<T> {}
@@ -85,4 +88,4 @@ unwind_safe!(Worker, task::TaskRun<'_>);
 
 // A payload, or the system's error, is moved in when it is made, is never changed, and is moved out
 // whole.
-unwind_safe!(ConfigError, Panic, RejectedExecutionError);
+unwind_safe!(ConfigError, Panic, RejectionReason);

@@ -174,19 +174,16 @@ impl fmt::Debug for Panic {
     }
 }
 
-/// Why a task was not accepted. Answers to Java's `RejectedExecutionException` and
-/// `IllegalArgumentException`.
-///
-/// The `try_` calls of a [`TaskBuilder`](crate::TaskBuilder) give the closure back as well.
+/// Why a submission was refused; from [`RejectedExecutionError::reason`](crate::RejectedExecutionError::reason).
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum RejectedExecutionError {
+pub enum RejectionReason {
     /// The executor was shut down or dropped; it takes no more tasks.
     Shutdown,
-    /// A period or delay between runs of zero would run the task without end.
+    /// The period, or the delay between two runs, is zero: the task would run without end.
     ZeroPeriod,
-    /// There is no worker, or no thread that watches over the timeout that was asked for, and none
-    /// could be started, for the reason given.
+    /// There is no worker, or no thread for the timeout that was asked for, and none could be
+    /// started, for the reason given.
     Spawn(io::Error),
     /// As many tasks wait as the executor's [bound](crate::Builder::max_pending) admits.
     Saturated,
@@ -194,7 +191,7 @@ pub enum RejectedExecutionError {
     Full,
 }
 
-impl fmt::Display for RejectedExecutionError {
+impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shutdown => f.write_str("rejected: the executor was shut down"),
@@ -214,167 +211,6 @@ impl fmt::Display for RejectedExecutionError {
         }
     }
 }
-
-impl Error for RejectedExecutionError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Spawn(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-/// A task that was not accepted, with the closure that would have been run.
-///
-/// It is an error as well; `?` turns it into a `Box<dyn Error + Send + Sync>` if the closure is
-/// `Sync`, and [`into_error`](Self::into_error) leaves one that always can be.
-pub struct Rejected<F> {
-    pub(crate) error: RejectedExecutionError,
-    pub(crate) closure: F,
-}
-
-impl<F> Rejected<F> {
-    /// Why the task was not accepted.
-    #[must_use]
-    pub fn error(&self) -> &RejectedExecutionError {
-        &self.error
-    }
-
-    /// The closure, not run.
-    #[must_use]
-    pub fn into_closure(self) -> F {
-        self.closure
-    }
-
-    /// The reason alone; drops the closure.
-    #[must_use]
-    pub fn into_error(self) -> RejectedExecutionError {
-        self.error
-    }
-}
-
-impl<F> fmt::Debug for Rejected<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rejected").field("error", &self.error).finish_non_exhaustive()
-    }
-}
-
-impl<F> fmt::Display for Rejected<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl<F> Error for Rejected<F> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.error.source()
-    }
-}
-
-/// Why [`Handle::invoke_all`](crate::Handle::invoke_all) gave no futures. Whatever it had submitted
-/// is cancelled. Answers to Java's `RejectedExecutionException` and `InterruptedException`.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum InvokeError {
-    /// A task was not accepted.
-    Rejected(RejectedExecutionError),
-    /// The call would have waited for ever: every worker waits.
-    WouldDeadlock,
-    /// The token of the call was raised before all tasks had ended.
-    Interrupted,
-}
-
-impl fmt::Display for InvokeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rejected(error) => error.fmt(f),
-            Self::WouldDeadlock => TaskError::WouldDeadlock.fmt(f),
-            Self::Interrupted => f.write_str(INTERRUPTED),
-        }
-    }
-}
-
-impl Error for InvokeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Rejected(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<RejectedExecutionError> for InvokeError {
-    fn from(error: RejectedExecutionError) -> Self {
-        Self::Rejected(error)
-    }
-}
-
-/// Why [`Handle::invoke_any`](crate::Handle::invoke_any) gave no value. Whatever it had submitted
-/// has ended or is cancelled. Answers to Java's `ExecutionException`, `TimeoutException`,
-/// `InterruptedException`, `RejectedExecutionException` and `IllegalArgumentException`.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum InvokeAnyError<E> {
-    /// There was no closure to be run.
-    NoTasks,
-    /// Every task failed; the last of them returned this.
-    Failed(E),
-    /// Every task failed; the last of them panicked or was cancelled.
-    Task(TaskError),
-    /// The time was up before a task succeeded.
-    TimedOut,
-    /// A task was not accepted.
-    Rejected(RejectedExecutionError),
-    /// The call would have waited for ever: every worker waits.
-    WouldDeadlock,
-    /// The token of the call was raised before a task succeeded.
-    Interrupted,
-}
-
-impl<E> InvokeAnyError<E> {
-    /// What the last task returned, if that is why there is no value.
-    #[must_use]
-    pub fn into_failure(self) -> Option<E> {
-        match self {
-            Self::Failed(failure) => Some(failure),
-            _ => None,
-        }
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for InvokeAnyError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTasks => f.write_str("there is no task to choose from; pass at least one"),
-            Self::Failed(failure) => write!(f, "every task failed, the last with: {failure}"),
-            Self::Task(error) => write!(f, "every task failed, the last so: {error}"),
-            Self::TimedOut => {
-                f.write_str("no task succeeded in time; those that had not ended were cancelled")
-            }
-            Self::Rejected(error) => error.fmt(f),
-            Self::WouldDeadlock => TaskError::WouldDeadlock.fmt(f),
-            Self::Interrupted => f.write_str(INTERRUPTED),
-        }
-    }
-}
-
-/// An error whatever the tasks fail with, as long as it can be shown: a text as well.
-impl<E: fmt::Debug + fmt::Display> Error for InvokeAnyError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Rejected(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl<E> From<RejectedExecutionError> for InvokeAnyError<E> {
-    fn from(error: RejectedExecutionError) -> Self {
-        Self::Rejected(error)
-    }
-}
-
-const INTERRUPTED: &str = "the wait was called off by its token; the tasks were cancelled";
 
 /// Why an executor cannot be as it was asked to be.
 #[derive(Debug)]

@@ -284,7 +284,7 @@ impl Handle {
     ///
     /// [`RejectedExecutionError`] if the executor was shut down, has no
     /// [room](crate::Builder::max_pending), or has no worker and cannot start one.
-    /// [`TaskBuilder::try_execute`] gives the closure back.
+    /// The error hands the task [back](RejectedExecutionError::into_task).
     pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,

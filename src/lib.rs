@@ -132,18 +132,15 @@ mod sync;
 pub use crate::{
     builder::Builder,
     delay_queue::{DelayQueue, Delayed},
-    error::{
-        CancelReason, ConfigError, InvokeAnyError, InvokeError, Panic, Rejected,
-        RejectedExecutionError, TaskError, WouldDeadlock,
-    },
+    error::{CancelReason, ConfigError, Panic, RejectionReason, TaskError, WouldDeadlock},
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
     id::{ParseTaskIdError, TaskId},
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-        DrainedTask, DrainedTasks, ExecutorState, RejectedExecutionHandler, RejectedTask,
-        Rejection, Shared, ShutdownReport, Statistics, StockPolicy, TaskSummary, ThreadFactory,
-        Worker,
+        DrainedTask, DrainedTasks, ExecutorState, RejectedExecutionError, RejectedExecutionHandler,
+        RejectedTask, Rejection, Shared, ShutdownReport, Statistics, StockPolicy, TaskSummary,
+        ThreadFactory, Worker,
     },
     submit::TaskBuilder,
     task::{
@@ -151,7 +148,9 @@ pub use crate::{
         TaskContext, TaskRun, TaskState, current_task,
     },
     time::{Clock, ManualClock},
-    together::{CancelAllOnDrop, ExecutorCompletionService, JoinAll, TaskSet},
+    together::{
+        CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll, TaskSet,
+    },
     token::{CancellationToken, Cancelled, WaitForCancellation},
     unwind::PanicLocation,
 };

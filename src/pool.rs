@@ -51,6 +51,7 @@ mod lifecycle;
 mod policies;
 mod pool_ref;
 mod record;
+mod rejected;
 mod rejection;
 mod room;
 mod serving;
@@ -81,6 +82,7 @@ pub use self::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
     },
     record::{ShutdownReport, TaskSummary},
+    rejected::RejectedExecutionError,
     rejection::{RejectedExecutionHandler, RejectedTask, Rejection},
     shared::Shared,
     statistics::{ExecutorState, Statistics},

@@ -5,18 +5,16 @@ mod launch;
 use std::time::{Duration, Instant};
 
 use crate::{
-    MissedRuns, PanicPolicy, Rejected, RejectedExecutionError, ScheduledFuture,
+    MissedRuns, PanicPolicy, RejectedExecutionError, RejectionReason, ScheduledFuture,
     pool::PoolRefs,
     sync::Arc,
     task::{OneShot, Periodic},
     time::Timestamp,
-    unwind::discard,
 };
 
 /// Describes a task before it is submitted; from [`Handle::task`](crate::Handle::task).
 ///
-/// The verbs are the executor's own, each with a `try_` form that gives the closure back when
-/// the task is not accepted.
+/// The verbs are the executor's own. A builder describes one task; a clone of it describes another.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,10 +27,6 @@ use crate::{
 ///     .name("flush")
 ///     .missed_runs(MissedRuns::Coalesce)
 ///     .schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(5), || { /* flush */ })?;
-///
-/// executor.shutdown();
-/// let refused = executor.task().try_submit(|| "not lost").expect_err("it was shut down");
-/// assert_eq!(refused.into_closure()(), "not lost");
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone)]
@@ -44,9 +38,6 @@ pub struct TaskBuilder<'a> {
     on_panic: PanicPolicy,
     timeout: Option<Duration>,
 }
-
-/// The result of the `try_` verbs that give a future.
-type Tried<T, F> = Result<ScheduledFuture<T>, Rejected<F>>;
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
@@ -77,10 +68,8 @@ impl<'a> TaskBuilder<'a> {
     /// timeouts is started with an executor's first. Java 25: `submitWithTimeout`.
     ///
     /// * **A one-shot task** has so long from the moment it is due: time it waits for a worker
-    ///   counts. Then its future ends, with [`CancelReason::TimedOut`](crate::CancelReason), or
-    ///   with the value given to [`submit_or`](Self::submit_or) or
-    ///   [`schedule_or`](Self::schedule_or). If it waits it never runs; if it runs its
-    ///   [token](crate::TaskContext::token) is raised.
+    ///   counts. Then its future ends, with [`CancelReason::TimedOut`](crate::CancelReason). If it
+    ///   waits it never runs; if it runs its [token](crate::TaskContext::token) is raised.
     /// * **A periodic task** has so long for each run. If it is to [stop](PanicPolicy::stop) at
     ///   the first failure, a run that takes longer ends it in the same way, and the
     ///   [panic handler](crate::Builder::panic_handler) is told. Otherwise such a run
@@ -119,19 +108,7 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.try_execute(closure).map_err(without_closure)
-    }
-
-    /// See [`Handle::execute`](crate::Handle::execute).
-    ///
-    /// # Errors
-    ///
-    /// As there, with the closure.
-    pub fn try_execute<F>(self, closure: F) -> Result<(), Rejected<F>>
-    where
-        F: FnOnce() + Send + 'static,
-    {
-        self.try_submit(closure).map(drop)
+        self.submit(closure).map(drop)
     }
 
     /// See [`Handle::submit`](crate::Handle::submit).
@@ -144,20 +121,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.try_submit(closure).map_err(without_closure)
-    }
-
-    /// See [`Handle::submit`](crate::Handle::submit).
-    ///
-    /// # Errors
-    ///
-    /// As there, with the closure.
-    pub fn try_submit<F, T>(self, closure: F) -> Tried<T, F>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        self.try_schedule(Duration::ZERO, closure)
+        self.schedule(Duration::ZERO, closure)
     }
 
     /// See [`Handle::schedule`](crate::Handle::schedule).
@@ -174,96 +138,8 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.try_schedule(delay, closure).map_err(without_closure)
-    }
-
-    /// See [`Handle::schedule`](crate::Handle::schedule).
-    ///
-    /// # Errors
-    ///
-    /// As there, with the closure.
-    pub fn try_schedule<F, T>(self, delay: Duration, closure: F) -> Tried<T, F>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
         let now = self.pool_refs.pool().clock().read();
-        self.launch(OneShot(closure), now, now.after(delay), &mut None, |job| job.0)
-    }
-
-    /// As [`submit`](Self::submit); but if the [timeout](Self::timeout) strikes the future ends
-    /// with `value`, as completed.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let quote = executor.task().timeout(Duration::from_millis(5)).submit_or("no answer", || {
-    ///     current_task().expect("inside a task").token().wait(); // a server that is down
-    ///     "an answer, too late"
-    /// })?;
-    /// assert_eq!(quote.join()?, "no answer");
-    /// # executor.close()?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn submit_or<F, T>(
-        self,
-        value: T,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        self.schedule_or(Duration::ZERO, value, closure)
-    }
-
-    /// As [`schedule`](Self::schedule); but if the [timeout](Self::timeout) strikes the future
-    /// ends with `value`, as completed.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn schedule_or<F, T>(
-        self,
-        delay: Duration,
-        value: T,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        self.try_schedule_or(delay, value, closure).map_err(without_closure)
-    }
-
-    /// As [`schedule_or`](Self::schedule_or).
-    ///
-    /// # Errors
-    ///
-    /// As there, with value and closure.
-    pub fn try_schedule_or<F, T>(
-        self,
-        delay: Duration,
-        value: T,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, Rejected<(T, F)>>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let now = self.pool_refs.pool().clock().read();
-        let mut value = Some(value);
-        let tried = self.launch(OneShot(closure), now, now.after(delay), &mut value, |job| job.0);
-        tried.map_err(|Rejected { error, closure }| match value {
-            Some(value) => Rejected { error, closure: (value, closure) },
-            None => unreachable!("the value is used when the task has been accepted"),
-        })
+        self.launch(OneShot(closure), now, now.after(delay))
     }
 
     /// See [`Handle::schedule_at`](crate::Handle::schedule_at).
@@ -280,23 +156,6 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.try_schedule_at(instant, closure).map_err(without_closure)
-    }
-
-    /// See [`Handle::schedule_at`](crate::Handle::schedule_at).
-    ///
-    /// # Errors
-    ///
-    /// As there, with the closure.
-    pub fn try_schedule_at<F, T>(
-        self,
-        instant: impl Into<Option<Instant>>,
-        closure: F,
-    ) -> Tried<T, F>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
         let clock = self.pool_refs.pool().clock();
         let now = clock.read();
         // What is past is due now, and takes its turn with what else is due now.
@@ -304,7 +163,7 @@ impl<'a> TaskBuilder<'a> {
             Some(instant) => clock.deadline_of(instant).max(now),
             None => Timestamp::NEVER,
         };
-        self.launch(OneShot(closure), now, deadline, &mut None, |job| job.0)
+        self.launch(OneShot(closure), now, deadline)
     }
 
     /// See [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
@@ -322,26 +181,8 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        self.try_schedule_at_fixed_rate(initial_delay, period, closure).map_err(without_closure)
-    }
-
-    /// See [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
-    ///
-    /// # Errors
-    ///
-    /// As there, with the closure.
-    pub fn try_schedule_at_fixed_rate<F>(
-        self,
-        initial_delay: Duration,
-        period: Duration,
-        closure: F,
-    ) -> Tried<(), F>
-    where
-        F: FnMut() + Send + 'static,
-    {
-        let missed = self.missed;
-        let job = |closure| Periodic::at_fixed_rate(closure, period, missed);
-        self.repeat(initial_delay, period, closure, job)
+        let job = Periodic::at_fixed_rate(closure, period, self.missed);
+        self.repeat(initial_delay, period, job)
     }
 
     /// See [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
@@ -359,51 +200,25 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        self.try_schedule_with_fixed_delay(initial_delay, delay, closure).map_err(without_closure)
-    }
-
-    /// See [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
-    ///
-    /// # Errors
-    ///
-    /// As there, with the closure.
-    pub fn try_schedule_with_fixed_delay<F>(
-        self,
-        initial_delay: Duration,
-        delay: Duration,
-        closure: F,
-    ) -> Tried<(), F>
-    where
-        F: FnMut() + Send + 'static,
-    {
-        let job = |closure| Periodic::with_fixed_delay(closure, delay);
-        self.repeat(initial_delay, delay, closure, job)
+        self.repeat(initial_delay, delay, Periodic::with_fixed_delay(closure, delay))
     }
 
     fn repeat<F>(
         self,
         initial_delay: Duration,
         period: Duration,
-        closure: F,
-        job: impl FnOnce(F) -> Periodic<F>,
-    ) -> Tried<(), F>
+        job: Periodic<F>,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
         F: FnMut() + Send + 'static,
     {
-        if period.is_zero() {
-            return Err(Rejected { error: RejectedExecutionError::ZeroPeriod, closure });
-        }
         let now = self.pool_refs.pool().clock().read();
-        let job = job(closure).on_panic(self.on_panic);
-        self.launch(job, now, now.after(initial_delay), &mut None, Periodic::into_body)
+        let (job, deadline) = (job.on_panic(self.on_panic), now.after(initial_delay));
+        if period.is_zero() {
+            return Err(self.refuse(job, now, deadline, RejectionReason::ZeroPeriod));
+        }
+        self.launch(job, now, deadline)
     }
-}
-
-/// Drops the closure of a refused task; a capture that panics then does not hide the reason.
-fn without_closure<F>(rejected: Rejected<F>) -> RejectedExecutionError {
-    let Rejected { error, closure } = rejected;
-    discard(closure);
-    error
 }
 
 impl std::fmt::Debug for TaskBuilder<'_> {

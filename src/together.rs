@@ -14,6 +14,7 @@
 //! [`completion`] for a wait for whichever of several ends first.
 
 mod completion;
+mod error;
 mod invoke;
 mod set;
 
@@ -21,6 +22,7 @@ use crate::{CancellationToken, ScheduledFuture, sync::Parker, time::Timestamp, w
 
 pub use self::{
     completion::ExecutorCompletionService,
+    error::{InvokeAnyError, InvokeError},
     set::{CancelAllOnDrop, JoinAll, TaskSet},
 };
 

@@ -28,11 +28,11 @@ use punctual::{
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
     ExecutorCompletionService, ExecutorState, FailedRun, Handle, InvokeAnyError, InvokeError,
     JoinAll, ManualClock, MissedRuns, Panic, PanicLocation, PanicPolicy, PanicReport, PanicSource,
-    ParseTaskIdError, PendingTask, Rejected, RejectedExecutionError, RejectedExecutionHandler,
-    RejectedTask, Rejection, ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport,
-    Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError, TaskId, TaskRun,
-    TaskSet, TaskState, TaskSummary, Termination, ThreadFactory, WaitForCancellation, Worker,
-    WouldDeadlock,
+    ParseTaskIdError, PendingTask, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
+    Rejection, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
+    ShutdownReport, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError,
+    TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination, ThreadFactory,
+    WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
 };
 
@@ -140,8 +140,8 @@ fn public_types() -> Vec<Line> {
         DrainedTask: all;
         DrainedTasks: all;
         PendingTask: all;
-        Rejected<u32>: all;
         RejectedExecutionError: all;
+        RejectionReason: all;
         RejectedTask<'static>: all;
         Rejection: all;
         ScheduledFuture<u32>: all;
@@ -204,8 +204,6 @@ fn the_types_of_a_value_ask_of_it_what_they_need() {
         InvokeAnyError<Bare>: ;
         JoinAll<Bare>: Unpin;
         JoinAll<Loose>: Send Sync Unpin;
-        Rejected<Bare>: ;
-        Rejected<Loose>: Send Sync Unpin;
         ScheduledFuture<Bare>: all;
         TaskSet<Bare>: all;
         delay_queue::Drain<'static, Bare>: Unpin;

@@ -3,12 +3,16 @@
 //! it soon is.
 
 use std::{
-    sync::{Arc, Barrier, mpsc},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
 use crate::{
-    CancelReason, ManualClock, PanicReport, PanicSource, RejectedExecutionError,
+    CancelReason, ManualClock, PanicReport, PanicSource, RejectionReason,
     ScheduledThreadPoolExecutor,
 };
 
@@ -159,10 +163,15 @@ fn a_cancelled_task_does_not_keep_the_last_worker() {
 /// Schedules tasks until there is no place for one more; gives how many there are.
 fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
     let hour = Duration::from_secs(3_600);
-    let schedule = |n| executor.task().try_schedule(hour, move || n).err();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let schedule = |n| {
+        let ran = Arc::clone(&ran);
+        executor.schedule(hour, move || ran.store(n, Ordering::Relaxed)).err()
+    };
     let (refused, n) = (0..).find_map(|n| Some((schedule(n)?, n))).expect("it has an end");
-    assert!(matches!(refused.error(), RejectedExecutionError::Full), "{refused}");
-    assert_eq!(refused.into_closure()(), n);
+    assert!(matches!(refused.reason(), RejectionReason::Full), "{refused}");
+    refused.into_task().run();
+    assert_eq!(ran.load(Ordering::Relaxed), n);
     executor.pending_count()
 }
 

@@ -20,7 +20,7 @@ use std::{fmt, time::Duration};
 
 use super::{DrainedTask, Pool, policies::StockPolicy, room::Room, serving};
 use crate::{
-    CancelReason, RejectedExecutionError, TaskId,
+    CancelReason, RejectedExecutionError, RejectionReason, TaskId,
     queue::{Entry, Refusal, Refused, Ticket},
     sync::{
         Arc,
@@ -103,7 +103,7 @@ where
 pub struct RejectedTask<'a> {
     pool: &'a Arc<Pool>,
     task: DrainedTask,
-    error: &'a RejectedExecutionError,
+    reason: &'a RejectionReason,
 }
 
 /// What is to be done with a rejected task; from the verbs of [`RejectedTask`]. The answer of a
@@ -164,17 +164,17 @@ impl RejectedTask<'_> {
 
     /// Why it was not admitted.
     #[must_use]
-    pub fn error(&self) -> &RejectedExecutionError {
-        self.error
+    pub fn reason(&self) -> &RejectionReason {
+        self.reason
     }
 
     /// Whether the executor was shut down. Else there was no room.
     #[must_use]
     pub fn is_shutdown(&self) -> bool {
-        matches!(self.error, RejectedExecutionError::Shutdown)
+        matches!(self.reason, RejectionReason::Shutdown)
     }
 
-    /// The submission fails with the [error](Self::error), and gives the closure back.
+    /// The submission fails with a [`RejectedExecutionError`], which owns the task.
     pub fn abort(self) -> Rejection {
         Rejection(Answer::Abort(self.task))
     }
@@ -240,7 +240,7 @@ impl fmt::Debug for RejectedTask<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RejectedTask")
             .field("task", &self.task)
-            .field("error", &self.error)
+            .field("reason", &self.reason)
             .finish_non_exhaustive()
     }
 }
@@ -253,7 +253,7 @@ impl fmt::Debug for Rejection {
 
 /// A task that was refused by the queue or for want of room.
 struct Unadmitted {
-    error: RejectedExecutionError,
+    reason: RejectionReason,
     sequence: u64,
     task: Arc<dyn Runnable>,
 }
@@ -284,8 +284,8 @@ impl Pool {
 
     /// Queues a task that is ready to run, in a pool that has a worker; `is_staffed` says whether
     /// it need not [do without](Self::ensure_worker) one more. Gives the ticket, which finds nothing
-    /// if the handler has dealt with the task. On an error, which comes with the task's number, the
-    /// task is the caller's again.
+    /// if the handler has dealt with the task. On an error, which owns the task, the pool knows
+    /// nothing of it any more.
     #[inline]
     pub(crate) fn submit(
         self: &Arc<Self>,
@@ -294,7 +294,7 @@ impl Pool {
         now: Timestamp,
         deadline: Timestamp,
         is_staffed: bool,
-    ) -> Result<Ticket, (u64, RejectedExecutionError)> {
+    ) -> Result<Ticket, RejectedExecutionError> {
         match self.offer(stripe, task, now, deadline, false, is_staffed) {
             Ok(ticket) => Ok(ticket),
             Err(unadmitted) => self.reject(stripe, unadmitted, now, deadline),
@@ -314,18 +314,18 @@ impl Pool {
     ) -> Result<Ticket, Unadmitted> {
         if !has_room && !self.room.as_ref().is_none_or(Room::enter) {
             let sequence = self.queue.number(stripe, now);
-            return Err(Unadmitted { error: RejectedExecutionError::Saturated, sequence, task });
+            return Err(Unadmitted { reason: RejectionReason::Saturated, sequence, task });
         }
         match self.queue.offer(stripe, now, deadline, task) {
             Ok(ticket) if self.crew.settled() >= self.crew.wanted() => Ok(ticket),
             Ok(ticket) => self.rescue(ticket, is_staffed),
             Err(Refused { why, sequence, element: task }) => {
                 self.leave_room();
-                let error = match why {
-                    Refusal::Closed => RejectedExecutionError::Shutdown,
-                    Refusal::Full => RejectedExecutionError::Full,
+                let reason = match why {
+                    Refusal::Closed => RejectionReason::Shutdown,
+                    Refusal::Full => RejectionReason::Full,
                 };
-                Err(Unadmitted { error, sequence, task })
+                Err(Unadmitted { reason, sequence, task })
             }
         }
     }
@@ -352,8 +352,8 @@ impl Pool {
             // It may have been all that the end waited for.
             self.release();
         }
-        let (error, sequence) = (RejectedExecutionError::Spawn(error), ticket.sequence);
-        Err(Unadmitted { error, sequence, task })
+        let (reason, sequence) = (RejectionReason::Spawn(error), ticket.sequence);
+        Err(Unadmitted { reason, sequence, task })
     }
 
     /// Asks the handler, until it has an answer that is final.
@@ -364,29 +364,25 @@ impl Pool {
         mut unadmitted: Unadmitted,
         now: Timestamp,
         deadline: Timestamp,
-    ) -> Result<Ticket, (u64, RejectedExecutionError)> {
+    ) -> Result<Ticket, RejectedExecutionError> {
         let counting = Counting(&self.rejected);
         loop {
-            let Unadmitted { error, sequence, task } = unadmitted;
+            let Unadmitted { reason, sequence, task: own } = unadmitted;
             if trace::is_listening() {
-                trace::rejected(sequence, task.name().as_deref(), &error);
+                trace::rejected(sequence, own.name().as_deref(), &reason);
             }
-            if matches!(error, RejectedExecutionError::Spawn(_)) {
-                discard(task);
-                return Err((sequence, error));
+            let task = self.refused_task(Arc::clone(&own), sequence, deadline);
+            if matches!(reason, RejectionReason::Spawn(_)) {
+                return Err(RejectedExecutionError::new(reason, task));
             }
-            let entry = Entry { deadline, sequence, element: Arc::clone(&task) };
-            let own = task;
-            let task = DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected);
             // Also if it panics: who has replaced it meanwhile may have left it to this thread.
             let handler = Contained::new(self.rejection.get());
-            let rejected = RejectedTask { pool: self, task, error: &error };
+            let rejected = RejectedTask { pool: self, task, reason: &reason };
             let Rejection(answer) = handler.rejected_execution(rejected);
             drop(handler);
             unadmitted = match answer {
                 Answer::Abort(task) if task.is_of(&own) => {
-                    discard(task.into_task());
-                    return Err((sequence, error));
+                    return Err(RejectedExecutionError::new(reason, task));
                 }
                 Answer::Retry(task, place) if task.is_of(&own) => {
                     drop(task.into_task());
@@ -404,6 +400,30 @@ impl Pool {
                 }
             };
         }
+    }
+
+    /// A task that was never offered to the queue, as the error of its submission.
+    #[cold]
+    pub(crate) fn refuse(
+        &self,
+        stripe: usize,
+        task: Arc<dyn Runnable>,
+        now: Timestamp,
+        deadline: Timestamp,
+        reason: RejectionReason,
+    ) -> RejectedExecutionError {
+        let sequence = self.queue.number(stripe, now);
+        RejectedExecutionError::new(reason, self.refused_task(task, sequence, deadline))
+    }
+
+    fn refused_task(
+        &self,
+        task: Arc<dyn Runnable>,
+        sequence: u64,
+        deadline: Timestamp,
+    ) -> DrainedTask {
+        let entry = Entry { deadline, sequence, element: task };
+        DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected)
     }
 
     /// Ends the waiting task that is due first, to make room.

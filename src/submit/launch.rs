@@ -2,53 +2,40 @@
 
 use std::{io, panic};
 
-use super::{TaskBuilder, Tried};
+use super::TaskBuilder;
 use crate::{
-    Rejected, RejectedExecutionError, ScheduledFuture, Submission,
+    RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     pool::{Pool, PoolRef},
     queue::Ticket,
     sync::Arc,
-    task::{Job, Limit, Task, Wrapper},
+    task::{Job, Limit, Runnable, Task, Wrapper},
     time::Timestamp,
     trace,
     unwind::{Payload, contain, discard},
 };
 
 impl TaskBuilder<'_> {
-    /// Hands a job to the pool. If that is refused `closure_of` takes the closure out again, and
-    /// the value for the case that the timeout strikes is left where it is.
-    pub(super) fn launch<J: Job, F>(
+    /// Makes a task of the job and hands it to the pool.
+    pub(super) fn launch<J: Job>(
         self,
         job: J,
         now: Timestamp,
         deadline: Timestamp,
-        on_timeout: &mut Option<J::Output>,
-        closure_of: impl FnOnce(J) -> F,
-    ) -> Tried<J::Output, F> {
+    ) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
         let pool_ref = self.pool_refs.local();
         let is_staffed = match self.ensure_threads(pool_ref) {
             Ok(is_staffed) => is_staffed,
             Err(error) => {
                 pool_ref.count_rejected();
-                let error = RejectedExecutionError::Spawn(error);
-                return Err(Rejected { error, closure: closure_of(job) });
-            }
-        };
-        let wrapper = match self.wrapper::<J>(pool_ref, now, deadline) {
-            Ok(wrapper) => wrapper,
-            Err(payload) => {
-                // Not by the unwinding, which a capture that panics too would turn into an abort.
-                discard(job);
-                discard(on_timeout.take());
-                panic::resume_unwind(payload)
+                return Err(self.refuse(job, now, deadline, RejectionReason::Spawn(error)));
             }
         };
         let limit = self.timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let task = Task::new(job, self.name, wrapper);
+        let task = self.into_task(pool_ref, job, now, deadline);
         let task = Arc::new(match limit {
             None => task,
-            Some(at) => task.limited(Limit { at, value: on_timeout.take() }),
+            Some(at) => task.limited(Limit { at, value: None }),
         });
         match pool_ref.submit(pool_ref.stripe(), task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {
@@ -60,17 +47,45 @@ impl TaskBuilder<'_> {
                 }
                 Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
             }
-            Err((sequence, error)) => match task.reclaim() {
-                Some((job, value)) => {
-                    *on_timeout = value.or(on_timeout.take());
-                    Err(refused(task, error, closure_of(job)))
-                }
-                // It was in the queue for a moment, and there somebody has cancelled it.
-                None => {
-                    let ticket = Ticket { slot: u32::MAX, sequence };
-                    Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
-                }
-            },
+            // It was in the queue for a moment, and there somebody has cancelled it.
+            Err(refused) if task.state().is_done() => {
+                let ticket = Ticket { slot: u32::MAX, sequence: refused.task().id().0 };
+                Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
+            }
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Makes a task of a job that the pool is not even offered, to be handed back.
+    #[cold]
+    pub(super) fn refuse<J: Job>(
+        self,
+        job: J,
+        now: Timestamp,
+        deadline: Timestamp,
+        reason: RejectionReason,
+    ) -> RejectedExecutionError {
+        let pool_ref = self.pool_refs.local();
+        let task = Arc::new(self.into_task(pool_ref, job, now, deadline));
+        pool_ref.refuse(pool_ref.stripe(), task, now, deadline, reason)
+    }
+
+    /// The task that the job becomes. If the user's decorator panics the panic goes to the caller.
+    #[inline]
+    fn into_task<J: Job>(
+        self,
+        pool_ref: &PoolRef,
+        job: J,
+        now: Timestamp,
+        deadline: Timestamp,
+    ) -> Task<J> {
+        match self.wrapper::<J>(pool_ref, now, deadline) {
+            Ok(wrapper) => Task::new(job, self.name, wrapper),
+            Err(payload) => {
+                // Not by the unwinding, which a capture that panics too would turn into an abort.
+                discard(job);
+                panic::resume_unwind(payload)
+            }
         }
     }
 
@@ -105,14 +120,4 @@ impl TaskBuilder<'_> {
             }
         }
     }
-}
-
-/// What is given back of a task that was refused. The wrapper goes with the task, which is foreign.
-fn refused<J: Job, F>(
-    task: Arc<Task<J>>,
-    error: RejectedExecutionError,
-    closure: F,
-) -> Rejected<F> {
-    discard(task);
-    Rejected { error, closure }
 }

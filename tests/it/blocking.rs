@@ -74,14 +74,17 @@ fn a_submission_waits_for_a_worker() {
 fn a_submission_gives_up_in_time() {
     let (clock, executor, first) = full(ms(10));
     let handle = executor.handle();
-    let submission = elsewhere(move || handle.task().try_schedule(HOUR, || 7));
+    let ran = Counter::new();
+    let count = ran.clone();
+    let submission = elsewhere(move || handle.schedule(HOUR, move || count.add()));
     eventually("it waits for room", || clock.next_deadline() == Some(ms(10)));
     clock.advance(ms(10) - NANO);
     eventually("it still waits", || clock.next_deadline() == Some(NANO));
     clock.advance(NANO);
     let refused = submission.get().expect_err("it gave up");
-    assert_eq!(why(refused.error()), Why::Saturated);
-    assert_eq!(refused.into_closure()(), 7);
+    assert_eq!(why(&refused), Why::Saturated);
+    refused.into_task().run();
+    assert_eq!(ran.get(), 1);
     assert_eq!((first.state(), executor.statistics().rejected), (TaskState::Scheduled, 1));
 }
 

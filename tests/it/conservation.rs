@@ -13,8 +13,8 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelHandle, Handle, RejectedExecutionError, ScheduledFuture,
-    ScheduledThreadPoolExecutor, Worker,
+    Builder, CancelHandle, Handle, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
+    Worker,
 };
 
 use crate::support::{LONG, eventually, ms};
@@ -89,7 +89,7 @@ fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
                 assert_eq!(future.join().expect("what is due runs"), round);
                 accepted += 1;
             }
-            Err(RejectedExecutionError::Shutdown) => refused += 1,
+            Err(error) if matches!(error.reason(), RejectionReason::Shutdown) => refused += 1,
             Err(error) => panic!("round {round}: {error}"),
         }
     }
@@ -118,7 +118,7 @@ fn no_task_is_lost_between_eight_producers_and_four_workers() {
             let task = executor.schedule(delay, move || ran.fetch_add(1, Ordering::Relaxed));
             match task {
                 Ok(future) => cancelled += u64::from(n % 2 == 0 && future.cancel()),
-                Err(RejectedExecutionError::Saturated) => refused += 1,
+                Err(error) if matches!(error.reason(), RejectionReason::Saturated) => refused += 1,
                 Err(error) => panic!("{error}"),
             }
         }

@@ -118,10 +118,10 @@ const SUBMITS: [Submit; 6] = [
     |executor, capture| drop(executor.submit(move || hold(&capture))),
     |executor, capture| drop(executor.schedule(ms(1), move || hold(&capture))),
     |executor, capture| drop(executor.schedule_at_fixed_rate(ms(1), ms(1), move || hold(&capture))),
-    |executor, capture| drop(executor.task().try_submit(move || hold(&capture))),
+    |executor, capture| drop(executor.task().submit(move || hold(&capture))),
     |executor, capture| {
         let task = executor.task().timeout(ms(1));
-        drop(task.submit_or(Bomb("a value"), move || {
+        drop(task.submit(move || {
             hold(&capture);
             Bomb("a result")
         }));
@@ -157,10 +157,10 @@ fn a_decorator_that_panics_panics_in_the_submitter() {
     }
 }
 
-/// SO-010: the `try_` verbs give the very closure back when a decorated task is refused, and the
-/// wrapper is dropped, which may panic as well and hides nothing.
+/// SO-010: a decorated task that is refused comes back with its wrapper around it, which is dropped
+/// with it, may panic then, and hides nothing; and once it has been run by hand it is gone.
 #[test]
-fn a_refused_closure_comes_back_undecorated() {
+fn a_refused_task_comes_back_decorated() {
     let (wrapped, wrappers) = (Counter::new(), Drops::new());
     let (count, tokens) = (wrapped.clone(), wrappers.clone());
     let (_clock, executor) = manual_with(|builder| {
@@ -176,20 +176,20 @@ fn a_refused_closure_comes_back_undecorated() {
     executor.shutdown();
     let drops = Drops::new();
     let capture = drops.token();
-    let closure = move || {
-        hold(&capture);
-        7
-    };
-    let closure = executor.task().try_submit(closure).expect_err("shut down").into_closure();
-    let closure = executor.task().try_schedule(ms(1), closure).expect_err("shut down");
-    let closure = closure.into_closure();
-    let tried = executor.task().try_schedule_or(ms(1), 8, closure).expect_err("shut down");
-    let (value, closure) = tried.into_closure();
-    assert_eq!((value, closure()), (8, 7));
-    drop(closure);
-    let series = executor.task().try_schedule_with_fixed_delay(ms(1), ms(1), || ());
-    series.expect_err("shut down").into_closure()();
-    assert_eq!((drops.count(), wrappers.count(), wrapped.get()), (1, 4, 0));
+    let body = move || hold(&capture);
+    let refused = executor.submit(body).expect_err("shut down");
+    assert_eq!((drops.count(), wrappers.count(), wrapped.get()), (0, 0, 0));
+    refused.into_task().run();
+    assert_eq!((drops.count(), wrappers.count(), wrapped.get()), (1, 1, 1));
+    let refused = executor.schedule(ms(1), || ()).expect_err("shut down");
+    assert_eq!(refused.to_string(), "rejected: the executor was shut down");
+    drop(refused);
+    assert_eq!((wrappers.count(), wrapped.get()), (2, 1));
+    let periodic = executor.schedule_with_fixed_delay(ms(1), ms(1), || ());
+    periodic.expect_err("shut down").into_task().run();
+    assert_eq!((wrappers.count(), wrapped.get()), (3, 2));
+    drop(executor.task().timeout(ms(1)).schedule(ms(1), || ()).expect_err("shut down"));
+    assert_eq!((wrappers.count(), wrapped.get()), (4, 2));
 }
 
 /// SO-010: a decorator may shut down or use the executor that calls it; the submission then is

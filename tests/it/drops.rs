@@ -5,11 +5,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use punctual::{CancelHandle, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor};
+use punctual::{
+    CancelHandle, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor, Submission, TaskRun,
+};
 
 use crate::{
     awaiting::{Wakes, poll},
-    support::{Counter, DropToken, Drops, LONG, Log, manual, ms},
+    support::{Counter, DropToken, Drops, Log, hold, manual, manual_with, ms},
 };
 
 /// What happens to a task whose body begins when it is due, and ends when it is told to.
@@ -174,20 +176,27 @@ impl Drop for Witness {
 #[test]
 fn the_end_is_told_before_what_is_left_is_dropped() {
     type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);
-    // A closure that runs is dropped by its run; the value that a timeout would have given is left.
+    // A run drops its closure and the wrapper around it before it ends the task.
     let ends: [(&str, End, [usize; 2]); 3] = [
         ("cancelled", |_, task, _executor| assert!(task.cancel()), [1, 1]),
         ("stopped", |_, _, executor| drop(executor), [1, 1]),
-        ("run", |clock, _, _executor| clock.run_for(ms(10)), [0, 1]),
+        ("run", |clock, _, _executor| clock.run_for(ms(10)), [0, 0]),
     ];
     for (what, end, expected) in ends {
-        let (clock, executor) = manual(1);
         let (wakes, told) = (Wakes::new(), Log::new());
-        let [value, capture] = [(); 2].map(|()| Witness(Arc::clone(&wakes), told.clone()));
-        let task = executor.task().timeout(LONG).schedule_or(ms(10), Some(value), move || {
-            let _capture = capture;
-            None
+        let wrapper = Witness(Arc::clone(&wakes), told.clone());
+        let capture = Witness(Arc::clone(&wakes), told.clone());
+        let once = Mutex::new(Some(wrapper));
+        let (clock, executor) = manual_with(move |builder| {
+            builder.decorate_task(move |_: &Submission<'_>| {
+                let wrapper = once.lock().expect("nobody panics").take();
+                move |next: TaskRun<'_>| {
+                    hold(&wrapper);
+                    next.run()
+                }
+            })
         });
+        let task = executor.schedule(ms(10), move || drop(capture));
         let mut task = task.expect("the executor is open");
         assert!(poll(&mut task, &wakes).is_pending());
         end(&clock, &task.cancel_handle(), executor);

@@ -12,7 +12,7 @@ use std::{
 
 use proptest::prelude::*;
 use punctual::{
-    CancelHandle, CancelReason, ManualClock, RejectedExecutionError, ScheduledFuture,
+    CancelHandle, CancelReason, ManualClock, RejectionReason, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState,
 };
 
@@ -252,7 +252,7 @@ impl Both {
                 self.tasks.push(Known { id, again, deed, runs, state, is_claimed, future });
             }
             Err(error) => {
-                assert!(matches!(error, RejectedExecutionError::Shutdown));
+                assert!(matches!(error.reason(), RejectionReason::Shutdown));
                 assert_ne!(self.phase, Phase::Running);
                 self.rejected += 1;
             }

@@ -27,13 +27,13 @@ fn handle<T>(scheduled: ScheduledFuture<T>) -> CancelHandle {
 /// Every verb that takes a delay; each series goes on very soon or never.
 const VERBS: [(&str, Verb); 11] = [
     ("schedule", |on, delay, body| handle(on.schedule(delay, body).unwrap())),
-    ("try_schedule", |on, delay, body| handle(on.task().try_schedule(delay, body).ok().unwrap())),
+    ("of a builder", |on, delay, body| handle(on.task().schedule(delay, body).ok().unwrap())),
     ("named", |on, delay, body| handle(on.task().name("it").schedule(delay, body).unwrap())),
     ("with the longest timeout", |on, delay, body| {
         handle(on.task().timeout(MAX).schedule(delay, body).unwrap())
     }),
-    ("schedule_or", |on, delay, body| {
-        handle(on.task().timeout(MAX).schedule_or(delay, (), body).unwrap())
+    ("named, with the longest timeout", |on, delay, body| {
+        handle(on.task().name("it").timeout(MAX).schedule(delay, body).unwrap())
     }),
     ("at a rate, soon", |on, delay, body| {
         handle(on.schedule_at_fixed_rate(delay, ms(1), body).unwrap())
@@ -41,8 +41,8 @@ const VERBS: [(&str, Verb); 11] = [
     ("at a rate, never", |on, delay, body| {
         handle(on.schedule_at_fixed_rate(delay, MAX, body).unwrap())
     }),
-    ("try at a rate", |on, delay, body| {
-        handle(on.task().try_schedule_at_fixed_rate(delay, MAX, body).ok().unwrap())
+    ("of a builder, at a rate", |on, delay, body| {
+        handle(on.task().schedule_at_fixed_rate(delay, MAX, body).ok().unwrap())
     }),
     ("with a delay, soon", |on, delay, body| {
         handle(on.schedule_with_fixed_delay(delay, ms(1), body).unwrap())
@@ -50,8 +50,8 @@ const VERBS: [(&str, Verb); 11] = [
     ("with a delay, never", |on, delay, body| {
         handle(on.schedule_with_fixed_delay(delay, MAX, body).unwrap())
     }),
-    ("try with a delay", |on, delay, body| {
-        handle(on.task().try_schedule_with_fixed_delay(delay, MAX, body).ok().unwrap())
+    ("of a builder, with a delay", |on, delay, body| {
+        handle(on.task().schedule_with_fixed_delay(delay, MAX, body).ok().unwrap())
     }),
 ];
 

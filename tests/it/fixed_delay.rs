@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use punctual::{RejectedExecutionError, ScheduledThreadPoolExecutor, TaskState, current_task};
+use punctual::{RejectionReason, ScheduledThreadPoolExecutor, TaskState, current_task};
 
 use crate::{
     fixed_rate::{POLICIES, for_some_span, recorder, summary},
@@ -76,14 +76,15 @@ fn the_longest_delay_holds_up_nobody() {
 fn a_delay_of_zero_is_refused() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let refused = executor.schedule_with_fixed_delay(LONG, Duration::ZERO, || ());
-    assert!(matches!(refused, Err(RejectedExecutionError::ZeroPeriod)));
+    assert!(
+        matches!(refused, Err(ref error) if matches!(error.reason(), RejectionReason::ZeroPeriod))
+    );
 
     let ran = Counter::new();
     let count = ran.clone();
     let task = executor.task();
-    let refused = task.try_schedule_with_fixed_delay(LONG, Duration::ZERO, move || count.add());
-    let mut closure = refused.unwrap_err().into_closure();
-    closure();
+    let refused = task.schedule_with_fixed_delay(LONG, Duration::ZERO, move || count.add());
+    refused.unwrap_err().into_task().run();
     assert_eq!(ran.get(), 1);
     assert_eq!((executor.pending_count(), executor.pool_size()), (0, 0));
 }

@@ -10,8 +10,8 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, ManualClock, MissedRuns, RejectedExecutionError, ScheduledThreadPoolExecutor,
-    TaskError, TaskState, current_task,
+    CancelReason, ManualClock, MissedRuns, RejectionReason, ScheduledThreadPoolExecutor, TaskError,
+    TaskState, current_task,
 };
 
 use crate::support::{Counter, Drops, LONG, Log, manual, ms};
@@ -226,7 +226,9 @@ fn the_run_that_panics_is_the_last_among_many_workers() {
 fn a_period_of_zero_is_refused() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let refused = executor.schedule_at_fixed_rate(LONG, Duration::ZERO, || ());
-    assert!(matches!(refused, Err(RejectedExecutionError::ZeroPeriod)));
+    assert!(
+        matches!(refused, Err(ref error) if matches!(error.reason(), RejectionReason::ZeroPeriod))
+    );
 
     let (ran, drops) = (Counter::new(), Drops::new());
     let (count, captured) = (ran.clone(), drops.token());
@@ -235,10 +237,10 @@ fn a_period_of_zero_is_refused() {
         count.add();
     };
     let task = executor.task();
-    let refused = task.try_schedule_at_fixed_rate(LONG, Duration::ZERO, closure);
-    let closure = refused.unwrap_err().into_closure();
-    closure();
-    assert_eq!((ran.get(), drops.count()), (1, 0));
+    let refused = task.schedule_at_fixed_rate(LONG, Duration::ZERO, closure).unwrap_err();
+    assert_eq!((ran.get(), drops.count()), (0, 0));
+    refused.into_task().run();
+    assert_eq!((ran.get(), drops.count()), (1, 1));
     assert_eq!((executor.pending_count(), executor.pool_size()), (0, 0));
 }
 

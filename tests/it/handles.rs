@@ -7,10 +7,10 @@ use std::{
 
 use punctual::{
     Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock,
-    ConfigError, DelayQueue, DrainedTask, Handle, ManualClock, MissedRuns, Panic, Rejected,
-    RejectedExecutionError, RejectedExecutionHandler, ScheduledFuture, ScheduledThreadPoolExecutor,
-    Shared, TaskBuilder, TaskContext, TaskError, TaskId, TaskState, Termination, ThreadFactory,
-    WaitForCancellation, WouldDeadlock, current_task,
+    ConfigError, DelayQueue, DrainedTask, Handle, ManualClock, MissedRuns, Panic,
+    RejectedExecutionError, RejectedExecutionHandler, RejectionReason, ScheduledFuture,
+    ScheduledThreadPoolExecutor, Shared, TaskBuilder, TaskContext, TaskError, TaskId, TaskState,
+    Termination, ThreadFactory, WaitForCancellation, WouldDeadlock, current_task,
     delay_queue::{self, Drain, ExpirationStream, Expirations, Key, NextExpired},
 };
 
@@ -28,7 +28,7 @@ const _: fn() = || {
     fn error<E: Error + Send + Sync + Unpin + 'static>() {}
     shared::<(ScheduledFuture<Lonely>, CancelOnDrop<Lonely>, CancelHandle)>();
     shared::<(ScheduledThreadPoolExecutor, Handle, Builder)>();
-    shared::<(TaskBuilder<'static>, DrainedTask, Rejected<fn()>)>();
+    shared::<(TaskBuilder<'static>, DrainedTask, RejectionReason)>();
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();
     shared::<(Termination, WaitForCancellation)>();
     shared::<(TaskId, TaskState, MissedRuns, CancelReason, Panic)>();

@@ -3,7 +3,7 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use punctual::{
-    CancelReason, ConfigError, RejectedExecutionError, ScheduledFuture,
+    CancelReason, ConfigError, RejectedExecutionError, RejectionReason, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError, TaskState, current_task,
 };
 
@@ -14,7 +14,7 @@ use crate::support::{Counter, Drops, LONG, Log, manual, ms, worker_of};
 mod spawn {
     use std::{error::Error, io, time::Instant};
 
-    use punctual::{Handle, ManualClock, Rejected};
+    use punctual::{Handle, ManualClock};
 
     use super::*;
     use crate::support::{DropToken, hold, in_time};
@@ -29,7 +29,7 @@ mod spawn {
     }
 
     fn assert_refused(error: &RejectedExecutionError) {
-        assert!(matches!(error, RejectedExecutionError::Spawn(_)), "{error}");
+        assert!(matches!(error.reason(), RejectionReason::Spawn(_)), "{error}");
         let cause = error.source().and_then(|cause| cause.downcast_ref());
         let kind = cause.map(io::Error::kind);
         assert_eq!(kind, Some(io::ErrorKind::WouldBlock));
@@ -56,7 +56,7 @@ mod spawn {
         },
     ];
 
-    /// F20: if no thread can be started every submission says so, drops its closure and queues
+    /// F20: if no thread can be started every submission says so, hands its task back and queues
     /// nothing; again and again.
     #[test]
     fn a_submission_without_a_thread_is_refused() {
@@ -65,20 +65,22 @@ mod spawn {
         for (index, verb) in VERBS.iter().enumerate() {
             let error = verb(&executor, drops.token()).expect("refused");
             assert_refused(&error);
+            assert_eq!(drops.count(), index);
+            drop(error);
             assert_eq!(drops.count(), index + 1);
         }
         assert_eq!((executor.pending_count(), executor.pool_size()), (0, 0));
         assert!(!executor.is_shutdown());
     }
 
-    /// Runs a closure that was given back.
-    fn run_refused<T, F: FnOnce() -> R, R>(tried: Result<T, Rejected<F>>) {
-        let rejected = tried.map(drop).expect_err("refused");
-        assert_refused(rejected.error());
-        rejected.into_closure()();
+    /// Runs a task that was handed back.
+    fn run_refused<T>(tried: Result<T, RejectedExecutionError>) {
+        let refused = tried.map(drop).expect_err("refused");
+        assert_refused(&refused);
+        refused.into_task().run();
     }
 
-    /// F20: if no thread can be started the `try_` verbs give the closure back, whole.
+    /// F20: if no thread can be started the error hands the task back, whole.
     #[test]
     fn a_submission_without_a_thread_gives_the_closure_back() {
         let executor = without_threads();
@@ -87,15 +89,15 @@ mod spawn {
             let runs = runs.clone();
             move || runs.add()
         };
-        run_refused(executor.task().try_execute(body()));
-        run_refused(executor.task().try_submit(body()));
-        run_refused(executor.task().try_schedule(ms(1), body()));
+        run_refused(executor.execute(body()));
+        run_refused(executor.submit(body()));
+        run_refused(executor.schedule(ms(1), body()));
         let now = Instant::now();
-        run_refused(executor.task().try_schedule_at(now, body()));
+        run_refused(executor.schedule_at(now, body()));
         let task = executor.task();
-        run_refused(task.try_schedule_at_fixed_rate(ms(1), ms(1), body()));
+        run_refused(task.schedule_at_fixed_rate(ms(1), ms(1), body()));
         let task = executor.task();
-        run_refused(task.try_schedule_with_fixed_delay(ms(1), ms(1), body()));
+        run_refused(task.schedule_with_fixed_delay(ms(1), ms(1), body()));
         assert_eq!(runs.get(), 6);
     }
 
@@ -116,7 +118,9 @@ mod spawn {
             in_time(how, move || end(executor));
             assert!(handle.is_terminated(), "{how}");
             let refused = handle.submit(|| 7);
-            assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
+            assert!(
+                matches!(refused, Err(ref error) if matches!(error.reason(), RejectionReason::Shutdown))
+            );
         }
     }
 
@@ -268,16 +272,18 @@ fn a_period_of_zero_is_refused() {
         executor.schedule_with_fixed_delay(ms(1), zero, || {}).err(),
     ];
     for error in refused {
-        assert!(matches!(error, Some(RejectedExecutionError::ZeroPeriod)));
+        assert!(
+            matches!(error, Some(ref error) if matches!(error.reason(), RejectionReason::ZeroPeriod))
+        );
     }
     let runs = Counter::new();
     let (first, second) = (runs.clone(), runs.clone());
     let rate = executor.task();
-    let rate = rate.try_schedule_at_fixed_rate(ms(1), zero, move || first.add());
-    rate.expect_err("refused").into_closure()();
+    let rate = rate.schedule_at_fixed_rate(ms(1), zero, move || first.add());
+    rate.expect_err("refused").into_task().run();
     let delay = executor.task();
-    let delay = delay.try_schedule_with_fixed_delay(ms(1), zero, move || second.add());
-    delay.expect_err("refused").into_closure()();
+    let delay = delay.schedule_with_fixed_delay(ms(1), zero, move || second.add());
+    delay.expect_err("refused").into_task().run();
     assert_eq!((runs.get(), executor.pending_count()), (2, 0));
 }
 
@@ -328,7 +334,9 @@ fn a_handle_that_outlives_its_executor_is_refused() {
     drop(executor);
     assert!(handle.is_shutdown() && handle.is_terminated() && !handle.is_terminating());
     let refused = handle.submit(|| 7);
-    assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
+    assert!(
+        matches!(refused, Err(ref error) if matches!(error.reason(), RejectionReason::Shutdown))
+    );
     handle.shutdown();
     assert!(handle.shutdown_now().is_empty());
     assert!(matches!(handle.await_termination(Duration::MAX), Ok(true)));

@@ -87,9 +87,9 @@ const PLACES: [(&str, Place); 16] = [
         gate.add();
     }),
     ("result", |handle, late| drop(handle.submit(move || late).expect("open"))),
-    ("what stands in for a result", |handle, late| {
-        let task = handle.task().timeout(LONG).submit_or(Some(late), || None);
-        assert!(task.expect("open").join().expect("it runs").is_none());
+    ("capture of what is refused", |handle, late| {
+        let refused = handle.schedule_at_fixed_rate(LONG, ms(0), move || hold(&late));
+        drop(refused.expect_err("the period is zero"));
     }),
     ("payload", |handle, late| handle.execute(move || panic_any(late)).expect("open")),
     ("waker, when woken", |handle, late| {

@@ -13,8 +13,8 @@ use std::{
 
 use punctual::{
     CancelReason, CancellationToken, Clock, ConfigError, DelayQueue, Delayed,
-    ExecutorCompletionService, ExecutorState, InvokeAnyError, InvokeError, RejectedExecutionError,
-    RejectedTask, ScheduledThreadPoolExecutor, Submission, TaskContext, TaskError, TaskRun,
+    ExecutorCompletionService, ExecutorState, InvokeAnyError, InvokeError, RejectedTask,
+    RejectionReason, ScheduledThreadPoolExecutor, Submission, TaskContext, TaskError, TaskRun,
     TaskSet, Worker,
 };
 
@@ -163,8 +163,21 @@ fn what_points_at_a_delayed_element_is_delayed() {
 #[test]
 fn errors_say_what_happened_and_what_to_do() {
     use CancelReason::*;
-    let no_thread = || RejectedExecutionError::Spawn(io::Error::other("no more"));
-    let texts: [(&dyn Error, &str); 25] = [
+    let no_thread = || {
+        let builder = ScheduledThreadPoolExecutor::builder();
+        let factory = |_: Worker| Err(io::Error::other("no more"));
+        let executor = builder.thread_factory(factory).build().expect("the settings are good");
+        executor.submit(|| 7).expect_err("there is no thread")
+    };
+    for (reason, part) in [
+        (RejectionReason::Shutdown, "the executor was shut down"),
+        (RejectionReason::ZeroPeriod, "the shortest is one nanosecond"),
+        (RejectionReason::Saturated, "try again later, or use a handler"),
+        (RejectionReason::Full, "no place for one more task"),
+    ] {
+        assert!(reason.to_string().contains(part), "{reason}");
+    }
+    let texts: [(&dyn Error, &str); 21] = [
         (&TaskError::Cancelled(Requested), "was cancelled: it was asked to"),
         (&TaskError::Cancelled(Shutdown), "was cancelled: the executor was shut down"),
         (&TaskError::Cancelled(ShutdownNow), "the executor was shut down now"),
@@ -174,11 +187,7 @@ fn errors_say_what_happened_and_what_to_do() {
         (&TaskError::Cancelled(TimedOut), "its timeout was over"),
         (&TaskError::ResultTaken, "was taken before"),
         (&TaskError::WouldDeadlock, "use more workers, a timeout, or do not wait inside a task"),
-        (&RejectedExecutionError::Shutdown, "the executor was shut down"),
-        (&RejectedExecutionError::ZeroPeriod, "the shortest is one nanosecond"),
         (&no_thread(), "no thread could be started for it: no more; try again"),
-        (&RejectedExecutionError::Saturated, "try again later, or use a handler"),
-        (&RejectedExecutionError::Full, "no place for one more task"),
         (&InvokeError::Rejected(no_thread()), "no thread could be started"),
         (&InvokeError::WouldDeadlock, "use more workers"),
         (&InvokeError::Interrupted, "called off by its token; the tasks were cancelled"),
@@ -200,7 +209,7 @@ fn errors_say_what_happened_and_what_to_do() {
     assert_eq!(InvokeAnyError::<&str>::NoTasks.into_failure(), None);
 }
 
-/// A refused closure is an error as well; and who waits for its own end is told where to wait.
+/// A refusal is an error that names its task; and who waits for its own end is told where to wait.
 #[test]
 fn refusals_are_errors() {
     let (_, executor) = manual(1);
@@ -209,11 +218,12 @@ fn refusals_are_errors() {
     let refused = waits.expect("it is open").join().expect("it runs").expect_err("it is inside");
     assert!(refused.to_string().contains("wait on another thread"), "{refused}");
     executor.shutdown();
-    let refused = executor.task().try_submit(|| 7).expect_err("it was shut down");
-    shows(&refused, &["Rejected", "Shutdown"]);
-    assert_eq!(refused.to_string(), refused.error().to_string());
+    let refused = executor.task().name("late").submit(|| 7).expect_err("it was shut down");
+    shows(&refused, &["RejectedExecutionError", "Shutdown", "late"]);
+    assert_eq!(refused.to_string(), refused.reason().to_string());
     assert!(refused.source().is_none());
-    assert!(matches!(refused.into_error(), RejectedExecutionError::Shutdown));
+    assert!(matches!(refused.reason(), RejectionReason::Shutdown));
+    assert_eq!(refused.task().name().as_deref(), Some("late"));
 }
 
 #[test]

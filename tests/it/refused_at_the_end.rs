@@ -6,8 +6,8 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, Handle, RejectedExecutionError, ScheduledThreadPoolExecutor as Executor,
-    TaskError, current_task,
+    CancelReason, Handle, RejectionReason, ScheduledThreadPoolExecutor as Executor, TaskError,
+    current_task,
 };
 
 use crate::{
@@ -43,7 +43,7 @@ fn a_busy_executor_that_was_shut_down_refuses() {
             for _ in 0..2 {
                 for (name, verb) in AT_ONCE {
                     let refused = verb(&executor, Box::new(|| ())).expect_err(name);
-                    assert_eq!(refused.why, Why::Shutdown, "{name}");
+                    assert_eq!(why(&refused), Why::Shutdown, "{name}");
                 }
                 gate.add();
                 assert!(executor.await_termination(LONG).unwrap());
@@ -92,7 +92,7 @@ fn what_ended_unused_refuses() {
     executor.shutdown();
     assert!(executor.await_termination(LONG).unwrap());
     let refused = executor.schedule(ms(1), || ()).unwrap_err();
-    assert!(matches!(refused, RejectedExecutionError::Shutdown));
+    assert!(matches!(refused.reason(), RejectionReason::Shutdown));
     assert_eq!(executor.largest_pool_size(), 0);
 }
 
@@ -112,7 +112,12 @@ fn submit_sleepers(current: &Mutex<Option<Handle>>) -> Tally {
         let sleeper = || current_task().unwrap().token().sleep(HOUR).is_err();
         match executor.submit(sleeper) {
             Ok(future) => futures.push(future),
-            Err(RejectedExecutionError::Shutdown | RejectedExecutionError::Saturated) => {
+            Err(error)
+                if matches!(
+                    error.reason(),
+                    RejectionReason::Shutdown | RejectionReason::Saturated
+                ) =>
+            {
                 tally.refused += 1;
                 thread::yield_now();
             }

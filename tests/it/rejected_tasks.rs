@@ -16,7 +16,7 @@ use punctual::{
 };
 
 use crate::{
-    rejection::{HOUR, Why, bounded, verbs, why},
+    rejection::{HOUR, Why, bounded, verbs, why, why_of},
     support::{Counter, Drops, Log, assert_cancelled, eventually, hold, in_time, ms},
 };
 
@@ -133,7 +133,7 @@ fn a_handler_can_make_room_and_try_again() {
     let (handle, asked) = (executor.handle(), Counter::new());
     let count = asked.clone();
     executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
-        assert_eq!(why(task.error()), Why::Saturated);
+        assert_eq!(why_of(task.reason()), Why::Saturated);
         count.add();
         if count.get() % 3 == 0 {
             handle.pending_tasks()[0].cancel_handle().cancel();

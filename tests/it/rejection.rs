@@ -1,7 +1,6 @@
 //! What is not admitted: what the stock handlers make of it, for every way to submit.
 
 use std::{
-    fmt,
     sync::mpsc,
     thread,
     time::{Duration, Instant},
@@ -9,8 +8,8 @@ use std::{
 
 use punctual::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy,
-    Handle, ManualClock, Rejected, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
-    Rejection, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, Shared, StockPolicy,
+    Handle, ManualClock, RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection,
+    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, Shared, StockPolicy,
     TaskId, TaskState,
 };
 
@@ -26,9 +25,13 @@ pub enum Why {
 }
 
 pub fn why(error: &RejectedExecutionError) -> Why {
-    match error {
-        RejectedExecutionError::Shutdown => Why::Shutdown,
-        RejectedExecutionError::Saturated => Why::Saturated,
+    why_of(error.reason())
+}
+
+pub fn why_of(reason: &RejectionReason) -> Why {
+    match reason {
+        RejectionReason::Shutdown => Why::Shutdown,
+        RejectionReason::Saturated => Why::Saturated,
         _ => Why::Other,
     }
 }
@@ -36,67 +39,38 @@ pub fn why(error: &RejectedExecutionError) -> Why {
 /// What is submitted here: fits every verb.
 pub type Closure = Box<dyn FnMut() + Send>;
 
-/// The reason, and the closure, if the verb gives it back.
-pub struct Refused {
-    pub why: Why,
-    closure: Option<Closure>,
-}
-
-impl fmt::Debug for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.why.fmt(f)
-    }
-}
-
 /// Submits, and gives a future, if there is one.
-pub type Verb = fn(&Handle, Closure) -> Result<Option<ScheduledFuture<()>>, Refused>;
-
-fn plain<T>(result: Result<T, RejectedExecutionError>) -> Result<T, Refused> {
-    result.map_err(|error| Refused { why: why(&error), closure: None })
-}
-
-fn tried<T>(result: Result<T, Rejected<Closure>>) -> Result<T, Refused> {
-    result.map_err(|it| Refused { why: why(it.error()), closure: Some(it.into_closure()) })
-}
+pub type Verb = fn(&Handle, Closure) -> Result<Option<ScheduledFuture<()>>, RejectedExecutionError>;
 
 /// The ways to submit what is due at once.
 pub const AT_ONCE: [(&str, Verb); 5] = [
-    ("execute", |to, it| plain(to.execute(it)).map(|()| None)),
-    ("submit", |to, it| plain(to.submit(it)).map(Some)),
-    ("submit_or", |to, it| plain(to.task().timeout(HOUR).submit_or((), it)).map(Some)),
-    ("try_execute", |to, it| tried(to.task().try_execute(it)).map(|()| None)),
-    ("try_submit", |to, it| tried(to.task().try_submit(it)).map(Some)),
+    ("execute", |to, it| to.execute(it).map(|()| None)),
+    ("submit", |to, it| to.submit(it).map(Some)),
+    ("with a timeout: submit", |to, it| to.task().timeout(HOUR).submit(it).map(Some)),
+    ("of a builder: execute", |to, it| to.task().execute(it).map(|()| None)),
+    ("of a builder: submit", |to, it| to.task().submit(it).map(Some)),
 ];
 
 /// The ways to submit what is due in an hour, or later.
 const LATER: [(&str, Verb); 6] = [
-    ("schedule", |to, it| plain(to.schedule(HOUR, it)).map(Some)),
-    ("schedule_at", |to, it| plain(to.schedule_at(Instant::now() + 2 * HOUR, it)).map(Some)),
-    ("schedule_or", |to, it| plain(to.task().timeout(HOUR).schedule_or(HOUR, (), it)).map(Some)),
-    ("try_schedule", |to, it| tried(to.task().try_schedule(HOUR, it)).map(Some)),
-    ("try_schedule_at", |to, it| {
-        tried(to.task().try_schedule_at(Instant::now() + 2 * HOUR, it)).map(Some)
+    ("schedule", |to, it| to.schedule(HOUR, it).map(Some)),
+    ("schedule_at", |to, it| to.schedule_at(Instant::now() + 2 * HOUR, it).map(Some)),
+    ("with a timeout: schedule", |to, it| to.task().timeout(HOUR).schedule(HOUR, it).map(Some)),
+    ("of a builder: schedule", |to, it| to.task().schedule(HOUR, it).map(Some)),
+    ("of a builder: schedule_at", |to, it| {
+        to.task().schedule_at(Instant::now() + 2 * HOUR, it).map(Some)
     }),
-    ("try_schedule_or", |to, it| {
-        let result = to.task().timeout(HOUR).try_schedule_or(HOUR, (), it);
-        let refused = |it: Rejected<((), Closure)>| Refused {
-            why: why(it.error()),
-            closure: Some(it.into_closure().1),
-        };
-        result.map(Some).map_err(refused)
-    }),
+    ("never: schedule_at", |to, it| to.schedule_at(None, it).map(Some)),
 ];
 
 const PERIODIC: [(&str, Verb); 4] = [
-    ("schedule_at_fixed_rate", |to, it| plain(to.schedule_at_fixed_rate(HOUR, HOUR, it)).map(Some)),
-    ("schedule_with_fixed_delay", |to, it| {
-        plain(to.schedule_with_fixed_delay(HOUR, HOUR, it)).map(Some)
+    ("schedule_at_fixed_rate", |to, it| to.schedule_at_fixed_rate(HOUR, HOUR, it).map(Some)),
+    ("schedule_with_fixed_delay", |to, it| to.schedule_with_fixed_delay(HOUR, HOUR, it).map(Some)),
+    ("of a builder: schedule_at_fixed_rate", |to, it| {
+        to.task().schedule_at_fixed_rate(HOUR, HOUR, it).map(Some)
     }),
-    ("try_schedule_at_fixed_rate", |to, it| {
-        tried(to.task().try_schedule_at_fixed_rate(HOUR, HOUR, it)).map(Some)
-    }),
-    ("try_schedule_with_fixed_delay", |to, it| {
-        tried(to.task().try_schedule_with_fixed_delay(HOUR, HOUR, it)).map(Some)
+    ("with a timeout: schedule_with_fixed_delay", |to, it| {
+        to.task().timeout(HOUR).schedule_with_fixed_delay(HOUR, HOUR, it).map(Some)
     }),
 ];
 
@@ -172,7 +146,7 @@ fn refuse_all(
 }
 
 /// RJ-008, RJ-009, RJ-014: under the default each verb fails with the reason, which is the shutdown
-/// if there was one, full or not; the `try_` forms give back the very closure; nothing else changes.
+/// if there was one, full or not, and hands the very task back; nothing else changes.
 #[test]
 fn a_refusal_gives_the_reason_and_the_closure() {
     refuse_all(&AbortPolicy, |expected, name, executor, verb| {
@@ -182,14 +156,13 @@ fn a_refusal_gives_the_reason_and_the_closure() {
             hold(&token);
             count.add();
         });
-        let Refused { why: reason, closure } = verb(executor, closure).expect_err(name);
-        assert_eq!(reason, expected, "{name}");
-        assert_eq!(closure.is_some(), name.starts_with("try_"), "{name}");
-        assert_eq!((ran.get(), drops.count()), (0, usize::from(closure.is_none())), "{name}");
-        if let Some(mut closure) = closure {
-            closure();
-            assert_eq!(ran.get(), 1, "{name}");
-        }
+        let refused = verb(executor, closure).expect_err(name);
+        assert_eq!(why(&refused), expected, "{name}");
+        let is_periodic = PERIODIC.iter().any(|(periodic, _)| *periodic == name);
+        assert_eq!(refused.task().is_periodic(), is_periodic, "{name}");
+        assert_eq!((ran.get(), drops.count()), (0, 0), "{name}");
+        refused.into_task().run();
+        assert_eq!((ran.get(), drops.count()), (1, 1), "{name}");
     });
 }
 
@@ -258,7 +231,7 @@ fn the_submitter_runs_what_is_due() {
             }
             assert_eq!(told.try_recv(), Ok(thread::current().id()), "{name}");
         } else {
-            assert_eq!(outcome.expect_err(name).why, Why::Saturated, "{name}");
+            assert_eq!(why(&outcome.expect_err(name)), Why::Saturated, "{name}");
         }
     });
 }

@@ -13,8 +13,8 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor,
-    TaskError, TaskState,
+    CancelReason, Handle, RejectedExecutionError, RejectionReason, ScheduledFuture,
+    ScheduledThreadPoolExecutor, TaskError, TaskState,
 };
 
 use crate::support::{Counter, LONG, eventually, manual, ms};
@@ -194,7 +194,9 @@ impl Scene {
             self.executor.schedule_at_fixed_rate(ms(1000), ms(1000), || ()),
             self.executor.schedule_with_fixed_delay(ms(1000), ms(1000), || ()),
         ] {
-            assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
+            assert!(
+                matches!(refused, Err(ref error) if matches!(error.reason(), RejectionReason::Shutdown))
+            );
         }
     }
 
@@ -424,7 +426,7 @@ fn a_submission_that_races_a_shutdown_is_refused_or_ends() {
         assert_eq!(executor.await_termination(LONG), Ok(true));
         assert_eq!(executor.pending_count(), 0);
         match submitted {
-            Err(error) => assert!(matches!(error, RejectedExecutionError::Shutdown)),
+            Err(error) => assert!(matches!(error.reason(), RejectionReason::Shutdown)),
             Ok(future) if runs => assert!(matches!(future.try_join(), Some(Ok(())))),
             Ok(future) => assert_cancelled_by_shutdown(&future),
         }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, Handle, ManualClock, RejectedExecutionError, ScheduledFuture,
+    Builder, CancelReason, Handle, ManualClock, RejectionReason, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError,
 };
 
@@ -204,7 +204,9 @@ pub fn assert_shut_down(handle: &Handle) {
     assert!(handle.is_shutdown());
     assert!(handle.is_terminating() || handle.is_terminated());
     let refused = handle.execute(|| ());
-    assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
+    assert!(
+        matches!(refused, Err(ref error) if matches!(error.reason(), RejectionReason::Shutdown))
+    );
 }
 
 pub fn assert_terminated(handle: &Handle) {

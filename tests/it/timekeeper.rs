@@ -9,8 +9,8 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, DrainedTask, Handle, ManualClock, PanicPolicy, RejectedExecutionError,
-    RejectedTask, ScheduledThreadPoolExecutor as Executor, TaskState, Worker, current_task,
+    CancelReason, DrainedTask, Handle, ManualClock, PanicPolicy, RejectedTask, RejectionReason,
+    ScheduledThreadPoolExecutor as Executor, TaskState, Worker, current_task,
 };
 
 use crate::{
@@ -70,7 +70,7 @@ fn what_was_shut_down_starts_no_timekeeper() {
     let gate = occupy(&executor);
     executor.shutdown();
     let refused = executor.task().timeout(HOUR).submit(|| ()).unwrap_err();
-    assert!(matches!(refused, RejectedExecutionError::Shutdown));
+    assert!(matches!(refused.reason(), RejectionReason::Shutdown));
     gate.add();
     executor.close().unwrap();
     assert_eq!(threads.started.entries(), ["pool-1"]);
@@ -97,11 +97,16 @@ fn without_a_timekeeper_there_is_no_timeout() {
         let worker = worker_of(&executor);
         let stock = executor.thread_factory();
         executor.set_thread_factory(fail);
-        let refused = executor.task().timeout(ms(5)).try_submit(|| 7).unwrap_err();
-        assert!(matches!(refused.error(), RejectedExecutionError::Spawn(_)), "{refused}");
-        assert_eq!(refused.into_closure()(), 7);
+        let ran = Counter::new();
+        let count = ran.clone();
+        let refused = executor.task().timeout(ms(5)).submit(move || count.add()).unwrap_err();
+        assert!(matches!(refused.reason(), RejectionReason::Spawn(_)), "{refused}");
+        refused.into_task().run();
+        assert_eq!(ran.get(), 1);
         let budget = executor.task().timeout(ms(5)).schedule_at_fixed_rate(ms(1), ms(1), || ());
-        assert!(matches!(budget, Err(RejectedExecutionError::Spawn(_))));
+        assert!(
+            matches!(budget, Err(ref error) if matches!(error.reason(), RejectionReason::Spawn(_)))
+        );
         assert_eq!((worker_of(&executor), executor.pending_count()), (worker, 0));
 
         executor.set_thread_factory(stock);
@@ -121,7 +126,9 @@ fn a_factory_cannot_use_the_timekeeper_it_starts() {
     let factory = move |worker: Worker| {
         let executor = handle.get().expect("set below");
         let inside = executor.task().timeout(HOUR).submit(|| ());
-        log.push(matches!(inside, Err(RejectedExecutionError::Spawn(_))));
+        log.push(
+            matches!(inside, Err(ref error) if matches!(error.reason(), RejectionReason::Spawn(_))),
+        );
         Ok(Some(thread::spawn(move || worker.run())))
     };
     let builder = Executor::builder().core_pool_size(1).thread_factory(factory);
@@ -168,7 +175,7 @@ fn pending_timeouts_hold_nobody_up() {
             hold(&capture);
             open.wait_for(1);
         });
-        let due = task().submit_or((), body());
+        let due = task().submit(body());
         let waiting = task().schedule_at_fixed_rate(HOUR, HOUR, body());
         let futures = [resting, running.unwrap(), due.unwrap(), waiting.unwrap()];
         eventually("it runs", || futures[1].state() == TaskState::Running);
@@ -250,7 +257,7 @@ fn a_handler_that_keeps_tasks_does_not_keep_the_executor() {
         move || hold(&token)
     };
     let once = task().submit(body()).unwrap();
-    let with_value = task().submit_or((), body()).unwrap();
+    let with_value = task().submit(body()).unwrap();
     let ending = task().schedule_at_fixed_rate(HOUR, HOUR, body()).unwrap();
     let task = task().on_panic(PanicPolicy::resume());
     let failing = task.schedule_at_fixed_rate(HOUR, HOUR, body()).unwrap();
@@ -299,8 +306,8 @@ impl Drop for Slow {
 fn a_strike_survives_what_it_drops() {
     let (clock, executor) = manual(1);
     let gate = occupy(&executor);
-    let (bomb, value) = (Bomb("a capture"), Bomb("a value"));
-    let loud = executor.task().timeout(ms(1)).submit_or(value, move || {
+    let bomb = Bomb("a capture");
+    let loud = executor.task().timeout(ms(1)).submit(move || {
         hold(&bomb);
         Bomb("a result")
     });
@@ -345,7 +352,7 @@ fn a_report_names_what_was_struck() {
     let gate = occupy(&executor);
     let task = |name: &'static str| executor.task().timeout(ms(5)).name(name);
     let plain = task("plain").submit(|| ()).unwrap();
-    let valued = task("valued").submit_or((), || ()).unwrap();
+    let valued = task("valued").submit(|| ()).unwrap();
     let handle = executor.handle();
     let report = thread::spawn(move || handle.shutdown_within(HOUR, Duration::ZERO).unwrap());
     eventually("it is shut down", || executor.is_shutdown());

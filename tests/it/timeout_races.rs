@@ -23,31 +23,26 @@ struct Race {
     runs: Arc<AtomicUsize>,
     closures: Drops,
     results: Drops,
-    values: Drops,
 }
 
 impl Race {
-    /// Submits a task with so little time that it may or may not be in time. Its future says whether
-    /// it has the result, and not the value for the other case.
-    fn enter(&self, executor: &Handle, number: u64) -> ScheduledFuture<(bool, DropToken)> {
+    /// Submits a task with so little time that it may or may not be in time. Its future
+    /// says whether it was.
+    fn enter(&self, executor: &Handle, number: u64) -> ScheduledFuture<DropToken> {
         let (runs, capture) = (Arc::clone(&self.runs), self.closures.token());
         let results = self.results.clone();
         let body = move || {
             hold(&capture);
             runs.fetch_add(1, Ordering::SeqCst);
-            (true, results.token())
+            results.token()
         };
         let task = executor.task().timeout(Duration::from_nanos(number * 37 % 50_000));
-        if number % 4 == 0 {
-            task.submit_or((false, self.values.token()), body).unwrap()
-        } else {
-            task.submit(body).unwrap()
-        }
+        task.submit(body).unwrap()
     }
 }
 
 /// TO-005: in a hundred thousand races between a task and its timeout exactly one wins: there is
-/// one outcome, the result, the value or the reason, and what the loser had is dropped.
+/// one outcome, the result or the reason, and what the loser had is dropped.
 #[test]
 fn either_the_task_wins_or_its_timeout() {
     const BATCH: u64 = 1_000;
@@ -57,8 +52,8 @@ fn either_the_task_wins_or_its_timeout() {
         let futures: Vec<_> = (0..BATCH).map(|number| race.enter(&executor, number)).collect();
         for future in futures {
             match future.join_timeout(LONG).expect("it ends") {
-                Ok((true, _)) => completed += 1,
-                Ok(_) | Err(TaskError::Cancelled(CancelReason::TimedOut)) => struck += 1,
+                Ok(_) => completed += 1,
+                Err(TaskError::Cancelled(CancelReason::TimedOut)) => struck += 1,
                 Err(error) => panic!("{error}"),
             }
         }
@@ -71,7 +66,7 @@ fn either_the_task_wins_or_its_timeout() {
     assert_eq!(now.runs, race.runs.load(Ordering::SeqCst) as u64);
     executor.close().unwrap();
     assert_eq!(race.closures.count() as u64, 100 * BATCH);
-    assert_eq!((race.results.count() as u64, race.values.count() as u64), (now.runs, 25 * BATCH));
+    assert_eq!(race.results.count() as u64, now.runs);
 }
 
 /// A task that gave its own result was never asked to stop.
@@ -117,7 +112,6 @@ fn cancelling_races_with_timeouts() {
     executor.close().unwrap();
     assert_eq!(race.closures.count(), ROUNDS);
     assert_eq!(race.results.count(), race.runs.load(Ordering::SeqCst));
-    assert_eq!(race.values.count(), ROUNDS / 4);
 }
 
 /// What each run of a periodic task does: nothing, so that it may be in time; but every eighth
@@ -204,6 +198,5 @@ fn the_end_races_with_strikes() {
             assert!(future.join_timeout(LONG).is_some(), "round {round}");
         }
         eventually("every closure is dropped", || race.closures.count() == 50);
-        eventually("every value is dropped", || race.values.count() == 13);
     }
 }

@@ -139,24 +139,34 @@ fn a_waiting_task_is_struck() {
     assert_eq!((now.submitted, now.completed, now.cancelled, now.runs), (2, 1, 1, 1));
 }
 
-/// TO-002: a task that was given a value for the case ends with that, as completed, whether it
-/// waits or runs; and with its own, if it is in time. What is not needed of the two is dropped.
+/// The result, or the value that the caller wants in its place if the task was timed out.
+fn join_or<T>(future: &ScheduledFuture<T>, value: T) -> T {
+    match future.try_join().expect("it has ended") {
+        Ok(result) => result,
+        Err(error) if error.is_timeout() => value,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// TO-002: a caller can put a value in place of the result of a task that was timed out, whether it
+/// waited or ran, for its future says so; a task that is in time has its own. What is not needed of
+/// the two is dropped.
 #[test]
 fn a_value_stands_in_for_the_result() {
     let (clock, executor) = manual(1);
     let (given, own) = (Drops::new(), Drops::new());
-    let (value, result) = (given.token(), own.token());
-    let in_time = executor.task().timeout(ms(5)).submit_or(value, move || result).unwrap();
+    let result = own.token();
+    let in_time = executor.task().timeout(ms(5)).submit(move || result).unwrap();
     clock.run_until_idle();
-    assert_eq!((in_time.state(), given.count(), own.count()), (TaskState::Completed, 1, 0));
-    drop(in_time);
+    assert_eq!((in_time.state(), own.count()), (TaskState::Completed, 0));
+    drop(join_or(&in_time, given.token()));
     assert_eq!((given.count(), own.count()), (1, 1));
 
     let endless = Endless::new();
     let task = executor.task().timeout(ms(5));
-    let runs = task.schedule_or(ms(5), given.token(), endless.body()).unwrap();
-    let (value, result) = (given.token(), own.token());
-    let waits = executor.task().timeout(ms(6)).schedule_or(ms(5), value, move || result).unwrap();
+    let runs = task.schedule(ms(5), endless.body()).unwrap();
+    let result = own.token();
+    let waits = executor.task().timeout(ms(6)).schedule(ms(5), move || result).unwrap();
     clock.advance(ms(5));
     endless.begun.wait_for(1);
     clock.advance(ms(5));
@@ -164,8 +174,8 @@ fn a_value_stands_in_for_the_result() {
     clock.advance(ms(1));
     waits.wait().unwrap();
     for future in [&runs, &waits] {
-        assert_eq!(future.state(), TaskState::Completed);
-        drop(future.try_join().unwrap().unwrap());
+        assert_eq!(future.state(), TaskState::Cancelled);
+        drop(join_or(future, given.token()));
     }
     // It was told of the end before its closure was dropped, by another thread.
     eventually("the closure is dropped", || own.count() == 2);
@@ -175,16 +185,16 @@ fn a_value_stands_in_for_the_result() {
     assert_eq!(endless.drops.count(), 2);
 }
 
-/// A value that nobody can claim, because the future has been dropped, is dropped when it strikes,
-/// although a handle of the task is kept.
+/// A task that nobody can claim, because its future has been dropped, is timed out as any other, and
+/// its captures are dropped, although a handle of the task is kept.
 #[test]
-fn a_value_that_nobody_wants_is_dropped() {
+fn what_nobody_wants_is_dropped_when_its_time_is_up() {
     for is_running in [false, true] {
         let (clock, executor) = manual(1);
-        let (gate, given) = (occupy(&executor), Drops::new());
+        let gate = occupy(&executor);
         let task = executor.task().timeout(ms(5));
         let endless = Endless::new();
-        let future = task.submit_or(given.token(), endless.body()).unwrap();
+        let future = task.submit(endless.body()).unwrap();
         if is_running {
             gate.add();
             endless.begun.wait_for(1);
@@ -193,10 +203,10 @@ fn a_value_that_nobody_wants_is_dropped() {
         drop(future);
         clock.advance(ms(5));
         eventually("it ends", || handle.is_done());
-        eventually("the value is dropped", || given.count() == 1);
         gate.add();
         endless.gate.add();
-        assert_eq!(handle.state(), TaskState::Completed);
+        eventually("what it had is dropped", || endless.drops.count() == 2);
+        assert_eq!(handle.state(), TaskState::Cancelled);
     }
 }
 
@@ -218,17 +228,16 @@ fn what_ends_in_time_leaves_nothing() {
     ];
     for (how, end) in ends {
         let (clock, executor) = manual(1);
-        let (drops, values) = (Drops::new(), Drops::new());
+        let drops = Drops::new();
         let (capture, result) = (drops.token(), drops.token());
         let body = move || {
             hold(&capture);
             result
         };
         let task = executor.task().timeout(ms(5));
-        let future = task.schedule_or(ms(10), values.token(), body).unwrap();
+        let future = task.schedule(ms(10), body).unwrap();
         end(&clock, &executor, &future);
         assert!(future.is_done(), "{how}");
-        assert_eq!(values.count(), 1, "{how}");
         assert_eq!(clock.advance_to_next_deadline(), None, "{how}");
         assert_eq!(clock.next_deadline(), None, "{how}");
         drop(future);
@@ -256,9 +265,10 @@ fn a_failure_can_stand_in_for_the_result() {
     let (clock, executor) = manual(1);
     let gate = occupy(&executor);
     let task = executor.task().timeout(ms(5));
-    let future = task.submit_or(Err("too late"), || Ok::<_, &str>(7)).unwrap();
+    let future = task.submit(|| Ok::<_, &str>(7)).unwrap();
     clock.advance(ms(5));
-    assert_eq!(future.join_timeout(LONG).unwrap().unwrap(), Err("too late"));
+    future.wait().unwrap();
+    assert_eq!(join_or(&future, Err("too late")), Err("too late"));
     gate.add();
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use punctual::{
     CancelReason::{self, ExecutorDropped, Shutdown, ShutdownNow},
-    CancellationToken, DropPolicy, Handle, ManualClock, Rejected, RejectedExecutionError,
+    CancellationToken, DropPolicy, Handle, ManualClock, RejectedExecutionError, RejectionReason,
     ScheduledFuture, ScheduledThreadPoolExecutor, TaskState, current_task,
 };
 
@@ -385,23 +385,23 @@ fn a_policy_may_cancel_the_tasks_that_own_the_executor() {
     });
 }
 
-/// A handle outlives its executor: each verb is refused as after a shutdown, and those that can
-/// give the closure back do so.
+/// A handle outlives its executor: each verb is refused as after a shutdown, and hands the task
+/// back.
 #[test]
 fn a_handle_that_outlives_its_executor_refuses_and_gives_the_closure_back() {
-    type Try = fn(&Handle, Closure) -> Result<(), Rejected<Closure>>;
+    type Try = fn(&Handle, Closure) -> Result<(), RejectedExecutionError>;
     type Closure = Box<dyn FnMut() + Send>;
     let tries: [Try; 6] = [
-        |on, closure| on.task().try_execute(closure),
-        |on, closure| on.task().try_submit(closure).map(drop),
-        |on, closure| on.task().try_schedule(SECOND, closure).map(drop),
-        |on, closure| on.task().try_schedule_at(Instant::now(), closure).map(drop),
+        |on, closure| on.task().execute(closure),
+        |on, closure| on.task().submit(closure).map(drop),
+        |on, closure| on.task().schedule(SECOND, closure).map(drop),
+        |on, closure| on.task().schedule_at(Instant::now(), closure).map(drop),
         |on, closure| {
-            let tried = on.task().try_schedule_at_fixed_rate(SECOND, SECOND, closure);
+            let tried = on.task().schedule_at_fixed_rate(SECOND, SECOND, closure);
             tried.map(drop)
         },
         |on, closure| {
-            let tried = on.task().try_schedule_with_fixed_delay(SECOND, SECOND, closure);
+            let tried = on.task().schedule_with_fixed_delay(SECOND, SECOND, closure);
             tried.map(drop)
         },
     ];
@@ -416,15 +416,15 @@ fn a_handle_that_outlives_its_executor_refuses_and_gives_the_closure_back() {
         let counted = runs.clone();
         let refused = attempt(&handle, Box::new(move || counted.add()));
         let refused = refused.expect_err("the executor is gone");
-        assert!(matches!(refused.error(), RejectedExecutionError::Shutdown));
+        assert!(matches!(refused.reason(), RejectionReason::Shutdown));
         assert_eq!(runs.get(), 0);
-        refused.into_closure()();
+        refused.into_task().run();
         assert_eq!(runs.get(), 1);
         assert_terminated(&handle);
     }
 }
 
-/// A refused closure is dropped by the verbs that cannot give it back.
+/// A refused closure is dropped with the error that owns it, and not before.
 #[test]
 fn a_refused_closure_that_is_not_given_back_is_dropped() {
     type Verb = fn(&Handle, Closure) -> Result<(), RejectedExecutionError>;
@@ -442,7 +442,11 @@ fn a_refused_closure_that_is_not_given_back_is_dropped() {
         let drops = Drops::new();
         let token = drops.token();
         let refused = verb(&handle, Box::new(move || _ = &token));
-        assert!(matches!(refused, Err(RejectedExecutionError::Shutdown)));
+        assert!(
+            matches!(refused, Err(ref error) if matches!(error.reason(), RejectionReason::Shutdown))
+        );
+        assert_eq!(drops.count(), 0);
+        drop(refused);
         assert_eq!(drops.count(), 1);
     }
 }

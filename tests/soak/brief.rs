@@ -9,7 +9,7 @@ use std::{
 
 use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-    ExecutorState, Handle, RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor,
+    ExecutorState, Handle, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
 };
 
 use crate::{
@@ -98,7 +98,7 @@ fn submit(
     };
     match tried {
         Ok(future) => Some(future),
-        Err(RejectedExecutionError::Saturated) if is_bounded => None,
+        Err(error) if matches!(error.reason(), RejectionReason::Saturated) && is_bounded => None,
         Err(error) => {
             soak.ledger.complain(format!("a brief pool: {error}"));
             None

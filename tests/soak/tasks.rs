@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{ScheduledFuture, current_task};
+use punctual::{ScheduledFuture, TaskError, current_task};
 
 use crate::{
     dice::Dice,
@@ -139,7 +139,6 @@ pub(crate) fn far(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
 /// One with a time limit, which it may or may not keep to.
 pub(crate) fn timed(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     const WHAT: &str = "a task with a time limit";
-    const INSTEAD: u64 = 0;
     let (delay, limit, length) = (dice.up_to_ms(5), dice.up_to_ms(5), dice.up_to_ms(6));
     let due = Instant::now() + delay;
     let capture = soak.ledger.enter(WHAT, Some(due));
@@ -150,27 +149,17 @@ pub(crate) fn timed(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
         _ = current_task().expect("inside a task").token().sleep(length);
         id
     };
-    let builder = soak.pool.task().timeout(limit);
-    let has_value = dice.one_in(2);
-    let tried = if has_value {
-        builder.schedule_or(delay, INSTEAD, body)
-    } else {
-        builder.schedule(delay, body)
-    };
-    let future = soak.accepted(tried)?;
+    let future = soak.accepted(soak.pool.task().timeout(limit).schedule(delay, body))?;
     Some(Box::new(move |soak, dice| {
         let end = soak.await_end(dice, future);
-        let is_struck = match &end {
-            Ok(value) => has_value && *value == INSTEAD,
-            Err(error) => error.is_timeout() && !has_value,
-        };
+        let is_struck = end.as_ref().is_err_and(TaskError::is_timeout);
         if is_struck && Instant::now() < due + limit {
             soak.ledger.complain(format!("{WHAT} was struck before its time was over"));
         }
         if !is_struck {
             return soak.ended(WHAT, id, false, end);
         }
-        // To the executor it was cancelled, also where there was a value for the case.
+        // To the executor it was cancelled.
         soak.ends.cancelled.add(1);
         soak.ends.timed_out.add(1);
     }))

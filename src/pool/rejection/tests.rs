@@ -45,7 +45,7 @@ fn a_task_that_is_taken_back_lets_the_pool_end() {
     executor.shutdown();
     assert!(!executor.is_terminated());
     let refused = pool.rescue(ticket, true).expect_err("there is no thread");
-    assert!(matches!(refused.error, RejectedExecutionError::Spawn(_)));
+    assert!(matches!(refused.reason, RejectionReason::Spawn(_)));
     assert!(executor.is_terminated());
     assert_eq!((executor.pending_count(), task.state()), (0, crate::TaskState::Scheduled));
 }
