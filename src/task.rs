@@ -50,31 +50,31 @@
 //! queue compares the task's number, which is never used twice.
 
 mod cell;
-mod context;
 mod decorate;
 mod failure;
 mod hooks;
 mod job;
 mod period;
+mod run;
 mod runnable;
 mod state;
 mod stats;
 
 pub(crate) use self::{
     cell::{Companion, Limit},
-    context::{CurrentRun, Run, WorkerContext},
     decorate::Wrapper,
     hooks::{Drops, Hooks, Subject},
     job::{Job, OneShot, Periodic},
+    run::{CurrentRun, Run, WorkerContext},
     runnable::{Cancellation, Claim, Runnable, Verdict},
     stats::{Totals, WorkerStats},
 };
 pub use self::{
-    context::{TaskContext, current_task},
     decorate::{Done, Submission, TaskRun},
     failure::{FailedRun, PanicPolicy},
     hooks::{PanicReport, PanicSource},
     period::MissedRuns,
+    run::{TaskContext, current_task},
     state::TaskState,
 };
 use std::task::Waker;

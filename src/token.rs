@@ -11,14 +11,17 @@
 //! when it is first asked for, see `task::More`).
 //!
 //! A waiter puts its waker on the lists *before* it looks at the flags for the last time; a
-//! raiser raises the flag before it takes the list. One of the two sees the other. What awaits a
-//! token is in [`awaiting`].
+//! raiser raises the flag before it takes the list. One of the two sees the other.
 
-mod awaiting;
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
-use std::{error::Error, fmt, task::Waker, time::Duration};
-
-pub use self::awaiting::WaitForCancellation;
 use crate::{
     sync::{
         Arc, Mutex,
@@ -26,7 +29,7 @@ use crate::{
     },
     time::{Clock, Timestamp},
     unwind::{discard, wake_all},
-    wait::{self, WaitList},
+    wait::{self, Place, WaitList},
 };
 
 /// A request to stop, which a task can see, wait for, and sleep on.
@@ -235,6 +238,19 @@ impl Signal {
         let known = self.waiters.lock().register(waker);
         discard(known);
     }
+
+    fn watch_at(&self, place: &mut Option<Place>, waker: &Waker) {
+        let waker = waker.clone();
+        let replaced = self.waiters.lock().register_at(place, waker);
+        discard(replaced);
+    }
+
+    fn leave(&self, place: &mut Option<Place>) {
+        if place.is_some() {
+            let left = self.waiters.lock().leave(place);
+            discard(left);
+        }
+    }
 }
 
 impl Default for CancellationToken {
@@ -260,6 +276,58 @@ impl fmt::Display for Cancelled {
 }
 
 impl Error for Cancelled {}
+
+/// Ends when a token is raised: see [`CancellationToken::cancelled`]. Dropping it leaves nothing
+/// on the token.
+#[must_use = "it waits for nothing unless it is awaited"]
+pub struct WaitForCancellation {
+    token: CancellationToken,
+    /// On the token's own list, and on that of its parent.
+    places: [Option<Place>; 2],
+}
+
+impl WaitForCancellation {
+    pub(super) fn new(token: CancellationToken) -> Self {
+        Self { token, places: [None; 2] }
+    }
+
+    fn leave(&mut self) {
+        for (signal, place) in self.token.signals().zip(&mut self.places) {
+            signal.leave(place);
+        }
+    }
+}
+
+impl Future for WaitForCancellation {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { token, places } = &mut *self;
+        if !token.is_cancelled() {
+            for (signal, place) in token.signals().zip(places) {
+                signal.watch_at(place, context.waker());
+            }
+            // Once more: see the head of the module above.
+            if !token.is_cancelled() {
+                return Poll::Pending;
+            }
+        }
+        self.leave();
+        Poll::Ready(())
+    }
+}
+
+impl Drop for WaitForCancellation {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl fmt::Debug for WaitForCancellation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitForCancellation").field("token", &self.token).finish()
+    }
+}
 
 #[cfg(test)]
 #[cfg(not(any(shuttle, loom)))]

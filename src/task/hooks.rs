@@ -26,7 +26,7 @@
 
 use std::fmt;
 
-use super::context::{Run, TaskContext};
+use super::run::{Run, TaskContext};
 use crate::{
     Panic, PanicLocation, TaskId,
     sync::Arc,

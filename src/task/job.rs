@@ -8,10 +8,10 @@
 use std::time::Duration;
 
 use super::{
-    context::Run,
     decorate::Wrapper,
     failure::PanicPolicy,
     period::{MissedRuns, Period},
+    run::Run,
 };
 use crate::{Panic, time::Timestamp, unwind::discard_with};
 
