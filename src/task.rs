@@ -63,9 +63,9 @@ mod stats;
 pub(crate) use self::{
     cell::{Companion, Limit},
     decorate::Wrapper,
-    hooks::{Drops, Hooks, Subject},
+    hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
-    run::{CurrentRun, Run, WorkerContext},
+    run::{CurrentRun, Run, Subject, WorkerContext},
     runnable::{Cancellation, Claim, Runnable, Verdict},
     stats::{Totals, WorkerStats},
 };
@@ -81,6 +81,7 @@ use std::task::Waker;
 
 use self::{
     cell::{Cell, More},
+    hooks::Invocation,
     job::Ran,
     state::Cancel,
     stats::Ended,
@@ -123,17 +124,28 @@ impl<J: Job> Task<J> {
 
     /// A worker has taken a task whose time is up: it does not run.
     #[cold]
-    fn time_out_unrun(&self, mut cell: MutexGuard<'_, Cell<J>>, run: &Run) -> Verdict {
+    fn time_out_unrun(
+        &self,
+        mut cell: MutexGuard<'_, Cell<J>>,
+        run: &Run,
+        drops: Drops<'_>,
+    ) -> Verdict {
         let found = cell.time_out();
         run.stats().count_cancelled();
-        match self.ended(cell, found, true, run.drops()) {
+        match self.ended(cell, found, true, drops) {
             Cancellation::TooLate => Verdict::TooLate,
             found => Verdict::TimedOut(found),
         }
     }
 
     /// A run has ended the task, unless its time was up before; what is left over is dropped here.
-    fn finish(&self, ending: Result<J::Output, Panic>, is_over: bool, run: &Run) -> Verdict {
+    fn finish(
+        &self,
+        ending: Result<J::Output, Panic>,
+        is_over: bool,
+        run: &Run,
+        drops: Drops<'_>,
+    ) -> Verdict {
         let panicked = ending.is_err();
         let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|p| run.failure(p));
         let mut cell = self.0.lock();
@@ -148,9 +160,9 @@ impl<J: Job> Task<J> {
         if failure.is_some() {
             cell.more().last_failure = failure;
         }
-        self.release(cell, timed_out, run.drops());
+        self.release(cell, timed_out, drops);
         if unwanted.is_some() {
-            self.discard(unwanted, run.drops());
+            self.discard(unwanted, drops);
         }
         if timed_out { Verdict::TimedOut(Cancellation::Running) } else { Verdict::Ended }
     }
@@ -164,6 +176,7 @@ impl<J: Job> Task<J> {
         wrapper: Option<Wrapper>,
         failed: Option<Panic>,
         run: &Run,
+        drops: Drops<'_>,
     ) -> Verdict {
         let failure = failed.as_ref().map(|panic| run.failure(panic));
         let mut cell = self.0.lock();
@@ -181,7 +194,7 @@ impl<J: Job> Task<J> {
         let is_called_off = cell.is_called_off();
         drop(cell);
         if !goes_on {
-            self.discard((cancelled, unused), run.drops());
+            self.discard((cancelled, unused), drops);
         }
         if failed.is_some() {
             discard(failed);
@@ -269,7 +282,8 @@ impl<J: Job> Task<J> {
 }
 
 impl<J: Job> Runnable for Task<J> {
-    fn run(&self, run: &Run) -> Verdict {
+    fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
+        let drops = hooks.drops(run.id());
         let mut cell = self.0.lock();
         let (mut name, mut wrapper, mut limit) = (None, None::<Wrapper>, None);
         if !cell.is_plain() {
@@ -279,7 +293,7 @@ impl<J: Job> Runnable for Task<J> {
             cell.more().ignores_limit = !run.keeps_limits();
             limit = cell.limit();
             if limit.is_some_and(|limit| limit <= run.started()) {
-                return self.time_out_unrun(cell, run);
+                return self.time_out_unrun(cell, run, drops);
             }
             let more = cell.more();
             (name, wrapper) = (more.name.clone(), more.wrapper.take());
@@ -292,18 +306,18 @@ impl<J: Job> Runnable for Task<J> {
         };
         drop(cell);
         run.begin(&job, name);
-        let ran = job.run(run, wrapper.as_mut());
+        let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut() });
         run.stats().leave();
         match ran {
             Ran::Ended(ending) => {
                 if wrapper.is_some() {
-                    self.discard(wrapper, run.drops());
+                    self.discard(wrapper, drops);
                 }
                 let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
-                self.finish(ending, is_over, run)
+                self.finish(ending, is_over, run, drops)
             }
-            Ran::Again(job, next) => self.rest(job, next, wrapper, None, run),
-            Ran::Failed(job, next, panic) => self.rest(job, next, wrapper, Some(panic), run),
+            Ran::Again(job, next) => self.rest(job, next, wrapper, None, run, drops),
+            Ran::Failed(job, next, panic) => self.rest(job, next, wrapper, Some(panic), run, drops),
         }
     }
 

@@ -26,7 +26,10 @@
 
 use std::fmt;
 
-use super::run::{Run, TaskContext};
+use super::{
+    decorate::Wrapper,
+    run::{Run, Subject, TaskContext},
+};
 use crate::{
     Panic, PanicLocation, TaskId,
     sync::Arc,
@@ -47,27 +50,29 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Calls the body with the hooks around it. user code, all of it.
-    pub(super) fn around<R>(&self, run: &Run, body: impl FnOnce() -> R) -> Result<R, Panic> {
-        if let Some(before) = &self.before {
-            if let Err(panic) = self.call(PanicSource::BeforeExecute, run, || {
-                before(&run.context());
-            }) {
-                discard(body);
-                return Err(panic);
-            }
-        }
-        let result = self.call(PanicSource::Task, run, body);
+    /// Calls the hook before a run. An error fails the run.
+    fn before(&self, run: &Run) -> Result<(), Panic> {
+        let Some(before) = &self.before else { return Ok(()) };
+        self.contain(PanicSource::BeforeExecute, run, || before(&run.context()))
+    }
+
+    /// Calls the hook after a run, whose outcome stands whatever the hook does.
+    fn after<R>(&self, run: &Run, outcome: &Result<R, Panic>) {
         if let Some(after) = &self.after {
-            let outcome = result.as_ref().map(|_| ());
-            let told = self.call(PanicSource::AfterExecute, run, || after(&run.context(), outcome));
-            discard(told);
+            let outcome = outcome.as_ref().map(|_| ());
+            let result =
+                self.contain(PanicSource::AfterExecute, run, || after(&run.context(), outcome));
+            discard(result);
         }
-        result
     }
 
     /// Calls one part of a run, and reports its panic.
-    fn call<R>(&self, part: PanicSource, run: &Run, call: impl FnOnce() -> R) -> Result<R, Panic> {
+    fn contain<R>(
+        &self,
+        part: PanicSource,
+        run: &Run,
+        call: impl FnOnce() -> R,
+    ) -> Result<R, Panic> {
         let result = contain_located(call).map_err(Panic::new);
         match &result {
             Err(panic) if !panic.is::<AlreadyTold>() => self.report(part, &run.subject(), panic),
@@ -113,6 +118,39 @@ impl Hooks {
     }
 }
 
+/// One call of a task's closure: the run that it is for, and the user's code that belongs around
+/// it. Whoever has a closure to call is given one of these.
+pub(crate) struct Invocation<'a> {
+    pub(super) run: &'a Run,
+    pub(super) hooks: &'a Hooks,
+    pub(super) wrapper: Option<&'a mut Wrapper>,
+}
+
+impl<'a> Invocation<'a> {
+    /// Calls the closure, and everything around it, in the order that the head of the module shows.
+    /// All of it is user code: no lock is held.
+    pub(super) fn call<R>(self, closure: impl FnOnce() -> R) -> Result<R, Panic> {
+        let Self { run, hooks, wrapper } = self;
+        run.enter(|| {
+            if let Err(panic) = hooks.before(run) {
+                discard(closure);
+                return Err(panic);
+            }
+            let outcome = match wrapper {
+                None => hooks.contain(PanicSource::Task, run, closure),
+                Some(wrapper) => hooks.contain(PanicSource::Task, run, || wrapper.call(closure)),
+            };
+            hooks.after(run, &outcome);
+            outcome
+        })
+    }
+
+    /// Where a panic in the drop of the task's values is reported.
+    pub(super) fn drops(&self) -> Drops<'a> {
+        self.hooks.drops(self.run.id())
+    }
+}
+
 /// Where a panic is reported that comes out of the drop of a task's values.
 #[derive(Clone, Copy)]
 pub(crate) struct Drops<'a> {
@@ -143,14 +181,6 @@ impl<'a> Drops<'a> {
         }
         discard(panic);
     }
-}
-
-/// Which task, and which run of it, is spoken of.
-#[derive(Debug, Default)]
-pub(crate) struct Subject {
-    pub(crate) id: Option<u64>,
-    pub(crate) name: Option<Arc<str>>,
-    pub(crate) run: Option<u64>,
 }
 
 impl fmt::Debug for Hooks {

@@ -8,10 +8,9 @@
 use std::time::Duration;
 
 use super::{
-    decorate::Wrapper,
     failure::PanicPolicy,
+    hooks::Invocation,
     period::{MissedRuns, Period},
-    run::Run,
 };
 use crate::{Panic, time::Timestamp, unwind::discard_with};
 
@@ -22,8 +21,8 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     const IS_PERIODIC: bool;
 
-    /// Runs it once, with the wrapper around it. user code: no lock is held.
-    fn run(self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self>;
+    /// Runs it once, by `invocation`, which calls user code: no lock is held.
+    fn run(self, invocation: Invocation<'_>) -> Ran<Self>;
 
     /// Where the queue keeps the task, if it was queued again.
     fn slot(&self) -> Option<u32>;
@@ -61,8 +60,8 @@ where
 
     const IS_PERIODIC: bool = false;
 
-    fn run(self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self> {
-        Ran::Ended(run.call(wrapper, self.0))
+    fn run(self, invocation: Invocation<'_>) -> Ran<Self> {
+        Ran::Ended(invocation.call(self.0))
     }
 
     fn slot(&self) -> Option<u32> {
@@ -122,8 +121,9 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
 
     const IS_PERIODIC: bool = true;
 
-    fn run(mut self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self> {
-        let outcome = run.call(wrapper, &mut self.body);
+    fn run(mut self, invocation: Invocation<'_>) -> Ran<Self> {
+        let (run, drops) = (invocation.run, invocation.drops());
+        let outcome = invocation.call(&mut self.body);
         let ended = run.clock().read();
         let plan = self.period.plan(run.planned(), run.started(), ended);
         self.runs += 1;
@@ -135,7 +135,7 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
         self.failures = self.failures.saturating_add(1);
         run.note_failure(self.failures);
         if self.on_panic.ends_after(self.failures) {
-            discard_with(self.body, |panic| run.report_drop(Panic::new(panic)));
+            discard_with(self.body, |panic| drops.report(run.task().name(), Panic::new(panic)));
             return Ran::Ended(Err(panic));
         }
         // Without a delay the plan stands, also one for runs that are to be made up for.

@@ -9,9 +9,7 @@ use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 
 use super::{
     Job, Runnable,
-    decorate::Wrapper,
     failure::FailedRun,
-    hooks::{Drops, Hooks, Subject},
     stats::{Ended, WorkerStats},
 };
 use crate::{
@@ -28,7 +26,6 @@ pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
     /// The parent of the tokens of the tasks.
     pub(crate) stop: CancellationToken,
-    pub(crate) hooks: Hooks,
     pub(crate) stats: Arc<WorkerStats>,
     /// Whether runs keep to the time limits of their tasks. One by hand does not: the timer that
     /// raises the token may be gone.
@@ -73,18 +70,8 @@ impl Run {
         self.missed.set(job.missed(self.planned, self.started));
     }
 
-    /// Calls the body, with everything around it that belongs there; meanwhile this is the
-    /// thread's current run.
-    pub(super) fn call<R>(
-        &self,
-        wrapper: Option<&mut Wrapper>,
-        body: impl FnOnce() -> R,
-    ) -> Result<R, Panic> {
-        let hooks = &self.worker.hooks;
-        let body = || match wrapper {
-            None => hooks.around(self, body),
-            Some(wrapper) => hooks.around(self, || wrapper.call(body)),
-        };
+    /// Calls `body` as this run: in its tracing span, and as the thread's current run.
+    pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
         let about = || trace::About {
             id: self.id,
             name: self.task.name(),
@@ -107,18 +94,6 @@ impl Run {
 
     pub(super) fn keeps_limits(&self) -> bool {
         self.worker.keeps_limits
-    }
-
-    /// Where a panic in the drop of the task's values is reported.
-    #[inline]
-    pub(super) fn drops(&self) -> Drops<'_> {
-        self.worker.hooks.drops(self.id)
-    }
-
-    /// Reports a panic in the drop of one of the task's values.
-    #[cold]
-    pub(super) fn report_drop(&self, panic: Panic) {
-        self.drops().report(self.task.name(), panic);
     }
 
     /// This run, for a report.
@@ -150,6 +125,10 @@ impl Run {
         }
     }
 
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
     pub(super) fn planned(&self) -> Timestamp {
         self.planned
     }
@@ -170,7 +149,6 @@ impl Run {
             number: run.number.get(),
             started: run.started,
             stop: run.worker.stop.clone(),
-            hooks: run.worker.hooks.clone(),
         };
         CURRENT.is_set().then(|| CURRENT.with(current))
     }
@@ -196,7 +174,6 @@ pub(crate) struct CurrentRun {
     pub(crate) started: Timestamp,
     /// The parent of the task's token.
     pub(crate) stop: CancellationToken,
-    pub(crate) hooks: Hooks,
 }
 
 impl CurrentRun {
@@ -204,6 +181,14 @@ impl CurrentRun {
     pub(crate) fn subject(&self) -> Subject {
         Subject { id: Some(self.id), name: self.task.name(), run: Some(self.number) }
     }
+}
+
+/// Which task, and which run of it, a report is about.
+#[derive(Debug, Default)]
+pub(crate) struct Subject {
+    pub(crate) id: Option<u64>,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) run: Option<u64>,
 }
 
 /// The task that the calling thread runs, seen from inside; `None` outside of any task.

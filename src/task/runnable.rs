@@ -3,13 +3,14 @@
 
 use std::task::Waker;
 
-use super::{Companion, Drops, FailedRun, Run, TaskState};
+use super::{Companion, Drops, FailedRun, Hooks, Run, TaskState};
 use crate::{CancelReason, CancellationToken, TaskError, sync::Arc, time::Timestamp};
 
 /// A task, as workers and the pool see it.
 pub(crate) trait Runnable: Send + Sync {
-    /// Runs the task once, unless it has been cancelled. Panics are caught.
-    fn run(&self, run: &Run) -> Verdict;
+    /// Runs the task once, with these hooks around it, unless it has been cancelled. Panics are
+    /// caught.
+    fn run(&self, run: &Run, hooks: &Hooks) -> Verdict;
 
     /// Puts a task that rests between two runs back into the queue: `enqueue` does it, under the
     /// task's lock, and gives the slot, or nothing if the queue takes it no more. Whether the

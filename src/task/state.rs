@@ -215,7 +215,7 @@ impl<J, T> Stage<J, T> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Run, Wrapper, job::Ran},
+        super::{hooks::Invocation, job::Ran},
         *,
     };
     use crate::time::Timestamp;
@@ -227,7 +227,7 @@ mod tests {
 
         const IS_PERIODIC: bool = true;
 
-        fn run(self, _: &Run, _: Option<&mut Wrapper>) -> Ran<Self> {
+        fn run(self, _: Invocation<'_>) -> Ran<Self> {
             unreachable!("nothing is run here")
         }
 
