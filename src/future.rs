@@ -134,7 +134,9 @@ impl<T> ScheduledFuture<T> {
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
         let deadline = self.pool_ref.clock().read().after(timeout);
-        self.unregistered(self.block_until(deadline))
+        let result = self.block_until(deadline);
+        self.deregister_unless(result.is_some());
+        result
     }
 
     /// Blocks until the task has ended, or until `token` is raised. `None` if the task has not
@@ -144,13 +146,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_unless(&self, token: &CancellationToken) -> Option<Result<T, TaskError>> {
-        let answer = wait::block_on(self.pool_ref.clock(), |waker| {
-            // The task first: a result that is there is given, whatever the token says.
-            let result = self.poll_join(waker).map(Some);
-            result.or_else(|| token.poll(waker).map(|()| None))
-        });
-        token.forget(Parker::current().waker());
-        self.unregistered(answer)
+        if self.ends_unless(token) { self.task.claim() } else { None }
     }
 
     /// The result if the task has ended; does not wait. Java: `resultNow`, `exceptionNow`.
@@ -353,12 +349,30 @@ impl<T> ScheduledFuture<T> {
         if self.task.poll_done(waker) { self.task.claim() } else { None }
     }
 
-    /// Takes this thread off the list of who waits, if it gave up.
-    fn unregistered<R>(&self, answer: Option<R>) -> Option<R> {
-        if answer.is_none() {
-            self.task.forget(Parker::current().waker());
+    /// Blocks until the task has ended, or until `deadline`; returns `true` if it has ended. The
+    /// result stays where it is.
+    pub(crate) fn ends_by(&self, deadline: Timestamp) -> bool {
+        let poll = |waker: &Waker| self.task.poll_done(waker).then_some(());
+        let has_ended = wait::block_until(self.pool_ref.clock(), deadline, poll).is_some();
+        self.deregister_unless(has_ended);
+        has_ended
+    }
+
+    /// Blocks until the task has ended, or until `token` is raised; returns `true` if the task has
+    /// ended, whatever the token says. The result stays where it is.
+    pub(crate) fn ends_unless(&self, token: &CancellationToken) -> bool {
+        let poll = |waker: &Waker| self.task.poll_done(waker).then_some(());
+        let has_ended = token.block_unless_raised(self.pool_ref.clock(), poll).is_some();
+        self.deregister_unless(has_ended);
+        has_ended
+    }
+
+    /// Takes the waker of this thread off the task's list if its wait was given up. A task that has
+    /// ended keeps no list.
+    fn deregister_unless(&self, has_ended: bool) {
+        if !has_ended {
+            self.task.deregister(Parker::current().waker());
         }
-        answer
     }
 }
 
@@ -377,7 +391,7 @@ impl<T> Future for ScheduledFuture<T> {
 impl<T> Drop for ScheduledFuture<T> {
     fn drop(&mut self) {
         if self.is_awaited {
-            self.task.forget_awaiting();
+            self.task.deregister_awaiting();
         }
         // Ordering: this comes after every use.
         if self.has_handles.load(Ordering::Relaxed) {

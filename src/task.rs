@@ -432,7 +432,7 @@ impl<J: Job> Runnable for Task<J> {
         self.poll_with(waker, |more, waker| more.waiters.register(waker))
     }
 
-    fn forget(&self, waker: &Waker) {
+    fn deregister(&self, waker: &Waker) {
         self.drop_from_more(|more| more.waiters.deregister(waker));
     }
 }
@@ -446,7 +446,7 @@ impl<J: Job> Claim<J::Output> for Task<J> {
         self.poll_with(waker, |more, waker| more.awaiting.replace(waker))
     }
 
-    fn forget_awaiting(&self) {
+    fn deregister_awaiting(&self) {
         self.drop_from_more(|more| more.awaiting.take());
     }
 

@@ -24,7 +24,7 @@ use std::{
 
 use crate::{
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Parker,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Clock, Timestamp},
@@ -184,27 +184,44 @@ impl CancellationToken {
         if self.wait_until(deadline) { Err(Cancelled(())) } else { Ok(()) }
     }
 
-    /// Whether the token was raised before `deadline`.
+    /// Blocks until the token is raised, or until `deadline`; returns `true` if it was raised.
     fn wait_until(&self, deadline: Timestamp) -> bool {
-        let parker = crate::sync::Parker::current();
-        let raised = wait::block_until(&self.clock, deadline, |waker| self.poll(waker)).is_some();
-        self.forget(parker.waker());
-        raised
+        let poll = |waker: &Waker| self.poll_raised(waker);
+        let is_raised = wait::block_until(&self.clock, deadline, poll).is_some();
+        self.deregister(Parker::current().waker());
+        is_raised
     }
 
-    /// The poll of [`wait`]: an answer once the token is raised.
-    pub(crate) fn poll(&self, waker: &Waker) -> Option<()> {
+    /// Blocks until `poll` has an answer, or until the token is raised: then returns `None`. `poll`
+    /// is asked first, so an answer that is there counts, whatever the token says. Leaves no waker
+    /// on the token; `poll` may have kept one where it registers its own.
+    pub(crate) fn block_unless_raised<R>(
+        &self,
+        clock: &Clock,
+        mut poll: impl FnMut(&Waker) -> Option<R>,
+    ) -> Option<R> {
+        let answer = wait::block_on(clock, |waker| {
+            let answer = poll(waker).map(Some);
+            answer.or_else(|| self.poll_raised(waker).map(|()| None))
+        });
+        self.deregister(Parker::current().waker());
+        answer
+    }
+
+    /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the
+    /// waker on the lists; [`deregister`](Self::deregister) takes it off again.
+    pub(crate) fn poll_raised(&self, waker: &Waker) -> Option<()> {
         for signal in self.signals() {
-            signal.watch(waker);
+            signal.register(waker);
         }
         self.is_cancelled().then_some(())
     }
 
-    /// Takes off the lists who no longer waits.
-    pub(crate) fn forget(&self, waker: &Waker) {
+    /// Takes the waker of a thread that no longer waits off the lists.
+    pub(crate) fn deregister(&self, waker: &Waker) {
         for signal in self.signals() {
-            let forgotten = signal.waiters.lock().deregister(waker);
-            discard(forgotten);
+            let deregistered = signal.waiters.lock().deregister(waker);
+            discard(deregistered);
         }
     }
 
@@ -221,7 +238,7 @@ impl CancellationToken {
 
 impl Signal {
     fn is_raised(&self) -> bool {
-        // Ordering: SeqCst with `raise` and `watch`; see the head of the module.
+        // Ordering: SeqCst with `raise` and `register`; see the head of the module.
         self.raised.load(Ordering::SeqCst)
     }
 
@@ -233,13 +250,13 @@ impl Signal {
         }
     }
 
-    fn watch(&self, waker: &Waker) {
+    fn register(&self, waker: &Waker) {
         let waker = waker.clone();
         let known = self.waiters.lock().register(waker);
         discard(known);
     }
 
-    fn watch_at(&self, place: &mut Option<Place>, waker: &Waker) {
+    fn register_at(&self, place: &mut Option<Place>, waker: &Waker) {
         let waker = waker.clone();
         let replaced = self.waiters.lock().register_at(place, waker);
         discard(replaced);
@@ -305,7 +322,7 @@ impl Future for WaitForCancellation {
         let Self { token, places } = &mut *self;
         if !token.is_cancelled() {
             for (signal, place) in token.signals().zip(places) {
-                signal.watch_at(place, context.waker());
+                signal.register_at(place, context.waker());
             }
             // Once more: see the head of the module above.
             if !token.is_cancelled() {

@@ -58,7 +58,7 @@ pub(crate) trait Runnable: Send + Sync {
     /// Whether the task has ended; if not, keeps the waker until it has.
     fn poll_done(&self, waker: &Waker) -> bool;
     /// Forgets the waker of who no longer waits.
-    fn forget(&self, waker: &Waker);
+    fn deregister(&self, waker: &Waker);
 }
 
 /// A task, as the holder of its future sees it.
@@ -70,7 +70,7 @@ pub(crate) trait Claim<T>: Runnable {
     /// only the last is kept.
     fn poll_awaited(&self, waker: &Waker) -> bool;
     /// Nobody awaits the future any more.
-    fn forget_awaiting(&self);
+    fn deregister_awaiting(&self);
 
     /// Nobody will claim the result: it is dropped as soon as it is there.
     fn abandon(&self, drops: Drops<'_>);

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{ExecutorCompletionService, TaskSet, ends_by, ends_unless};
+use super::{ExecutorCompletionService, TaskSet};
 use crate::{
     CancellationToken, Handle, InvokeAnyError, InvokeError, ScheduledFuture, unwind::discard,
 };
@@ -82,7 +82,7 @@ impl Handle {
     {
         let deadline = self.pool().clock().read().after(timeout);
         let submitted = Submitted::new(self, closures)?;
-        if !submitted.0.iter().all(|future| ends_by(future, deadline)) {
+        if !submitted.0.iter().all(|future| future.ends_by(deadline)) {
             submitted.0.cancel_and_signal_all();
         }
         Ok(submitted.into_futures())
@@ -114,7 +114,7 @@ impl Handle {
             }
             submitted.0.push(self.submit(closure)?);
         }
-        if !submitted.0.iter().all(|future| ends_unless(future, token)) {
+        if !submitted.0.iter().all(|future| future.ends_unless(token)) {
             return Err(InvokeError::Interrupted);
         }
         Ok(submitted.into_futures())
