@@ -61,7 +61,7 @@ mod state;
 mod stats;
 
 pub(crate) use self::{
-    cell::{Companion, Limit},
+    cell::{Attachment, Limit},
     decorate::Wrapper,
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
@@ -80,10 +80,10 @@ pub use self::{
 use std::task::Waker;
 
 use self::{
-    cell::{Cell, More},
+    cell::{Extras, TaskCell},
     hooks::Invocation,
-    job::Ran,
-    state::Cancel,
+    job::RunOutcome,
+    state::CancelOutcome,
     stats::Ended,
 };
 use crate::{
@@ -94,14 +94,14 @@ use crate::{
 };
 
 /// The node shared by queue, worker and future.
-pub(crate) struct Task<J: Job>(Mutex<Cell<J>>);
+pub(crate) struct Task<J: Job>(Mutex<TaskCell<J>>);
 
 impl<J: Job> Task<J> {
     pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {
-        let mut cell = Cell::new(job);
+        let mut cell = TaskCell::new(job);
         if name.is_some() || wrapper.is_some() {
-            let more = cell.more();
-            (more.name, more.wrapper) = (name, wrapper);
+            let extras = cell.extras();
+            (extras.name, extras.wrapper) = (name, wrapper);
         }
         Self(Mutex::new(cell))
     }
@@ -117,8 +117,8 @@ impl<J: Job> Task<J> {
     pub(crate) fn reclaim(&self) -> Option<(J, Option<J::Output>)> {
         let mut cell = self.0.lock();
         match cell.stage().cancel(CancelReason::Rejected) {
-            Cancel::Waiting(job) => Some((job, cell.take_limit_value())),
-            Cancel::Running | Cancel::TooLate => None,
+            CancelOutcome::Waiting(job) => Some((job, cell.take_limit_value())),
+            CancelOutcome::Running | CancelOutcome::TooLate => None,
         }
     }
 
@@ -126,7 +126,7 @@ impl<J: Job> Task<J> {
     #[cold]
     fn time_out_unrun(
         &self,
-        mut cell: MutexGuard<'_, Cell<J>>,
+        mut cell: MutexGuard<'_, TaskCell<J>>,
         run: &Run,
         drops: Drops<'_>,
     ) -> Verdict {
@@ -149,7 +149,7 @@ impl<J: Job> Task<J> {
         let panicked = ending.is_err();
         let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|p| run.failure(p));
         let mut cell = self.0.lock();
-        let timed_out = is_over && matches!(cell.time_out(), Cancel::Running);
+        let timed_out = is_over && matches!(cell.time_out(), CancelOutcome::Running);
         let unwanted = cell.stage().finish(ending);
         let ended = match unwanted {
             Some(_) => Ended::Cancelled,
@@ -158,7 +158,7 @@ impl<J: Job> Task<J> {
         };
         run.count(panicked, Some(ended));
         if failure.is_some() {
-            cell.more().last_failure = failure;
+            cell.extras().last_failure = failure;
         }
         self.release(cell, timed_out, drops);
         if unwanted.is_some() {
@@ -184,11 +184,11 @@ impl<J: Job> Task<J> {
         let goes_on = cancelled.is_none();
         run.count(failed.is_some(), if goes_on { None } else { Some(Ended::Cancelled) });
         if failure.is_some() {
-            cell.more().last_failure = failure;
+            cell.extras().last_failure = failure;
         }
         // While the run was under way, the task had no wrapper.
         let unused = match wrapper {
-            Some(wrapper) if goes_on => cell.more().wrapper.replace(wrapper),
+            Some(wrapper) if goes_on => cell.extras().wrapper.replace(wrapper),
             wrapper => wrapper,
         };
         let is_called_off = cell.is_called_off();
@@ -209,18 +209,18 @@ impl<J: Job> Task<J> {
     /// The task will not run, or not again: what is left over is dropped here. Says what was found.
     fn ended(
         &self,
-        cell: MutexGuard<'_, Cell<J>>,
-        found: Cancel<J>,
+        cell: MutexGuard<'_, TaskCell<J>>,
+        found: CancelOutcome<J>,
         timed_out: bool,
         drops: Drops<'_>,
     ) -> Cancellation {
         let (job, found) = match found {
-            Cancel::TooLate => return Cancellation::TooLate,
-            Cancel::Waiting(job) => {
+            CancelOutcome::TooLate => return Cancellation::TooLate,
+            CancelOutcome::Waiting(job) => {
                 let slot = job.slot();
                 (Some(job), Cancellation::Waiting(slot))
             }
-            Cancel::Running => (None, Cancellation::Running),
+            CancelOutcome::Running => (None, Cancellation::Running),
         };
         self.release(cell, timed_out, drops);
         self.discard(job, drops);
@@ -230,26 +230,31 @@ impl<J: Job> Task<J> {
     /// Releases the lock of a task that has ended, wakes its waiters, and drops what it leaves. A
     /// plain task has neither.
     #[inline]
-    fn release(&self, cell: MutexGuard<'_, Cell<J>>, timed_out: bool, drops: Drops<'_>) {
+    fn release(&self, cell: MutexGuard<'_, TaskCell<J>>, timed_out: bool, drops: Drops<'_>) {
         if !cell.is_plain() {
-            self.release_full(cell, timed_out, drops);
+            self.release_extended(cell, timed_out, drops);
         }
     }
 
     #[inline(never)]
-    fn release_full(&self, mut cell: MutexGuard<'_, Cell<J>>, timed_out: bool, drops: Drops<'_>) {
+    fn release_extended(
+        &self,
+        mut cell: MutexGuard<'_, TaskCell<J>>,
+        timed_out: bool,
+        drops: Drops<'_>,
+    ) {
         let unclaimed = cell.unclaimed();
-        let left = cell.end();
+        let leftovers = cell.take_leftovers();
         drop(cell);
-        match &left.token {
+        match &leftovers.token {
             Some(token) if timed_out => token.cancel(),
             Some(token) => token.set_limit(None),
             None => {}
         }
-        wake_all(left.waiters);
-        self.discard(left.wrapper, drops);
-        self.discard(left.companion, drops);
-        self.discard((left.value, unclaimed), drops);
+        wake_all(leftovers.waiters);
+        self.discard(leftovers.wrapper, drops);
+        self.discard(leftovers.attachment, drops);
+        self.discard((leftovers.value, unclaimed), drops);
     }
 
     /// Drops a value of the user's; a panic in its drop is reported, and goes no further.
@@ -259,23 +264,23 @@ impl<J: Job> Task<J> {
     }
 
     /// Whether the task has ended; if not, `keep` keeps the waker, and gives back what is left.
-    fn poll_with(&self, waker: &Waker, keep: fn(&mut More, Waker) -> Option<Waker>) -> bool {
+    fn poll_with(&self, waker: &Waker, keep: fn(&mut Extras, Waker) -> Option<Waker>) -> bool {
         if self.state().is_done() {
             return true;
         }
         let waker = waker.clone();
         let mut cell = self.0.lock();
         let is_done = cell.stage().state().is_done();
-        let unused = if is_done { Some(waker) } else { keep(cell.more(), waker) };
+        let unused = if is_done { Some(waker) } else { keep(cell.extras(), waker) };
         drop(cell);
         discard(unused);
         is_done
     }
 
     /// Takes something out that is foreign, and drops it when the lock is released.
-    fn drop_from_more(&self, take: impl FnOnce(&mut More) -> Option<Waker>) {
+    fn drop_from_extras(&self, take: impl FnOnce(&mut Extras) -> Option<Waker>) {
         let mut cell = self.0.lock();
-        let taken = cell.more_if_any().and_then(take);
+        let taken = cell.extras_if_any().and_then(take);
         drop(cell);
         discard(taken);
     }
@@ -290,13 +295,13 @@ impl<J: Job> Runnable for Task<J> {
             if cell.is_called_off() {
                 return Verdict::CalledOff;
             }
-            cell.more().ignores_limit = !run.keeps_limits();
+            cell.extras().ignores_limit = !run.keeps_limits();
             limit = cell.limit();
             if limit.is_some_and(|limit| limit <= run.started()) {
                 return self.time_out_unrun(cell, run, drops);
             }
-            let more = cell.more();
-            (name, wrapper) = (more.name.clone(), more.wrapper.take());
+            let extras = cell.extras();
+            (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
         }
         let Some(job) = cell.stage().start() else {
             run.stats().count_cancelled();
@@ -309,15 +314,17 @@ impl<J: Job> Runnable for Task<J> {
         let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut() });
         run.stats().leave();
         match ran {
-            Ran::Ended(ending) => {
+            RunOutcome::Ended(ending) => {
                 if wrapper.is_some() {
                     self.discard(wrapper, drops);
                 }
                 let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
                 self.finish(ending, is_over, run, drops)
             }
-            Ran::Again(job, next) => self.rest(job, next, wrapper, None, run, drops),
-            Ran::Failed(job, next, panic) => self.rest(job, next, wrapper, Some(panic), run, drops),
+            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, drops),
+            RunOutcome::Failed(job, next, panic) => {
+                self.rest(job, next, wrapper, Some(panic), run, drops)
+            }
         }
     }
 
@@ -340,8 +347,8 @@ impl<J: Job> Runnable for Task<J> {
     fn time_out(&self, failure: Option<FailedRun>, drops: Drops<'_>) -> Cancellation {
         let mut cell = self.0.lock();
         let found = cell.time_out();
-        if failure.is_some() && !matches!(found, Cancel::TooLate) {
-            cell.more().last_failure = failure;
+        if failure.is_some() && !matches!(found, CancelOutcome::TooLate) {
+            cell.extras().last_failure = failure;
         }
         self.ended(cell, found, true, drops)
     }
@@ -350,9 +357,9 @@ impl<J: Job> Runnable for Task<J> {
         let made = parent.child();
         let mut cell = self.0.lock();
         let limit = cell.limit();
-        let more = cell.more();
-        made.set_limit(limit.or(more.run_limit));
-        more.token.get_or_insert(made).clone()
+        let extras = cell.extras();
+        made.set_limit(limit.or(extras.run_limit));
+        extras.token.get_or_insert(made).clone()
     }
 
     fn signal(&self, parent: &CancellationToken) {
@@ -364,9 +371,9 @@ impl<J: Job> Runnable for Task<J> {
 
     fn begin_limited_run(&self, limit: Timestamp) {
         let mut cell = self.0.lock();
-        let more = cell.more();
-        more.run_limit = Some(limit);
-        let token = more.token.take();
+        let extras = cell.extras();
+        extras.run_limit = Some(limit);
+        let token = extras.token.take();
         drop(cell);
         discard(token);
     }
@@ -374,9 +381,9 @@ impl<J: Job> Runnable for Task<J> {
     fn end_limited_run(&self, is_over: bool) {
         let mut cell = self.0.lock();
         let is_kept = !is_over && cell.is_called_off();
-        let more = cell.more();
-        more.run_limit = None;
-        let token = if is_kept { None } else { more.token.take() };
+        let extras = cell.extras();
+        extras.run_limit = None;
+        let token = if is_kept { None } else { extras.token.take() };
         drop(cell);
         match token {
             Some(token) if is_over => token.cancel(),
@@ -388,18 +395,18 @@ impl<J: Job> Runnable for Task<J> {
     fn may_end_without_worker(&self) -> bool {
         let mut cell = self.0.lock();
         let has_limit = cell.limit().is_some_and(|limit| limit < Timestamp::NEVER);
-        has_limit || cell.more_if_any().is_some_and(|more| more.is_given_away)
+        has_limit || cell.extras_if_any().is_some_and(|extras| extras.is_given_away)
     }
 
     fn give_away(&self) {
-        self.0.lock().more().is_given_away = true;
+        self.0.lock().extras().is_given_away = true;
     }
 
-    fn attach(&self, companion: Companion) {
+    fn attach(&self, attachment: Attachment) {
         let mut cell = self.0.lock();
         let is_done = cell.stage().state().is_done();
         let unused =
-            if is_done { Some(companion) } else { cell.more().companion.replace(companion) };
+            if is_done { Some(attachment) } else { cell.extras().attachment.replace(attachment) };
         drop(cell);
         discard(unused);
     }
@@ -409,7 +416,7 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn name(&self) -> Option<Arc<str>> {
-        self.0.lock().more_if_any().and_then(|more| more.name.clone())
+        self.0.lock().extras_if_any().and_then(|extras| extras.name.clone())
     }
 
     fn is_periodic(&self) -> bool {
@@ -425,15 +432,15 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn last_failure(&self) -> Option<FailedRun> {
-        self.0.lock().more_if_any().and_then(|more| more.last_failure.clone())
+        self.0.lock().extras_if_any().and_then(|extras| extras.last_failure.clone())
     }
 
     fn poll_done(&self, waker: &Waker) -> bool {
-        self.poll_with(waker, |more, waker| more.waiters.register(waker))
+        self.poll_with(waker, |extras, waker| extras.waiters.register(waker))
     }
 
     fn deregister(&self, waker: &Waker) {
-        self.drop_from_more(|more| more.waiters.deregister(waker));
+        self.drop_from_extras(|extras| extras.waiters.deregister(waker));
     }
 }
 
@@ -443,18 +450,18 @@ impl<J: Job> Claim<J::Output> for Task<J> {
     }
 
     fn poll_awaited(&self, waker: &Waker) -> bool {
-        self.poll_with(waker, |more, waker| more.awaiting.replace(waker))
+        self.poll_with(waker, |extras, waker| extras.awaiting.replace(waker))
     }
 
     fn deregister_awaiting(&self) {
-        self.drop_from_more(|more| more.awaiting.take());
+        self.drop_from_extras(|extras| extras.awaiting.take());
     }
 
     fn abandon(&self, drops: Drops<'_>) {
         let mut cell = self.0.lock();
         let unclaimed = cell.stage().claim();
         if unclaimed.is_none() {
-            cell.more().abandoned = true;
+            cell.extras().is_abandoned = true;
         }
         drop(cell);
         self.discard(unclaimed, drops);

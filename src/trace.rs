@@ -35,7 +35,7 @@ mod events {
     const TARGET: &str = "punctual";
 
     /// Says it; what a subscriber throws goes no further.
-    fn tell(event: impl FnOnce()) {
+    fn emit(event: impl FnOnce()) {
         if let Err(payload) = contain(event) {
             discard(payload);
         }
@@ -58,7 +58,7 @@ mod events {
     }
 
     pub(crate) fn scheduled(id: u64, name: Option<&str>, delay: Duration) {
-        tell(
+        emit(
             || debug!(target: TARGET, task = %TaskId(id), name, delay_us = micros(delay), "scheduled"),
         );
     }
@@ -66,32 +66,32 @@ mod events {
     /// Calls `run` in the span of one run of a task, and says when it starts and ends.
     #[inline]
     pub(crate) fn in_span<R>(
-        about: impl FnOnce() -> About,
+        fields: impl FnOnce() -> SpanFields,
         run_time: impl FnOnce() -> Duration,
         run: impl FnOnce() -> R,
     ) -> R {
         if !listens(Level::INFO, || enabled!(target: TARGET, Level::INFO)) {
             return run();
         }
-        let About { id, name, run: number, lateness } = about();
+        let SpanFields { id, name, run: number, lateness } = fields();
         let mut span = Span::none();
-        tell(|| {
+        emit(|| {
             span = info_span!(
                 target: TARGET, "task",
                 task = %TaskId(id), name = name.as_deref(), run = number, lateness_us = micros(lateness)
             );
         });
         let entered = contain(|| span.enter()).map_err(discard).ok();
-        tell(|| debug!(target: TARGET, "started"));
+        emit(|| debug!(target: TARGET, "started"));
         let result = run();
-        tell(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
-        tell(|| drop(entered));
-        tell(|| drop(span));
+        emit(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
+        emit(|| drop(entered));
+        emit(|| drop(span));
         result
     }
 
     /// What the span of a run says.
-    pub(crate) struct About {
+    pub(crate) struct SpanFields {
         pub(crate) id: u64,
         pub(crate) name: Option<std::sync::Arc<str>>,
         pub(crate) run: u64,
@@ -99,33 +99,33 @@ mod events {
     }
 
     pub(crate) fn panicked(whose: &str, message: &str) {
-        tell(|| error!(target: TARGET, panic = message, "{whose} panicked"));
+        emit(|| error!(target: TARGET, panic = message, "{whose} panicked"));
     }
 
     pub(crate) fn ended(id: u64, name: Option<&str>, reason: &str) {
-        tell(
+        emit(
             || warn!(target: TARGET, task = %TaskId(id), name, reason, "a periodic task was ended"),
         );
     }
 
     pub(crate) fn rejected(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
-        tell(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "rejected"));
+        emit(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "rejected"));
     }
 
     pub(crate) fn cancelled(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
-        tell(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "cancelled"));
+        emit(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "cancelled"));
     }
 
     pub(crate) fn worker(what: &'static str, name: &str) {
-        tell(|| debug!(target: TARGET, worker = name, "worker {what}"));
+        emit(|| debug!(target: TARGET, worker = name, "worker {what}"));
     }
 
     pub(crate) fn spawn_failed(error: &io::Error) {
-        tell(|| warn!(target: TARGET, %error, "a worker could not be started, others live"));
+        emit(|| warn!(target: TARGET, %error, "a worker could not be started, others live"));
     }
 
     pub(crate) fn lifecycle(what: &'static str, executor: &str) {
-        tell(|| debug!(target: TARGET, executor, "{what}"));
+        emit(|| debug!(target: TARGET, executor, "{what}"));
     }
 }
 
@@ -142,7 +142,7 @@ mod events {
 
     #[inline]
     pub(crate) fn in_span<R>(
-        _: impl FnOnce() -> About,
+        _: impl FnOnce() -> SpanFields,
         _: impl FnOnce() -> Duration,
         run: impl FnOnce() -> R,
     ) -> R {
@@ -150,7 +150,7 @@ mod events {
     }
 
     #[allow(dead_code, reason = "the same shape as with the feature")]
-    pub(crate) struct About {
+    pub(crate) struct SpanFields {
         pub(crate) id: u64,
         pub(crate) name: Option<std::sync::Arc<str>>,
         pub(crate) run: u64,

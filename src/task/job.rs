@@ -22,7 +22,7 @@ pub(crate) trait Job: Send + Sized + 'static {
     const IS_PERIODIC: bool;
 
     /// Runs it once, by `invocation`, which calls user code: no lock is held.
-    fn run(self, invocation: Invocation<'_>) -> Ran<Self>;
+    fn run(self, invocation: Invocation<'_>) -> RunOutcome<Self>;
 
     /// Where the queue keeps the task, if it was queued again.
     fn slot(&self) -> Option<u32>;
@@ -39,7 +39,7 @@ pub(crate) trait Job: Send + Sized + 'static {
 
 /// What one run left.
 #[must_use]
-pub(crate) enum Ran<J: Job> {
+pub(crate) enum RunOutcome<J: Job> {
     /// It was the last.
     Ended(Result<J::Output, Panic>),
     /// There is to be another, at this moment.
@@ -60,8 +60,8 @@ where
 
     const IS_PERIODIC: bool = false;
 
-    fn run(self, invocation: Invocation<'_>) -> Ran<Self> {
-        Ran::Ended(invocation.call(self.0))
+    fn run(self, invocation: Invocation<'_>) -> RunOutcome<Self> {
+        RunOutcome::Ended(invocation.call(self.0))
     }
 
     fn slot(&self) -> Option<u32> {
@@ -121,7 +121,7 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
 
     const IS_PERIODIC: bool = true;
 
-    fn run(mut self, invocation: Invocation<'_>) -> Ran<Self> {
+    fn run(mut self, invocation: Invocation<'_>) -> RunOutcome<Self> {
         let (run, drops) = (invocation.run, invocation.drops());
         let outcome = invocation.call(&mut self.body);
         let ended = run.clock().read();
@@ -130,20 +130,20 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
         self.skipped = plan.skipped;
         let Err(panic) = outcome else {
             self.failures = 0;
-            return Ran::Again(self, plan.next);
+            return RunOutcome::Again(self, plan.next);
         };
         self.failures = self.failures.saturating_add(1);
         run.note_failure(self.failures);
         if self.on_panic.ends_after(self.failures) {
             discard_with(self.body, |panic| drops.report(run.task().name(), Panic::new(panic)));
-            return Ran::Ended(Err(panic));
+            return RunOutcome::Ended(Err(panic));
         }
         // Without a delay the plan stands, also one for runs that are to be made up for.
         let next = match self.on_panic.delay_after(self.failures) {
             Duration::ZERO => plan.next,
             delay => plan.next.max(ended.after(delay)),
         };
-        Ran::Failed(self, next, panic)
+        RunOutcome::Failed(self, next, panic)
     }
 
     fn slot(&self) -> Option<u32> {

@@ -72,14 +72,14 @@ impl Run {
 
     /// Calls `body` as this run: in its tracing span, and as the thread's current run.
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
-        let about = || trace::About {
+        let fields = || trace::SpanFields {
             id: self.id,
             name: self.task.name(),
             run: self.number.get(),
             lateness: self.started.since(self.planned),
         };
         let run_time = || self.clock().read().since(self.started);
-        trace::in_span(about, run_time, || CURRENT.set(self, body))
+        trace::in_span(fields, run_time, || CURRENT.set(self, body))
     }
 
     pub(super) fn stats(&self) -> &WorkerStats {

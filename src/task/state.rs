@@ -8,7 +8,7 @@
 //!         │    └────────── │ ◀─┘ Resting
 //!         │                │        │
 //!         └──── cancel ────┴────────┴──▶ Cancelled
-//!                (settle: the same, to Completed)
+//!                (complete: the same, to Completed)
 //! ```
 //!
 //! * **Scheduled**: the closure is here; the task is in the queue, or a worker has just taken it
@@ -74,7 +74,7 @@ pub(super) type Ending<T> = Result<T, Panic>;
 
 /// What became of a call to [`Stage::cancel`].
 #[must_use]
-pub(super) enum Cancel<J> {
+pub(super) enum CancelOutcome<J> {
     /// It had ended before.
     TooLate,
     /// It is over, and this is what will not run any more.
@@ -153,27 +153,27 @@ impl<J, T> Stage<J, T> {
     }
 
     /// Somebody wants the task not to run, or not again.
-    pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancel<J> {
+    pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome<J> {
         let body_runs = matches!(self, Self::Running);
-        self.end_as(Self::Cancelled { reason, body_runs }).unwrap_or(Cancel::TooLate)
+        self.end_as(Self::Cancelled { reason, body_runs }).unwrap_or(CancelOutcome::TooLate)
     }
 
     /// Somebody wants the task to have this value, and not to run for it. Gives the value back if
     /// the task had ended before.
-    pub(super) fn settle(&mut self, value: T) -> Result<Cancel<J>, T> {
+    pub(super) fn complete(&mut self, value: T) -> Result<CancelOutcome<J>, T> {
         self.end_as(Self::Completed(value)).map_err(|ending| match ending {
             Self::Completed(value) => value,
             _ => unreachable!("it is what was put in"),
         })
     }
 
-    fn end_as(&mut self, ending: Self) -> Result<Cancel<J>, Self> {
+    fn end_as(&mut self, ending: Self) -> Result<CancelOutcome<J>, Self> {
         if self.state().is_done() {
             return Err(ending);
         }
         Ok(match self.take_job(ending) {
-            Some(job) => Cancel::Waiting(job),
-            None => Cancel::Running,
+            Some(job) => CancelOutcome::Waiting(job),
+            None => CancelOutcome::Running,
         })
     }
 
@@ -215,7 +215,7 @@ impl<J, T> Stage<J, T> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{hooks::Invocation, job::Ran},
+        super::{hooks::Invocation, job::RunOutcome},
         *,
     };
     use crate::time::Timestamp;
@@ -227,7 +227,7 @@ mod tests {
 
         const IS_PERIODIC: bool = true;
 
-        fn run(self, _: Invocation<'_>) -> Ran<Self> {
+        fn run(self, _: Invocation<'_>) -> RunOutcome<Self> {
             unreachable!("nothing is run here")
         }
 
@@ -280,9 +280,9 @@ mod tests {
     #[test]
     fn cancelling_a_waiting_task_hands_out_its_job() {
         let mut stage = Subject::Scheduled("job");
-        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Waiting("job")));
+        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting("job")));
         assert_eq!(stage.start(), None);
-        assert!(matches!(stage.cancel(CancelReason::Shutdown), Cancel::TooLate));
+        assert!(matches!(stage.cancel(CancelReason::Shutdown), CancelOutcome::TooLate));
         for _ in 0..2 {
             let claim = stage.claim();
             assert!(matches!(claim, Some(Err(TaskError::Cancelled(CancelReason::Requested)))));
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();
-        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Running));
+        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Running));
         assert_eq!(stage.state(), TaskState::Cancelled);
         assert!(stage.runs_on());
         assert!(matches!(stage.finish(Ok(7)), Some(Ok(7))));
@@ -307,11 +307,11 @@ mod tests {
     #[test]
     fn a_value_that_comes_too_late_is_given_back() {
         let mut stage = Subject::Scheduled("job");
-        assert!(matches!(stage.settle(7), Ok(Cancel::Waiting("job"))));
-        assert!(matches!(stage.settle(8), Err(8)));
+        assert!(matches!(stage.complete(7), Ok(CancelOutcome::Waiting("job"))));
+        assert!(matches!(stage.complete(8), Err(8)));
         assert!(matches!(stage.claim(), Some(Ok(7))));
         let mut stage = running();
-        assert!(matches!(stage.settle(7), Ok(Cancel::Running)));
+        assert!(matches!(stage.complete(7), Ok(CancelOutcome::Running)));
         assert!(matches!(stage.finish(Ok(8)), Some(Ok(8))));
         assert_eq!(stage.state(), TaskState::Completed);
     }
@@ -327,6 +327,6 @@ mod tests {
         assert!(!stage.is_resting());
         assert_eq!(stage.start(), Some("job"));
         assert_eq!(stage.rest("job"), None);
-        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Waiting("job")));
+        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting("job")));
     }
 }
