@@ -64,8 +64,8 @@ pub(crate) trait Runnable: Send + Sync {
 
 /// A task, as the holder of its future sees it.
 pub(crate) trait Claim<T>: Runnable {
-    /// Takes the result; `None` as long as there is none. Every further call returns
-    /// [`TaskError::ResultTaken`].
+    /// Takes the result; `None` as long as there is none. A result can be taken once; the error of a
+    /// task that was cancelled is there for every call.
     fn claim(&self) -> Option<Result<T, TaskError>>;
 
     /// As [`poll_done`](Runnable::poll_done), for the asynchronous task that awaits the future: only
