@@ -1,18 +1,29 @@
-//! A task: one allocation that holds a closure, then its result, and who waits for it.
+//! A task: one allocation that holds a closure, then its result, and the wakers of its waiters.
 //!
-//! # What it is made of
+//! # What it consists of
 //!
-//! * A [`Job`] is what is to be run: [`OneShot`] gives its closure away with its only run,
-//!   [`Periodic`] lends it to each run and says when the next is to be.
-//! * `Task<J>` is the node that the queue, the worker and the future share. All that changes in
-//!   it is under **one lock**, which is at once the task's state ([`state`]) and the slot of its
-//!   closure and result, so that none of the three can disagree with another.
-//! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when first
-//!   needed ([`cell`]). So a plain task is one allocation and no more: with a closure of eight
-//!   bytes, forty.
+//! * A [`Job`] is what is to be run: [`OneShot`] is consumed by its only run, [`Periodic`] lends its
+//!   closure to each run and plans the next.
+//! * `Task<J>` is the node that the queue, the worker and the future share. Everything that changes
+//!   in it is under **one lock**, which protects the task's state ([`state`]) together with the
+//!   closure and the result, so that none of the three can disagree with another.
+//! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when it is first
+//!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty.
 //!
-//! The types of closure and result disappear behind two traits: a worker sees [`Runnable`], a
-//! future sees [`Claim<T>`].
+//! The types of closure and result are erased by two traits: a worker sees a [`Runnable`], a future
+//! sees a [`Claim<T>`].
+//!
+//! # From the worker to the closure
+//!
+//! ```text
+//!   worker ──▶ Task::run ──▶ Job::run ──▶ Invocation::call ──▶ before, wrapper, closure, after
+//!                 │             │
+//!                 │ takes the   │ plans the
+//!                 ▼ job         ▼ next run
+//!              Stage::start  RunOutcome ──▶ Task::finish or Task::rest ──▶ Verdict
+//! ```
+//!
+//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others.
 //!
 //! # Who may touch what
 //!
@@ -20,34 +31,35 @@
 //!
 //! | who | does |
 //! |---|---|
-//! | a worker that took it from the queue | `run`, then `rearm` if the verdict is `Again` |
-//! | whoever holds a handle, and the pool | `cancel`, at any moment |
+//! | the worker that took it from the queue | `run`, then `rearm` if the verdict is `Again` |
+//! | any holder of a handle, and the pool | `cancel`, at any moment |
 //! | the future | `poll_done`, `claim`, `abandon` |
 //!
-//! The lock is held for moves of the state alone. The closure is taken *out* to be run, and
-//! whatever is left over (a closure that will not run, a result nobody wants, wakers) is taken
-//! out to be dropped or woken after the lock is released, through [`unwind`](crate::unwind).
+//! The lock is held only while the state moves. The closure is taken *out* to be run; what is left
+//! over (a closure that will not run, a result that nobody wants, wakers) is taken out to be dropped
+//! or woken after the lock is released, through [`unwind`](crate::unwind).
 //!
-//! A result is published under the lock and the list of waiters taken in the same step; a waiter
-//! looks for the result and puts itself on the list in one step too. So none is missed. A waker
-//! that panics changes nothing: the result is there already, and the others are still woken.
+//! A result is published under the lock, in the same step in which the list of waiters is taken; a
+//! waiter looks for the result and registers in one step, too. So no waiter is missed. A waker that
+//! panics changes nothing: the result is published already, and the other waiters are still woken.
 //!
-//! Who waits is told **before** what is left over is dropped: a capture that owns an executor
-//! waits in its drop for what runs there, and that may be what waits for this very task.
+//! Waiters are woken **before** leftover user values are dropped: a captured executor joins its
+//! workers on drop, and one of them may be waiting for this very task.
 //!
-//! # Whether anybody wants the result
+//! # A result that nobody wants
 //!
-//! The future that is dropped lets go of the node, and the result goes with the node when the
-//! worker lets go too. Only if there are handles beside the future would they keep it; so a
-//! future that made some says that it [abandons](Claim::abandon) the result.
+//! A future that is dropped releases the node, and the result is dropped with the node when the
+//! worker releases it too. Handles beside the future would keep the node, and so the result; a
+//! future that has made some therefore [abandons](Claim::abandon) the result explicitly.
 //!
 //! # The slot
 //!
-//! The queue's slot finds a task's entry, for cancelling in O(log n). The future keeps the one it
-//! was queued with; a periodic task that is queued again keeps the new one in its [`Job`], set in
-//! the step that queues it, under the lock. `cancel` ends the task under that lock and gives the
-//! slot. If a worker has taken the entry meanwhile the slot is out of date, and does no harm: the
-//! queue compares the task's number, which is never used twice.
+//! The slot of the queue finds a task's entry, for cancelling in O(log n). The future keeps the slot
+//! that the task had when it was submitted. A periodic task that is queued again has a new one, which
+//! its [`Job`] keeps; it is set in the step that queues the task, under the task's lock. `cancel`
+//! ends the task under that lock and returns the slot. If a worker has taken the entry meanwhile, the
+//! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
+//! number is used twice.
 
 mod cell;
 mod decorate;
@@ -93,7 +105,7 @@ use crate::{
     unwind::{discard, discard_with, wake_all},
 };
 
-/// The node shared by queue, worker and future.
+/// The node that queue, worker and future share; see the [module](self).
 pub(crate) struct Task<J: Job>(Mutex<TaskCell<J>>);
 
 impl<J: Job> Task<J> {
@@ -106,14 +118,14 @@ impl<J: Job> Task<J> {
         Self(Mutex::new(cell))
     }
 
-    /// The same task, which has to have ended in time.
+    /// Adds a time limit to a task that is not queued yet.
     pub(crate) fn limited(self, limit: Limit<J::Output>) -> Self {
         self.0.lock().set_limit(limit);
         self
     }
 
-    /// Takes the job back out of a task that was not accepted, and the value for the case that its
-    /// time had been up; nothing if the task has ended.
+    /// Takes the job back out of a task that was not accepted, and the result for an exceeded time
+    /// limit; `None` if the task has ended.
     pub(crate) fn reclaim(&self) -> Option<(J, Option<J::Output>)> {
         let mut cell = self.0.lock();
         match cell.stage().cancel(CancelReason::Rejected) {
@@ -122,7 +134,7 @@ impl<J: Job> Task<J> {
         }
     }
 
-    /// A worker has taken a task whose time is up: it does not run.
+    /// Ends a task whose time was up before a worker took it: it does not run.
     #[cold]
     fn time_out_unrun(
         &self,
@@ -138,7 +150,8 @@ impl<J: Job> Task<J> {
         }
     }
 
-    /// A run has ended the task, unless its time was up before; what is left over is dropped here.
+    /// Ends the task after its last run, or as timed out if its time `is_over`, and drops what it
+    /// leaves.
     fn finish(
         &self,
         ending: Result<J::Output, Panic>,
@@ -167,8 +180,8 @@ impl<J: Job> Task<J> {
         if timed_out { Verdict::TimedOut(Cancellation::Running) } else { Verdict::Ended }
     }
 
-    /// A run is over and there is to be another at `next`, unless the task has been cancelled
-    /// meanwhile, or has called itself off.
+    /// Puts a periodic task to rest until it is queued again for `next`, unless it has been cancelled
+    /// meanwhile, or has raised its own token.
     fn rest(
         &self,
         job: J,
@@ -186,7 +199,7 @@ impl<J: Job> Task<J> {
         if failure.is_some() {
             cell.extras().last_failure = failure;
         }
-        // While the run was under way, the task had no wrapper.
+        // The wrapper was taken out of the task for the run.
         let unused = match wrapper {
             Some(wrapper) if goes_on => cell.extras().wrapper.replace(wrapper),
             wrapper => wrapper,
@@ -206,7 +219,8 @@ impl<J: Job> Task<J> {
         }
     }
 
-    /// The task will not run, or not again: what is left over is dropped here. Says what was found.
+    /// Completes a call that has ended the task other than by a run: releases the lock, wakes the
+    /// waiters, and drops what is left over. Returns where the task was found.
     fn ended(
         &self,
         cell: MutexGuard<'_, TaskCell<J>>,
@@ -228,7 +242,7 @@ impl<J: Job> Task<J> {
     }
 
     /// Releases the lock of a task that has ended, wakes its waiters, and drops what it leaves. A
-    /// plain task has neither.
+    /// plain task has neither waiters nor leftovers.
     #[inline]
     fn release(&self, cell: MutexGuard<'_, TaskCell<J>>, timed_out: bool, drops: Drops<'_>) {
         if !cell.is_plain() {
@@ -257,13 +271,14 @@ impl<J: Job> Task<J> {
         self.discard((leftovers.value, unclaimed), drops);
     }
 
-    /// Drops a value of the user's; a panic in its drop is reported, and goes no further.
+    /// Drops a user value. A panic in its drop is reported, and goes no further.
     #[inline]
     fn discard<V>(&self, value: V, drops: Drops<'_>) {
         discard_with(value, |panic| drops.report(self.name(), Panic::new(panic)));
     }
 
-    /// Whether the task has ended; if not, `keep` keeps the waker, and gives back what is left.
+    /// Returns `true` if the task has ended. If not, `keep` keeps the waker, and returns one that is
+    /// not needed.
     fn poll_with(&self, waker: &Waker, keep: fn(&mut Extras, Waker) -> Option<Waker>) -> bool {
         if self.state().is_done() {
             return true;
@@ -277,7 +292,7 @@ impl<J: Job> Task<J> {
         is_done
     }
 
-    /// Takes something out that is foreign, and drops it when the lock is released.
+    /// Takes a waker out, and drops it after releasing the lock.
     fn drop_from_extras(&self, take: impl FnOnce(&mut Extras) -> Option<Waker>) {
         let mut cell = self.0.lock();
         let taken = cell.extras_if_any().and_then(take);
