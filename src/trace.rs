@@ -1,5 +1,5 @@
-//! What the crate tells [`tracing`](https://docs.rs/tracing): one function for each thing that
-//! happens, and the only file that knows the feature `tracing`.
+//! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. This is
+//! the only file that knows the feature `tracing`.
 //!
 //! | what | level | fields |
 //! |---|---|---|
@@ -10,14 +10,14 @@
 //! | a task was cancelled | debug | `task`, `name`, `reason` |
 //! | a task was rejected | debug | `task`, `name`, `reason` |
 //! | a task or a hook panicked, or the drop of a task's value | error | `panic`, in its span |
-//! | a periodic task ended without its user's doing | warn | `task`, `name`, `reason` |
+//! | a periodic task ended although its user did not end it | warn | `task`, `name`, `reason` |
 //! | a worker started, ended | debug | `worker` |
 //! | a worker could not be started | warn | `error` |
 //! | shutdown, shut down now, dropped, terminated | debug | `executor` |
 //!
-//! `task` is the id as people read it, as a text. The target is always `punctual`. When nobody listens, what is said on the way of a task costs
-//! one load and a branch each; a subscriber is user code, so it is called with no lock held, and one that panics
-//! on a worker does not end the worker.
+//! `task` is the text of the task's id. The target is always `punctual`. Without a subscriber, each
+//! event on the path of a task costs one load and a branch. A subscriber is user code, so it is called
+//! with no lock held, and one that panics on a worker does not end the worker.
 
 #[cfg(feature = "tracing")]
 mod events {
@@ -34,7 +34,7 @@ mod events {
 
     const TARGET: &str = "punctual";
 
-    /// Says it; what a subscriber throws goes no further.
+    /// Emits an event. A panic of the subscriber goes no further.
     fn emit(event: impl FnOnce()) {
         if let Err(payload) = contain(event) {
             discard(payload);
@@ -45,13 +45,13 @@ mod events {
         u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Whether anybody listens to what happens to single tasks.
+    /// Returns `true` if a subscriber wants the events of single tasks.
     #[inline]
     pub(crate) fn is_listening() -> bool {
         listens(Level::DEBUG, || enabled!(target: TARGET, Level::DEBUG))
     }
 
-    /// The level is one load; only if that lets it through is the subscriber asked.
+    /// Asks the subscriber only if its level, which is one load, admits the event.
     #[inline]
     fn listens(level: Level, ask: impl FnOnce() -> bool) -> bool {
         level <= LevelFilter::current() && contain(ask).map_err(discard).unwrap_or(false)
@@ -63,7 +63,7 @@ mod events {
         );
     }
 
-    /// Calls `run` in the span of one run of a task, and says when it starts and ends.
+    /// Calls `run` in the span of one run of a task, and emits an event when it starts and ends.
     #[inline]
     pub(crate) fn in_span<R>(
         fields: impl FnOnce() -> SpanFields,
@@ -90,7 +90,7 @@ mod events {
         result
     }
 
-    /// What the span of a run says.
+    /// The fields of the span of a run.
     pub(crate) struct SpanFields {
         pub(crate) id: u64,
         pub(crate) name: Option<std::sync::Arc<str>>,
@@ -121,7 +121,7 @@ mod events {
     }
 
     pub(crate) fn spawn_failed(error: &io::Error) {
-        emit(|| warn!(target: TARGET, %error, "a worker could not be started, others live"));
+        emit(|| warn!(target: TARGET, %error, "a worker could not be started; the others go on"));
     }
 
     pub(crate) fn lifecycle(what: &'static str, executor: &str) {
