@@ -1,5 +1,6 @@
-//! How each call can fail. Each type lists what can go wrong for its calls and nothing else, and
-//! says what to do about it; all are `Send + Sync + 'static` and work with `?`.
+//! The errors. Each type lists what can go wrong in its calls and nothing else. Its `Display` says what
+//! happened, and what to do about it where something can be done. All are `Send + Sync + 'static` and
+//! work with `?`.
 
 use std::{any::Any, error::Error, fmt, io, panic};
 
@@ -9,42 +10,42 @@ use crate::{
     unwind::{Payload, message_of},
 };
 
-/// Why there is no result of a task. Answers to Java's `ExecutionException` and
-/// `CancellationException`.
+/// Why a task has no result for the caller. Java: `ExecutionException`, `CancellationException`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The task panicked; here is what it panicked with.
+    /// The task panicked, with this panic.
     Panicked(Panic),
-    /// The task was cancelled before it could give a result.
+    /// The task was cancelled before it had a result.
     Cancelled(CancelReason),
-    /// The result was there and has been taken already, by an earlier call on the same future.
+    /// An earlier call on the same future has taken the result.
     ResultTaken,
-    /// The call would have waited for ever: the task can only run on workers that all wait for
-    /// tasks, or is the very one that waits.
+    /// The call would have waited for ever: only workers that are all waiting for tasks could run this
+    /// one, or the task was waiting for itself.
     WouldDeadlock,
 }
 
 impl TaskError {
-    /// Whether the task panicked.
+    /// Returns `true` if the task panicked.
     #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self, Self::Panicked(_))
     }
 
-    /// Whether the task was cancelled.
+    /// Returns `true` if the task was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled(_))
     }
 
-    /// Whether the task was cancelled because its [timeout](crate::TaskBuilder::timeout) was over.
+    /// Returns `true` if the task was cancelled because its [timeout](crate::TaskBuilder::timeout)
+    /// expired.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Cancelled(CancelReason::TimedOut))
     }
 
-    /// What the task panicked with, if it did.
+    /// Returns the panic of the task, if it panicked.
     #[must_use]
     pub fn into_panic(self) -> Option<Panic> {
         match self {
@@ -59,10 +60,13 @@ impl fmt::Display for TaskError {
         match self {
             Self::Panicked(panic) => write!(f, "the task panicked: {}", panic.message()),
             Self::Cancelled(reason) => write!(f, "the task was cancelled: {reason}"),
-            Self::ResultTaken => f.write_str("the result of the task was taken before"),
+            Self::ResultTaken => f.write_str(
+                "the result of the task has already been taken; \
+                 return an `Arc` from the task if several callers need it",
+            ),
             Self::WouldDeadlock => f.write_str(
-                "waiting for the task would deadlock: every worker waits; \
-                 use more workers, a timeout, or do not wait inside a task",
+                "waiting for the task would deadlock: no worker is left to run it; \
+                 use more workers or a timeout, or do not wait inside a task",
             ),
         }
     }
@@ -70,43 +74,45 @@ impl fmt::Display for TaskError {
 
 impl Error for TaskError {}
 
-/// Who cancelled a task.
+/// Why a task was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// Somebody called `cancel`, or dropped a [`CancelOnDrop`](crate::CancelOnDrop).
+    /// Somebody called `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's
+    /// token.
     Requested,
-    /// The executor was shut down, and its policies keep no such task.
+    /// The executor was shut down, and its policies do not keep tasks of this kind.
     Shutdown,
-    /// The executor was shut down now, and the [`DrainedTask`](crate::DrainedTask) was not run.
+    /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the
+    /// [`DrainedTask`](crate::DrainedTask) was not run.
     ShutdownNow,
     /// The executor was dropped before the task was due.
     ExecutorDropped,
-    /// It was taken out of the queue by [`remove`](crate::Handle::remove).
+    /// The task was taken out of the queue by [`remove`](crate::Handle::remove).
     Removed,
-    /// It was refused, and the executor's
-    /// [handler](crate::RejectedExecutionHandler) dropped it, or another one had to go for it; or
-    /// it is periodic, and there was no place for its next run among two billion tasks.
+    /// The task was rejected, and the executor's [handler](crate::RejectedExecutionHandler) dropped it;
+    /// or it had to make room for another; or it is periodic, and the queue, with two billion tasks,
+    /// had no room for its next run.
     Rejected,
-    /// Its [timeout](crate::TaskBuilder::timeout) was over.
+    /// The [timeout](crate::TaskBuilder::timeout) of the task expired.
     TimedOut,
 }
 
 impl fmt::Display for CancelReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Requested => "it was asked to",
+            Self::Requested => "cancellation was requested",
             Self::Shutdown => "the executor was shut down",
-            Self::ShutdownNow => "the executor was shut down now",
+            Self::ShutdownNow => "the executor was stopped by `shutdown_now`",
             Self::ExecutorDropped => "the executor was dropped",
             Self::Removed => "it was removed from the queue",
             Self::Rejected => "it was rejected",
-            Self::TimedOut => "its timeout was over",
+            Self::TimedOut => "its timeout expired",
         })
     }
 }
 
-/// What a task panicked with.
+/// The panic of a task or of a hook.
 ///
 /// ```
 /// use punctual::ScheduledThreadPoolExecutor;
@@ -122,7 +128,7 @@ pub struct Panic(Box<Panicked>);
 struct Panicked {
     message: Box<str>,
     location: Option<PanicLocation>,
-    /// In a lock only so that the error is `Sync`, which a payload need not be.
+    /// In a lock because the error is `Sync`, which a payload need not be.
     payload: Mutex<Payload>,
 }
 
@@ -132,37 +138,37 @@ impl Panic {
         Self(Box::new(Panicked { message, location, payload: Mutex::new(payload) }))
     }
 
-    /// A text that is reported like a panic although no code panicked.
+    /// Makes a report that looks like a panic although no code panicked.
     pub(crate) fn of_text(text: &str) -> Self {
         Self::new((Box::new(text.to_owned()), None))
     }
 
-    /// The text of the panic; a stock phrase if the payload is not text.
+    /// Returns the message of the panic; a stock phrase if the payload is not text.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Where it began. Known only once an executor with a
-    /// [panic handler](crate::Builder::panic_handler) has been built, for it takes a panic hook.
+    /// Returns where the panic began. Locations are recorded by a panic hook, which the first executor
+    /// with a [panic handler](crate::Builder::panic_handler) installs; before that they are unknown.
     #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
         self.0.location.as_ref()
     }
 
-    /// Whether what was thrown is a `T`.
+    /// Returns `true` if the payload is a `T`.
     #[must_use]
     pub fn is<T: Any>(&self) -> bool {
         self.0.payload.lock().is::<T>()
     }
 
-    /// What was thrown, as [`std::panic::catch_unwind`] gives it.
+    /// Returns the payload, as [`std::panic::catch_unwind`] returns it.
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         self.0.payload.into_inner()
     }
 
-    /// Lets the panic go on in this thread.
+    /// Resumes the panic in this thread.
     pub fn resume(self) -> ! {
         panic::resume_unwind(self.into_payload())
     }
@@ -178,53 +184,59 @@ impl fmt::Debug for Panic {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RejectionReason {
-    /// The executor was shut down or dropped; it takes no more tasks.
+    /// The executor was shut down or dropped, and accepts no more tasks.
     Shutdown,
-    /// The period, or the delay between two runs, is zero: the task would run without end.
+    /// The period, or the delay between runs, is zero: the task would run without a pause for ever.
     ZeroPeriod,
-    /// There is no worker, or no thread for the timeout that was asked for, and none could be
-    /// started, for the reason given.
+    /// The task needs a worker, or its timeout needs the timer thread, and none could be started, for
+    /// this reason.
     Spawn(io::Error),
-    /// As many tasks wait as the executor's [bound](crate::Builder::max_pending) admits.
+    /// As many tasks are waiting as the executor's [bound](crate::Builder::max_pending) admits.
     Saturated,
-    /// Two billion tasks are pending; there is no place for one more.
+    /// Two billion tasks are pending, and the queue has no room for one more.
     Full,
 }
 
 impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shutdown => f.write_str("rejected: the executor was shut down"),
-            Self::ZeroPeriod => {
-                f.write_str("rejected: the period is zero; the shortest is one nanosecond")
-            }
+            Self::Shutdown => f.write_str(
+                "the task was rejected: the executor was shut down and accepts no more tasks",
+            ),
+            Self::ZeroPeriod => f.write_str(
+                "the task was rejected: its period or delay is zero; the shortest is one nanosecond",
+            ),
             Self::Spawn(error) => write!(
                 f,
-                "rejected: no thread could be started for it: {error}; \
-                 try again when the system has one to give"
+                "the task was rejected: no thread could be started for it: {error}; \
+                 try again when the system can start one"
             ),
             Self::Saturated => f.write_str(
-                "rejected: as many tasks wait as the bound admits; \
-                 try again later, or use a handler that waits or runs the task here",
+                "the task was rejected: as many tasks are waiting as `max_pending` admits; \
+                 try again later, or use a handler that blocks or runs the task in the caller",
             ),
-            Self::Full => f.write_str("rejected: the queue has no place for one more task"),
+            Self::Full => f.write_str(
+                "the task was rejected: the queue has no room for one more task; \
+                 try again when some have run",
+            ),
         }
     }
 }
 
-/// Why an executor cannot be as it was asked to be.
+/// Why an executor could not be built, or a setting could not be changed. Java:
+/// `IllegalArgumentException`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A thread cannot have this name: it contains a NUL character.
+    /// Threads cannot have this name, because it contains a NUL character.
     InvalidThreadName(String),
-    /// Workers that may end when idle must be idle for a while first.
+    /// Core threads may time out, but the keep-alive is zero.
     ZeroKeepAlive,
-    /// An executor that lets nothing wait would never run anything: each task waits for a moment,
-    /// until a worker has taken it.
+    /// The bound on waiting tasks is zero. Such an executor would never run anything, because each task
+    /// waits for a moment until a worker takes it.
     ZeroMaxPending,
-    /// A thread that was to be there [from the beginning](crate::Builder::prestart_core_threads)
-    /// could not be started, for the reason given.
+    /// A [prestarted](crate::Builder::prestart_core_threads) core thread could not be started, for this
+    /// reason.
     Spawn(io::Error),
 }
 
@@ -232,19 +244,19 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidThreadName(name) => {
-                write!(f, "{name:?} cannot name a thread: it contains a NUL character")
+                write!(f, "{name:?} cannot name a thread because it contains a NUL character; remove it")
             }
             Self::ZeroKeepAlive => f.write_str(
                 "core threads cannot time out with a keep-alive of zero; set a longer one first",
             ),
             Self::ZeroMaxPending => f.write_str(
-                "with room for no task nothing would ever run; let at least one wait, \
+                "an executor with `max_pending` zero would never run a task; let at least one wait, \
                  or leave `max_pending` out for no bound",
             ),
             Self::Spawn(error) => write!(
                 f,
                 "a core thread could not be started: {error}; \
-                 ask for fewer, or do not prestart them, so that tasks start those there can be"
+                 ask for fewer, or do not prestart them, so that tasks start as many as the system admits"
             ),
         }
     }
@@ -259,7 +271,7 @@ impl Error for ConfigError {
     }
 }
 
-/// A worker of the executor was about to wait for the executor's end, which waits for it.
+/// The error of a worker that would wait for the end of its own executor, which waits for the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WouldDeadlock(pub(crate) ());
 

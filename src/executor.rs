@@ -25,7 +25,6 @@ use crate::{
     CancellationToken, Clock, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, PoolRefs},
     sync::Arc,
-    wait,
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed
@@ -182,11 +181,7 @@ impl ScheduledThreadPoolExecutor {
         if pool.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
-        let parker = crate::sync::Parker::current();
-        wait::block_on(pool.clock(), |waker| {
-            pool.lifecycle().poll(waker).or_else(|| token.poll(waker))
-        });
-        token.forget(parker.waker());
+        token.block_unless_raised(pool.clock(), |waker| pool.lifecycle().poll(waker));
         if pool.lifecycle().phase() != Phase::Terminated {
             drop(pool.shutdown_now());
         }

@@ -1,13 +1,13 @@
 //! The future: the caller's half of a task.
 //!
-//! It waits for the result, by blocking or by being awaited, which is the same code
-//! ([`wait`]); it says where the task is; and it cancels. It holds the task, and
-//! the pool only to take the task out of its queue: a future that outlives its executor still
-//! works, it has nothing left to take out.
+//! It waits for the result, by blocking or by being awaited, with the same code ([`wait`]); it shows
+//! the state of the task; and it cancels. It holds the task, and it holds the pool only to take the
+//! task out of the queue: a future that outlives its executor still works, because nothing is left to
+//! be taken out.
 //!
-//! Three types share the work. [`ScheduledFuture<T>`] is the one that can have the result, and
-//! there is one for each task. [`CancelHandle`] cannot, so it needs no `T` and can be cloned.
-//! [`CancelOnDrop`] is a future that cancels when it goes, for those who want that.
+//! There are three types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
+//! [`CancelHandle`] cannot take it, so it needs no `T` and can be cloned. [`CancelOnDrop`] is a
+//! future that cancels its task when it is dropped.
 
 mod cancel;
 
@@ -34,21 +34,21 @@ use crate::{
     wait,
 };
 
-/// The result of a task that is to come. Java's `ScheduledFuture`.
+/// The future result of a task. Java's `ScheduledFuture`.
 ///
 /// * Wait: [`join`](Self::join), [`join_timeout`](Self::join_timeout), `.await`.
 /// * Look: [`try_join`](Self::try_join), [`is_done`](Self::is_done), [`state`](Self::state),
 ///   [`delay`](Self::delay).
 /// * Cancel: [`cancel`](Self::cancel), [`cancel_and_signal`](Self::cancel_and_signal).
 ///
-/// **Dropping it detaches**: the task runs all the same, as in Java, std and tokio, and its
-/// result is dropped as soon as it is there. [`cancel_on_drop`](Self::cancel_on_drop) makes a
-/// guard that cancels.
+/// **Dropping it detaches the task**: the task still runs, as in Java, std and tokio, and its result
+/// is dropped as soon as it is there. [`cancel_on_drop`](Self::cancel_on_drop) makes a guard that
+/// cancels.
 ///
-/// The result is moved out, so it is there once: after it has been taken every further call says
-/// [`TaskError::ResultTaken`]. Share an `Arc` if several want it.
+/// The result is moved out, so it can be taken once: every further call returns
+/// [`TaskError::ResultTaken`]. Return an `Arc` from the task if several callers need the result.
 ///
-/// It is a [`Future`] and needs no runtime; it can be awaited on any.
+/// It is a [`Future`] that needs no runtime and can be awaited on any.
 ///
 /// ```
 /// use std::time::Duration;
@@ -68,11 +68,11 @@ pub struct ScheduledFuture<T> {
     task: Contained<Arc<dyn Claim<T>>>,
     pool_ref: PoolRef,
     id: u64,
-    /// Where the queue keeps the task, if it has not been queued again.
+    /// The slot of the queue that the task was given when it was submitted.
     slot: u32,
-    /// Whether a task awaits this future.
+    /// True if an asynchronous task awaits this future.
     is_awaited: bool,
-    /// Whether there are handles that would keep the result.
+    /// True if there are handles that would keep the result.
     has_handles: AtomicBool,
 }
 
@@ -83,21 +83,22 @@ impl<T> ScheduledFuture<T> {
         Self { task: Contained::new(task), pool_ref, id, slot, is_awaited: false, has_handles }
     }
 
-    /// Blocks until the task has ended, and gives its result. Java: `get`.
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks until the task has ended, and takes its result. Java: `get`.
     ///
-    /// The captures of a task that has run are dropped by then. Those of one that was cancelled are
-    /// dropped by whoever cancelled it, perhaps still at this moment.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks). The captures of
+    /// a task that has run have been dropped when this returns. Those of a task that was cancelled are
+    /// dropped by the thread that cancelled it, which may still be doing so.
     ///
     /// # Errors
     ///
-    /// [`TaskError::Panicked`] or [`TaskError::Cancelled`], as the task ended;
-    /// [`TaskError::ResultTaken`] if the result was taken before; [`TaskError::WouldDeadlock`],
-    /// at once, if this is called by the task itself, or by the last worker that does not
-    /// already wait in a `join` for a task that has not ended, and no other can be started. A wait that ends without any of the
-    /// workers is not refused: for a task with a [time limit](crate::TaskBuilder::timeout), or for
-    /// one that was [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait has
-    /// taken nothing: the future is as it was.
+    /// * [`TaskError::Panicked`] or [`TaskError::Cancelled`], as the task ended.
+    /// * [`TaskError::ResultTaken`] if the result has been taken before.
+    /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last
+    ///   worker that is not already waiting in a `join` for a task that has not ended, when no other
+    ///   worker can be started. A wait that can end without any of the workers is not refused: for a
+    ///   task with a [time limit](crate::TaskBuilder::timeout), or for one that was
+    ///   [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait takes nothing: the
+    ///   future is as it was.
     #[doc(alias = "get")]
     pub fn join(&self) -> Result<T, TaskError> {
         if let Some(result) = self.task.claim() {
@@ -113,8 +114,9 @@ impl<T> ScheduledFuture<T> {
         }
     }
 
-    /// Blocks until the task has ended, but no longer than `timeout`. `None` if it has not ended
-    /// by then; the task goes on. Java: `get(timeout, unit)`.
+    /// Blocks until the task has ended, but no longer than `timeout`, and takes its result. Returns
+    /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`.
+    ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
@@ -131,41 +133,41 @@ impl<T> ScheduledFuture<T> {
     ///
     /// # Errors
     ///
-    /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
+    /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
+    /// wait can end without the task.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
         let deadline = self.pool_ref.clock().read().after(timeout);
-        self.unregistered(self.block_until(deadline))
+        let result = self.block_until(deadline);
+        self.deregister_unless(result.is_some());
+        result
     }
 
-    /// Blocks until the task has ended, or until `token` is raised. `None` if the task has not
-    /// ended and the token is raised; the task goes on. Java: `get` in a thread that may be interrupted.
+    /// Blocks until the task has ended, or until `token` is raised, and takes the result. Returns
+    /// `None` if the token is raised and the task has not ended; it goes on. Java: `get` in a thread
+    /// that may be interrupted.
     ///
     /// # Errors
     ///
-    /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
+    /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
+    /// wait can end without the task.
     pub fn join_unless(&self, token: &CancellationToken) -> Option<Result<T, TaskError>> {
-        let answer = wait::block_on(self.pool_ref.clock(), |waker| {
-            // The task first: a result that is there is given, whatever the token says.
-            let result = self.poll_join(waker).map(Some);
-            result.or_else(|| token.poll(waker).map(|()| None))
-        });
-        token.forget(Parker::current().waker());
-        self.unregistered(answer)
+        if self.ends_unless(token) { self.task.claim() } else { None }
     }
 
-    /// The result if the task has ended; does not wait. Java: `resultNow`, `exceptionNow`.
+    /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
+    /// `resultNow`, `exceptionNow`.
     ///
     /// # Errors
     ///
-    /// Within: as [`join`](Self::join).
+    /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`].
     #[doc(alias = "resultNow")]
     #[doc(alias = "exceptionNow")]
     pub fn try_join(&self) -> Option<Result<T, TaskError>> {
         self.task.claim()
     }
 
-    /// Blocks until the task has ended, and leaves the result where it is. Several threads may
-    /// wait for one future at once. On a manual clock
+    /// Blocks until the task has ended, and does not take the result. Several threads may wait for one
+    /// future at once. On a manual clock
     /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
@@ -179,28 +181,29 @@ impl<T> ScheduledFuture<T> {
         Ok(())
     }
 
-    /// Whether the task has ended: completed, panicked or cancelled. Java: `isDone`.
+    /// Returns `true` if the task has ended: completed, panicked or cancelled. Java: `isDone`.
     #[doc(alias = "isDone")]
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state().is_done()
     }
 
-    /// Whether the task was cancelled. Java: `isCancelled`.
+    /// Returns `true` if the task was cancelled. Java: `isCancelled`.
     #[doc(alias = "isCancelled")]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state() == TaskState::Cancelled
     }
 
-    /// Where the task is. Java: `state`.
+    /// Returns the state of the task. Java: `state`.
     #[must_use]
     pub fn state(&self) -> TaskState {
         self.task.state()
     }
 
-    /// How long until the next run: zero if it is due, `Duration::MAX` if it is never. `None` if
-    /// the task runs or has ended. Locks the queue. Java: `getDelay`.
+    /// Returns how long it is until the next run: zero if it is due, `Duration::MAX` if it will never
+    /// be, and `None` if the task is running or has ended. Locks a part of the queue. Java:
+    /// `getDelay`.
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
@@ -208,45 +211,49 @@ impl<T> ScheduledFuture<T> {
         Some(deadline.delay_at(self.pool_ref.clock().read()))
     }
 
-    /// The number of the task.
+    /// Returns the id of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
         TaskId(self.id)
     }
 
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
 
-    /// Ends the task as cancelled, unless it has ended; returns whether this call did. A task that waits
-    /// is gone when this returns: out of the queue, closure and captures dropped, in O(log n). A
-    /// task that runs goes on to the end of its body, but its future is cancelled now, and a
-    /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
+    /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended
+    /// before. Java: `cancel(false)`.
+    ///
+    /// A waiting task is gone when this returns: it is out of the queue, in O(log n), and its closure
+    /// and captures are dropped. A running task goes on to the end of its body, but its future is
+    /// cancelled now, and a periodic task does not run again. Does not wait for the body.
     pub fn cancel(&self) -> bool {
         self.pool_ref.cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
     }
 
-    /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
-    /// that runs, to ask the body to stop. The token is raised as well if the task was cancelled
-    /// before and its body still runs; the call then returns `false`, because it did not end the
-    /// task. Java: `cancel(true)`.
+    /// Ends the task as [`cancel`](Self::cancel) does, and raises the
+    /// [token](crate::TaskContext::token) of a running task, to ask its body to stop. Java:
+    /// `cancel(true)`.
+    ///
+    /// If the task was cancelled before and its body still runs, the token is raised as well, and the
+    /// call returns `false`, because it did not end the task.
     pub fn cancel_and_signal(&self) -> bool {
         self.pool_ref.cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
 
-    /// A handle that can cancel the task and not take its result.
+    /// Returns a handle that can cancel the task but cannot take its result.
     #[must_use]
     pub fn cancel_handle(&self) -> CancelHandle {
-        // Ordering: read in the drop, which comes after every use.
+        // Relaxed: only the drop reads it, which comes after every use.
         self.has_handles.store(true, Ordering::Relaxed);
         let task = Arc::clone(&self.task).erase();
         CancelHandle::new(task, Arc::clone(&self.pool_ref), self.ticket())
     }
 
-    /// The last run of a periodic task that failed; `None` if none has, and for a one-shot task,
-    /// whose panic is in its result. Stays when the task has ended.
+    /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no
+    /// run has failed, and for a one-shot task, whose panic is its result.
     ///
     /// ```
     /// use std::time::Duration;
@@ -274,7 +281,7 @@ impl<T> ScheduledFuture<T> {
         self.task.last_failure()
     }
 
-    /// A guard that cancels the task when it is dropped.
+    /// Turns the future into a guard that cancels the task when it is dropped.
     ///
     /// ```
     /// use std::time::Duration;
@@ -291,8 +298,8 @@ impl<T> ScheduledFuture<T> {
         CancelOnDrop { future: Some(self), signals: false }
     }
 
-    /// A guard that [cancels and signals](Self::cancel_and_signal) the task when it is dropped: a
-    /// body that runs is asked to stop.
+    /// Turns the future into a guard that [cancels and signals](Self::cancel_and_signal) the task when
+    /// it is dropped: a running body is asked to stop.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -314,22 +321,22 @@ impl<T> ScheduledFuture<T> {
         CancelOnDrop { future: Some(self), signals: true }
     }
 
-    /// The task, for those who wait for several.
+    /// Returns the task, for a wait for several tasks.
     pub(crate) fn task(&self) -> Arc<dyn Runnable> {
         Arc::clone(&self.task).erase()
     }
 
-    /// The pool of the task.
+    /// Returns the pool of the task.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool_ref
     }
 
-    /// Takes the task out of the queue of this pool, if it waits there.
+    /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
         self.pool_ref.belongs_to(pool) && pool.remove_waiting(&**self.task, self.ticket())
     }
 
-    /// Where a panic in the drop of the result is reported.
+    /// Returns where a panic in the drop of the result is reported.
     fn drops(&self) -> Drops<'_> {
         self.pool_ref.callbacks().hooks.drops(self.id)
     }
@@ -338,7 +345,7 @@ impl<T> ScheduledFuture<T> {
         Ticket { slot: self.slot, sequence: self.id }
     }
 
-    /// Says that this thread is about to wait for the task without a limit.
+    /// Registers this thread as one that waits for the task without a limit.
     fn enter_join(&self) -> Result<Option<Joining<'_>>, WouldDeadlock> {
         self.pool_ref.enter_join(|| Arc::clone(&self.task).erase())
     }
@@ -348,17 +355,35 @@ impl<T> ScheduledFuture<T> {
         wait::block_soon(self.pool_ref.clock(), deadline, || self.is_done(), poll)
     }
 
-    /// The poll of [`wait`]: the result once the task has ended.
+    /// The poll of [`wait`]: takes the result once the task has ended.
     fn poll_join(&self, waker: &Waker) -> Option<Result<T, TaskError>> {
         if self.task.poll_done(waker) { self.task.claim() } else { None }
     }
 
-    /// Takes this thread off the list of who waits, if it gave up.
-    fn unregistered<R>(&self, answer: Option<R>) -> Option<R> {
-        if answer.is_none() {
-            self.task.forget(Parker::current().waker());
+    /// Blocks until the task has ended, or until `deadline`; returns `true` if it has ended. The
+    /// result stays where it is.
+    pub(crate) fn ends_by(&self, deadline: Timestamp) -> bool {
+        let poll = |waker: &Waker| self.task.poll_done(waker).then_some(());
+        let has_ended = wait::block_until(self.pool_ref.clock(), deadline, poll).is_some();
+        self.deregister_unless(has_ended);
+        has_ended
+    }
+
+    /// Blocks until the task has ended, or until `token` is raised; returns `true` if the task has
+    /// ended, whatever the token says. The result stays where it is.
+    pub(crate) fn ends_unless(&self, token: &CancellationToken) -> bool {
+        let poll = |waker: &Waker| self.task.poll_done(waker).then_some(());
+        let has_ended = token.block_unless_raised(self.pool_ref.clock(), poll).is_some();
+        self.deregister_unless(has_ended);
+        has_ended
+    }
+
+    /// Takes the waker of this thread off the task's list if its wait was given up. A task that has
+    /// ended keeps no list.
+    fn deregister_unless(&self, has_ended: bool) {
+        if !has_ended {
+            self.task.deregister(Parker::current().waker());
         }
-        answer
     }
 }
 
@@ -377,9 +402,9 @@ impl<T> Future for ScheduledFuture<T> {
 impl<T> Drop for ScheduledFuture<T> {
     fn drop(&mut self) {
         if self.is_awaited {
-            self.task.forget_awaiting();
+            self.task.deregister_awaiting();
         }
-        // Ordering: this comes after every use.
+        // Relaxed: a drop comes after every use.
         if self.has_handles.load(Ordering::Relaxed) {
             self.task.abandon(self.drops());
         }

@@ -1,24 +1,24 @@
 //! The id of a task: a number for programs, a short text for people.
 //!
-//! The number is the sequence under which the queue has let the task in: the moment of submission in
-//! nanoseconds and the number of a stripe. It orders submissions exactly and costs nothing, but in
-//! decimal it is long. So the text is in base 32, which takes seven digits in an executor's first
-//! second and eleven after a month, in groups of four, and without the letters that look like
-//! digits (Crockford's alphabet). It can be typed: case and dashes make no difference.
+//! The number is the sequence number under which the queue has admitted the task: the moment of
+//! submission in nanoseconds, and the number of a stripe. It orders submissions exactly and costs
+//! nothing, but it is long in decimal. The text is therefore in base 32, which takes seven digits in
+//! an executor's first second and eleven after a month; in groups of four; and without the letters
+//! that look like digits (Crockford's alphabet). It can be typed: case and dashes make no difference.
 
 use std::{error::Error, fmt, str::FromStr};
 
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const BITS: u32 = DIGITS.len().trailing_zeros();
-/// How many digits the largest number has.
+/// The number of digits of the largest number.
 const LONGEST: u32 = u64::BITS.div_ceil(BITS);
-/// How many digits stand together.
+/// The number of digits in a group.
 const GROUP: u32 = 4;
 
-/// The id of a task: unique within its executor, and in the order of submission: a task that was
+/// The id of a task, unique within its executor. Ids are in the order of submission: a task that was
 /// submitted before another, in whichever thread, has the smaller id.
 ///
-/// `Display` writes it as people can read and type it, and [`FromStr`] reads that again; logs,
+/// `Display` writes a short text that people can read and type, and [`FromStr`] parses it; logs,
 /// reports and spans show the same text.
 ///
 /// ```
@@ -35,7 +35,7 @@ const GROUP: u32 = 4;
 pub struct TaskId(pub(crate) u64);
 
 impl TaskId {
-    /// The id as a number, for programs. Numbers do not follow one another.
+    /// Returns the id as a number, for programs. Numbers are not consecutive.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         self.0
@@ -66,8 +66,8 @@ impl fmt::Debug for TaskId {
 impl FromStr for TaskId {
     type Err = ParseTaskIdError;
 
-    /// Reads what `Display` writes. Upper case is as good as lower case, dashes make no difference,
-    /// and the letters `o`, `i` and `l` count as the digits they look like.
+    /// Parses what `Display` writes. Case and dashes make no difference, and the letters `o`, `i` and
+    /// `l` count as the digits they look like.
     fn from_str(text: &str) -> Result<Self, ParseTaskIdError> {
         let mut digits = text.bytes().filter(|byte| *byte != b'-').peekable();
         digits.peek().ok_or(ParseTaskIdError(()))?;
@@ -86,13 +86,13 @@ fn append(number: u64, digit: u8) -> Option<u64> {
     Some(number.checked_mul(DIGITS.len() as u64)? | value as u64)
 }
 
-/// A text that is not the id of a task.
+/// The error of parsing a text that is not the id of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseTaskIdError(());
 
 impl fmt::Display for ParseTaskIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not the id of a task: expected up to 13 digits and letters, such as 2v-9qk0")
+        f.write_str("not a task id: expected up to 13 digits and letters, such as 2v-9qk0")
     }
 }
 

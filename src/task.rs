@@ -1,18 +1,29 @@
-//! A task: one allocation that holds a closure, then its result, and who waits for it.
+//! A task: one allocation that holds a closure, then its result, and the wakers of its waiters.
 //!
-//! # What it is made of
+//! # What it consists of
 //!
-//! * A [`Job`] is what is to be run: [`OneShot`] gives its closure away with its only run,
-//!   [`Periodic`] lends it to each run and says when the next is to be.
-//! * `Task<J>` is the node that the queue, the worker and the future share. All that changes in
-//!   it is under **one lock**, which is at once the task's state ([`state`]) and the slot of its
-//!   closure and result, so that none of the three can disagree with another.
-//! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when first
-//!   needed ([`cell`]). So a plain task is one allocation and no more: with a closure of eight
-//!   bytes, forty.
+//! * A [`Job`] is what is to be run: [`OneShot`] is consumed by its only run, [`Periodic`] lends its
+//!   closure to each run and plans the next.
+//! * `Task<J>` is the node that the queue, the worker and the future share. Everything that changes
+//!   in it is under **one lock**, which protects the task's state ([`state`]) together with the
+//!   closure and the result, so that none of the three can disagree with another.
+//! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when it is first
+//!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty.
 //!
-//! The types of closure and result disappear behind two traits: a worker sees [`Runnable`], a
-//! future sees [`Claim<T>`].
+//! The types of closure and result are erased by two traits: a worker sees a [`Runnable`], a future
+//! sees a [`Claim<T>`].
+//!
+//! # From the worker to the closure
+//!
+//! ```text
+//!   worker ──▶ Task::run ──▶ Job::run ──▶ Invocation::call ──▶ before, wrapper, closure, after
+//!                 │             │
+//!                 │ takes the   │ plans the
+//!                 ▼ job         ▼ next run
+//!              Stage::start  RunOutcome ──▶ Task::finish or Task::rest ──▶ Verdict
+//! ```
+//!
+//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others.
 //!
 //! # Who may touch what
 //!
@@ -20,69 +31,71 @@
 //!
 //! | who | does |
 //! |---|---|
-//! | a worker that took it from the queue | `run`, then `rearm` if the verdict is `Again` |
-//! | whoever holds a handle, and the pool | `cancel`, at any moment |
+//! | the worker that took it from the queue | `run`, then `rearm` if the verdict is `Again` |
+//! | any holder of a handle, and the pool | `cancel`, at any moment |
 //! | the future | `poll_done`, `claim`, `abandon` |
 //!
-//! The lock is held for moves of the state alone. The closure is taken *out* to be run, and
-//! whatever is left over (a closure that will not run, a result nobody wants, wakers) is taken
-//! out to be dropped or woken after the lock is released, through [`unwind`](crate::unwind).
+//! The lock is held only while the state moves. The closure is taken *out* to be run; what is left
+//! over (a closure that will not run, a result that nobody wants, wakers) is taken out to be dropped
+//! or woken after the lock is released, through [`unwind`](crate::unwind).
 //!
-//! A result is published under the lock and the list of waiters taken in the same step; a waiter
-//! looks for the result and puts itself on the list in one step too. So none is missed. A waker
-//! that panics changes nothing: the result is there already, and the others are still woken.
+//! A result is published under the lock, in the same step in which the list of waiters is taken; a
+//! waiter looks for the result and registers in one step, too. So no waiter is missed. A waker that
+//! panics changes nothing: the result is published already, and the other waiters are still woken.
 //!
-//! Who waits is told **before** what is left over is dropped: a capture that owns an executor
-//! waits in its drop for what runs there, and that may be what waits for this very task.
+//! Waiters are woken **before** leftover user values are dropped: a captured executor joins its
+//! workers on drop, and one of them may be waiting for this very task.
 //!
-//! # Whether anybody wants the result
+//! # A result that nobody wants
 //!
-//! The future that is dropped lets go of the node, and the result goes with the node when the
-//! worker lets go too. Only if there are handles beside the future would they keep it; so a
-//! future that made some says that it [abandons](Claim::abandon) the result.
+//! A future that is dropped releases the node, and the result is dropped with the node when the
+//! worker releases it too. Handles beside the future would keep the node, and so the result; a
+//! future that has made some therefore [abandons](Claim::abandon) the result explicitly.
 //!
 //! # The slot
 //!
-//! The queue's slot finds a task's entry, for cancelling in O(log n). The future keeps the one it
-//! was queued with; a periodic task that is queued again keeps the new one in its [`Job`], set in
-//! the step that queues it, under the lock. `cancel` ends the task under that lock and gives the
-//! slot. If a worker has taken the entry meanwhile the slot is out of date, and does no harm: the
-//! queue compares the task's number, which is never used twice.
+//! The slot of the queue finds a task's entry, for cancelling in O(log n). The future keeps the slot
+//! that the task had when it was submitted. A periodic task that is queued again has a new one, which
+//! its [`Job`] keeps; it is set in the step that queues the task, under the task's lock. `cancel`
+//! ends the task under that lock and returns the slot. If a worker has taken the entry meanwhile, the
+//! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
+//! number is used twice.
 
 mod cell;
-mod context;
 mod decorate;
 mod failure;
 mod hooks;
 mod job;
 mod period;
+mod run;
 mod runnable;
 mod state;
 mod stats;
 
 pub(crate) use self::{
-    cell::{Companion, Limit},
-    context::{CurrentRun, Run, WorkerContext},
+    cell::{Attachment, Limit},
     decorate::Wrapper,
-    hooks::{Drops, Hooks, Subject},
+    hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
+    run::{CurrentRun, Run, Subject, WorkerContext},
     runnable::{Cancellation, Claim, Runnable, Verdict},
     stats::{Totals, WorkerStats},
 };
 pub use self::{
-    context::{TaskContext, current_task},
     decorate::{Done, Submission, TaskRun},
     failure::{FailedRun, PanicPolicy},
     hooks::{PanicReport, PanicSource},
     period::MissedRuns,
+    run::{TaskContext, current_task},
     state::TaskState,
 };
 use std::task::Waker;
 
 use self::{
-    cell::{Cell, More},
-    job::Ran,
-    state::Cancel,
+    cell::{Extras, TaskCell},
+    hooks::Invocation,
+    job::RunOutcome,
+    state::CancelOutcome,
     stats::Ended,
 };
 use crate::{
@@ -92,52 +105,64 @@ use crate::{
     unwind::{discard, discard_with, wake_all},
 };
 
-/// The node shared by queue, worker and future.
-pub(crate) struct Task<J: Job>(Mutex<Cell<J>>);
+/// The node that queue, worker and future share; see the [module](self).
+pub(crate) struct Task<J: Job>(Mutex<TaskCell<J>>);
 
 impl<J: Job> Task<J> {
     pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {
-        let mut cell = Cell::new(job);
+        let mut cell = TaskCell::new(job);
         if name.is_some() || wrapper.is_some() {
-            let more = cell.more();
-            (more.name, more.wrapper) = (name, wrapper);
+            let extras = cell.extras();
+            (extras.name, extras.wrapper) = (name, wrapper);
         }
         Self(Mutex::new(cell))
     }
 
-    /// The same task, which has to have ended in time.
+    /// Adds a time limit to a task that is not queued yet.
     pub(crate) fn limited(self, limit: Limit<J::Output>) -> Self {
         self.0.lock().set_limit(limit);
         self
     }
 
-    /// Takes the job back out of a task that was not accepted, and the value for the case that its
-    /// time had been up; nothing if the task has ended.
+    /// Takes the job back out of a task that was not accepted, and the result for an exceeded time
+    /// limit; `None` if the task has ended.
     pub(crate) fn reclaim(&self) -> Option<(J, Option<J::Output>)> {
         let mut cell = self.0.lock();
         match cell.stage().cancel(CancelReason::Rejected) {
-            Cancel::Waiting(job) => Some((job, cell.take_limit_value())),
-            Cancel::Running | Cancel::TooLate => None,
+            CancelOutcome::Waiting(job) => Some((job, cell.take_limit_value())),
+            CancelOutcome::Running | CancelOutcome::TooLate => None,
         }
     }
 
-    /// A worker has taken a task whose time is up: it does not run.
+    /// Ends a task whose time was up before a worker took it: it does not run.
     #[cold]
-    fn time_out_unrun(&self, mut cell: MutexGuard<'_, Cell<J>>, run: &Run) -> Verdict {
+    fn time_out_unrun(
+        &self,
+        mut cell: MutexGuard<'_, TaskCell<J>>,
+        run: &Run,
+        drops: Drops<'_>,
+    ) -> Verdict {
         let found = cell.time_out();
         run.stats().count_cancelled();
-        match self.ended(cell, found, true, run.drops()) {
+        match self.ended(cell, found, true, drops) {
             Cancellation::TooLate => Verdict::TooLate,
             found => Verdict::TimedOut(found),
         }
     }
 
-    /// A run has ended the task, unless its time was up before; what is left over is dropped here.
-    fn finish(&self, ending: Result<J::Output, Panic>, is_over: bool, run: &Run) -> Verdict {
+    /// Ends the task after its last run, or as timed out if its time `is_over`, and drops what it
+    /// leaves.
+    fn finish(
+        &self,
+        ending: Result<J::Output, Panic>,
+        is_over: bool,
+        run: &Run,
+        drops: Drops<'_>,
+    ) -> Verdict {
         let panicked = ending.is_err();
         let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|p| run.failure(p));
         let mut cell = self.0.lock();
-        let timed_out = is_over && matches!(cell.time_out(), Cancel::Running);
+        let timed_out = is_over && matches!(cell.time_out(), CancelOutcome::Running);
         let unwanted = cell.stage().finish(ending);
         let ended = match unwanted {
             Some(_) => Ended::Cancelled,
@@ -146,17 +171,17 @@ impl<J: Job> Task<J> {
         };
         run.count(panicked, Some(ended));
         if failure.is_some() {
-            cell.more().last_failure = failure;
+            cell.extras().last_failure = failure;
         }
-        self.release(cell, timed_out, run.drops());
+        self.release(cell, timed_out, drops);
         if unwanted.is_some() {
-            self.discard(unwanted, run.drops());
+            self.discard(unwanted, drops);
         }
         if timed_out { Verdict::TimedOut(Cancellation::Running) } else { Verdict::Ended }
     }
 
-    /// A run is over and there is to be another at `next`, unless the task has been cancelled
-    /// meanwhile, or has called itself off.
+    /// Puts a periodic task to rest until it is queued again for `next`, unless it has been cancelled
+    /// meanwhile, or has raised its own token.
     fn rest(
         &self,
         job: J,
@@ -164,6 +189,7 @@ impl<J: Job> Task<J> {
         wrapper: Option<Wrapper>,
         failed: Option<Panic>,
         run: &Run,
+        drops: Drops<'_>,
     ) -> Verdict {
         let failure = failed.as_ref().map(|panic| run.failure(panic));
         let mut cell = self.0.lock();
@@ -171,17 +197,17 @@ impl<J: Job> Task<J> {
         let goes_on = cancelled.is_none();
         run.count(failed.is_some(), if goes_on { None } else { Some(Ended::Cancelled) });
         if failure.is_some() {
-            cell.more().last_failure = failure;
+            cell.extras().last_failure = failure;
         }
-        // While the run was under way, the task had no wrapper.
+        // The wrapper was taken out of the task for the run.
         let unused = match wrapper {
-            Some(wrapper) if goes_on => cell.more().wrapper.replace(wrapper),
+            Some(wrapper) if goes_on => cell.extras().wrapper.replace(wrapper),
             wrapper => wrapper,
         };
         let is_called_off = cell.is_called_off();
         drop(cell);
         if !goes_on {
-            self.discard((cancelled, unused), run.drops());
+            self.discard((cancelled, unused), drops);
         }
         if failed.is_some() {
             discard(failed);
@@ -193,21 +219,22 @@ impl<J: Job> Task<J> {
         }
     }
 
-    /// The task will not run, or not again: what is left over is dropped here. Says what was found.
+    /// Completes a call that has ended the task other than by a run: releases the lock, wakes the
+    /// waiters, and drops what is left over. Returns where the task was found.
     fn ended(
         &self,
-        cell: MutexGuard<'_, Cell<J>>,
-        found: Cancel<J>,
+        cell: MutexGuard<'_, TaskCell<J>>,
+        found: CancelOutcome<J>,
         timed_out: bool,
         drops: Drops<'_>,
     ) -> Cancellation {
         let (job, found) = match found {
-            Cancel::TooLate => return Cancellation::TooLate,
-            Cancel::Waiting(job) => {
+            CancelOutcome::TooLate => return Cancellation::TooLate,
+            CancelOutcome::Waiting(job) => {
                 let slot = job.slot();
                 (Some(job), Cancellation::Waiting(slot))
             }
-            Cancel::Running => (None, Cancellation::Running),
+            CancelOutcome::Running => (None, Cancellation::Running),
         };
         self.release(cell, timed_out, drops);
         self.discard(job, drops);
@@ -215,74 +242,81 @@ impl<J: Job> Task<J> {
     }
 
     /// Releases the lock of a task that has ended, wakes its waiters, and drops what it leaves. A
-    /// plain task has neither.
+    /// plain task has neither waiters nor leftovers.
     #[inline]
-    fn release(&self, cell: MutexGuard<'_, Cell<J>>, timed_out: bool, drops: Drops<'_>) {
+    fn release(&self, cell: MutexGuard<'_, TaskCell<J>>, timed_out: bool, drops: Drops<'_>) {
         if !cell.is_plain() {
-            self.release_full(cell, timed_out, drops);
+            self.release_extended(cell, timed_out, drops);
         }
     }
 
     #[inline(never)]
-    fn release_full(&self, mut cell: MutexGuard<'_, Cell<J>>, timed_out: bool, drops: Drops<'_>) {
+    fn release_extended(
+        &self,
+        mut cell: MutexGuard<'_, TaskCell<J>>,
+        timed_out: bool,
+        drops: Drops<'_>,
+    ) {
         let unclaimed = cell.unclaimed();
-        let left = cell.end();
+        let leftovers = cell.take_leftovers();
         drop(cell);
-        match &left.token {
+        match &leftovers.token {
             Some(token) if timed_out => token.cancel(),
             Some(token) => token.set_limit(None),
             None => {}
         }
-        wake_all(left.waiters);
-        self.discard(left.wrapper, drops);
-        self.discard(left.companion, drops);
-        self.discard((left.value, unclaimed), drops);
+        wake_all(leftovers.waiters);
+        self.discard(leftovers.wrapper, drops);
+        self.discard(leftovers.attachment, drops);
+        self.discard((leftovers.value, unclaimed), drops);
     }
 
-    /// Drops a value of the user's; a panic in its drop is reported, and goes no further.
+    /// Drops a user value. A panic in its drop is reported, and goes no further.
     #[inline]
     fn discard<V>(&self, value: V, drops: Drops<'_>) {
         discard_with(value, |panic| drops.report(self.name(), Panic::new(panic)));
     }
 
-    /// Whether the task has ended; if not, `keep` keeps the waker, and gives back what is left.
-    fn poll_with(&self, waker: &Waker, keep: fn(&mut More, Waker) -> Option<Waker>) -> bool {
+    /// Returns `true` if the task has ended. If not, `keep` keeps the waker, and returns one that is
+    /// not needed.
+    fn poll_with(&self, waker: &Waker, keep: fn(&mut Extras, Waker) -> Option<Waker>) -> bool {
         if self.state().is_done() {
             return true;
         }
         let waker = waker.clone();
         let mut cell = self.0.lock();
         let is_done = cell.stage().state().is_done();
-        let unused = if is_done { Some(waker) } else { keep(cell.more(), waker) };
+        let unused = if is_done { Some(waker) } else { keep(cell.extras(), waker) };
         drop(cell);
         discard(unused);
         is_done
     }
 
-    /// Takes something out that is foreign, and drops it when the lock is released.
-    fn drop_from_more(&self, take: impl FnOnce(&mut More) -> Option<Waker>) {
+    /// Takes a waker out, and drops it after releasing the lock.
+    fn drop_from_extras(&self, take: impl FnOnce(&mut Extras) -> Option<Waker>) {
         let mut cell = self.0.lock();
-        let taken = cell.more_if_any().and_then(take);
+        let taken = cell.extras_if_any().and_then(take);
         drop(cell);
         discard(taken);
     }
 }
 
 impl<J: Job> Runnable for Task<J> {
-    fn run(&self, run: &Run) -> Verdict {
+    fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
+        let drops = hooks.drops(run.id());
         let mut cell = self.0.lock();
         let (mut name, mut wrapper, mut limit) = (None, None::<Wrapper>, None);
         if !cell.is_plain() {
             if cell.is_called_off() {
                 return Verdict::CalledOff;
             }
-            cell.more().ignores_limit = !run.keeps_limits();
+            cell.extras().ignores_limit = !run.keeps_limits();
             limit = cell.limit();
             if limit.is_some_and(|limit| limit <= run.started()) {
-                return self.time_out_unrun(cell, run);
+                return self.time_out_unrun(cell, run, drops);
             }
-            let more = cell.more();
-            (name, wrapper) = (more.name.clone(), more.wrapper.take());
+            let extras = cell.extras();
+            (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
         }
         let Some(job) = cell.stage().start() else {
             run.stats().count_cancelled();
@@ -292,18 +326,20 @@ impl<J: Job> Runnable for Task<J> {
         };
         drop(cell);
         run.begin(&job, name);
-        let ran = job.run(run, wrapper.as_mut());
+        let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut() });
         run.stats().leave();
         match ran {
-            Ran::Ended(ending) => {
+            RunOutcome::Ended(ending) => {
                 if wrapper.is_some() {
-                    self.discard(wrapper, run.drops());
+                    self.discard(wrapper, drops);
                 }
                 let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
-                self.finish(ending, is_over, run)
+                self.finish(ending, is_over, run, drops)
             }
-            Ran::Again(job, next) => self.rest(job, next, wrapper, None, run),
-            Ran::Failed(job, next, panic) => self.rest(job, next, wrapper, Some(panic), run),
+            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, drops),
+            RunOutcome::Failed(job, next, panic) => {
+                self.rest(job, next, wrapper, Some(panic), run, drops)
+            }
         }
     }
 
@@ -326,8 +362,8 @@ impl<J: Job> Runnable for Task<J> {
     fn time_out(&self, failure: Option<FailedRun>, drops: Drops<'_>) -> Cancellation {
         let mut cell = self.0.lock();
         let found = cell.time_out();
-        if failure.is_some() && !matches!(found, Cancel::TooLate) {
-            cell.more().last_failure = failure;
+        if failure.is_some() && !matches!(found, CancelOutcome::TooLate) {
+            cell.extras().last_failure = failure;
         }
         self.ended(cell, found, true, drops)
     }
@@ -336,9 +372,9 @@ impl<J: Job> Runnable for Task<J> {
         let made = parent.child();
         let mut cell = self.0.lock();
         let limit = cell.limit();
-        let more = cell.more();
-        made.set_limit(limit.or(more.run_limit));
-        more.token.get_or_insert(made).clone()
+        let extras = cell.extras();
+        made.set_limit(limit.or(extras.run_limit));
+        extras.token.get_or_insert(made).clone()
     }
 
     fn signal(&self, parent: &CancellationToken) {
@@ -350,9 +386,9 @@ impl<J: Job> Runnable for Task<J> {
 
     fn begin_limited_run(&self, limit: Timestamp) {
         let mut cell = self.0.lock();
-        let more = cell.more();
-        more.run_limit = Some(limit);
-        let token = more.token.take();
+        let extras = cell.extras();
+        extras.run_limit = Some(limit);
+        let token = extras.token.take();
         drop(cell);
         discard(token);
     }
@@ -360,9 +396,9 @@ impl<J: Job> Runnable for Task<J> {
     fn end_limited_run(&self, is_over: bool) {
         let mut cell = self.0.lock();
         let is_kept = !is_over && cell.is_called_off();
-        let more = cell.more();
-        more.run_limit = None;
-        let token = if is_kept { None } else { more.token.take() };
+        let extras = cell.extras();
+        extras.run_limit = None;
+        let token = if is_kept { None } else { extras.token.take() };
         drop(cell);
         match token {
             Some(token) if is_over => token.cancel(),
@@ -374,18 +410,18 @@ impl<J: Job> Runnable for Task<J> {
     fn may_end_without_worker(&self) -> bool {
         let mut cell = self.0.lock();
         let has_limit = cell.limit().is_some_and(|limit| limit < Timestamp::NEVER);
-        has_limit || cell.more_if_any().is_some_and(|more| more.is_given_away)
+        has_limit || cell.extras_if_any().is_some_and(|extras| extras.is_given_away)
     }
 
     fn give_away(&self) {
-        self.0.lock().more().is_given_away = true;
+        self.0.lock().extras().is_given_away = true;
     }
 
-    fn attach(&self, companion: Companion) {
+    fn attach(&self, attachment: Attachment) {
         let mut cell = self.0.lock();
         let is_done = cell.stage().state().is_done();
         let unused =
-            if is_done { Some(companion) } else { cell.more().companion.replace(companion) };
+            if is_done { Some(attachment) } else { cell.extras().attachment.replace(attachment) };
         drop(cell);
         discard(unused);
     }
@@ -395,7 +431,7 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn name(&self) -> Option<Arc<str>> {
-        self.0.lock().more_if_any().and_then(|more| more.name.clone())
+        self.0.lock().extras_if_any().and_then(|extras| extras.name.clone())
     }
 
     fn is_periodic(&self) -> bool {
@@ -411,15 +447,15 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn last_failure(&self) -> Option<FailedRun> {
-        self.0.lock().more_if_any().and_then(|more| more.last_failure.clone())
+        self.0.lock().extras_if_any().and_then(|extras| extras.last_failure.clone())
     }
 
     fn poll_done(&self, waker: &Waker) -> bool {
-        self.poll_with(waker, |more, waker| more.waiters.register(waker))
+        self.poll_with(waker, |extras, waker| extras.waiters.register(waker))
     }
 
-    fn forget(&self, waker: &Waker) {
-        self.drop_from_more(|more| more.waiters.deregister(waker));
+    fn deregister(&self, waker: &Waker) {
+        self.drop_from_extras(|extras| extras.waiters.deregister(waker));
     }
 }
 
@@ -429,18 +465,18 @@ impl<J: Job> Claim<J::Output> for Task<J> {
     }
 
     fn poll_awaited(&self, waker: &Waker) -> bool {
-        self.poll_with(waker, |more, waker| more.awaiting.replace(waker))
+        self.poll_with(waker, |extras, waker| extras.awaiting.replace(waker))
     }
 
-    fn forget_awaiting(&self) {
-        self.drop_from_more(|more| more.awaiting.take());
+    fn deregister_awaiting(&self) {
+        self.drop_from_extras(|extras| extras.awaiting.take());
     }
 
     fn abandon(&self, drops: Drops<'_>) {
         let mut cell = self.0.lock();
         let unclaimed = cell.stage().claim();
         if unclaimed.is_none() {
-            cell.more().abandoned = true;
+            cell.extras().is_abandoned = true;
         }
         drop(cell);
         self.discard(unclaimed, drops);

@@ -1,42 +1,54 @@
 //! The cancellation token: how a running task is asked to stop.
 //!
-//! A closure that runs cannot be stopped from outside; Java interrupts its thread, and the
-//! interrupt may hit whatever runs there next. A token belongs to one task and can hit nothing
-//! else: whoever holds it asks whether it is raised, or sleeps on it.
+//! A running closure cannot be stopped from outside. Java interrupts its thread, and the interrupt may
+//! hit whatever that thread runs next. A token belongs to one task and can hit nothing else: its
+//! holder asks whether it is raised, or sleeps on it.
 //!
-//! A token is one flag that only ever goes up, and a list of who waits for that. The token of a
-//! task has a *parent*, the token of its pool, and is raised when either is. That is a look at
-//! two flags, and a waiter on both lists: no parent knows its children, so there is no list of
-//! children to keep short, and a task that never asks for its token costs nothing (it is made
-//! when it is first asked for, see `task::More`).
+//! A token is one flag that is never lowered, and a list of the wakers that wait for it. The token of
+//! a task has a *parent*, the token of its pool, and counts as raised when either is. That takes a
+//! look at two flags, and a waiter is on both lists: no parent knows its children, so there is no list
+//! of children to maintain, and a task that never asks for its token costs nothing (the token is made
+//! when it is first asked for, see `task::cell::Extras`).
 //!
-//! A waiter puts its waker on the lists *before* it looks at the flags for the last time; a
-//! raiser raises the flag before it takes the list. One of the two sees the other. What awaits a
-//! token is in [`awaiting`].
+//! # Why no waiter is missed
+//!
+//! A waiter puts its waker on the lists *before* it looks at the flags for the last time, and a raiser
+//! raises the flag *before* it takes the list. One of the two sees the other.
+//!
+//! # Threads and futures
+//!
+//! The waker of a thread identifies it on the lists, because a thread waits for one thing at a time.
+//! Several futures that one asynchronous task awaits have the same waker, so each has a [`Place`] of
+//! its own on each list, and one that is dropped takes nothing away from the others.
 
-mod awaiting;
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
-use std::{error::Error, fmt, task::Waker, time::Duration};
-
-pub use self::awaiting::WaitForCancellation;
 use crate::{
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Parker,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Clock, Timestamp},
     unwind::{discard, wake_all},
-    wait::{self, WaitList},
+    wait::{self, Place, WaitList},
 };
 
-/// A request to stop, which a task can see, wait for, and sleep on.
+/// A request to stop, which a task can check, wait for, and sleep on. It replaces Java's
+/// `Thread.interrupt`.
 ///
-/// A running task gets its own from [`TaskContext::token`](crate::TaskContext::token). It is
-/// raised by [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal),
-/// by [`shutdown_now`](crate::Handle::shutdown_now), and never again lowered. It takes the place
-/// of Java's `Thread.interrupt`. Free-standing ones are made by [`new`](Self::new), for
-/// [`join_unless`](crate::ScheduledFuture::join_unless) and
-/// [`close_unless`](crate::ScheduledThreadPoolExecutor::close_unless). Clones are one token.
+/// A running task gets its own token from [`TaskContext::token`](crate::TaskContext::token). That one
+/// is raised by [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal) and
+/// by [`shutdown_now`](crate::Handle::shutdown_now). Independent tokens are made with
+/// [`new`](Self::new), for [`join_unless`](crate::ScheduledFuture::join_unless) and
+/// [`close_unless`](crate::ScheduledThreadPoolExecutor::close_unless). A token that has been raised is
+/// never lowered. Clones share one state.
 ///
 /// ```
 /// use std::time::Duration;
@@ -67,20 +79,20 @@ pub struct CancellationToken {
 struct Signal {
     raised: AtomicBool,
     /// The time limit that will raise it, in nanoseconds, or zero. Only on a manual clock: there a
-    /// token is raised from that very moment on, and not only when the thread that raises it has
-    /// come to it.
+    /// token counts as raised from that very moment on, even if the thread that raises it has not yet
+    /// done so.
     limit: AtomicU64,
     waiters: Mutex<WaitList>,
 }
 
 impl CancellationToken {
-    /// A token that nobody has raised; it sleeps on the system's clock.
+    /// Makes a token that is not raised, and that [sleeps](Self::sleep) on the system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
     }
 
-    /// A token that nobody has raised, and that [sleeps](Self::sleep) on this clock: that of an
+    /// Makes a token that is not raised, and that [sleeps](Self::sleep) on this clock: that of an
     /// [executor](crate::Handle::clock), or a [`ManualClock`](crate::ManualClock) in a test.
     ///
     /// ```
@@ -98,39 +110,40 @@ impl CancellationToken {
         Self { own: Arc::default(), parent: None, clock: clock.into() }
     }
 
-    /// A token of its own that is raised together with this one.
+    /// Makes a token that is raised when this one is, and can be raised alone.
     pub(crate) fn child(&self) -> Self {
         let parent = Some(Arc::clone(&self.own));
         Self { own: Arc::default(), parent, clock: self.clock.clone() }
     }
 
-    /// A time limit will raise the token at that moment, or none will.
+    /// Notes when a time limit will raise the token, or that none will.
     pub(crate) fn set_limit(&self, limit: Option<Timestamp>) {
         let limit = limit.filter(|_| self.clock.is_manual());
-        // Relaxed: it orders no other access; a limit that has come is ordered by the clock's lock.
+        // Relaxed: orders no other access. The clock's lock orders a limit that has come.
         self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
 
-    /// Whether this very token was raised, and not its parent, nor by a time limit's moment.
+    /// Returns `true` if this very token was raised: not its parent, and not by the moment of a time
+    /// limit.
     pub(crate) fn is_raised_itself(&self) -> bool {
         self.own.is_raised()
     }
 
-    /// Raises the token and wakes everyone who waits for it. Does not block; raising it twice is
-    /// raising it once.
+    /// Raises the token, and wakes every waiter. Idempotent. Does not block. Java:
+    /// `Thread.interrupt`.
     pub fn cancel(&self) {
         self.own.raise();
     }
 
-    /// Whether the token is raised. One or two loads.
+    /// Returns `true` if the token is raised. Costs one or two loads. Java: `Thread.isInterrupted`.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.signals().any(Signal::is_raised) || self.is_at_limit()
     }
 
-    /// A future that ends when the token is raised. It needs no runtime, is `'static`, and does not
-    /// borrow the token; it may be dropped at any time, and so may lose a `select`.
+    /// Returns a future that completes when the token is raised. It needs no runtime, is `'static`, and
+    /// does not borrow the token. It may be dropped at any time, so it can be used in a `select`.
     ///
     /// ```
     /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
@@ -168,44 +181,62 @@ impl CancellationToken {
         self.wait_until(Timestamp::NEVER);
     }
 
-    /// Blocks for `duration`, or until the token is raised, whichever is first: a sleep that
-    /// can be called off. `Duration::MAX` waits for the token alone. In a task it
-    /// counts the time of its executor's clock. On a manual clock
+    /// Blocks for `duration`, or until the token is raised, whichever comes first. `Duration::MAX`
+    /// waits for the token alone. Java: `Thread.sleep`, interruptible.
+    ///
+    /// The token of a task counts the time on the clock of its executor. On a manual clock
     /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
-    /// [`Cancelled`] if the token was raised before the time was over.
+    /// [`Cancelled`] if the token was raised before `duration` had passed.
     pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
         let deadline = self.clock.read().after(duration);
         if self.wait_until(deadline) { Err(Cancelled(())) } else { Ok(()) }
     }
 
-    /// Whether the token was raised before `deadline`.
+    /// Blocks until the token is raised, or until `deadline`; returns `true` if it was raised.
     fn wait_until(&self, deadline: Timestamp) -> bool {
-        let parker = crate::sync::Parker::current();
-        let raised = wait::block_until(&self.clock, deadline, |waker| self.poll(waker)).is_some();
-        self.forget(parker.waker());
-        raised
+        let poll = |waker: &Waker| self.poll_raised(waker);
+        let is_raised = wait::block_until(&self.clock, deadline, poll).is_some();
+        self.deregister(Parker::current().waker());
+        is_raised
     }
 
-    /// The poll of [`wait`]: an answer once the token is raised.
-    pub(crate) fn poll(&self, waker: &Waker) -> Option<()> {
+    /// Blocks until `poll` has an answer, or until the token is raised: then returns `None`. `poll`
+    /// is asked first, so an answer that is there counts, whatever the token says. Leaves no waker
+    /// on the token; `poll` may have kept one where it registers its own.
+    pub(crate) fn block_unless_raised<R>(
+        &self,
+        clock: &Clock,
+        mut poll: impl FnMut(&Waker) -> Option<R>,
+    ) -> Option<R> {
+        let answer = wait::block_on(clock, |waker| {
+            let answer = poll(waker).map(Some);
+            answer.or_else(|| self.poll_raised(waker).map(|()| None))
+        });
+        self.deregister(Parker::current().waker());
+        answer
+    }
+
+    /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the
+    /// waker on the lists; [`deregister`](Self::deregister) takes it off again.
+    pub(crate) fn poll_raised(&self, waker: &Waker) -> Option<()> {
         for signal in self.signals() {
-            signal.watch(waker);
+            signal.register(waker);
         }
         self.is_cancelled().then_some(())
     }
 
-    /// Takes off the lists who no longer waits.
-    pub(crate) fn forget(&self, waker: &Waker) {
+    /// Takes the waker of a thread that no longer waits off the lists.
+    pub(crate) fn deregister(&self, waker: &Waker) {
         for signal in self.signals() {
-            let forgotten = signal.waiters.lock().deregister(waker);
-            discard(forgotten);
+            let deregistered = signal.waiters.lock().deregister(waker);
+            discard(deregistered);
         }
     }
 
-    /// Whether a time limit has come that raises the token.
+    /// Returns `true` if the moment of a time limit has come that raises the token.
     fn is_at_limit(&self) -> bool {
         let limit = self.own.limit.load(Ordering::Relaxed);
         limit > 0 && limit <= self.clock.read().as_nanos()
@@ -218,22 +249,35 @@ impl CancellationToken {
 
 impl Signal {
     fn is_raised(&self) -> bool {
-        // Ordering: SeqCst with `raise` and `watch`; see the head of the module.
+        // SeqCst: together with `raise` and `register`; see the head of the module.
         self.raised.load(Ordering::SeqCst)
     }
 
     fn raise(&self) {
-        // Ordering: before the list is taken; see the head of the module.
+        // SeqCst: before the list is taken; see the head of the module.
         if !self.raised.swap(true, Ordering::SeqCst) {
             let waiters = self.waiters.lock().take();
             wake_all(waiters);
         }
     }
 
-    fn watch(&self, waker: &Waker) {
+    fn register(&self, waker: &Waker) {
         let waker = waker.clone();
         let known = self.waiters.lock().register(waker);
         discard(known);
+    }
+
+    fn register_at(&self, place: &mut Option<Place>, waker: &Waker) {
+        let waker = waker.clone();
+        let replaced = self.waiters.lock().register_at(place, waker);
+        discard(replaced);
+    }
+
+    fn leave(&self, place: &mut Option<Place>) {
+        if place.is_some() {
+            let left = self.waiters.lock().leave(place);
+            discard(left);
+        }
     }
 }
 
@@ -249,7 +293,8 @@ impl fmt::Debug for CancellationToken {
     }
 }
 
-/// The token was raised while [`CancellationToken::sleep`] slept on it.
+/// The error of a wait that a token has ended, such as [`CancellationToken::sleep`]. Java:
+/// `InterruptedException`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cancelled(pub(crate) ());
 
@@ -260,6 +305,58 @@ impl fmt::Display for Cancelled {
 }
 
 impl Error for Cancelled {}
+
+/// Completes when a token is raised; from [`CancellationToken::cancelled`]. Dropping it leaves nothing
+/// on the token.
+#[must_use = "it waits for nothing unless it is awaited"]
+pub struct WaitForCancellation {
+    token: CancellationToken,
+    /// Its places on the token's own list and on that of the parent.
+    places: [Option<Place>; 2],
+}
+
+impl WaitForCancellation {
+    pub(super) fn new(token: CancellationToken) -> Self {
+        Self { token, places: [None; 2] }
+    }
+
+    fn leave(&mut self) {
+        for (signal, place) in self.token.signals().zip(&mut self.places) {
+            signal.leave(place);
+        }
+    }
+}
+
+impl Future for WaitForCancellation {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { token, places } = &mut *self;
+        if !token.is_cancelled() {
+            for (signal, place) in token.signals().zip(places) {
+                signal.register_at(place, context.waker());
+            }
+            // Once more, now that the waker is on the lists: see the head of the module.
+            if !token.is_cancelled() {
+                return Poll::Pending;
+            }
+        }
+        self.leave();
+        Poll::Ready(())
+    }
+}
+
+impl Drop for WaitForCancellation {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl fmt::Debug for WaitForCancellation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitForCancellation").field("token", &self.token).finish()
+    }
+}
 
 #[cfg(test)]
 #[cfg(not(any(shuttle, loom)))]

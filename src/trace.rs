@@ -1,5 +1,5 @@
-//! What the crate tells [`tracing`](https://docs.rs/tracing): one function for each thing that
-//! happens, and the only file that knows the feature `tracing`.
+//! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. This is
+//! the only file that knows the feature `tracing`.
 //!
 //! | what | level | fields |
 //! |---|---|---|
@@ -10,14 +10,14 @@
 //! | a task was cancelled | debug | `task`, `name`, `reason` |
 //! | a task was rejected | debug | `task`, `name`, `reason` |
 //! | a task or a hook panicked, or the drop of a task's value | error | `panic`, in its span |
-//! | a periodic task ended without its user's doing | warn | `task`, `name`, `reason` |
+//! | a periodic task ended although its user did not end it | warn | `task`, `name`, `reason` |
 //! | a worker started, ended | debug | `worker` |
 //! | a worker could not be started | warn | `error` |
 //! | shutdown, shut down now, dropped, terminated | debug | `executor` |
 //!
-//! `task` is the id as people read it, as a text. The target is always `punctual`. When nobody listens, what is said on the way of a task costs
-//! one load and a branch each; a subscriber is user code, so it is called with no lock held, and one that panics
-//! on a worker does not end the worker.
+//! `task` is the text of the task's id. The target is always `punctual`. Without a subscriber, each
+//! event on the path of a task costs one load and a branch. A subscriber is user code, so it is called
+//! with no lock held, and one that panics on a worker does not end the worker.
 
 #[cfg(feature = "tracing")]
 mod events {
@@ -34,8 +34,8 @@ mod events {
 
     const TARGET: &str = "punctual";
 
-    /// Says it; what a subscriber throws goes no further.
-    fn tell(event: impl FnOnce()) {
+    /// Emits an event. A panic of the subscriber goes no further.
+    fn emit(event: impl FnOnce()) {
         if let Err(payload) = contain(event) {
             discard(payload);
         }
@@ -45,53 +45,53 @@ mod events {
         u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Whether anybody listens to what happens to single tasks.
+    /// Returns `true` if a subscriber wants the events of single tasks.
     #[inline]
     pub(crate) fn is_listening() -> bool {
         listens(Level::DEBUG, || enabled!(target: TARGET, Level::DEBUG))
     }
 
-    /// The level is one load; only if that lets it through is the subscriber asked.
+    /// Asks the subscriber only if its level, which is one load, admits the event.
     #[inline]
     fn listens(level: Level, ask: impl FnOnce() -> bool) -> bool {
         level <= LevelFilter::current() && contain(ask).map_err(discard).unwrap_or(false)
     }
 
     pub(crate) fn scheduled(id: u64, name: Option<&str>, delay: Duration) {
-        tell(
+        emit(
             || debug!(target: TARGET, task = %TaskId(id), name, delay_us = micros(delay), "scheduled"),
         );
     }
 
-    /// Calls `run` in the span of one run of a task, and says when it starts and ends.
+    /// Calls `run` in the span of one run of a task, and emits an event when it starts and ends.
     #[inline]
     pub(crate) fn in_span<R>(
-        about: impl FnOnce() -> About,
+        fields: impl FnOnce() -> SpanFields,
         run_time: impl FnOnce() -> Duration,
         run: impl FnOnce() -> R,
     ) -> R {
         if !listens(Level::INFO, || enabled!(target: TARGET, Level::INFO)) {
             return run();
         }
-        let About { id, name, run: number, lateness } = about();
+        let SpanFields { id, name, run: number, lateness } = fields();
         let mut span = Span::none();
-        tell(|| {
+        emit(|| {
             span = info_span!(
                 target: TARGET, "task",
                 task = %TaskId(id), name = name.as_deref(), run = number, lateness_us = micros(lateness)
             );
         });
         let entered = contain(|| span.enter()).map_err(discard).ok();
-        tell(|| debug!(target: TARGET, "started"));
+        emit(|| debug!(target: TARGET, "started"));
         let result = run();
-        tell(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
-        tell(|| drop(entered));
-        tell(|| drop(span));
+        emit(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
+        emit(|| drop(entered));
+        emit(|| drop(span));
         result
     }
 
-    /// What the span of a run says.
-    pub(crate) struct About {
+    /// The fields of the span of a run.
+    pub(crate) struct SpanFields {
         pub(crate) id: u64,
         pub(crate) name: Option<std::sync::Arc<str>>,
         pub(crate) run: u64,
@@ -99,33 +99,33 @@ mod events {
     }
 
     pub(crate) fn panicked(whose: &str, message: &str) {
-        tell(|| error!(target: TARGET, panic = message, "{whose} panicked"));
+        emit(|| error!(target: TARGET, panic = message, "{whose} panicked"));
     }
 
     pub(crate) fn ended(id: u64, name: Option<&str>, reason: &str) {
-        tell(
+        emit(
             || warn!(target: TARGET, task = %TaskId(id), name, reason, "a periodic task was ended"),
         );
     }
 
     pub(crate) fn rejected(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
-        tell(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "rejected"));
+        emit(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "rejected"));
     }
 
     pub(crate) fn cancelled(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
-        tell(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "cancelled"));
+        emit(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "cancelled"));
     }
 
     pub(crate) fn worker(what: &'static str, name: &str) {
-        tell(|| debug!(target: TARGET, worker = name, "worker {what}"));
+        emit(|| debug!(target: TARGET, worker = name, "worker {what}"));
     }
 
     pub(crate) fn spawn_failed(error: &io::Error) {
-        tell(|| warn!(target: TARGET, %error, "a worker could not be started, others live"));
+        emit(|| warn!(target: TARGET, %error, "a worker could not be started; the others go on"));
     }
 
     pub(crate) fn lifecycle(what: &'static str, executor: &str) {
-        tell(|| debug!(target: TARGET, executor, "{what}"));
+        emit(|| debug!(target: TARGET, executor, "{what}"));
     }
 }
 
@@ -142,7 +142,7 @@ mod events {
 
     #[inline]
     pub(crate) fn in_span<R>(
-        _: impl FnOnce() -> About,
+        _: impl FnOnce() -> SpanFields,
         _: impl FnOnce() -> Duration,
         run: impl FnOnce() -> R,
     ) -> R {
@@ -150,7 +150,7 @@ mod events {
     }
 
     #[allow(dead_code, reason = "the same shape as with the feature")]
-    pub(crate) struct About {
+    pub(crate) struct SpanFields {
         pub(crate) id: u64,
         pub(crate) name: Option<std::sync::Arc<str>>,
         pub(crate) run: u64,

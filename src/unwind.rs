@@ -1,20 +1,19 @@
-//! The one door through which user code is called or dropped.
+//! Calling and dropping user code: the only module that does it.
 //!
-//! A task's closure, its captures, its result, a panic's payload, a waker: all of it is the
-//! user's code, and any of it may panic, block or call back into the crate. Three rules hold.
+//! A task's closure, its captures, its result, the payload of a panic, a waker: all of it is user
+//! code, and any of it may panic, block or call back into the crate. Three rules hold.
 //!
-//! 1. It goes through this module. There is no other `catch_unwind` in the crate.
-//! 2. **No lock is held.** Debug builds assert it at the door.
-//! 3. A panic becomes a value. Where nobody can be given the value it is dropped (the process's
-//!    panic hook has reported it, as any panic), and dropping a payload is user code again: a
-//!    payload that panics when it is dropped is dropped behind a second door, and what that one
-//!    throws is leaked, because it could do so for ever.
+//! 1. It is called and dropped by this module. There is no other `catch_unwind` in the crate.
+//! 2. **No lock is held.** Debug builds assert it here.
+//! 3. A panic becomes a value. Where no caller can be given the value, it is dropped (the process's
+//!    panic hook has reported it, like any panic). Dropping a payload is user code again: if that
+//!    panics too, the second payload is leaked, because this could go on for ever.
 //!
 //! # The one panic that cannot be contained
 //!
-//! The captures of a one-shot closure are dropped by the call itself. If the body panics *and* a
-//! capture panics while it is dropped in the same unwind, Rust aborts the process. The captures
-//! of a periodic closure outlive each call, so there even that is contained.
+//! The call itself drops the captures of a one-shot closure. If the body panics *and* a capture panics
+//! while the same unwinding drops it, Rust aborts the process. The captures of a periodic closure
+//! outlive each call, so there even that is contained.
 
 mod location;
 
@@ -30,16 +29,16 @@ pub use self::location::PanicLocation;
 pub(crate) use self::location::{contain_located, note_locations};
 use crate::sync::{self, Arc};
 
-/// What a panic carries.
+/// The payload of a panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// Calls user code; a panic comes back as its payload.
+/// Calls user code. A panic is returned as its payload.
 ///
-/// Unwind safety is asserted, because nothing of what the closure could have broken is looked
-/// at again: a one-shot closure is gone, a periodic one that panicked is dropped.
+/// Unwind safety is asserted: a one-shot closure is gone after the call, and a periodic one is dropped
+/// after a panic, unless its user has decided otherwise with a `PanicPolicy`.
 pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
     assert_no_lock_is_held();
-    #[allow(clippy::disallowed_methods, reason = "this is the door")]
+    #[allow(clippy::disallowed_methods, reason = "this is the one place")]
     panic::catch_unwind(AssertUnwindSafe(call))
 }
 
@@ -48,10 +47,10 @@ fn assert_no_lock_is_held() {
     debug_assert_eq!(sync::locks_held(), 0, "user code is about to run under a lock");
 }
 
-/// Drops user values; a panic goes no further.
+/// Drops user values. A panic goes no further.
 #[inline]
 pub(crate) fn discard<T>(value: T) {
-    // Also for values that need no drop: another type in their place would.
+    // Also for values that need no drop, because another type in their place may.
     assert_no_lock_is_held();
     if !mem::needs_drop::<T>() {
         return;
@@ -63,7 +62,7 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
-/// Drops user values; a panic goes to `lost`, and no further.
+/// Drops user values. A panic is passed to `lost`, and goes no further.
 #[inline]
 pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((Payload, Option<PanicLocation>))) {
     assert_no_lock_is_held();
@@ -84,11 +83,10 @@ fn discard_located<T>(value: T, lost: impl FnOnce((Payload, Option<PanicLocation
     }
 }
 
-/// A value whose drop is user code: when this is dropped, a panic of the value goes no
-/// further.
+/// A value whose drop is user code. When this is dropped, a panic of the value goes no further.
 pub(crate) struct Contained<T>(Option<T>);
 
-/// A piece of the user's code that several hold. Whoever is the last to let go of it drops it.
+/// User code that has several owners. The last of them drops it.
 pub(crate) type Callback<F> = Contained<Arc<F>>;
 
 impl<T> Contained<T> {
@@ -96,7 +94,7 @@ impl<T> Contained<T> {
         Self(Some(value))
     }
 
-    /// The value, for a drop that has somebody to report a panic to. Nothing may use this any more.
+    /// Takes the value, for a drop that can report a panic. Nothing may use this any more.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<T> {
         self.0.take()
@@ -130,7 +128,7 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Wakes whoever waits; a waker that panics does not keep the others from being woken.
+/// Wakes all of them. A waker that panics does not keep the others from being woken.
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         if let Err(payload) = contain(|| waker.wake()) {
@@ -139,10 +137,10 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     }
 }
 
-/// The payload of a failure of which everyone who wants to know has been told.
+/// The payload of a failure that has been reported already.
 pub(crate) struct AlreadyTold(pub(crate) String);
 
-/// The text of a panic, if it has one.
+/// Returns the message of a panic, or a stock phrase if the payload is not text.
 pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         text
@@ -170,7 +168,7 @@ mod tests {
         }
     }
 
-    /// F5: however deep the payloads are that panic in their drops.
+    /// F5: payloads that panic in their drops are contained, however deeply they are nested.
     #[test]
     fn a_payload_that_panics_when_dropped_is_contained() {
         discard(Bomb(1));

@@ -1,14 +1,17 @@
-//! Waiting: who waits for something, and how a thread waits without a runtime.
+//! Waiting: the wakers of those who wait, and how a thread waits without a runtime.
 //!
-//! Blocking and awaiting are the same thing here. Whatever can be waited for has a *poll*: a
-//! function that gives the answer, or else keeps the [`Waker`] it was given and wakes it once
-//! the answer is there. A future passes its context's waker; a blocked thread passes the one
-//! that unparks it ([`block_on`]).
+//! Blocking and awaiting are the same thing here. Whatever can be waited for has a *poll*: a function
+//! that returns the answer, or else keeps the [`Waker`] it was given, and wakes it once the answer is
+//! there. A future passes the waker of its context; a blocked thread passes the one that unparks it
+//! ([`block_on`]).
 //!
-//! A poll keeps the waker under the same lock under which the answer is set, so an answer is
-//! either seen by the poll or finds the waker. Cloning and dropping a waker is user code, so
-//! it happens outside that lock: clone first, then lock; what the list gives back is dropped
-//! after the lock is released.
+//! A poll keeps the waker under the same lock under which the answer is published, so either the poll
+//! sees the answer or the answer finds the waker. Cloning and dropping a waker is user code, so it
+//! happens outside that lock: a poll clones first and locks then, and drops what the list returns
+//! after releasing the lock.
+//!
+//! A wait that can be given up has to take its waker off the list again. Where a token ends it,
+//! [`CancellationToken::block_unless_raised`](crate::CancellationToken) does that for the token.
 
 use std::task::Waker;
 
@@ -17,22 +20,22 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// The wakers of everyone who waits for one thing.
+/// The wakers of all threads and futures that wait for one thing.
 ///
-/// A thread waits for one thing at a time, so its waker names it. A future has a [`Place`] of its
-/// own: several that one task awaits come with the same waker, and one of them may leave.
+/// A thread waits for one thing at a time, so its waker identifies it. A future has a [`Place`] of its
+/// own: several that one asynchronous task awaits come with the same waker, and one of them may leave.
 #[derive(Debug, Default)]
 pub(crate) struct WaitList {
     waiters: Vec<(Option<Place>, Waker)>,
     last: u64,
 }
 
-/// Where a future stands on a list.
+/// Identifies a future on a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
 impl WaitList {
-    /// Keeps the waker, once. Gives it back if its task is on the list already.
+    /// Keeps the waker of a thread. Returns it if the thread is on the list already.
     pub(crate) fn register(&mut self, waker: Waker) -> Option<Waker> {
         if self.index_of(&waker).is_some() {
             return Some(waker);
@@ -41,14 +44,14 @@ impl WaitList {
         None
     }
 
-    /// Takes off the list who no longer waits.
+    /// Takes the waker of a thread off the list.
     pub(crate) fn deregister(&mut self, waker: &Waker) -> Option<Waker> {
         let index = self.index_of(waker)?;
         Some(self.waiters.swap_remove(index).1)
     }
 
-    /// Keeps the waker for the future that has this place, or gives it one. Gives back the waker
-    /// that it had there.
+    /// Keeps the waker of the future that has this place, or gives the future a place. Returns the
+    /// waker that it had there before.
     pub(crate) fn register_at(&mut self, place: &mut Option<Place>, waker: Waker) -> Option<Waker> {
         let mut waiters = self.waiters.iter_mut();
         if let Some((_, known)) = waiters.find(|(at, _)| at.is_some() && *at == *place) {
@@ -60,19 +63,19 @@ impl WaitList {
         None
     }
 
-    /// The future leaves its place.
+    /// Takes the waker of a future off the list.
     pub(crate) fn leave(&mut self, place: &mut Option<Place>) -> Option<Waker> {
         let place = place.take()?;
         let index = self.waiters.iter().position(|(at, _)| *at == Some(place))?;
         Some(self.waiters.swap_remove(index).1)
     }
 
-    /// The one who has waited longest, roughly, to be woken once the lock is released.
+    /// Takes roughly the oldest waker, for the caller to wake after releasing the lock.
     pub(crate) fn take_one(&mut self) -> Option<Waker> {
         if self.waiters.is_empty() { None } else { Some(self.waiters.remove(0).1) }
     }
 
-    /// Everyone, to be woken once the lock is released.
+    /// Takes all wakers, for the caller to wake after releasing the lock.
     pub(crate) fn take(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.waiters).into_iter().map(|(_, waker)| waker).collect()
     }
@@ -82,7 +85,7 @@ impl WaitList {
     }
 }
 
-/// Blocks the thread until `poll` has an answer, or until the moment `deadline` has come.
+/// Blocks the thread until `poll` has an answer, or until `deadline`.
 ///
 /// The poll is asked once more when the time is up: an answer that is there counts.
 pub(crate) fn block_until<R>(
@@ -93,7 +96,7 @@ pub(crate) fn block_until<R>(
     let parker = Parker::current();
     let wait = clock.wait(&parker);
     loop {
-        // Read before the poll, so that what happens in between is not called late.
+        // Read before the poll, so that an answer that comes in between is not called late.
         let is_over = deadline < Timestamp::NEVER && clock.read() >= deadline;
         if let Some(answer) = poll(parker.waker()) {
             return Some(answer);
@@ -105,8 +108,8 @@ pub(crate) fn block_until<R>(
     }
 }
 
-/// Blocks until it is there, looking on for a while before it sleeps: see
-/// [`spin`]. `is_there` is a look that leaves nothing behind.
+/// As [`block_until`], but spins for a while before it sleeps; see [`spin`]. `is_there` returns `true`
+/// once `poll` has an answer, and registers nothing.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
     deadline: Timestamp,

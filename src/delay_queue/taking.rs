@@ -202,11 +202,11 @@ impl<T> DelayQueue<T> {
     ) -> Result<Option<Expired<T>>, Cancelled> {
         let parker = Parker::current();
         // From here on the token wakes this thread, which then asks for its limit again.
-        let is_raised = token.poll(parker.waker()).is_some();
+        let is_raised = token.poll_raised(parker.waker()).is_some();
         let limit = |_| Some(if token.is_cancelled() { Timestamp::PAST } else { limit });
         // By this very parker: a thread that is being torn down has another each time it asks.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
-        token.forget(parker.waker());
+        token.deregister(parker.waker());
         match taken {
             Some((entry, _)) => Ok(Some(self.expired(entry))),
             None if token.is_cancelled() => Err(Cancelled(())),

@@ -1,4 +1,4 @@
-//! What cancels a task and cannot have its result alone: a handle that can be cloned, and a guard.
+//! Cancelling a task: a handle that can be cloned, and a guard that cancels when it is dropped.
 
 use std::{
     fmt,
@@ -14,8 +14,8 @@ use crate::{
     task::Runnable,
 };
 
-/// Cancels a task; from [`ScheduledFuture::cancel_handle`]. Cheap to clone, says nothing of the
-/// result's type, and does nothing when dropped.
+/// Cancels a task; from [`ScheduledFuture::cancel_handle`]. It is cheap to clone, does not depend on
+/// the type of the result, and does nothing when it is dropped.
 #[derive(Clone)]
 pub struct CancelHandle {
     task: Arc<dyn Runnable>,
@@ -28,43 +28,44 @@ impl CancelHandle {
         Self { task, pool_ref, ticket }
     }
 
-    /// See [`ScheduledFuture::cancel`].
+    /// Cancels the task: see [`ScheduledFuture::cancel`].
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel(&self) -> bool {
         self.pool_ref.cancel(&*self.task, self.ticket, CancelReason::Requested, false)
     }
 
-    /// See [`ScheduledFuture::cancel_and_signal`].
+    /// Cancels the task, and asks a running body to stop: see
+    /// [`ScheduledFuture::cancel_and_signal`].
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal(&self) -> bool {
         self.pool_ref.cancel(&*self.task, self.ticket, CancelReason::Requested, true)
     }
 
-    /// Whether the task has ended.
+    /// Returns `true` if the task has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.task.state().is_done()
     }
 
-    /// Whether the task was cancelled.
+    /// Returns `true` if the task was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.task.state() == TaskState::Cancelled
     }
 
-    /// Where the task is.
+    /// Returns the state of the task.
     #[must_use]
     pub fn state(&self) -> TaskState {
         self.task.state()
     }
 
-    /// The number of the task.
+    /// Returns the id of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
         TaskId(self.ticket.sequence)
     }
 
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
@@ -78,18 +79,18 @@ impl fmt::Debug for CancelHandle {
 }
 
 /// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`] or
-/// [`ScheduledFuture::cancel_and_signal_on_drop`].
-/// Dereferences to the future, and can be awaited in its place.
+/// [`ScheduledFuture::cancel_and_signal_on_drop`]. It dereferences to the future, and can be awaited
+/// in its place.
 #[must_use = "the task is cancelled at once if the guard is not kept"]
 pub struct CancelOnDrop<T> {
-    /// None once detached.
+    /// `None` once detached.
     pub(super) future: Option<ScheduledFuture<T>>,
-    /// Whether a body that runs is asked to stop as well.
+    /// True if a running body is asked to stop as well.
     pub(super) signals: bool,
 }
 
 impl<T> CancelOnDrop<T> {
-    /// The future, which no longer cancels when it is dropped.
+    /// Returns the future, which no longer cancels when it is dropped.
     pub fn detach(mut self) -> ScheduledFuture<T> {
         match self.future.take() {
             Some(future) => future,

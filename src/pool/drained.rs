@@ -205,17 +205,17 @@ impl DrainedTask {
             (CancellationToken::with_clock(clock.clone()), Arc::new(WorkerStats::default()));
         let now = clock.read();
         let keeps_limits = false;
-        let worker = WorkerContext { clock, stop, hooks, stats: Arc::clone(&stats), keeps_limits };
+        let worker = WorkerContext { clock, stop, stats: Arc::clone(&stats), keeps_limits };
         let run = Run::new(Rc::new(worker), task, self.id, self.deadline, now);
-        let reason = match run.task().run(&run) {
+        let reason = match run.task().run(&run, &hooks) {
             Verdict::Again(_) => Some(self.reason),
             Verdict::CalledOff => Some(CancelReason::Requested),
             _ => None,
         };
         if let Some(reason) = reason {
-            end_as_cancelled(&**run.task(), self.id, reason, &self.detached_context.hooks);
+            end_as_cancelled(&**run.task(), self.id, reason, &hooks);
         }
-        self.detached_context.hooks.drops(self.id).discard(run);
+        hooks.drops(self.id).discard(run);
         stats.totals()
     }
 

@@ -51,7 +51,10 @@ use crate::{
         Arc, OnceLock, Parker,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    task::{Cancellation, CurrentRun, FailedRun, PanicPolicy, PanicSource, Run, Runnable, Wrapper},
+    task::{
+        Cancellation, CurrentRun, FailedRun, Hooks, PanicPolicy, PanicSource, Run, Runnable,
+        Wrapper,
+    },
     time::{Clock, Timestamp, slack},
     trace,
     unwind::{AlreadyTold, contain, discard},
@@ -231,11 +234,11 @@ impl Pool {
         budget: Duration,
         policy: PanicPolicy,
     ) -> Option<Wrapper> {
-        let timer = Timer::of(pool_ref)?;
+        let (timer, hooks) = (Timer::of(pool_ref)?, pool_ref.callbacks().hooks.clone());
         let ends_task = policy.ends_after(1);
         Some(Wrapper::new(move |next| {
             let Some(run) = Run::current() else { return next.run() };
-            let limited = LimitedRun::begin(run, &timer, budget, ends_task);
+            let limited = LimitedRun::begin(run, &timer, &hooks, budget, ends_task);
             let done = next.run();
             limited.end();
             done
@@ -248,6 +251,7 @@ impl Pool {
 struct LimitedRun<'a> {
     run: CurrentRun,
     timer: &'a Timer,
+    hooks: &'a Hooks,
     budget: Duration,
     limit: Timestamp,
     /// Whether a run that takes too long ends the task; else it fails.
@@ -258,21 +262,27 @@ struct LimitedRun<'a> {
 }
 
 impl<'a> LimitedRun<'a> {
-    fn begin(run: CurrentRun, timer: &'a Timer, budget: Duration, ends_task: bool) -> Self {
+    fn begin(
+        run: CurrentRun,
+        timer: &'a Timer,
+        hooks: &'a Hooks,
+        budget: Duration,
+        ends_task: bool,
+    ) -> Self {
         let limit = run.started.after(budget);
         run.task.begin_limited_run(limit);
-        let watched = run.clone();
+        let (watched, watched_hooks) = (run.clone(), hooks.clone());
         let token = run.task.token(&run.stop);
         let exceeded = Arc::clone(&timer.exceeded);
         let strike = move |_: &Pool| {
             if ends_task {
-                end_over_limit(&watched, budget, &exceeded);
+                end_over_limit(&watched, &watched_hooks, budget, &exceeded);
             }
             token.cancel();
             discard(watched);
         };
         let watch = timer.watch(limit, Box::new(strike));
-        Self { run, timer, budget, limit, ends_task, watch, is_over: None }
+        Self { run, timer, hooks, budget, limit, ends_task, watch, is_over: None }
     }
 
     /// The body is over; whether it took too long.
@@ -289,7 +299,7 @@ impl<'a> LimitedRun<'a> {
         }
         let (ends_task, over) = (self.ends_task, over(self.budget));
         if ends_task {
-            end_over_limit(&self.run, self.budget, &self.timer.exceeded);
+            end_over_limit(&self.run, self.hooks, self.budget, &self.timer.exceeded);
         } else {
             count(&self.timer.exceeded);
         }
@@ -314,14 +324,14 @@ fn over(budget: Duration) -> String {
 }
 
 /// Ends a periodic task, unless it has ended, because a run took too long, and says so.
-fn end_over_limit(run: &CurrentRun, budget: Duration, exceeded: &AtomicU64) {
+fn end_over_limit(run: &CurrentRun, hooks: &Hooks, budget: Duration, exceeded: &AtomicU64) {
     let why = over(budget);
     let failure = FailedRun::over_limit(run.number, &why);
-    let found = run.task.time_out(Some(failure), run.hooks.drops(run.id));
+    let found = run.task.time_out(Some(failure), hooks.drops(run.id));
     if found != Cancellation::TooLate {
         count(exceeded);
         trace_timed_out(&*run.task, run.id);
-        run.hooks.tell_ended(PanicSource::TimeLimit, &run.subject(), &why);
+        hooks.tell_ended(PanicSource::TimeLimit, &run.subject(), &why);
     }
 }
 

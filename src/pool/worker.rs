@@ -204,7 +204,6 @@ impl Member {
         let worker = Rc::new(WorkerContext {
             clock: pool.clock().clone(),
             stop: pool.stop.clone(),
-            hooks: pool.config.callbacks.hooks.clone(),
             stats: Arc::clone(&self.stats),
             keeps_limits: true,
         });
@@ -227,8 +226,8 @@ impl Member {
     fn process(&self, worker: &Rc<WorkerContext>, entry: Entry<Arc<dyn Runnable>>, now: Timestamp) {
         let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
-        let task = run.task();
-        match task.run(&run) {
+        let (task, hooks) = (run.task(), &pool.config.callbacks.hooks);
+        match task.run(&run, hooks) {
             Verdict::Again(next) => {
                 self.turn_back();
                 if !pool.rearm(task, sequence, next) {
@@ -247,7 +246,7 @@ impl Member {
             Verdict::TooLate => {}
         }
         // It may be the last to hold a result that nobody wants.
-        worker.hooks.drops(sequence).discard(run);
+        hooks.drops(sequence).discard(run);
     }
 
     /// It is about to put a task back, and to look for one then: nobody need be started for that.

@@ -1,10 +1,11 @@
-//! The cell: the state of a task, alone or together with what only some tasks have.
+//! The state of a task, and beside it what only some tasks have.
 //!
 //! A plain task is its [`Stage`] and nothing else. A name, waiters, a token or a time limit live in
-//! [`Full`], which is allocated when the first of them is needed; the stage then moves there too.
+//! [`Extended`], which is allocated when the first of them is needed; the stage then moves there
+//! too.
 //!
-//! All of this is under the task's one lock. So the cell only moves values: whatever has to be
-//! dropped or woken is handed out, and the caller does it after releasing the lock.
+//! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
+//! dropped or woken is returned, and the caller drops or wakes it after releasing the lock.
 
 use std::task::Waker;
 
@@ -12,73 +13,76 @@ use super::{
     Job,
     decorate::Wrapper,
     failure::FailedRun,
-    state::{Cancel, Stage},
+    state::{CancelOutcome, Stage},
 };
 use crate::{
     CancelReason, CancellationToken, TaskError, sync::Arc, time::Timestamp, wait::WaitList,
 };
 
-/// What goes with a task to its end: dropping it is user code.
-pub(crate) type Companion = Box<dyn Send>;
+/// A value that lives until its task has ended. Dropping it is user code.
+pub(crate) type Attachment = Box<dyn Send>;
 
-/// The state of a task, alone or with more.
-pub(super) enum Cell<J: Job> {
+/// What the lock of a task protects: its state, alone or with extras.
+pub(super) enum TaskCell<J: Job> {
     Plain(Stage<J, J::Output>),
-    Full(Box<Full<J>>),
+    Extended(Box<Extended<J>>),
 }
 
-/// The state of a task that has what most do not have.
-pub(super) struct Full<J: Job> {
+/// The state of a task together with what most tasks do not have.
+pub(super) struct Extended<J: Job> {
     stage: Stage<J, J::Output>,
     limit: Option<Limit<J::Output>>,
-    more: More,
+    extras: Extras,
 }
 
-/// By when a one-shot task has to have ended.
+/// The time limit of a one-shot task.
 pub(crate) struct Limit<T> {
+    /// When the task has to have ended.
     pub(crate) at: Timestamp,
-    /// What it ends with if it has not; without a value it ends as timed out.
+    /// The result of a task that exceeds the limit; without one it ends as timed out.
     pub(crate) value: Option<T>,
 }
 
+/// What most tasks do not have, apart from the time limit.
 #[derive(Default)]
-pub(super) struct More {
+pub(super) struct Extras {
     pub(super) name: Option<Arc<str>>,
     pub(super) token: Option<CancellationToken>,
-    /// By when the present run of a periodic task has to have ended.
+    /// When the present run of a periodic task has to have ended.
     pub(super) run_limit: Option<Timestamp>,
     pub(super) waiters: WaitList,
-    /// Who awaits the future.
+    /// The waker of the asynchronous task that awaits the future.
     pub(super) awaiting: Option<Waker>,
-    /// Nobody will claim the result.
-    pub(super) abandoned: bool,
-    /// Somebody outside the pool holds the task and may run it.
+    /// True if nobody will claim the result.
+    pub(super) is_abandoned: bool,
+    /// True if somebody outside the pool holds the task and may run it.
     pub(super) is_given_away: bool,
-    /// The task is run by hand: its time limit is the timekeeper's affair alone, also for its token.
+    /// True if the task is run by hand. Then its limit, and the token with it, is left to the
+    /// timer thread alone.
     pub(super) ignores_limit: bool,
-    /// What is called around each run; on the worker's stack while one is under way.
+    /// The code around each run; on the worker's stack while a run is under way.
     pub(super) wrapper: Option<Wrapper>,
-    pub(super) companion: Option<Companion>,
+    pub(super) attachment: Option<Attachment>,
     pub(super) last_failure: Option<FailedRun>,
 }
 
-/// What is left over when a task has ended, apart from its job. All of it is foreign.
-pub(super) struct Left<T> {
+/// What a task leaves when it ends, apart from its job. All of it is the user's.
+pub(super) struct Leftovers<T> {
     pub(super) waiters: Vec<Waker>,
     pub(super) wrapper: Option<Wrapper>,
-    pub(super) companion: Option<Companion>,
-    /// The value for the case that the time limit had been exceeded.
+    pub(super) attachment: Option<Attachment>,
+    /// The result for an exceeded time limit, which was not needed.
     pub(super) value: Option<T>,
     pub(super) token: Option<CancellationToken>,
 }
 
-impl<T> Default for Left<T> {
+impl<T> Default for Leftovers<T> {
     fn default() -> Self {
-        Self { waiters: Vec::new(), wrapper: None, companion: None, value: None, token: None }
+        Self { waiters: Vec::new(), wrapper: None, attachment: None, value: None, token: None }
     }
 }
 
-impl<J: Job> Cell<J> {
+impl<J: Job> TaskCell<J> {
     #[inline]
     pub(super) fn new(job: J) -> Self {
         Self::Plain(Stage::Scheduled(job))
@@ -92,89 +96,96 @@ impl<J: Job> Cell<J> {
     pub(super) fn stage(&mut self) -> &mut Stage<J, J::Output> {
         match self {
             Self::Plain(stage) => stage,
-            Self::Full(full) => &mut full.stage,
+            Self::Extended(extended) => &mut extended.stage,
         }
     }
 
-    /// What most tasks do not have; made now if this one has not.
-    pub(super) fn more(&mut self) -> &mut More {
-        &mut self.full().more
+    /// Returns the extras, and allocates them if the task has none yet.
+    pub(super) fn extras(&mut self) -> &mut Extras {
+        &mut self.extend().extras
     }
 
-    pub(super) fn more_if_any(&mut self) -> Option<&mut More> {
+    pub(super) fn extras_if_any(&mut self) -> Option<&mut Extras> {
         match self {
             Self::Plain(_) => None,
-            Self::Full(full) => Some(&mut full.more),
+            Self::Extended(extended) => Some(&mut extended.extras),
         }
     }
 
     #[inline(never)]
-    fn full(&mut self) -> &mut Full<J> {
+    fn extend(&mut self) -> &mut Extended<J> {
         if let Self::Plain(stage) = self {
             let stage = std::mem::replace(stage, Stage::Running);
-            *self = Self::Full(Box::new(Full { stage, limit: None, more: More::default() }));
+            let extended = Extended { stage, limit: None, extras: Extras::default() };
+            *self = Self::Extended(Box::new(extended));
         }
         match self {
-            Self::Full(full) => full,
-            Self::Plain(_) => unreachable!("it has just been made full"),
+            Self::Extended(extended) => extended,
+            Self::Plain(_) => unreachable!("it has just been extended"),
         }
     }
 
     // The time limit.
 
     pub(super) fn set_limit(&mut self, limit: Limit<J::Output>) {
-        self.full().limit = Some(limit);
+        self.extend().limit = Some(limit);
     }
 
-    /// By when the task has to have ended, if whoever runs it keeps to that.
+    /// Returns when the task has to have ended, unless it is run by hand.
     pub(super) fn limit(&self) -> Option<Timestamp> {
         match self {
-            Self::Full(full) if !full.more.ignores_limit => full.limit.as_ref().map(|l| l.at),
+            Self::Extended(extended) if !extended.extras.ignores_limit => {
+                extended.limit.as_ref().map(|limit| limit.at)
+            }
             _ => None,
         }
     }
 
-    /// The value for the case that the limit is exceeded.
+    /// Takes the result for an exceeded limit.
     pub(super) fn take_limit_value(&mut self) -> Option<J::Output> {
         match self {
             Self::Plain(_) => None,
-            Self::Full(full) => full.limit.as_mut().and_then(|limit| limit.value.take()),
+            Self::Extended(extended) => {
+                extended.limit.as_mut().and_then(|limit| limit.value.take())
+            }
         }
     }
 
-    /// The time is up: the task ends with the value given for that, or as timed out, unless it has
-    /// ended. A task that has ended has handed its value out already.
-    pub(super) fn time_out(&mut self) -> Cancel<J> {
+    /// Ends the task because its limit is exceeded, unless it has ended: with the value for that
+    /// case, or as timed out. A task that has ended has handed its value out already.
+    pub(super) fn time_out(&mut self) -> CancelOutcome<J> {
         let Some(value) = self.take_limit_value() else {
             return self.stage().cancel(CancelReason::TimedOut);
         };
-        match self.stage().settle(value) {
-            Ok(settled) => settled,
+        match self.stage().complete(value) {
+            Ok(outcome) => outcome,
             Err(_) => unreachable!("a task that has ended keeps no value"),
         }
     }
 
     // The end.
 
-    /// Whether the task itself, or a holder of its token, has asked it to stop.
+    /// Returns `true` if the task itself, or a holder of its token, has asked it to stop.
     pub(super) fn is_called_off(&mut self) -> bool {
-        let token = self.more_if_any().and_then(|more| more.token.as_ref());
+        let token = self.extras_if_any().and_then(|extras| extras.token.as_ref());
         token.is_some_and(CancellationToken::is_raised_itself)
     }
 
-    /// The result that has just come, if nobody will claim it.
+    /// Takes the result that has just been published, if nobody will claim it.
     pub(super) fn unclaimed(&mut self) -> Option<Result<J::Output, TaskError>> {
-        let is_abandoned = self.more_if_any().is_some_and(|more| more.abandoned);
+        let is_abandoned = self.extras_if_any().is_some_and(|extras| extras.is_abandoned);
         if is_abandoned { self.stage().claim() } else { None }
     }
 
-    /// The task has ended: what is left over, to be released without the lock.
-    pub(super) fn end(&mut self) -> Left<J::Output> {
+    /// Takes what a task that has ended leaves, for the caller to release without the lock.
+    pub(super) fn take_leftovers(&mut self) -> Leftovers<J::Output> {
         let value = self.take_limit_value();
-        let Some(more) = self.more_if_any() else { return Left { value, ..Left::default() } };
-        let mut waiters = more.waiters.take();
-        waiters.extend(more.awaiting.take());
-        let (wrapper, companion) = (more.wrapper.take(), more.companion.take());
-        Left { waiters, wrapper, companion, value, token: more.token.clone() }
+        let Some(extras) = self.extras_if_any() else {
+            return Leftovers { value, ..Leftovers::default() };
+        };
+        let mut waiters = extras.waiters.take();
+        waiters.extend(extras.awaiting.take());
+        let (wrapper, attachment) = (extras.wrapper.take(), extras.attachment.take());
+        Leftovers { waiters, wrapper, attachment, value, token: extras.token.clone() }
     }
 }

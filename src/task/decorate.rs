@@ -1,19 +1,19 @@
-//! Decoration: code around every run of a closure, for context, timing, tracing.
+//! Decoration: code around every run of a closure, for context, timing and tracing.
 //!
-//! A decorator is asked once for each task, in the thread that submits it, and gives a wrapper,
-//! which is then called around each run. So what the submitter has around it can be brought into
-//! the run. The wrapper stands beside the closure, not in its place: queue, order, ticket and
-//! cancelling know nothing of it, and a task of an executor without a decorator has none of it.
+//! A decorator is called once for each task, in the thread that submits it, and returns a wrapper,
+//! which is then called around each run. So it can carry the submitter's context into the run. The
+//! wrapper is kept beside the closure and does not replace it: queue, order, ticket and cancelling
+//! do not depend on it, and it costs nothing in an executor without a decorator.
 //!
-//! A wrapper cannot forget to run the task: it has to give back a [`Done`], and the only way to
-//! one is [`TaskRun::run`]. The lifetime is fresh for each call, so no other run's will do.
+//! A wrapper cannot forget to run the task: it has to return a [`Done`], and only [`TaskRun::run`]
+//! makes one. The lifetime is fresh for each call, so the proof of another run does not fit.
 
 use std::{fmt, marker::PhantomData, panic, time::Duration};
 
 use crate::unwind::{contain, discard};
 
-/// What is about to be submitted; what [`Builder::decorate_task`](crate::Builder::decorate_task)
-/// calls the decorator with.
+/// A task that is about to be submitted; the argument of a
+/// [decorator](crate::Builder::decorate_task).
 pub struct Submission<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) is_periodic: bool,
@@ -21,19 +21,19 @@ pub struct Submission<'a> {
 }
 
 impl Submission<'_> {
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name
     }
 
-    /// Whether it is a periodic task.
+    /// Returns `true` if the task is periodic.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.is_periodic
     }
 
-    /// How long until it is due for the first time; `Duration::MAX` for never.
+    /// Returns the delay until the task is due for the first time; `Duration::MAX` means never.
     #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
@@ -50,14 +50,17 @@ impl fmt::Debug for Submission<'_> {
     }
 }
 
-/// One run of a task, as the wrapper around it sees it: the closure, and what other wrappers there
-/// are inside. See
-/// [`Builder::decorate_task`](crate::Builder::decorate_task).
+/// One run of a task, as the [wrapper](crate::Builder::decorate_task) around it sees it: the closure,
+/// and the wrappers inside this one.
 #[must_use = "the task runs only if the wrapper runs it"]
 pub struct TaskRun<'a>(&'a mut dyn FnMut());
 
 impl<'a> TaskRun<'a> {
-    /// Runs the task. A panic of the task goes through the wrapper.
+    /// Runs the task, and returns the proof that it was run.
+    ///
+    /// # Panics
+    ///
+    /// With the panic of the task, which unwinds through the wrapper.
     #[must_use]
     pub fn run(self) -> Done<'a> {
         (self.0)();
@@ -71,7 +74,7 @@ impl fmt::Debug for TaskRun<'_> {
     }
 }
 
-/// The proof that the task was run; from [`TaskRun::run`].
+/// The proof that a task was run; from [`TaskRun::run`].
 #[derive(Debug)]
 pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
@@ -83,7 +86,7 @@ impl Wrapper {
         Self(Box::new(wrapper))
     }
 
-    /// This one around another, if there is another.
+    /// Returns this wrapper around `inner`, if there is one.
     pub(crate) fn around(self, inner: Option<Self>) -> Self {
         let Some(mut inner) = inner else { return self };
         let mut outer = self;
@@ -95,9 +98,9 @@ impl Wrapper {
         })
     }
 
-    /// Calls the body with the wrapper around it. user code. If the wrapper panics, the body it
-    /// did not run or the result it leaves behind is dropped when the unwinding has stopped: a
-    /// drop that panics as well must not abort the process.
+    /// Calls the body with the wrapper around it. User code: the caller holds no lock. If the wrapper
+    /// panics, the body that it has not run, or the result that it leaves, is dropped only when the
+    /// unwinding has stopped: a drop that panics as well must not abort the process.
     pub(super) fn call<R>(&mut self, body: impl FnOnce() -> R) -> R {
         let (mut body, mut result) = (Some(body), None);
         let mut rest = || {

@@ -1,12 +1,12 @@
-//! What becomes of a periodic task when a run panics.
+//! What a periodic task does after a run that panicked.
 //!
-//! Java ends the periodic task, and says so only to those who ask the future. Here that is the default,
-//! and the one among four that a task can choose from. Each failed run is kept, the last one for
-//! everyone to read, and reported to the executor's panic handler.
+//! Java ends the task, and only a caller who asks its future learns of it. Here that is the default,
+//! and one of several policies that a task can choose. Each failed run is reported to the executor's
+//! panic handler, and the last one can be read from the future.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-/// What a periodic task does after a run that panicked; set by
+/// What a periodic task does after a run that panicked; set with
 /// [`TaskBuilder::on_panic`](crate::TaskBuilder::on_panic).
 ///
 /// ```
@@ -26,31 +26,31 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
-/// A closure that goes on after a panic finds its captures as the panic left them: what it had
-/// half changed is half changed, and a `Mutex` of std that it held is poisoned.
+/// A closure that is called again after a panic finds its captures as the panic left them: a change
+/// may be half made, and a `std::sync::Mutex` that was locked is poisoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PanicPolicy {
-    /// So many failures in a row end the periodic task.
+    /// How many failures in a row end the task.
     stop_after: Option<NonZeroU32>,
-    /// How long to wait after the first failure, and at most.
+    /// How long to wait after the first failure, and at most after later ones.
     back_off: Option<(Duration, Duration)>,
 }
 
 impl PanicPolicy {
-    /// The first panic ends the periodic task: Java's rule, and the default.
+    /// Ends the periodic task at its first panic. This is Java's rule, and the default.
     #[must_use]
     pub const fn stop() -> Self {
         Self { stop_after: Some(NonZeroU32::MIN), back_off: None }
     }
 
-    /// The next run takes place as if nothing had happened.
+    /// Goes on with the next run as planned, however many runs have panicked.
     #[must_use]
     pub const fn resume() -> Self {
         Self { stop_after: None, back_off: None }
     }
 
-    /// So many panics in a row end the periodic task; a run that ends well begins the count anew. Zero
-    /// counts as one.
+    /// Ends the periodic task after `failures` panics in a row. A run that succeeds resets the count.
+    /// Zero counts as one.
     #[must_use]
     pub const fn stop_after(mut self, failures: u32) -> Self {
         self.stop_after = match NonZeroU32::new(failures) {
@@ -60,21 +60,21 @@ impl PanicPolicy {
         self
     }
 
-    /// After a panic the next run is at least `first` away, and twice as far after each further
-    /// one in a row, but never more than `longest`. A run that is put off so moves the grid of a
-    /// fixed rate: the following runs are planned from it.
+    /// Delays the next run after a panic by at least `first`, and by twice as much after each further
+    /// panic in a row, up to `longest`. At a fixed rate a delayed run moves the grid: the runs after
+    /// it are planned from it.
     #[must_use]
     pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
         self.back_off = Some((first, longest));
         self
     }
 
-    /// Whether a task has to end after so many failures in a row.
+    /// Returns `true` if a task has to end after `in_a_row` failures in a row.
     pub(crate) fn ends_after(&self, in_a_row: u32) -> bool {
         self.stop_after.is_some_and(|limit| in_a_row >= limit.get())
     }
 
-    /// How far the next run has to be at least, after so many failures in a row.
+    /// Returns the least delay until the next run, after `in_a_row` failures in a row.
     pub(super) fn delay_after(&self, in_a_row: u32) -> Duration {
         let Some((first, longest)) = self.back_off else { return Duration::ZERO };
         let doublings = in_a_row.saturating_sub(1).min(63);
@@ -99,24 +99,24 @@ pub struct FailedRun {
 }
 
 impl FailedRun {
-    /// A run that has ended its task by taking too long.
+    /// Returns the failure of a run that has ended its task by taking too long.
     pub(crate) fn over_limit(run_number: u64, message: &str) -> Self {
         Self { run_number, in_a_row: 1, message: message.into() }
     }
 
-    /// Which run it was; 1 for the first.
+    /// Returns which run it was, 1 for the first.
     #[must_use]
     pub fn run_number(&self) -> u64 {
         self.run_number
     }
 
-    /// How many runs had failed in a row by then, with this one.
+    /// Returns how many runs in a row had failed by then, this one included.
     #[must_use]
     pub fn in_a_row(&self) -> u32 {
         self.in_a_row
     }
 
-    /// What it panicked with, or that it was over its budget.
+    /// Returns the message of the panic, or says that the run exceeded its time limit.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

@@ -1,4 +1,5 @@
-//! Hooks: the user's code before and after every run, and what is told of a panic.
+//! Hooks: the user's code around a run, the one place where a closure is called, and the reports
+//! of panics.
 //!
 //! ```text
 //!   before ──▶ wrapper ──▶ closure ──▶ wrapper ──▶ after ──▶ the outcome is published
@@ -6,27 +7,34 @@
 //!      └──▶ panic handler      └──▶ panic handler, then after
 //! ```
 //!
-//! All of it happens before the outcome can be seen, so whoever waits for a task finds that its
-//! hooks have returned. A hook that panics harms nobody but its run:
+//! A worker hands a [`Run`] and its hooks to the task; the task takes its closure, a
+//! [`Job`](super::Job), out of its state and hands it an [`Invocation`]; and [`Invocation::call`]
+//! does everything that the picture shows. This file knows runs, and a run knows nothing of it.
+//!
+//! All of this happens before the outcome is published, so a thread that has waited for a task finds
+//! that its hooks have returned. A hook that panics affects its own run only:
 //!
 //! * *before* panics: the closure does not run, *after* is not called, and the run has failed with
 //!   that panic.
-//! * *after* panics: the outcome stands, the panic is reported.
+//! * *after* panics: the outcome stands, and the panic is reported.
 //! * the panic handler panics: nothing more happens.
 //!
-//! Hooks are called around bodies only: a task that was cancelled before it ran has none.
+//! Hooks are called around closures only: a task that was cancelled before it ran has none.
 //!
 //! # What else the panic handler is told
 //!
 //! A capture or a result may panic when the crate drops it: in a `cancel`, in a shutdown, on a
-//! worker. No caller can be given that panic, so [`Drops`] brings it to the handler. And a periodic
-//! task may end without its user's doing, because a run exceeded its time limit or because the
-//! queue has no place for it. The user believes it alive, so the handler and one warning event say
-//! that it is not ([`Hooks::tell_ended`]).
+//! worker. There is no caller who could be given that panic, so [`Drops`] reports it to the handler.
+//! And a periodic task may end although its user did not end it, because a run exceeded its time
+//! limit or because the queue has no room for the next one. The user believes that the task is
+//! alive, so the handler and one warning event say that it is not ([`Hooks::tell_ended`]).
 
 use std::fmt;
 
-use super::context::{Run, TaskContext};
+use super::{
+    decorate::Wrapper,
+    run::{Run, Subject, TaskContext},
+};
 use crate::{
     Panic, PanicLocation, TaskId,
     sync::Arc,
@@ -38,7 +46,7 @@ type Before = dyn Fn(&TaskContext) + Send + Sync;
 type After = dyn Fn(&TaskContext, Result<(), &Panic>) + Send + Sync;
 type OnPanic = dyn Fn(&PanicReport<'_>) + Send + Sync;
 
-/// What an executor calls around the runs of its tasks.
+/// The hooks of an executor that concern its tasks.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) before: Option<Callback<Before>>,
@@ -47,27 +55,29 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Calls the body with the hooks around it. user code, all of it.
-    pub(super) fn around<R>(&self, run: &Run, body: impl FnOnce() -> R) -> Result<R, Panic> {
-        if let Some(before) = &self.before {
-            if let Err(panic) = self.call(PanicSource::BeforeExecute, run, || {
-                before(&run.context());
-            }) {
-                discard(body);
-                return Err(panic);
-            }
-        }
-        let result = self.call(PanicSource::Task, run, body);
+    /// Calls the hook before a run. An error fails the run.
+    fn before(&self, run: &Run) -> Result<(), Panic> {
+        let Some(before) = &self.before else { return Ok(()) };
+        self.contain(PanicSource::BeforeExecute, run, || before(&run.context()))
+    }
+
+    /// Calls the hook after a run, whose outcome stands whatever the hook does.
+    fn after<R>(&self, run: &Run, outcome: &Result<R, Panic>) {
         if let Some(after) = &self.after {
-            let outcome = result.as_ref().map(|_| ());
-            let told = self.call(PanicSource::AfterExecute, run, || after(&run.context(), outcome));
-            discard(told);
+            let outcome = outcome.as_ref().map(|_| ());
+            let result =
+                self.contain(PanicSource::AfterExecute, run, || after(&run.context(), outcome));
+            discard(result);
         }
-        result
     }
 
     /// Calls one part of a run, and reports its panic.
-    fn call<R>(&self, part: PanicSource, run: &Run, call: impl FnOnce() -> R) -> Result<R, Panic> {
+    fn contain<R>(
+        &self,
+        part: PanicSource,
+        run: &Run,
+        call: impl FnOnce() -> R,
+    ) -> Result<R, Panic> {
         let result = contain_located(call).map_err(Panic::new);
         match &result {
             Err(panic) if !panic.is::<AlreadyTold>() => self.report(part, &run.subject(), panic),
@@ -76,7 +86,7 @@ impl Hooks {
         result
     }
 
-    /// Tells everyone who wants to know of a panic.
+    /// Reports a panic to the panic handler and to `tracing`.
     #[cold]
     fn report(&self, source: PanicSource, task: &Subject, panic: &Panic) {
         trace::panicked(source.describe(), panic.message());
@@ -89,7 +99,7 @@ impl Hooks {
         }
     }
 
-    /// Says that a periodic task has ended although its user did not end it.
+    /// Reports that a periodic task has ended although its user did not end it.
     #[cold]
     pub(crate) fn tell_ended(&self, source: PanicSource, task: &Subject, why: &str) {
         trace::ended(task.id.unwrap_or_default(), task.name.as_deref(), why);
@@ -98,13 +108,13 @@ impl Hooks {
         discard(panic);
     }
 
-    /// Where a panic in the drop of this task's values is reported.
+    /// Returns where panics in the drops of this task's values are reported.
     #[inline]
     pub(crate) fn drops(&self, id: u64) -> Drops<'_> {
         Drops { hooks: Some(self), id: Some(id) }
     }
 
-    /// Calls a hook that belongs to no task; a panic is reported and goes no further.
+    /// Calls a hook that belongs to no task. A panic of it is reported and goes no further.
     pub(crate) fn call_aside(&self, source: PanicSource, call: impl FnOnce()) {
         if let Err(panic) = contain_located(call).map_err(Panic::new) {
             self.report(source, &Subject::default(), &panic);
@@ -113,7 +123,39 @@ impl Hooks {
     }
 }
 
-/// Where a panic is reported that comes out of the drop of a task's values.
+/// One call of a task's closure: the run that it is for, and the user's code around it.
+pub(crate) struct Invocation<'a> {
+    pub(super) run: &'a Run,
+    pub(super) hooks: &'a Hooks,
+    pub(super) wrapper: Option<&'a mut Wrapper>,
+}
+
+impl<'a> Invocation<'a> {
+    /// Calls the closure and everything around it, in the order shown at the head of the module. All
+    /// of it is user code: the caller holds no lock.
+    pub(super) fn call<R>(self, closure: impl FnOnce() -> R) -> Result<R, Panic> {
+        let Self { run, hooks, wrapper } = self;
+        run.enter(|| {
+            if let Err(panic) = hooks.before(run) {
+                discard(closure);
+                return Err(panic);
+            }
+            let outcome = match wrapper {
+                None => hooks.contain(PanicSource::Task, run, closure),
+                Some(wrapper) => hooks.contain(PanicSource::Task, run, || wrapper.call(closure)),
+            };
+            hooks.after(run, &outcome);
+            outcome
+        })
+    }
+
+    /// Returns where panics in the drops of the task's values are reported.
+    pub(super) fn drops(&self) -> Drops<'a> {
+        self.hooks.drops(self.run.id())
+    }
+}
+
+/// Where panics in the drops of a task's values are reported.
 #[derive(Clone, Copy)]
 pub(crate) struct Drops<'a> {
     hooks: Option<&'a Hooks>,
@@ -121,15 +163,15 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    /// For a task of the crate's own, whose values do not panic.
+    /// For a task of the crate itself, whose values do not panic.
     pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
 
-    /// For tasks whose numbers are not at hand.
+    /// For tasks whose numbers are not known here.
     pub(crate) fn of_any(hooks: &'a Hooks) -> Self {
         Self { hooks: Some(hooks), id: None }
     }
 
-    /// Drops a value; a panic in its drop is reported, and goes no further.
+    /// Drops a value. A panic in its drop is reported, and goes no further.
     #[inline]
     pub(crate) fn discard<T>(self, value: T) {
         discard_with(value, |panic| self.report(None, Panic::new(panic)));
@@ -145,14 +187,6 @@ impl<'a> Drops<'a> {
     }
 }
 
-/// Which task, and which run of it, is spoken of.
-#[derive(Debug, Default)]
-pub(crate) struct Subject {
-    pub(crate) id: Option<u64>,
-    pub(crate) name: Option<Arc<str>>,
-    pub(crate) run: Option<u64>,
-}
-
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hooks")
@@ -163,29 +197,29 @@ impl fmt::Debug for Hooks {
     }
 }
 
-/// Whose code panicked.
+/// Whose code panicked; from [`PanicReport::source`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PanicSource {
     /// The task's own closure, or its wrapper.
     Task,
-    /// The hook before it; the closure did not run.
+    /// The hook before a run; the closure did not run.
     BeforeExecute,
-    /// The hook after it.
+    /// The hook after a run.
     AfterExecute,
-    /// The hook that is called at the end of the executor.
+    /// The hook that is called when the executor has terminated.
     Terminated,
     /// The hook at the start of a worker's thread.
     ThreadStart,
     /// The hook at the end of a worker's thread.
     ThreadStop,
-    /// A capture, a result or another value of a task's, when the executor dropped it.
+    /// The drop of a capture, a result or another value of a task.
     Drop,
     /// Nobody's code panicked: a run of a periodic task exceeded its
     /// [time limit](crate::TaskBuilder::timeout), and that has ended the task.
     TimeLimit,
     /// Nobody's code panicked: a periodic task lost its place in the queue, and that has ended it.
-    /// The queue had no place for its next run, or another task
+    /// Either the queue had no room for its next run, or another task
     /// [displaced it](crate::RejectedTask::discard_oldest).
     Displaced,
 }
@@ -204,15 +238,14 @@ impl PanicSource {
         }
     }
 
-    /// Whether somebody's code panicked.
+    /// Returns `true` if somebody's code panicked.
     fn is_panic(self) -> bool {
         !matches!(self, Self::TimeLimit | Self::Displaced)
     }
 }
 
-/// What is known of a panic, or of the end of a periodic task that its user did not end; what
-/// [`Builder::panic_handler`](crate::Builder::panic_handler) calls the handler with. Its `Display`
-/// is a line for a log.
+/// A panic, or the end of a periodic task that its user did not end; the argument of a
+/// [panic handler](crate::Builder::panic_handler). Its `Display` is a line for a log.
 pub struct PanicReport<'a> {
     source: PanicSource,
     task: &'a Subject,
@@ -220,44 +253,44 @@ pub struct PanicReport<'a> {
 }
 
 impl PanicReport<'_> {
-    /// Whose code it was.
+    /// Returns whose code panicked.
     #[must_use]
     pub fn source(&self) -> PanicSource {
         self.source
     }
 
-    /// The number of the task; `None` if it was a hook that belongs to no task, or if the number
-    /// is not known, as where many tasks are dropped at once.
+    /// Returns the id of the task. `None` if the panic came from a hook that belongs to no task, or
+    /// if the id is not known, as when many tasks are dropped at once.
     pub fn task_id(&self) -> Option<TaskId> {
         self.task.id.map(TaskId)
     }
 
-    /// The name of the task, if it has one.
+    /// Returns the name of the task, if it has one.
     #[must_use]
     pub fn task_name(&self) -> Option<Arc<str>> {
         self.task.name.clone()
     }
 
-    /// Which run of the task it was; 1 for the first. `None` outside of any run.
+    /// Returns which run of the task it was, 1 for the first. `None` outside of any run.
     #[must_use]
     pub fn run_number(&self) -> Option<u64> {
         self.task.run
     }
 
-    /// The text of the panic, or why the task has ended.
+    /// Returns the message of the panic, or why the task has ended.
     #[must_use]
     pub fn message(&self) -> &str {
         self.panic.message()
     }
 
-    /// Where it panicked. `None` if the panic was resumed and not begun there, or if the program
-    /// has replaced the panic hook that notes it.
+    /// Returns where the panic began. `None` if it was resumed there and began elsewhere, or if the
+    /// program has replaced the panic hook that records locations.
     #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
         self.panic.location()
     }
 
-    /// The panic itself.
+    /// Returns the panic itself.
     #[must_use]
     pub fn panic(&self) -> &Panic {
         self.panic

@@ -1,55 +1,55 @@
 //! What a task runs: a closure once, or a closure again and again.
 //!
-//! The difference is who owns the captures during a call. A one-shot closure is called by value,
-//! so its captures die with the call. A periodic one is lent to each call and is back afterwards,
-//! whatever the call did; after a panic it is dropped by hand, behind the door of
-//! [`unwind`](crate::unwind).
+//! The difference is who owns the captures during a call. A one-shot closure is called by value, so
+//! the call itself drops its captures. A periodic closure is borrowed by each call and is still there
+//! afterwards, whatever the call did; if a panic ends the task, the closure is dropped explicitly,
+//! through [`unwind`](crate::unwind).
 
 use std::time::Duration;
 
 use super::{
-    context::Run,
-    decorate::Wrapper,
     failure::PanicPolicy,
+    hooks::Invocation,
     period::{MissedRuns, Period},
 };
 use crate::{Panic, time::Timestamp, unwind::discard_with};
 
 /// What a task runs.
 pub(crate) trait Job: Send + Sized + 'static {
-    /// What it leaves when it ends.
+    /// The result of the task.
     type Output: Send + 'static;
 
     const IS_PERIODIC: bool;
 
-    /// Runs it once, with the wrapper around it. user code: no lock is held.
-    fn run(self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self>;
+    /// Runs the closure once, by `invocation`. User code: the caller holds no lock.
+    fn run(self, invocation: Invocation<'_>) -> RunOutcome<Self>;
 
-    /// Where the queue keeps the task, if it was queued again.
+    /// Returns the slot of the queue, if the task has been queued again.
     fn slot(&self) -> Option<u32>;
 
-    /// The queue has taken the task back, into this slot.
+    /// Notes that the queue has accepted the task again, in this slot.
     fn set_slot(&mut self, slot: u32);
 
-    /// How many runs there have been.
+    /// Returns how many runs there have been.
     fn runs(&self) -> u64;
 
-    /// How many runs were missed just before the one that was planned and started so.
+    /// Returns how many runs were missed just before the run that was planned and started at these
+    /// moments.
     fn missed(&self, planned: Timestamp, started: Timestamp) -> u64;
 }
 
-/// What one run left.
+/// What follows from one run.
 #[must_use]
-pub(crate) enum Ran<J: Job> {
-    /// It was the last.
+pub(crate) enum RunOutcome<J: Job> {
+    /// It was the last run.
     Ended(Result<J::Output, Panic>),
-    /// There is to be another, at this moment.
+    /// Another run is planned for this moment.
     Again(J, Timestamp),
-    /// There is to be another, although this one panicked.
+    /// Another run is planned for this moment, although this one panicked.
     Failed(J, Timestamp, Panic),
 }
 
-/// A closure that is run once.
+/// A closure that runs once.
 pub(crate) struct OneShot<F>(pub(crate) F);
 
 impl<F, T> Job for OneShot<F>
@@ -61,8 +61,8 @@ where
 
     const IS_PERIODIC: bool = false;
 
-    fn run(self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self> {
-        Ran::Ended(run.call(wrapper, self.0))
+    fn run(self, invocation: Invocation<'_>) -> RunOutcome<Self> {
+        RunOutcome::Ended(invocation.call(self.0))
     }
 
     fn slot(&self) -> Option<u32> {
@@ -80,16 +80,16 @@ where
     }
 }
 
-/// A closure that is run until it is cancelled, or panics and its policy says so.
+/// A closure that runs until it is cancelled, or until a panic ends it by its policy.
 pub(crate) struct Periodic<F> {
     body: F,
     period: Period,
     on_panic: PanicPolicy,
     slot: Option<u32>,
-    /// How many runs failed in a row.
+    /// How many runs in a row have failed.
     failures: u32,
     runs: u64,
-    /// Runs that were left out after the last one.
+    /// How many runs were left out after the last one.
     skipped: u64,
 }
 
@@ -122,28 +122,29 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
 
     const IS_PERIODIC: bool = true;
 
-    fn run(mut self, run: &Run, wrapper: Option<&mut Wrapper>) -> Ran<Self> {
-        let outcome = run.call(wrapper, &mut self.body);
+    fn run(mut self, invocation: Invocation<'_>) -> RunOutcome<Self> {
+        let (run, drops) = (invocation.run, invocation.drops());
+        let outcome = invocation.call(&mut self.body);
         let ended = run.clock().read();
         let plan = self.period.plan(run.planned(), run.started(), ended);
         self.runs += 1;
         self.skipped = plan.skipped;
         let Err(panic) = outcome else {
             self.failures = 0;
-            return Ran::Again(self, plan.next);
+            return RunOutcome::Again(self, plan.next);
         };
         self.failures = self.failures.saturating_add(1);
         run.note_failure(self.failures);
         if self.on_panic.ends_after(self.failures) {
-            discard_with(self.body, |panic| run.report_drop(Panic::new(panic)));
-            return Ran::Ended(Err(panic));
+            discard_with(self.body, |panic| drops.report(run.task().name(), Panic::new(panic)));
+            return RunOutcome::Ended(Err(panic));
         }
-        // Without a delay the plan stands, also one for runs that are to be made up for.
+        // Without a delay the plan stands, even if it is in the past: missed runs are made up for.
         let next = match self.on_panic.delay_after(self.failures) {
             Duration::ZERO => plan.next,
             delay => plan.next.max(ended.after(delay)),
         };
-        Ran::Failed(self, next, panic)
+        RunOutcome::Failed(self, next, panic)
     }
 
     fn slot(&self) -> Option<u32> {

@@ -1,33 +1,33 @@
 //! When a periodic task runs next: arithmetic, and nothing else.
 //!
-//! **Fixed delay** is the simple one: the next run is planned one delay after the end of the
-//! last.
+//! **Fixed delay** is the simple one: the next run is planned one delay after the end of the last.
 //!
-//! **Fixed rate** is planned on a grid, `initial + k * period`, from the moments that were
-//! *planned*, never from those at which the runs happened; so it does not drift. A task is
-//! *late* if it started a whole period or more after its moment (all workers were busy, the
-//! process was stopped, a body ran long): then grid points have been missed, and the policy
-//! says what becomes of them. With a period of 10 and a body that takes 35:
+//! **Fixed rate** plans on a grid, `initial + k * period`, from the moments that were *planned* and
+//! never from those at which the runs happened, so it does not drift. A run is *late* if it starts a
+//! whole period or more after its moment (all workers were busy, the process was stopped, a body ran
+//! long). Then grid points have been missed, and the policy says what to do about them. With a period
+//! of 10 and a body that takes 35:
 //!
 //! ```text
 //!   grid       0    10   20   30   40   50   60   70   80
-//!   Burst      0──────────────────35─────────────────70────   each point gets its run, late
-//!   Coalesce   0──────────────────35─────────────────70────   one run for all that were missed
-//!   Skip       0──────────────────     40────────────────     80   the next point still to come
-//!   Delay      0──────────────────35─────────────────70────   the grid moves: 35 is its origin
+//!   Burst      0──────────────────35─────────────────70────   each point has its run, late
+//!   Coalesce   0──────────────────35─────────────────70────   one run for all missed points
+//!   Skip       0──────────────────     40────────────────     80   the next point to come
+//!   Delay      0──────────────────35─────────────────70────   the grid moves: its origin is 35
 //! ```
 //!
-//! Burst and Coalesce look alike while the body is always too long. They differ when it stops
-//! being so: after one stall of a second Burst runs a hundred times in a row, Coalesce once.
+//! Burst and Coalesce look alike as long as the body is always too long. They differ after a single
+//! stall: if it lasts a second, Burst then runs a hundred times in a row, Coalesce once.
 
 use std::time::Duration;
 
 use crate::time::{Timestamp, saturating_nanos};
 
-/// What becomes of the runs that a fixed-rate task missed because it was a period or more late.
+/// What a fixed-rate task does about the runs that it missed because it was a period or more late.
 ///
-/// Set by [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java knows only the
-/// first. [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) says how many were lost.
+/// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for
+/// them, as [`Burst`](Self::Burst) does.
+/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) returns how many were left out.
 ///
 /// ```
 /// use std::time::Duration;
@@ -51,21 +51,22 @@ use crate::time::{Timestamp, saturating_nanos};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissedRuns {
-    /// Every missed run is made up for, back to back, until the task is on time again. Right for
-    /// work that must be done a certain number of times.
+    /// Makes up for every missed run, back to back, until the task is on time again. Right for work
+    /// that must be done a certain number of times.
     #[default]
     Burst,
-    /// The late run stands for all that were missed; then back on the grid. A run that took too
-    /// long is followed by the next at once. Right for polling and flushing.
+    /// Runs once for all missed runs, late, and then returns to the grid. A run that took too long is
+    /// followed by the next at once. Right for polling and flushing.
     Coalesce,
-    /// The missed runs do not take place: the next run is at the first moment of the grid that
-    /// is still to come when the run ends. Right for sampling.
+    /// Leaves the missed runs out: the next run is at the first moment of the grid that is still to
+    /// come when the present run ends. Right for sampling.
     Skip,
-    /// A late run moves the grid: the next is a period after its start. Keeps runs apart.
+    /// Moves the grid: the next run is a period after the start of the late one. Right where runs
+    /// must be kept apart.
     Delay,
 }
 
-/// How a periodic task is timed.
+/// The schedule of a periodic task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Period {
     FixedRate { period: Duration, missed: MissedRuns },
@@ -76,13 +77,13 @@ pub(crate) enum Period {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) next: Timestamp,
-    /// How many runs were left out between the run that ends and the next.
+    /// How many runs are left out between the run that has ended and the next.
     pub(super) skipped: u64,
 }
 
 impl Period {
-    /// How many moments of the grid a run that was planned for `planned` and started at
-    /// `started` stands for, beyond its own.
+    /// Returns for how many moments of the grid, beyond its own, a run stands that was planned for
+    /// `planned` and started at `started`.
     pub(super) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
         match self {
             Self::FixedRate { period, missed: MissedRuns::Coalesce | MissedRuns::Delay } => {
@@ -92,7 +93,7 @@ impl Period {
         }
     }
 
-    /// When the next run is to be, after one that was planned, started and ended so.
+    /// Plans the next run, after one that was planned, started and ended at these moments.
     pub(super) fn plan(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> Plan {
         let (period, missed) = match *self {
             Self::FixedDelay { delay } => {
@@ -139,8 +140,8 @@ mod tests {
         Period::FixedRate { period: Duration::from_millis(10), missed }
     }
 
-    /// The starts of the runs, if the first is planned for 10, the clock leaps to `leap` before
-    /// it, and each body takes `body`.
+    /// Returns the starts of the runs, if the first is planned for 10, the clock leaps to `leap`
+    /// before it, and each body takes `body`.
     fn starts(missed: MissedRuns, leap: u64, body: u64, until: u64) -> Vec<u64> {
         let (mut planned, mut now, mut starts) = (at(10), at(leap), Vec::new());
         loop {

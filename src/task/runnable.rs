@@ -1,105 +1,110 @@
-//! What others see of a task, whose closure and result they do not know: a worker and the pool see
-//! a [`Runnable`], a future sees a [`Claim`].
+//! A task without the types of its closure and its result: a worker and the pool see a
+//! [`Runnable`], a future sees a [`Claim`].
 
 use std::task::Waker;
 
-use super::{Companion, Drops, FailedRun, Run, TaskState};
+use super::{Attachment, Drops, FailedRun, Hooks, Run, TaskState};
 use crate::{CancelReason, CancellationToken, TaskError, sync::Arc, time::Timestamp};
 
 /// A task, as workers and the pool see it.
 pub(crate) trait Runnable: Send + Sync {
-    /// Runs the task once, unless it has been cancelled. Panics are caught.
-    fn run(&self, run: &Run) -> Verdict;
+    /// Runs the task once, with these hooks around it, unless it has ended. Panics are caught.
+    fn run(&self, run: &Run, hooks: &Hooks) -> Verdict;
 
-    /// Puts a task that rests between two runs back into the queue: `enqueue` does it, under the
-    /// task's lock, and gives the slot, or nothing if the queue takes it no more. Whether the
-    /// task is in the queue now; it is not if it has been cancelled meanwhile.
+    /// Queues a task again that rests between two runs. `enqueue` is called under the task's lock;
+    /// it returns the slot of the queue, or `None` if the queue accepts the task no more. Returns
+    /// `true` if the task is in the queue now, and `false` if it was refused or has been cancelled
+    /// meanwhile.
     fn rearm(&self, enqueue: &mut dyn FnMut() -> Option<u32>) -> bool;
 
-    /// Ends the task as cancelled, unless it has ended: drops the closure if it is here, and
-    /// wakes who waits.
+    /// Ends the task as cancelled, unless it has ended: wakes its waiters, and drops the closure if
+    /// no worker has it.
     fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation;
 
-    /// Ends the task, unless it has ended, because its time is up: with the value given for that,
-    /// or as timed out. If it was a run of a periodic task that took too long, keeps the failure.
+    /// Ends the task because its time is up, unless it has ended: with the value for that case, or
+    /// as timed out. Keeps `failure`, the run of a periodic task that took too long.
     fn time_out(&self, failure: Option<FailedRun>, drops: Drops<'_>) -> Cancellation;
 
-    /// The token of the task, made now if there is none yet.
+    /// Returns the token of the task, and makes it if there is none yet.
     fn token(&self, parent: &CancellationToken) -> CancellationToken;
-    /// Raises the token of a task that was cancelled while its body ran and runs on.
+    /// Raises the token of a task that was cancelled while its body ran, if the body still runs.
     fn signal(&self, parent: &CancellationToken);
-    /// A run begins that has a time limit, and so a token of its own.
+    /// Begins a run that has a time limit, and so a token of its own.
     fn begin_limited_run(&self, limit: Timestamp);
-    /// That run is over, and so is its token, unless it was the task that raised it: then
-    /// `is_over` is false, and the token is kept for those who ask whether to go on.
+    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the
+    /// task itself has raised within the limit is kept for [`Verdict::CalledOff`].
     fn end_limited_run(&self, is_over: bool);
 
-    /// Whether the task can end although no worker of its pool runs it: it has a time limit, or
-    /// somebody outside the pool may run it.
+    /// Returns `true` if the task can end although no worker of its pool runs it: it has a time
+    /// limit, or somebody outside the pool may run it.
     fn may_end_without_worker(&self) -> bool;
-    /// From now on somebody outside the pool may run the task.
+    /// Notes that somebody outside the pool may run the task from now on.
     fn give_away(&self);
 
-    /// Keeps something that is to be dropped when the task has ended, or at once if it has.
-    fn attach(&self, companion: Companion);
+    /// Keeps a value that is dropped when the task has ended, or at once if it has.
+    fn attach(&self, attachment: Attachment);
 
     fn state(&self) -> TaskState;
     fn name(&self) -> Option<Arc<str>>;
     fn is_periodic(&self) -> bool;
 
-    /// Where the queue keeps the task, if it was queued again since it was submitted.
+    /// Returns the slot of the queue that the task was given when it was last queued again; `None`
+    /// if it has not been since it was submitted.
     fn slot(&self) -> Option<u32>;
-    /// How many runs there have been; not told while one is under way.
+    /// Returns how many runs there have been; `None` while one is under way.
     fn runs(&self) -> Option<u64>;
-    /// The last run of a periodic task that failed.
+    /// Returns the last run of a periodic task that failed.
     fn last_failure(&self) -> Option<FailedRun>;
 
-    /// Whether the task has ended; if not, keeps the waker until it has.
+    /// Returns `true` if the task has ended; if not, keeps the waker until it has.
     fn poll_done(&self, waker: &Waker) -> bool;
-    /// Forgets the waker of who no longer waits.
-    fn forget(&self, waker: &Waker);
+    /// Drops the waker of a thread that no longer waits.
+    fn deregister(&self, waker: &Waker);
 }
 
 /// A task, as the holder of its future sees it.
 pub(crate) trait Claim<T>: Runnable {
-    /// The result, once; nothing as long as there is none.
+    /// Takes the result; `None` as long as there is none. A result can be taken once; the error of a
+    /// task that was cancelled is there for every call.
     fn claim(&self) -> Option<Result<T, TaskError>>;
 
-    /// As [`poll_done`](Runnable::poll_done), for the one who awaits the future: of its wakers
-    /// only the last is kept.
+    /// As [`poll_done`](Runnable::poll_done), for the asynchronous task that awaits the future: only
+    /// the last of its wakers is kept.
     fn poll_awaited(&self, waker: &Waker) -> bool;
-    /// Nobody awaits the future any more.
-    fn forget_awaiting(&self);
+    /// Drops the waker of an asynchronous task that no longer awaits the future.
+    fn deregister_awaiting(&self);
 
-    /// Nobody will claim the result: it is dropped as soon as it is there.
+    /// Drops the result, now or as soon as it is there: nobody will claim it.
     fn abandon(&self, drops: Drops<'_>);
 
     fn erase(self: Arc<Self>) -> Arc<dyn Runnable>;
 }
 
-/// What a worker is to do with the task it has run.
+/// What a worker does next with the task that it has run.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing: it had ended before, and was not run.
+    /// Nothing: the task had ended before, and was not run.
     TooLate,
-    /// Nothing.
+    /// Nothing: the task has ended with this run.
     Ended,
-    /// Say that its time was up: it was found waiting, and has not run, or running, and has.
+    /// Report that the time of the task was up: before the run, which did not take place, or during
+    /// it.
     TimedOut(Cancellation),
-    /// End it as cancelled: its token was raised by the task itself, or by a holder of the token.
+    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token.
     CalledOff,
-    /// Run it again at this moment.
+    /// Run the task again at this moment.
     Again(Timestamp),
 }
 
-/// What a call to [`Runnable::cancel`] found.
+/// Where a call that ends a task found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {
     /// The task had ended before.
     TooLate,
-    /// The task waited, in the queue or on its way there; in this slot, if it was queued again.
+    /// The task was waiting, in the queue or on its way there; in this slot, if it had been queued
+    /// again.
     Waiting(Option<u32>),
-    /// The task runs; its worker will see.
+    /// The task was running; its worker drops what is left.
     Running,
 }

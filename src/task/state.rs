@@ -8,57 +8,59 @@
 //!         │    └────────── │ ◀─┘ Resting
 //!         │                │        │
 //!         └──── cancel ────┴────────┴──▶ Cancelled
-//!                (settle: the same, to Completed)
+//!                (complete: the same, to Completed)
 //! ```
 //!
 //! * **Scheduled**: the closure is here; the task is in the queue, or a worker has just taken it
 //!   out.
 //! * **Running**: the closure is on a worker's stack.
-//! * **Resting**: a periodic task between two runs; the closure is here, the queue has not been
-//!   asked yet.
-//! * **Completed, Panicked, Cancelled**: final. `Claimed` is what a final state becomes when the
-//!   result has been taken.
+//! * **Resting**: a periodic task between two runs; the closure is here, and the worker is about to
+//!   queue the task again.
+//! * **Completed, Panicked, Cancelled**: final. They become `Claimed` when the result is taken.
 //!
-//! This file only decides. Each move takes `&mut`, so it is made under the task's lock, and
-//! gives back what has to be *done* about it, which the caller does after the lock is released.
+//! This file only decides. Each move takes `&mut self`, so it happens under the task's lock, and
+//! returns what has to be *done* about it (a closure to drop, a result that nobody will get), which
+//! the caller does after releasing the lock.
 //!
-//! # Who drops the closure when cancel and run race
+//! # Cancelling races with running
 //!
-//! Whoever takes it out of the state. The lock orders the two: if `cancel` comes first it finds
-//! the closure, takes it and drops it, and `start` finds nothing to run. If `start` comes first
-//! it has taken the closure; `cancel` marks the task, which is over for everyone who waits, and
-//! the worker, when the body returns, finds the mark and drops closure and result itself. Until
-//! then the task is known to [run on](Stage::runs_on), so that its body can still be signalled.
+//! The thread that takes the closure out of the state drops it, and the lock orders the two. If
+//! `cancel` comes first, it takes the closure and drops it, and `start` finds nothing to run. If
+//! `start` comes first, it has the closure; `cancel` then marks the task, which has ended for
+//! everyone who waits for it, and the worker, when the body returns, finds the mark and drops
+//! closure and result itself. Until then [`Stage::runs_on`] is true, so that the body can still be
+//! signalled.
 
 use super::Job;
 use crate::{CancelReason, Panic, TaskError};
 
-/// Where a task is; as seen by [`ScheduledFuture::state`](crate::ScheduledFuture::state).
-/// Answers to Java's `Future.State`.
+/// The state of a task; from [`ScheduledFuture::state`](crate::ScheduledFuture::state). Java:
+/// `Future.State`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TaskState {
-    /// Waits to become due, or for a worker; a periodic task also between its runs.
+    /// The task waits until it is due, or for a worker. A periodic task is also in this state
+    /// between its runs.
     Scheduled,
-    /// Runs now.
+    /// The task runs now.
     Running,
-    /// Ended with a result.
+    /// The task has ended with a result.
     Completed,
-    /// Ended with a panic.
+    /// The task has ended with a panic.
     Panicked,
-    /// Was cancelled. The body may still be running if it had begun.
+    /// The task was cancelled. If its body had begun, it may still be running.
     Cancelled,
 }
 
 impl TaskState {
-    /// Whether the task has ended, however it did.
+    /// Returns `true` if the task has ended, however it did.
     #[must_use]
     pub fn is_done(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Running)
     }
 }
 
-/// Where a task is, with what it holds there: `J` the job, `T` its result.
+/// The state of a task with what it holds in that state: `J` is the job, `T` its result.
 pub(super) enum Stage<J, T> {
     Scheduled(J),
     Running,
@@ -69,22 +71,22 @@ pub(super) enum Stage<J, T> {
     Claimed { panicked: bool },
 }
 
-/// How a run ended, for good.
+/// The outcome of the last run of a task.
 pub(super) type Ending<T> = Result<T, Panic>;
 
-/// What became of a call to [`Stage::cancel`].
+/// What a call found that ends a task other than by a run.
 #[must_use]
-pub(super) enum Cancel<J> {
-    /// It had ended before.
+pub(super) enum CancelOutcome<J> {
+    /// The task had ended before.
     TooLate,
-    /// It is over, and this is what will not run any more.
+    /// The task was waiting; this is its job, which will not run any more.
     Waiting(J),
-    /// It is over, and the worker that runs it will drop what is left.
+    /// The task was running; its worker will drop what is left.
     Running,
 }
 
 impl<J, T> Stage<J, T> {
-    /// A worker wants to run the task. Nothing if it was cancelled meanwhile.
+    /// Takes the job, to run it; `None` if the task has ended meanwhile.
     pub(super) fn start(&mut self) -> Option<J> {
         match self {
             Self::Scheduled(_) => self.take_job(Self::Running),
@@ -92,8 +94,8 @@ impl<J, T> Stage<J, T> {
         }
     }
 
-    /// The run is over, and so is the task. Gives the ending back if nobody is to have it: the
-    /// task was cancelled meanwhile.
+    /// Ends the task after its last run. Returns the ending if the task was cancelled meanwhile, so
+    /// that nobody will get it.
     pub(super) fn finish(&mut self, ending: Ending<T>) -> Option<Ending<T>> {
         if !self.body_returns() {
             return Some(ending);
@@ -105,8 +107,8 @@ impl<J, T> Stage<J, T> {
         None
     }
 
-    /// The run is over, another is to come. Gives the job back if it is not to come: the task
-    /// was cancelled meanwhile.
+    /// Ends a run after which another is to come. Returns the job if the task was cancelled
+    /// meanwhile, so that none will come.
     pub(super) fn rest(&mut self, job: J) -> Option<J> {
         if !self.body_returns() {
             return Some(job);
@@ -115,7 +117,7 @@ impl<J, T> Stage<J, T> {
         None
     }
 
-    /// The body has returned. Whether the task is still its worker's: it was not ended meanwhile.
+    /// Notes that the body has returned. Returns `true` if the task was not ended meanwhile.
     fn body_returns(&mut self) -> bool {
         if let Self::Cancelled { body_runs, .. } = self {
             *body_runs = false;
@@ -123,17 +125,17 @@ impl<J, T> Stage<J, T> {
         matches!(self, Self::Running)
     }
 
-    /// Whether the task was cancelled and its body still runs.
+    /// Returns `true` if the task was cancelled and its body still runs.
     pub(super) fn runs_on(&self) -> bool {
         matches!(self, Self::Cancelled { body_runs: true, .. })
     }
 
-    /// Whether there is a next run to be queued.
+    /// Returns `true` if there is a next run to be queued.
     pub(super) fn is_resting(&self) -> bool {
         matches!(self, Self::Resting(_))
     }
 
-    /// The queue has taken the task back, into this slot.
+    /// Notes that the queue has accepted the task again, in this slot.
     pub(super) fn rearm(&mut self, slot: u32)
     where
         J: Job,
@@ -144,7 +146,7 @@ impl<J, T> Stage<J, T> {
         }
     }
 
-    /// The job, if it is here.
+    /// Returns the job, unless a worker has it or the task has ended.
     pub(super) fn job(&self) -> Option<&J> {
         match self {
             Self::Scheduled(job) | Self::Resting(job) => Some(job),
@@ -152,32 +154,32 @@ impl<J, T> Stage<J, T> {
         }
     }
 
-    /// Somebody wants the task not to run, or not again.
-    pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancel<J> {
+    /// Ends the task as cancelled, unless it has ended.
+    pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome<J> {
         let body_runs = matches!(self, Self::Running);
-        self.end_as(Self::Cancelled { reason, body_runs }).unwrap_or(Cancel::TooLate)
+        self.end_as(Self::Cancelled { reason, body_runs }).unwrap_or(CancelOutcome::TooLate)
     }
 
-    /// Somebody wants the task to have this value, and not to run for it. Gives the value back if
-    /// the task had ended before.
-    pub(super) fn settle(&mut self, value: T) -> Result<Cancel<J>, T> {
+    /// Ends the task with this value instead of a run's. Returns the value if the task had ended
+    /// before.
+    pub(super) fn complete(&mut self, value: T) -> Result<CancelOutcome<J>, T> {
         self.end_as(Self::Completed(value)).map_err(|ending| match ending {
             Self::Completed(value) => value,
-            _ => unreachable!("it is what was put in"),
+            _ => unreachable!("`end_as` returns what it was given"),
         })
     }
 
-    fn end_as(&mut self, ending: Self) -> Result<Cancel<J>, Self> {
+    fn end_as(&mut self, ending: Self) -> Result<CancelOutcome<J>, Self> {
         if self.state().is_done() {
             return Err(ending);
         }
         Ok(match self.take_job(ending) {
-            Some(job) => Cancel::Waiting(job),
-            None => Cancel::Running,
+            Some(job) => CancelOutcome::Waiting(job),
+            None => CancelOutcome::Running,
         })
     }
 
-    /// Somebody wants the result. Nothing if there is none yet.
+    /// Takes the result; `None` if there is none yet.
     pub(super) fn claim(&mut self) -> Option<Result<T, TaskError>> {
         let panicked = match self {
             Self::Scheduled(_) | Self::Running | Self::Resting(_) => return None,
@@ -203,7 +205,7 @@ impl<J, T> Stage<J, T> {
         }
     }
 
-    /// Moves to `next`; gives back the job, if it was here.
+    /// Moves to `next`, and returns the job if it was here.
     fn take_job(&mut self, next: Self) -> Option<J> {
         match std::mem::replace(self, next) {
             Self::Scheduled(job) | Self::Resting(job) => Some(job),
@@ -215,7 +217,7 @@ impl<J, T> Stage<J, T> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Run, Wrapper, job::Ran},
+        super::{hooks::Invocation, job::RunOutcome},
         *,
     };
     use crate::time::Timestamp;
@@ -227,7 +229,7 @@ mod tests {
 
         const IS_PERIODIC: bool = true;
 
-        fn run(self, _: &Run, _: Option<&mut Wrapper>) -> Ran<Self> {
+        fn run(self, _: Invocation<'_>) -> RunOutcome<Self> {
             unreachable!("nothing is run here")
         }
 
@@ -280,21 +282,21 @@ mod tests {
     #[test]
     fn cancelling_a_waiting_task_hands_out_its_job() {
         let mut stage = Subject::Scheduled("job");
-        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Waiting("job")));
+        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting("job")));
         assert_eq!(stage.start(), None);
-        assert!(matches!(stage.cancel(CancelReason::Shutdown), Cancel::TooLate));
+        assert!(matches!(stage.cancel(CancelReason::Shutdown), CancelOutcome::TooLate));
         for _ in 0..2 {
             let claim = stage.claim();
             assert!(matches!(claim, Some(Err(TaskError::Cancelled(CancelReason::Requested)))));
         }
     }
 
-    /// F31: a task that is cancelled while it runs is over at once, and what the worker brings back is
-    /// not kept.
+    /// F31: a task that is cancelled while it runs has ended at once, and the worker's result is not
+    /// kept.
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();
-        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Running));
+        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Running));
         assert_eq!(stage.state(), TaskState::Cancelled);
         assert!(stage.runs_on());
         assert!(matches!(stage.finish(Ok(7)), Some(Ok(7))));
@@ -307,11 +309,11 @@ mod tests {
     #[test]
     fn a_value_that_comes_too_late_is_given_back() {
         let mut stage = Subject::Scheduled("job");
-        assert!(matches!(stage.settle(7), Ok(Cancel::Waiting("job"))));
-        assert!(matches!(stage.settle(8), Err(8)));
+        assert!(matches!(stage.complete(7), Ok(CancelOutcome::Waiting("job"))));
+        assert!(matches!(stage.complete(8), Err(8)));
         assert!(matches!(stage.claim(), Some(Ok(7))));
         let mut stage = running();
-        assert!(matches!(stage.settle(7), Ok(Cancel::Running)));
+        assert!(matches!(stage.complete(7), Ok(CancelOutcome::Running)));
         assert!(matches!(stage.finish(Ok(8)), Some(Ok(8))));
         assert_eq!(stage.state(), TaskState::Completed);
     }
@@ -327,6 +329,6 @@ mod tests {
         assert!(!stage.is_resting());
         assert_eq!(stage.start(), Some("job"));
         assert_eq!(stage.rest("job"), None);
-        assert!(matches!(stage.cancel(CancelReason::Requested), Cancel::Waiting("job")));
+        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting("job")));
     }
 }

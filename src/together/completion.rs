@@ -54,7 +54,7 @@ use crate::{
     CancelHandle, CancelReason, CancellationToken, Handle, RejectedExecutionError, ScheduledFuture,
     TaskError, TaskId, WouldDeadlock,
     pool::Joining,
-    sync::{Arc, Mutex, Parker, Weak},
+    sync::{Arc, Mutex, Weak},
     task::{Drops, OneShot, Run, Runnable, Task},
     time::Timestamp,
     unwind::{discard, wake_all},
@@ -229,12 +229,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
     #[must_use]
     pub fn take_unless(&self, token: &CancellationToken) -> Option<ScheduledFuture<T>> {
         let mut seat = self.shared.seat();
-        let answer = wait::block_on(self.handle.pool().clock(), |waker| {
-            // What has ended first: it is given, whatever the token says.
-            seat.poll(waker).or_else(|| token.poll(waker).map(|()| None))
-        });
-        token.forget(Parker::current().waker());
-        answer
+        let clock = self.handle.pool().clock();
+        token.block_unless_raised(clock, |waker| seat.poll(waker)).flatten()
     }
 
     /// A future whose task has ended; does not wait. `None` if there is none. Java: `poll`.

@@ -6,14 +6,14 @@ use std::{error::Error, fmt};
 
 use crate::{RejectedExecutionError, TaskError};
 
-/// Why [`Handle::invoke_all`](crate::Handle::invoke_all) gave no futures. Whatever it had submitted
-/// is cancelled. Answers to Java's `RejectedExecutionException` and `InterruptedException`.
+/// Why [`Handle::invoke_all`](crate::Handle::invoke_all) returned no futures. The tasks that it had
+/// submitted are cancelled. Java: `RejectedExecutionException`, `InterruptedException`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InvokeError {
     /// A task was not accepted.
     Rejected(RejectedExecutionError),
-    /// The call would have waited for ever: every worker waits.
+    /// The call would have waited for ever: no worker is left to run the tasks.
     WouldDeadlock,
     /// The token of the call was raised before all tasks had ended.
     Interrupted,
@@ -44,30 +44,31 @@ impl From<RejectedExecutionError> for InvokeError {
     }
 }
 
-/// Why [`Handle::invoke_any`](crate::Handle::invoke_any) gave no value. Whatever it had submitted
-/// has ended or is cancelled. Answers to Java's `ExecutionException`, `TimeoutException`,
-/// `InterruptedException`, `RejectedExecutionException` and `IllegalArgumentException`.
+/// Why [`Handle::invoke_any`](crate::Handle::invoke_any) returned no value. The tasks that it had
+/// submitted have ended or are cancelled. Java: `ExecutionException`, `TimeoutException`,
+/// `InterruptedException`, `RejectedExecutionException`, `IllegalArgumentException`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InvokeAnyError<E> {
-    /// There was no closure to be run.
+    /// The iterator yielded no closure.
     NoTasks,
     /// Every task failed; the last of them returned this.
     Failed(E),
     /// Every task failed; the last of them panicked or was cancelled.
     Task(TaskError),
-    /// The time was up before a task succeeded.
+    /// The timeout of the call expired before a task succeeded.
     TimedOut,
     /// A task was not accepted.
     Rejected(RejectedExecutionError),
-    /// The call would have waited for ever: every worker waits.
+    /// The call would have waited for ever: no worker is left to run the tasks.
     WouldDeadlock,
     /// The token of the call was raised before a task succeeded.
     Interrupted,
 }
 
 impl<E> InvokeAnyError<E> {
-    /// What the last task returned, if that is why there is no value.
+    /// Returns the error that the last task returned, if every task failed and the last one did so by
+    /// returning it.
     #[must_use]
     pub fn into_failure(self) -> Option<E> {
         match self {
@@ -80,12 +81,12 @@ impl<E> InvokeAnyError<E> {
 impl<E: fmt::Display> fmt::Display for InvokeAnyError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoTasks => f.write_str("there is no task to choose from; pass at least one"),
-            Self::Failed(failure) => write!(f, "every task failed, the last with: {failure}"),
-            Self::Task(error) => write!(f, "every task failed, the last so: {error}"),
-            Self::TimedOut => {
-                f.write_str("no task succeeded in time; those that had not ended were cancelled")
-            }
+            Self::NoTasks => f.write_str("no task was passed; pass at least one"),
+            Self::Failed(failure) => write!(f, "every task failed; the last error: {failure}"),
+            Self::Task(error) => write!(f, "every task failed; the last error: {error}"),
+            Self::TimedOut => f.write_str(
+                "no task succeeded before the timeout; those that had not ended were cancelled",
+            ),
             Self::Rejected(error) => error.fmt(f),
             Self::WouldDeadlock => TaskError::WouldDeadlock.fmt(f),
             Self::Interrupted => f.write_str(INTERRUPTED),
@@ -93,7 +94,7 @@ impl<E: fmt::Display> fmt::Display for InvokeAnyError<E> {
     }
 }
 
-/// An error whatever the tasks fail with, as long as it can be shown: a text as well.
+/// An error whatever the tasks fail with, as long as it can be displayed: even a `String`.
 impl<E: fmt::Debug + fmt::Display> Error for InvokeAnyError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -109,4 +110,4 @@ impl<E> From<RejectedExecutionError> for InvokeAnyError<E> {
     }
 }
 
-const INTERRUPTED: &str = "the wait was called off by its token; the tasks were cancelled";
+const INTERRUPTED: &str = "the wait was interrupted by its token; the tasks were cancelled";

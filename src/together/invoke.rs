@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{ExecutorCompletionService, TaskSet, ends_by, ends_unless};
+use super::{ExecutorCompletionService, TaskSet};
 use crate::{
     CancellationToken, Handle, InvokeAnyError, InvokeError, ScheduledFuture, unwind::discard,
 };
@@ -82,7 +82,7 @@ impl Handle {
     {
         let deadline = self.pool().clock().read().after(timeout);
         let submitted = Submitted::new(self, closures)?;
-        if !submitted.0.iter().all(|future| ends_by(future, deadline)) {
+        if !submitted.0.iter().all(|future| future.ends_by(deadline)) {
             submitted.0.cancel_and_signal_all();
         }
         Ok(submitted.into_futures())
@@ -114,7 +114,7 @@ impl Handle {
             }
             submitted.0.push(self.submit(closure)?);
         }
-        if !submitted.0.iter().all(|future| ends_unless(future, token)) {
+        if !submitted.0.iter().all(|future| future.ends_unless(token)) {
             return Err(InvokeError::Interrupted);
         }
         Ok(submitted.into_futures())
@@ -152,7 +152,7 @@ impl Handle {
         T: Send + 'static,
         E: Send + 'static,
     {
-        Race::new(self)
+        FirstSuccess::new(self)
             .run(closures, |running| running.take().map_err(|_| InvokeAnyError::WouldDeadlock))
     }
 
@@ -175,7 +175,7 @@ impl Handle {
         E: Send + 'static,
     {
         let deadline = self.pool().clock().read().after(timeout);
-        Race::new(self).run(closures, |running| match running.poll_until(deadline) {
+        FirstSuccess::new(self).run(closures, |running| match running.poll_until(deadline) {
             None if !running.is_empty() => Err(InvokeAnyError::TimedOut),
             ended => Ok(ended),
         })
@@ -201,7 +201,7 @@ impl Handle {
         E: Send + 'static,
     {
         let closures = closures.into_iter().take_while(|_| !token.is_cancelled());
-        Race::new(self).run(closures, |running| match running.take_unless(token) {
+        FirstSuccess::new(self).run(closures, |running| match running.take_unless(token) {
             None if token.is_cancelled() => Err(InvokeAnyError::Interrupted),
             ended => Ok(ended),
         })
@@ -235,7 +235,7 @@ impl<T> Drop for Submitted<T> {
 }
 
 /// An `invoke_any` that is under way.
-struct Race<T: 'static, E: 'static> {
+struct FirstSuccess<T: 'static, E: 'static> {
     running: ExecutorCompletionService<Result<T, E>>,
     /// Why the last one that failed did.
     failure: Option<InvokeAnyError<E>>,
@@ -244,7 +244,7 @@ struct Race<T: 'static, E: 'static> {
 type Running<T, E> = ExecutorCompletionService<Result<T, E>>;
 type Ended<T, E> = ScheduledFuture<Result<T, E>>;
 
-impl<T: Send + 'static, E: Send + 'static> Race<T, E> {
+impl<T: Send + 'static, E: Send + 'static> FirstSuccess<T, E> {
     fn new(handle: &Handle) -> Self {
         Self { running: ExecutorCompletionService::new(handle), failure: None }
     }
@@ -287,7 +287,7 @@ impl<T: Send + 'static, E: Send + 'static> Race<T, E> {
     }
 }
 
-impl<T, E> Drop for Race<T, E> {
+impl<T, E> Drop for FirstSuccess<T, E> {
     fn drop(&mut self) {
         self.running.cancel_and_signal_all();
         discard(self.failure.take());

@@ -15,7 +15,6 @@ use std::{
     vec,
 };
 
-use super::{ends_by, ends_unless};
 use crate::{CancellationToken, ScheduledFuture, TaskError, unwind::discard};
 
 /// What the tasks of a set gave, in the order in which their futures were pushed.
@@ -131,7 +130,7 @@ impl<T> TaskSet<T> {
         let limit = |future: &ScheduledFuture<T>| future.pool().clock().read().after(timeout);
         let limits: Vec<_> = self.futures.iter().map(limit).collect();
         let mut timed = self.futures.iter().zip(limits);
-        let all_ended = timed.all(|(future, limit)| ends_by(future, limit));
+        let all_ended = timed.all(|(future, limit)| future.ends_by(limit));
         all_ended.then(|| self.take_results())
     }
 
@@ -146,7 +145,7 @@ impl<T> TaskSet<T> {
         &mut self,
         token: &CancellationToken,
     ) -> Option<Vec<Result<T, TaskError>>> {
-        let all_ended = self.futures.iter().all(|future| ends_unless(future, token));
+        let all_ended = self.futures.iter().all(|future| future.ends_unless(token));
         all_ended.then(|| self.take_results())
     }
 

@@ -1,13 +1,14 @@
 //! Where a panic began.
 //!
-//! A payload does not say it; only the process's panic hook is told, when a panic begins. And
-//! nobody is told which of them comes out of a call: one may have been caught inside, or have
-//! begun and ended in a drop while another unwound, and what comes out may have been resumed and
-//! not begun here at all. So the hook notes, for a thread that is in such a call, each panic that
-//! begins, by type, text and place; and what comes out is looked for among them.
+//! A payload does not contain its location; only the process's panic hook learns it, when a panic
+//! begins. And nothing says which of these panics comes out of a call: one may have been caught
+//! inside, or have begun and ended in a drop while another unwound, and the one that comes out may
+//! have been resumed and not begun here at all. So the hook records, for a thread that is in such a
+//! call, each panic that begins, by type, message and location; and the panic that comes out is
+//! looked up among them.
 //!
-//! There is no hook until somebody wants to know: the first executor that is built with a panic
-//! handler puts one before the process's own, which is called as before.
+//! There is no hook until somebody needs it: the first executor that is built with a panic handler
+//! puts one before the process's own, which is called as before.
 
 use std::{
     any::{Any, TypeId},
@@ -37,19 +38,19 @@ impl PanicLocation {
         Self { file, line, column }
     }
 
-    /// The source file, as the compiler was given it.
+    /// Returns the source file, as the compiler was given it.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The line, from 1.
+    /// Returns the line, from 1.
     #[must_use]
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// The column, from 1.
+    /// Returns the column, from 1.
     #[must_use]
     pub fn column(&self) -> u32 {
         self.column
@@ -62,30 +63,30 @@ impl fmt::Display for PanicLocation {
     }
 }
 
-/// Whether locations are noted.
+/// True if locations are recorded.
 static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 
-/// A panic that has begun in a call whose panic's location is wanted, by what can be told of it.
+/// A panic that has begun in a call of [`contain_located`], by what identifies it.
 struct Begun {
     payload: TypeId,
     message: Box<str>,
     location: PanicLocation,
 }
 
-/// Of so many panics in one call the locations are kept.
+/// How many panics of one call are kept; the oldest goes first.
 const MOST_BEGUN: usize = 8;
 
 thread_local! {
-    /// The panics that have begun in the innermost such call, if there is one.
+    /// The panics that have begun in the innermost call of [`contain_located`], if there is one.
     static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }
 
-/// From now on every panic's location is noted. Only the process's panic hook is told of it, so
-/// this puts one more before the one that is there, which is called as before.
+/// Starts to record the location of every panic. Only the process's panic hook learns it, so this
+/// puts one more before the one that is there, which is called as before. Does nothing on a thread
+/// that is panicking, where the hook cannot be changed.
 pub(crate) fn note_locations() {
     static HOOKED: Once = Once::new();
     if std::thread::panicking() {
-        // The hook cannot be changed now.
         return;
     }
     HOOKED.call_once(|| {
@@ -96,15 +97,15 @@ pub(crate) fn note_locations() {
             }
             previous(info);
         }));
-        // Ordering: nothing hangs on it.
+        // Relaxed: orders no other access.
         NOTES_LOCATIONS.store(true, Ordering::Relaxed);
     });
 }
 
-/// Whether locations are noted.
+/// Returns `true` if locations are recorded.
 #[inline]
 pub(super) fn are_noted() -> bool {
-    // Relaxed: it orders no other access.
+    // Relaxed: orders no other access.
     NOTES_LOCATIONS.load(Ordering::Relaxed)
 }
 
@@ -123,14 +124,14 @@ fn note(payload: &(dyn Any + Send), location: &Location<'_>) {
     });
 }
 
-/// As [`contain`], and says where the panic began, if that is known.
+/// As [`contain`], and also returns where the panic began, if that is known.
 pub(crate) fn contain_located<R>(
     call: impl FnOnce() -> R,
 ) -> Result<R, (Payload, Option<PanicLocation>)> {
     if !are_noted() {
         return contain(call).map_err(|payload| (payload, None));
     }
-    // This may be a call inside a call.
+    // Saved and restored: this may be a call inside a call.
     let outer = BEGUN.try_with(|noted| noted.replace(Some(Vec::new()))).ok().flatten();
     let result = contain(call);
     let begun = BEGUN.try_with(|noted| noted.replace(outer)).ok().flatten();
@@ -140,7 +141,7 @@ pub(crate) fn contain_located<R>(
     })
 }
 
-/// Where the last of these panics began that this can be.
+/// Returns where the last of these panics began that may be this one.
 fn location_of(payload: &(dyn Any + Send), begun: Vec<Begun>) -> Option<PanicLocation> {
     let (kind, message) = (payload.type_id(), message_of(payload));
     let is_it = |one: &Begun| one.payload == kind && *one.message == *message;

@@ -182,7 +182,7 @@ fn a_refused_task_comes_back_decorated() {
     refused.into_task().run();
     assert_eq!((drops.count(), wrappers.count(), wrapped.get()), (1, 1, 1));
     let refused = executor.schedule(ms(1), || ()).expect_err("shut down");
-    assert_eq!(refused.to_string(), "rejected: the executor was shut down");
+    assert!(refused.to_string().contains("the executor was shut down"), "{refused}");
     drop(refused);
     assert_eq!((wrappers.count(), wrapped.get()), (2, 1));
     let periodic = executor.schedule_with_fixed_delay(ms(1), ms(1), || ());

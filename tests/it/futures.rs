@@ -280,7 +280,10 @@ fn an_error_prints_its_cause() {
         let error = task.join().expect_err("no value");
         error.to_string()
     });
-    assert_eq!(texts, ["the task panicked: no paper", "the task was cancelled: it was asked to"]);
+    assert_eq!(
+        texts,
+        ["the task panicked: no paper", "the task was cancelled: cancellation was requested"]
+    );
 }
 
 /// FG-020, FG-021, FG-022, FG-023: in each state the result is what the state says, and taking

@@ -155,12 +155,12 @@ fn a_shutdown_ends_the_wait() {
 #[test]
 fn the_errors_speak_for_themselves() {
     let failed: InvokeAnyError<String> = InvokeAnyError::Failed("no answer".to_owned());
-    assert_eq!(failed.to_string(), "every task failed, the last with: no answer");
+    assert_eq!(failed.to_string(), "every task failed; the last error: no answer");
     let error: Box<dyn Error + Send + Sync> = failed.into();
     assert!(error.source().is_none());
     let cancelled = TaskError::Cancelled(CancelReason::Requested);
     let cancelled: InvokeAnyError<String> = InvokeAnyError::Task(cancelled);
-    assert!(cancelled.to_string().ends_with("the task was cancelled: it was asked to"));
+    assert!(cancelled.to_string().ends_with("the task was cancelled: cancellation was requested"));
     assert!(cancelled.into_failure().is_none());
     for error in [InvokeAnyError::NoTasks, InvokeAnyError::TimedOut, InvokeAnyError::Interrupted] {
         let error: InvokeAnyError<String> = error;

@@ -249,7 +249,7 @@ fn a_cancellation_is_told_with_its_reason() {
     let cancelled = only(&said, "cancelled");
     assert_eq!(cancelled.level, Level::DEBUG);
     assert_eq!(cancelled.fields.get("task"), future.id().to_string());
-    assert_eq!(cancelled.fields.get("reason"), "it was asked to");
+    assert_eq!(cancelled.fields.get("reason"), "cancellation was requested");
 }
 
 /// The end of a periodic task by its time limit is a warning, told once, with the reason.

@@ -16,10 +16,9 @@ use crate::{
 fn run(task: Arc<dyn Runnable>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
     let stop = CancellationToken::with_clock(clock.clone());
-    let (hooks, stats) = (Hooks::default(), Arc::default());
-    let worker = Rc::new(WorkerContext { clock, stop, hooks, stats, keeps_limits: true });
+    let worker = Rc::new(WorkerContext { clock, stop, stats: Arc::default(), keeps_limits: true });
     let run = Run::new(worker, task, 1, Timestamp::PAST, Timestamp::PAST);
-    run.task().run(&run)
+    run.task().run(&run, &Hooks::default())
 }
 
 /// Waits as `join` does.

@@ -1,17 +1,18 @@
-//! What a running task can know about itself.
+//! One run of a task: which run of which task it is, and what the running task can see of it.
 //!
-//! While a task runs, its [`Run`] is reachable from a thread-local, for the length of the call
-//! and no longer (`scoped-tls` holds a plain reference for a scope: no count is touched, and a
-//! run inside a run, as by `DrainedTask::run`, gives way to the outer one again, also when it
-//! unwinds). Nothing is copied until somebody asks.
+//! While a task runs, its [`Run`] can be reached through a thread-local, for the length of the call
+//! and no longer. `scoped-tls` stores a plain reference for a scope, so entering a run touches no
+//! reference count. A run inside a run, as by `DrainedTask::run`, gives way to the outer one when it
+//! ends, also by unwinding. Nothing is copied until somebody asks.
+//!
+//! A run consists of facts. It knows neither hooks nor wrappers; those are called around it by
+//! [`Invocation`](super::hooks::Invocation).
 
 use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 
 use super::{
     Job, Runnable,
-    decorate::Wrapper,
     failure::FailedRun,
-    hooks::{Drops, Hooks, Subject},
     stats::{Ended, WorkerStats},
 };
 use crate::{
@@ -23,15 +24,14 @@ use crate::{
 
 scoped_thread_local!(static CURRENT: Run);
 
-/// What all runs on one thread have in common.
+/// What all runs on one worker have in common.
 pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
-    /// The parent of the tokens of the tasks.
+    /// The parent of the tasks' tokens.
     pub(crate) stop: CancellationToken,
-    pub(crate) hooks: Hooks,
     pub(crate) stats: Arc<WorkerStats>,
-    /// Whether runs keep to the time limits of their tasks. One by hand does not: the timer that
-    /// raises the token may be gone.
+    /// True if runs observe the time limits of their tasks. A run by hand does not: the timer thread
+    /// that would raise the token may be gone.
     pub(crate) keeps_limits: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Run {
     started: Timestamp,
     number: Cell<u64>,
     missed: Cell<u64>,
-    /// How many runs have failed in a row, with this one; zero if it has not.
+    /// How many runs in a row have failed, this one included; zero if this one has not.
     failures: Cell<u32>,
 }
 
@@ -65,7 +65,7 @@ impl Run {
         &self.task
     }
 
-    /// Notes which run of which job this is.
+    /// Records which run of which job this is, before the job runs.
     #[inline]
     pub(super) fn begin(&self, job: &impl Job, name: Option<Arc<str>>) {
         self.stats().begin(self.id, name);
@@ -73,33 +73,23 @@ impl Run {
         self.missed.set(job.missed(self.planned, self.started));
     }
 
-    /// Calls the body, with everything around it that belongs there; meanwhile this is the
-    /// thread's current run.
-    pub(super) fn call<R>(
-        &self,
-        wrapper: Option<&mut Wrapper>,
-        body: impl FnOnce() -> R,
-    ) -> Result<R, Panic> {
-        let hooks = &self.worker.hooks;
-        let body = || match wrapper {
-            None => hooks.around(self, body),
-            Some(wrapper) => hooks.around(self, || wrapper.call(body)),
-        };
-        let about = || trace::About {
+    /// Calls `body` in the tracing span of this run, and as the thread's current run.
+    pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
+        let fields = || trace::SpanFields {
             id: self.id,
             name: self.task.name(),
             run: self.number.get(),
             lateness: self.started.since(self.planned),
         };
         let run_time = || self.clock().read().since(self.started);
-        trace::in_span(about, run_time, || CURRENT.set(self, body))
+        trace::in_span(fields, run_time, || CURRENT.set(self, body))
     }
 
     pub(super) fn stats(&self) -> &WorkerStats {
         &self.worker.stats
     }
 
-    /// Counts the run, and the end of its task if it was the last.
+    /// Counts this run, and the end of its task if it was the last.
     #[inline]
     pub(super) fn count(&self, failed: bool, ended: Option<Ended>) {
         self.stats().count(failed, self.missed.get(), ended);
@@ -109,35 +99,23 @@ impl Run {
         self.worker.keeps_limits
     }
 
-    /// Where a panic in the drop of the task's values is reported.
-    #[inline]
-    pub(super) fn drops(&self) -> Drops<'_> {
-        self.worker.hooks.drops(self.id)
-    }
-
-    /// Reports a panic in the drop of one of the task's values.
-    #[cold]
-    pub(super) fn report_drop(&self, panic: Panic) {
-        self.drops().report(self.task.name(), panic);
-    }
-
-    /// This run, for a report.
+    /// Returns what a report says of this run.
     pub(super) fn subject(&self) -> Subject {
         Subject { id: Some(self.id), name: self.task.name(), run: Some(self.number.get()) }
     }
 
-    /// Notes that this run of a periodic task has failed, and so many before it.
+    /// Records that this run has failed, and is the last of `in_a_row` that have.
     pub(super) fn note_failure(&self, in_a_row: u32) {
         self.failures.set(in_a_row);
     }
 
-    /// This run, which failed so.
+    /// Returns what is kept of this run, which has failed with `panic`.
     pub(super) fn failure(&self, panic: &Panic) -> FailedRun {
         let (run_number, in_a_row) = (self.number.get(), self.failures.get());
         FailedRun { run_number, in_a_row, message: panic.message().into() }
     }
 
-    /// What is known of this run, for the user.
+    /// Returns what the user can see of this run.
     pub(super) fn context(&self) -> TaskContext {
         TaskContext {
             task: Arc::clone(&self.task),
@@ -148,6 +126,10 @@ impl Run {
             planned: self.clock().instant_of(self.planned),
             lateness: self.started.since(self.planned),
         }
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
     }
 
     pub(super) fn planned(&self) -> Timestamp {
@@ -162,7 +144,7 @@ impl Run {
         &self.worker.clock
     }
 
-    /// The run that the calling thread is in the middle of.
+    /// Returns the innermost run that the calling thread is in.
     pub(crate) fn current() -> Option<CurrentRun> {
         let current = |run: &Self| CurrentRun {
             task: Arc::clone(&run.task),
@@ -170,43 +152,52 @@ impl Run {
             number: run.number.get(),
             started: run.started,
             stop: run.worker.stop.clone(),
-            hooks: run.worker.hooks.clone(),
         };
         CURRENT.is_set().then(|| CURRENT.with(current))
     }
 
-    /// Whether the calling thread is in the middle of running a task, of whichever executor.
+    /// Returns `true` if the calling thread is running a task, of whichever executor.
     pub(crate) fn is_any() -> bool {
         CURRENT.is_set()
     }
 
-    /// Whether the calling thread is in the middle of running `task`.
+    /// Returns `true` if `task` is the innermost task that the calling thread is running.
     pub(crate) fn is_of(task: &Arc<dyn Runnable>) -> bool {
         CURRENT.is_set() && CURRENT.with(|run| Arc::ptr_eq(&run.task, task))
     }
 }
 
-/// What is known of a run that is under way, for the one who watches over its time.
+/// A run that is under way, as the guard of its time limit sees it. Unlike a [`Run`], it can be
+/// sent to another thread.
 #[derive(Clone)]
 pub(crate) struct CurrentRun {
     pub(crate) task: Arc<dyn Runnable>,
     pub(crate) id: u64,
-    /// Which run of the task it is; 1 for the first.
+    /// Which run of the task it is, 1 for the first.
     pub(crate) number: u64,
     pub(crate) started: Timestamp,
     /// The parent of the task's token.
     pub(crate) stop: CancellationToken,
-    pub(crate) hooks: Hooks,
 }
 
 impl CurrentRun {
-    /// The run, for a report.
+    /// Returns what a report says of this run.
     pub(crate) fn subject(&self) -> Subject {
         Subject { id: Some(self.id), name: self.task.name(), run: Some(self.number) }
     }
 }
 
-/// The task that the calling thread runs, seen from inside; `None` outside of any task.
+/// Which task, and which run of it, a report is about.
+#[derive(Debug, Default)]
+pub(crate) struct Subject {
+    pub(crate) id: Option<u64>,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) run: Option<u64>,
+}
+
+/// Returns the task that the calling thread is running, or `None` outside of any task.
+///
+/// Does not block, and does not panic. Costs a thread-local access and two reference counts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -226,7 +217,8 @@ pub fn current_task() -> Option<TaskContext> {
     CURRENT.with(|run| Some(run.context()))
 }
 
-/// What a task can know of its own run; from [`current_task`].
+/// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a
+/// run.
 #[derive(Clone)]
 pub struct TaskContext {
     task: Arc<dyn Runnable>,
@@ -239,49 +231,53 @@ pub struct TaskContext {
 }
 
 impl TaskContext {
-    /// The number of the task, the same for all its runs.
+    /// Returns the id of the task, the same for all its runs.
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.id
     }
 
-    /// The name given by [`TaskBuilder::name`](crate::TaskBuilder::name), if one was.
+    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
 
-    /// Which run this is: 1 for the first, and always for a one-shot task.
+    /// Returns which run this is: 1 for the first, and always 1 for a one-shot task.
     #[must_use]
     pub fn run_number(&self) -> u64 {
         self.number
     }
 
-    /// How many runs of a fixed-rate task did not take place just before this one, by its
+    /// Returns how many runs of a fixed-rate task were left out just before this one, by its
     /// [`MissedRuns`](crate::MissedRuns) policy.
     #[must_use]
     pub fn missed_runs(&self) -> u64 {
         self.missed
     }
 
-    /// The moment for which this run was planned; `None` if an [`Instant`] cannot say it.
+    /// Returns the moment for which this run was planned; `None` if no [`Instant`] can represent it.
     #[must_use]
     pub fn planned(&self) -> Option<Instant> {
         self.planned
     }
 
-    /// How long after that moment it started.
+    /// Returns how long after that moment the run started.
     #[must_use]
     pub fn lateness(&self) -> Duration {
         self.lateness
     }
 
-    /// The token that is raised when this task is asked to stop. It is the task's, not the run's:
-    /// once it is raised the task does not run again, whoever raised it. So a periodic task ends
-    /// itself by raising its own token; its future is then cancelled, as
-    /// [requested](crate::CancelReason::Requested), when the run is over. Only a task with a
-    /// [time limit](crate::TaskBuilder::timeout) for each run has a new token for each run, and
-    /// goes on, if its policy says so, after the limit has raised one.
+    /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status
+    /// of the thread, but of the task alone.
+    ///
+    /// The token belongs to the task, not to the run: once it is raised, by whomever, the task does
+    /// not run again. So a periodic task can end itself by raising its own token. Its future is then
+    /// cancelled, as [requested](crate::CancelReason::Requested), when the run has returned. A
+    /// periodic task with a [time limit](crate::TaskBuilder::timeout) has a new token for each run,
+    /// and goes on, if its policy says so, after the limit has raised one.
+    ///
+    /// Allocates at the first call for a task. Does not block.
     ///
     /// ```
     /// use std::time::Duration;
