@@ -73,7 +73,7 @@ mod state;
 mod stats;
 
 pub(crate) use self::{
-    cell::{Attachment, Limit},
+    cell::Attachment,
     decorate::Wrapper,
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
@@ -119,19 +119,9 @@ impl<J: Job> Task<J> {
     }
 
     /// Adds a time limit to a task that is not queued yet.
-    pub(crate) fn limited(self, limit: Limit<J::Output>) -> Self {
+    pub(crate) fn limited(self, limit: Timestamp) -> Self {
         self.0.lock().set_limit(limit);
         self
-    }
-
-    /// Takes the job back out of a task that was not accepted, and the result for an exceeded time
-    /// limit; `None` if the task has ended.
-    pub(crate) fn reclaim(&self) -> Option<(J, Option<J::Output>)> {
-        let mut cell = self.0.lock();
-        match cell.stage().cancel(CancelReason::Rejected) {
-            CancelOutcome::Waiting(job) => Some((job, cell.take_limit_value())),
-            CancelOutcome::Running | CancelOutcome::TooLate => None,
-        }
     }
 
     /// Ends a task whose time was up before a worker took it: it does not run.
@@ -268,7 +258,7 @@ impl<J: Job> Task<J> {
         wake_all(leftovers.waiters);
         self.discard(leftovers.wrapper, drops);
         self.discard(leftovers.attachment, drops);
-        self.discard((leftovers.value, unclaimed), drops);
+        self.discard(unclaimed, drops);
     }
 
     /// Drops a user value. A panic in its drop is reported, and goes no further.

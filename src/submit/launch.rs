@@ -8,7 +8,7 @@ use crate::{
     pool::{Pool, PoolRef},
     queue::Ticket,
     sync::Arc,
-    task::{Job, Limit, Runnable, Task, Wrapper},
+    task::{Job, Runnable, Task, Wrapper},
     time::Timestamp,
     trace,
     unwind::{Payload, contain, discard},
@@ -35,7 +35,7 @@ impl TaskBuilder<'_> {
         let task = self.into_task(pool_ref, job, now, deadline);
         let task = Arc::new(match limit {
             None => task,
-            Some(at) => task.limited(Limit { at, value: None }),
+            Some(limit) => task.limited(limit),
         });
         match pool_ref.submit(pool_ref.stripe(), task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {

@@ -31,23 +31,16 @@ pub(super) enum TaskCell<J: Job> {
 /// The state of a task together with what most tasks do not have.
 pub(super) struct Extended<J: Job> {
     stage: Stage<J, J::Output>,
-    limit: Option<Limit<J::Output>>,
     extras: Extras,
 }
 
-/// The time limit of a one-shot task.
-pub(crate) struct Limit<T> {
-    /// When the task has to have ended.
-    pub(crate) at: Timestamp,
-    /// The result of a task that exceeds the limit; without one it ends as timed out.
-    pub(crate) value: Option<T>,
-}
-
-/// What most tasks do not have, apart from the time limit.
+/// What most tasks do not have.
 #[derive(Default)]
 pub(super) struct Extras {
     pub(super) name: Option<Arc<str>>,
     pub(super) token: Option<CancellationToken>,
+    /// When a one-shot task has to have ended.
+    limit: Option<Timestamp>,
     /// When the present run of a periodic task has to have ended.
     pub(super) run_limit: Option<Timestamp>,
     pub(super) waiters: WaitList,
@@ -67,19 +60,12 @@ pub(super) struct Extras {
 }
 
 /// What a task leaves when it ends, apart from its job. All of it is the user's.
-pub(super) struct Leftovers<T> {
+#[derive(Default)]
+pub(super) struct Leftovers {
     pub(super) waiters: Vec<Waker>,
     pub(super) wrapper: Option<Wrapper>,
     pub(super) attachment: Option<Attachment>,
-    /// The result for an exceeded time limit, which was not needed.
-    pub(super) value: Option<T>,
     pub(super) token: Option<CancellationToken>,
-}
-
-impl<T> Default for Leftovers<T> {
-    fn default() -> Self {
-        Self { waiters: Vec::new(), wrapper: None, attachment: None, value: None, token: None }
-    }
 }
 
 impl<J: Job> TaskCell<J> {
@@ -116,7 +102,7 @@ impl<J: Job> TaskCell<J> {
     fn extend(&mut self) -> &mut Extended<J> {
         if let Self::Plain(stage) = self {
             let stage = std::mem::replace(stage, Stage::Running);
-            let extended = Extended { stage, limit: None, extras: Extras::default() };
+            let extended = Extended { stage, extras: Extras::default() };
             *self = Self::Extended(Box::new(extended));
         }
         match self {
@@ -127,40 +113,21 @@ impl<J: Job> TaskCell<J> {
 
     // The time limit.
 
-    pub(super) fn set_limit(&mut self, limit: Limit<J::Output>) {
-        self.extend().limit = Some(limit);
+    pub(super) fn set_limit(&mut self, limit: Timestamp) {
+        self.extras().limit = Some(limit);
     }
 
     /// Returns when the task has to have ended, unless it is run by hand.
     pub(super) fn limit(&self) -> Option<Timestamp> {
         match self {
-            Self::Extended(extended) if !extended.extras.ignores_limit => {
-                extended.limit.as_ref().map(|limit| limit.at)
-            }
+            Self::Extended(extended) if !extended.extras.ignores_limit => extended.extras.limit,
             _ => None,
         }
     }
 
-    /// Takes the result for an exceeded limit.
-    pub(super) fn take_limit_value(&mut self) -> Option<J::Output> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Extended(extended) => {
-                extended.limit.as_mut().and_then(|limit| limit.value.take())
-            }
-        }
-    }
-
-    /// Ends the task because its limit is exceeded, unless it has ended: with the value for that
-    /// case, or as timed out. A task that has ended has handed its value out already.
+    /// Ends the task because its limit is exceeded, unless it has ended.
     pub(super) fn time_out(&mut self) -> CancelOutcome<J> {
-        let Some(value) = self.take_limit_value() else {
-            return self.stage().cancel(CancelReason::TimedOut);
-        };
-        match self.stage().complete(value) {
-            Ok(outcome) => outcome,
-            Err(_) => unreachable!("a task that has ended keeps no value"),
-        }
+        self.stage().cancel(CancelReason::TimedOut)
     }
 
     // The end.
@@ -178,14 +145,11 @@ impl<J: Job> TaskCell<J> {
     }
 
     /// Takes what a task that has ended leaves, for the caller to release without the lock.
-    pub(super) fn take_leftovers(&mut self) -> Leftovers<J::Output> {
-        let value = self.take_limit_value();
-        let Some(extras) = self.extras_if_any() else {
-            return Leftovers { value, ..Leftovers::default() };
-        };
+    pub(super) fn take_leftovers(&mut self) -> Leftovers {
+        let Some(extras) = self.extras_if_any() else { return Leftovers::default() };
         let mut waiters = extras.waiters.take();
         waiters.extend(extras.awaiting.take());
         let (wrapper, attachment) = (extras.wrapper.take(), extras.attachment.take());
-        Leftovers { waiters, wrapper, attachment, value, token: extras.token.clone() }
+        Leftovers { waiters, wrapper, attachment, token: extras.token.clone() }
     }
 }

@@ -111,10 +111,6 @@ impl<F> Periodic<F> {
         self.on_panic = policy;
         self
     }
-
-    pub(crate) fn into_body(self) -> F {
-        self.body
-    }
 }
 
 impl<F: FnMut() + Send + 'static> Job for Periodic<F> {

@@ -21,8 +21,8 @@ pub(crate) trait Runnable: Send + Sync {
     /// no worker has it.
     fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation;
 
-    /// Ends the task because its time is up, unless it has ended: with the value for that case, or
-    /// as timed out. Keeps `failure`, the run of a periodic task that took too long.
+    /// Ends the task as timed out, unless it has ended. Keeps `failure`, the run of a periodic task
+    /// that took too long.
     fn time_out(&self, failure: Option<FailedRun>, drops: Drops<'_>) -> Cancellation;
 
     /// Returns the token of the task, and makes it if there is none yet.

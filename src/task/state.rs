@@ -156,27 +156,14 @@ impl<J, T> Stage<J, T> {
 
     /// Ends the task as cancelled, unless it has ended.
     pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome<J> {
-        let body_runs = matches!(self, Self::Running);
-        self.end_as(Self::Cancelled { reason, body_runs }).unwrap_or(CancelOutcome::TooLate)
-    }
-
-    /// Ends the task with this value instead of a run's. Returns the value if the task had ended
-    /// before.
-    pub(super) fn complete(&mut self, value: T) -> Result<CancelOutcome<J>, T> {
-        self.end_as(Self::Completed(value)).map_err(|ending| match ending {
-            Self::Completed(value) => value,
-            _ => unreachable!("`end_as` returns what it was given"),
-        })
-    }
-
-    fn end_as(&mut self, ending: Self) -> Result<CancelOutcome<J>, Self> {
         if self.state().is_done() {
-            return Err(ending);
+            return CancelOutcome::TooLate;
         }
-        Ok(match self.take_job(ending) {
+        let body_runs = matches!(self, Self::Running);
+        match self.take_job(Self::Cancelled { reason, body_runs }) {
             Some(job) => CancelOutcome::Waiting(job),
             None => CancelOutcome::Running,
-        })
+        }
     }
 
     /// Takes the result; `None` if there is none yet.
@@ -309,13 +296,13 @@ mod tests {
     #[test]
     fn a_value_that_comes_too_late_is_given_back() {
         let mut stage = Subject::Scheduled("job");
-        assert!(matches!(stage.complete(7), Ok(CancelOutcome::Waiting("job"))));
-        assert!(matches!(stage.complete(8), Err(8)));
-        assert!(matches!(stage.claim(), Some(Ok(7))));
+        assert!(matches!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Waiting("job")));
+        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::TooLate));
+        assert_eq!(stage.start(), None);
         let mut stage = running();
-        assert!(matches!(stage.complete(7), Ok(CancelOutcome::Running)));
+        assert!(matches!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Running));
         assert!(matches!(stage.finish(Ok(8)), Some(Ok(8))));
-        assert_eq!(stage.state(), TaskState::Completed);
+        assert_eq!(stage.state(), TaskState::Cancelled);
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn a_limit_is_exceeded_once() {
             noted.add();
             drop(capture);
         });
-        let limit = Limit { at: Timestamp::PAST, value: None };
+        let limit = Timestamp::PAST;
         let task = Arc::new(Task::new(job, None, None).limited(limit));
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
