@@ -256,7 +256,7 @@ impl fmt::Display for ConfigError {
             Self::Spawn(error) => write!(
                 f,
                 "a core thread could not be started: {error}; \
-                 ask for fewer, or do not prestart them, so that tasks start as many as the system admits"
+                 ask for fewer, or leave out `prestart_core_threads`"
             ),
         }
     }

@@ -130,11 +130,11 @@ impl<J: Job> Task<J> {
         &self,
         mut cell: MutexGuard<'_, TaskCell<J>>,
         run: &Run,
-        drops: Drops<'_>,
+        hooks: &Hooks,
     ) -> Verdict {
         let found = cell.time_out();
         run.stats().count_cancelled();
-        match self.ended(cell, found, true, drops) {
+        match self.ended(cell, found, true, hooks.drops(run.id())) {
             Cancellation::TooLate => Verdict::TooLate,
             found => Verdict::TimedOut(found),
         }
@@ -147,7 +147,7 @@ impl<J: Job> Task<J> {
         ending: Result<J::Output, Panic>,
         is_over: bool,
         run: &Run,
-        drops: Drops<'_>,
+        hooks: &Hooks,
     ) -> Verdict {
         let panicked = ending.is_err();
         let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|p| run.failure(p));
@@ -163,9 +163,9 @@ impl<J: Job> Task<J> {
         if failure.is_some() {
             cell.extras().last_failure = failure;
         }
-        self.release(cell, timed_out, drops);
+        self.release(cell, timed_out, hooks.drops(run.id()));
         if unwanted.is_some() {
-            self.discard(unwanted, drops);
+            self.discard(unwanted, hooks.drops(run.id()));
         }
         if timed_out { Verdict::TimedOut(Cancellation::Running) } else { Verdict::Ended }
     }
@@ -179,7 +179,7 @@ impl<J: Job> Task<J> {
         wrapper: Option<Wrapper>,
         failed: Option<Panic>,
         run: &Run,
-        drops: Drops<'_>,
+        hooks: &Hooks,
     ) -> Verdict {
         let failure = failed.as_ref().map(|panic| run.failure(panic));
         let mut cell = self.0.lock();
@@ -197,7 +197,7 @@ impl<J: Job> Task<J> {
         let is_called_off = cell.is_called_off();
         drop(cell);
         if !goes_on {
-            self.discard((cancelled, unused), drops);
+            self.discard((cancelled, unused), hooks.drops(run.id()));
         }
         if failed.is_some() {
             discard(failed);
@@ -293,7 +293,6 @@ impl<J: Job> Task<J> {
 
 impl<J: Job> Runnable for Task<J> {
     fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
-        let drops = hooks.drops(run.id());
         let mut cell = self.0.lock();
         let (mut name, mut wrapper, mut limit) = (None, None::<Wrapper>, None);
         if !cell.is_plain() {
@@ -303,7 +302,7 @@ impl<J: Job> Runnable for Task<J> {
             cell.extras().ignores_limit = !run.keeps_limits();
             limit = cell.limit();
             if limit.is_some_and(|limit| limit <= run.started()) {
-                return self.time_out_unrun(cell, run, drops);
+                return self.time_out_unrun(cell, run, hooks);
             }
             let extras = cell.extras();
             (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
@@ -321,14 +320,14 @@ impl<J: Job> Runnable for Task<J> {
         match ran {
             RunOutcome::Ended(ending) => {
                 if wrapper.is_some() {
-                    self.discard(wrapper, drops);
+                    self.discard(wrapper, hooks.drops(run.id()));
                 }
                 let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
-                self.finish(ending, is_over, run, drops)
+                self.finish(ending, is_over, run, hooks)
             }
-            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, drops),
+            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, hooks),
             RunOutcome::Failed(job, next, panic) => {
-                self.rest(job, next, wrapper, Some(panic), run, drops)
+                self.rest(job, next, wrapper, Some(panic), run, hooks)
             }
         }
     }

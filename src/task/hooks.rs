@@ -56,22 +56,31 @@ pub(crate) struct Hooks {
 
 impl Hooks {
     /// Calls the hook before a run. An error fails the run.
+    #[inline]
     fn before(&self, run: &Run) -> Result<(), Panic> {
-        let Some(before) = &self.before else { return Ok(()) };
-        self.contain(PanicSource::BeforeExecute, run, || before(&run.context()))
+        self.before.as_ref().map_or(Ok(()), |before| self.call_before(before, run))
     }
 
     /// Calls the hook after a run, whose outcome stands whatever the hook does.
+    #[inline]
     fn after<R>(&self, run: &Run, outcome: &Result<R, Panic>) {
         if let Some(after) = &self.after {
-            let outcome = outcome.as_ref().map(|_| ());
-            let result =
-                self.contain(PanicSource::AfterExecute, run, || after(&run.context(), outcome));
-            discard(result);
+            self.call_after(after, run, outcome.as_ref().map(|_| ()));
         }
     }
 
+    #[inline(never)]
+    fn call_before(&self, before: &Callback<Before>, run: &Run) -> Result<(), Panic> {
+        self.contain(PanicSource::BeforeExecute, run, || before(&run.context()))
+    }
+
+    #[inline(never)]
+    fn call_after(&self, after: &Callback<After>, run: &Run, outcome: Result<(), &Panic>) {
+        discard(self.contain(PanicSource::AfterExecute, run, || after(&run.context(), outcome)));
+    }
+
     /// Calls one part of a run, and reports its panic.
+    #[inline]
     fn contain<R>(
         &self,
         part: PanicSource,

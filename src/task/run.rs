@@ -74,6 +74,7 @@ impl Run {
     }
 
     /// Calls `body` in the tracing span of this run, and as the thread's current run.
+    #[inline]
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
         let fields = || trace::SpanFields {
             id: self.id,
