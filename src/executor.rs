@@ -22,7 +22,7 @@ use std::{
 
 pub use self::{inspection::PendingTask, owning::DropPolicy, termination::Termination};
 use crate::{
-    CancellationToken, Clock, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
+    Clock, Limit, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, PoolRefs},
     sync::Arc,
 };
@@ -168,20 +168,22 @@ impl ScheduledThreadPoolExecutor {
         pool.join()
     }
 
-    /// As [`close`](Self::close), but once `token` is raised, before or during the wait, as
-    /// [`shutdown_now`](Handle::shutdown_now): what waits is cancelled, what runs is asked to
-    /// stop and waited for. Java: `close` by a thread that is interrupted.
+    /// As [`close`](Self::close), but once `limit` is reached, before or during the wait, as
+    /// [`shutdown_now`](Handle::shutdown_now): the tasks that wait are cancelled, those that run are
+    /// asked to stop and waited for. Java: `close` by a thread that is interrupted.
     ///
     /// # Errors
     ///
     /// As [`close`](Self::close).
-    pub fn close_unless(self, token: &CancellationToken) -> Result<(), WouldDeadlock> {
+    pub fn close_within(self, limit: impl Into<Limit>) -> Result<(), WouldDeadlock> {
+        let limit = limit.into();
+        let deadline = limit.deadline(self.clock());
         self.shutdown();
         let pool = self.into_pool();
         if pool.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
-        token.block_unless_raised(pool.clock(), |waker| pool.lifecycle().poll(waker));
+        limit.block(pool.clock(), deadline, |waker| pool.lifecycle().poll(waker));
         if pool.lifecycle().phase() != Phase::Terminated {
             drop(pool.shutdown_now());
         }

@@ -21,7 +21,7 @@ use std::{
 
 pub use self::cancel::{CancelHandle, CancelOnDrop};
 use crate::{
-    CancelReason, CancellationToken, FailedRun, Panic, TaskError, TaskId, TaskState, WouldDeadlock,
+    CancelReason, FailedRun, Limit, Panic, TaskError, TaskId, TaskState, WouldDeadlock,
     pool::{Joining, Pool, PoolRef},
     queue::Ticket,
     sync::{
@@ -142,16 +142,18 @@ impl<T> ScheduledFuture<T> {
         result
     }
 
-    /// Blocks until the task has ended, or until `token` is raised, and takes the result. Returns
-    /// `None` if the token is raised and the task has not ended; it goes on. Java: `get` in a thread
-    /// that may be interrupted.
+    /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
+    /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a
+    /// thread that may be interrupted.
     ///
     /// # Errors
     ///
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
     /// wait can end without the task.
-    pub fn join_unless(&self, token: &CancellationToken) -> Option<Result<T, TaskError>> {
-        if self.ends_unless(token) { self.task.claim() } else { None }
+    pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
+        let limit = limit.into();
+        let deadline = limit.deadline(self.pool_ref.clock());
+        if self.ends_within(&limit, deadline) { self.task.claim() } else { None }
     }
 
     /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
@@ -360,20 +362,11 @@ impl<T> ScheduledFuture<T> {
         if self.task.poll_done(waker) { self.task.claim() } else { None }
     }
 
-    /// Blocks until the task has ended, or until `deadline`; returns `true` if it has ended. The
-    /// result stays where it is.
-    pub(crate) fn ends_by(&self, deadline: Timestamp) -> bool {
+    /// Blocks until the task has ended, or until `limit` is reached, whose deadline this is. Returns
+    /// `true` if the task has ended, whatever the limit says. The result stays where it is.
+    pub(crate) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
         let poll = |waker: &Waker| self.task.poll_done(waker).then_some(());
-        let has_ended = wait::block_until(self.pool_ref.clock(), deadline, poll).is_some();
-        self.deregister_unless(has_ended);
-        has_ended
-    }
-
-    /// Blocks until the task has ended, or until `token` is raised; returns `true` if the task has
-    /// ended, whatever the token says. The result stays where it is.
-    pub(crate) fn ends_unless(&self, token: &CancellationToken) -> bool {
-        let poll = |waker: &Waker| self.task.poll_done(waker).then_some(());
-        let has_ended = token.block_unless_raised(self.pool_ref.clock(), poll).is_some();
+        let has_ended = limit.block(self.pool_ref.clock(), deadline, poll).is_some();
         self.deregister_unless(has_ended);
         has_ended
     }

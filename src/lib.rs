@@ -117,6 +117,7 @@ mod together;
 // Layer 3: the machine.
 mod pool;
 // Layer 2: two towers that do not know each other, and the token both sides hold.
+mod limit;
 mod queue;
 mod task;
 mod token;
@@ -136,6 +137,7 @@ pub use crate::{
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
     id::{ParseTaskIdError, TaskId},
+    limit::{Limit, LimitReached},
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         DrainedTask, DrainedTasks, ExecutorState, RejectedExecutionError, RejectedExecutionHandler,

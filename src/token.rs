@@ -46,9 +46,8 @@ use crate::{
 /// A running task gets its own token from [`TaskContext::token`](crate::TaskContext::token). That one
 /// is raised by [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal) and
 /// by [`shutdown_now`](crate::Handle::shutdown_now). Independent tokens are made with
-/// [`new`](Self::new), for [`join_unless`](crate::ScheduledFuture::join_unless) and
-/// [`close_unless`](crate::ScheduledThreadPoolExecutor::close_unless). A token that has been raised is
-/// never lowered. Clones share one state.
+/// [`new`](Self::new), to end a wait early: every call that blocks takes one as its
+/// [limit](crate::Limit). A token that has been raised is never lowered. Clones share one state.
 ///
 /// ```
 /// use std::time::Duration;
@@ -203,20 +202,21 @@ impl CancellationToken {
         is_raised
     }
 
-    /// Blocks until `poll` has an answer, or until the token is raised: then returns `None`. `poll`
-    /// is asked first, so an answer that is there counts, whatever the token says. Leaves no waker
+    /// Blocks until `poll` has an answer, or until `deadline`, or until the token is raised: then
+    /// returns `None`. `poll` is asked first, so an answer that is there counts, whatever the token says. Leaves no waker
     /// on the token; `poll` may have kept one where it registers its own.
     pub(crate) fn block_unless_raised<R>(
         &self,
         clock: &Clock,
+        deadline: Timestamp,
         mut poll: impl FnMut(&Waker) -> Option<R>,
     ) -> Option<R> {
-        let answer = wait::block_on(clock, |waker| {
+        let answer = wait::block_until(clock, deadline, |waker| {
             let answer = poll(waker).map(Some);
             answer.or_else(|| self.poll_raised(waker).map(|()| None))
         });
         self.deregister(Parker::current().waker());
-        answer
+        answer.flatten()
     }
 
     /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the

@@ -51,8 +51,8 @@ use std::{
 };
 
 use crate::{
-    CancelHandle, CancelReason, CancellationToken, Handle, RejectedExecutionError, ScheduledFuture,
-    TaskError, TaskId, WouldDeadlock,
+    CancelHandle, CancelReason, Handle, Limit, LimitReached, RejectedExecutionError,
+    ScheduledFuture, TaskError, TaskId, WouldDeadlock,
     pool::Joining,
     sync::{Arc, Mutex, Weak},
     task::{Drops, OneShot, Run, Runnable, Task},
@@ -215,22 +215,32 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// ```
     #[must_use]
     pub fn poll_timeout(&self, timeout: Duration) -> Option<ScheduledFuture<T>> {
-        self.poll_until(self.handle.pool().clock().read().after(timeout))
+        self.take_within(timeout).ok().flatten()
     }
 
-    pub(super) fn poll_until(&self, deadline: Timestamp) -> Option<ScheduledFuture<T>> {
-        let mut seat = self.shared.seat();
-        wait::block_until(self.handle.pool().clock(), deadline, |waker| seat.poll(waker)).flatten()
+    /// As [`take`](Self::take), but blocks no longer than until `limit` is reached. `Ok(None)` if
+    /// nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitReached`] if nothing has ended by then, and something is left.
+    pub fn take_within(
+        &self,
+        limit: impl Into<Limit>,
+    ) -> Result<Option<ScheduledFuture<T>>, LimitReached> {
+        let limit = limit.into();
+        self.take_by(&limit, limit.deadline(self.handle.pool().clock()))
     }
 
-    /// As [`take`](Self::take), but blocks no longer than until `token` is raised. `None` if it is
-    /// and nothing has ended, or if nothing is left. Java: `take` in a thread that may be
-    /// interrupted.
-    #[must_use]
-    pub fn take_unless(&self, token: &CancellationToken) -> Option<ScheduledFuture<T>> {
+    /// The same for a limit whose deadline was read before.
+    pub(super) fn take_by(
+        &self,
+        limit: &Limit,
+        deadline: Timestamp,
+    ) -> Result<Option<ScheduledFuture<T>>, LimitReached> {
         let mut seat = self.shared.seat();
         let clock = self.handle.pool().clock();
-        token.block_unless_raised(clock, |waker| seat.poll(waker)).flatten()
+        limit.block(clock, deadline, |waker| seat.poll(waker)).ok_or_else(|| limit.reached())
     }
 
     /// A future whose task has ended; does not wait. `None` if there is none. Java: `poll`.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{ExecutorCompletionService, TaskSet};
 use crate::{
-    CancellationToken, Handle, InvokeAnyError, InvokeError, ScheduledFuture, unwind::discard,
+    Handle, InvokeAnyError, InvokeError, Limit, LimitReached, ScheduledFuture, unwind::discard,
 };
 
 /// Running several closures as one.
@@ -80,42 +80,43 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let deadline = self.pool().clock().read().after(timeout);
-        let submitted = Submitted::new(self, closures)?;
-        if !submitted.0.iter().all(|future| future.ends_by(deadline)) {
-            submitted.0.cancel_and_signal_all();
-        }
-        Ok(submitted.into_futures())
+        self.invoke_all_within(closures, timeout)
     }
 
-    /// As [`invoke_all`](Self::invoke_all), unless `token` is raised before all have ended. Once it
-    /// is, no more closures are submitted, and what was is
-    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal). Java: `invokeAll` in a thread
-    /// that may be interrupted.
+    /// As [`invoke_all`](Self::invoke_all), but waits no longer than until `limit` is reached, which
+    /// counts from the call. When its time is up, the tasks that have not ended are
+    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), and all futures are returned. When
+    /// its token is raised, no more closures are submitted, and those that were are cancelled and
+    /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
     ///
     /// # Errors
     ///
     /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not
     /// all have ended; else as [`invoke_all`](Self::invoke_all), but a wait that has an end is not a
     /// deadlock.
-    pub fn invoke_all_unless<F, T>(
+    pub fn invoke_all_within<F, T>(
         &self,
         closures: impl IntoIterator<Item = F>,
-        token: &CancellationToken,
+        limit: impl Into<Limit>,
     ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        let limit = limit.into();
+        let deadline = limit.deadline(self.pool().clock());
         let mut submitted = Submitted(TaskSet::new());
         for closure in closures {
-            if token.is_cancelled() {
+            if limit.is_cancelled() {
                 return Err(InvokeError::Interrupted);
             }
             submitted.0.push(self.submit(closure)?);
         }
-        if !submitted.0.iter().all(|future| future.ends_unless(token)) {
-            return Err(InvokeError::Interrupted);
+        if !submitted.0.iter().all(|future| future.ends_within(&limit, deadline)) {
+            match limit.reached() {
+                LimitReached::Cancelled => return Err(InvokeError::Interrupted),
+                LimitReached::TimedOut => submitted.0.cancel_and_signal_all(),
+            };
         }
         Ok(submitted.into_futures())
     }
@@ -174,36 +175,38 @@ impl Handle {
         T: Send + 'static,
         E: Send + 'static,
     {
-        let deadline = self.pool().clock().read().after(timeout);
-        FirstSuccess::new(self).run(closures, |running| match running.poll_until(deadline) {
-            None if !running.is_empty() => Err(InvokeAnyError::TimedOut),
-            ended => Ok(ended),
-        })
+        self.invoke_any_within(closures, timeout)
     }
 
-    /// As [`invoke_any`](Self::invoke_any), unless `token` is raised before one has succeeded. Once
-    /// it is, no more closures are submitted. Java: `invokeAny` in a thread that may be
-    /// interrupted.
+    /// As [`invoke_any`](Self::invoke_any), but waits no longer than until `limit` is reached, which
+    /// counts from the call. Once its token is raised, no more closures are submitted. Java:
+    /// `invokeAny(tasks, timeout, unit)`, and in a thread that may be interrupted.
     ///
     /// # Errors
     ///
+    /// [`InvokeAnyError::TimedOut`] if by then none has succeeded and not all have failed;
     /// [`InvokeAnyError::Interrupted`] if the token is raised, before the call or during it, and no
     /// value was there; else as [`invoke_any`](Self::invoke_any), but a wait that has an end is not
     /// a deadlock.
-    pub fn invoke_any_unless<F, T, E>(
+    pub fn invoke_any_within<F, T, E>(
         &self,
         closures: impl IntoIterator<Item = F>,
-        token: &CancellationToken,
+        limit: impl Into<Limit>,
     ) -> Result<T, InvokeAnyError<E>>
     where
         F: FnOnce() -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: Send + 'static,
     {
-        let closures = closures.into_iter().take_while(|_| !token.is_cancelled());
-        FirstSuccess::new(self).run(closures, |running| match running.take_unless(token) {
-            None if token.is_cancelled() => Err(InvokeAnyError::Interrupted),
-            ended => Ok(ended),
+        let limit = limit.into();
+        let deadline = limit.deadline(self.pool().clock());
+        let closures = closures.into_iter().take_while(|_| !limit.is_cancelled());
+        FirstSuccess::new(self).run(closures, |running| match running.take_by(&limit, deadline) {
+            Err(LimitReached::TimedOut) => Err(InvokeAnyError::TimedOut),
+            Err(LimitReached::Cancelled) => Err(InvokeAnyError::Interrupted),
+            // Those that were not submitted might have succeeded.
+            Ok(None) if limit.is_cancelled() => Err(InvokeAnyError::Interrupted),
+            Ok(ended) => Ok(ended),
         })
     }
 }

@@ -15,7 +15,7 @@ use std::{
     vec,
 };
 
-use crate::{CancellationToken, ScheduledFuture, TaskError, unwind::discard};
+use crate::{Limit, ScheduledFuture, TaskError, unwind::discard};
 
 /// What the tasks of a set gave, in the order in which their futures were pushed.
 type Results<T> = Vec<Result<T, TaskError>>;
@@ -126,26 +126,26 @@ impl<T> TaskSet<T> {
     ///
     /// Within: as [`ScheduledFuture::join_timeout`].
     pub fn join_all_timeout(&mut self, timeout: Duration) -> Option<Vec<Result<T, TaskError>>> {
-        // All from one moment, and each on its own clock: no wait makes another's limit later.
-        let limit = |future: &ScheduledFuture<T>| future.pool().clock().read().after(timeout);
-        let limits: Vec<_> = self.futures.iter().map(limit).collect();
-        let mut timed = self.futures.iter().zip(limits);
-        let all_ended = timed.all(|(future, limit)| future.ends_by(limit));
-        all_ended.then(|| self.take_results())
+        self.join_all_within(timeout)
     }
 
-    /// Blocks until every task has ended, or until `token` is raised, and gives what they gave. The
-    /// set is empty then. `None` if the token is raised and not all have ended: the tasks go on,
-    /// and the set keeps all futures with their results.
+    /// Blocks until every task has ended, or until `limit` is reached, and returns their results in
+    /// the order of the futures. The set is empty then. Returns `None` if not all have ended by then:
+    /// the tasks go on, and the set keeps all futures with their results.
     ///
     /// # Errors
     ///
-    /// Within: as [`ScheduledFuture::join_unless`].
-    pub fn join_all_unless(
+    /// Within: as [`ScheduledFuture::join_within`].
+    pub fn join_all_within(
         &mut self,
-        token: &CancellationToken,
+        limit: impl Into<Limit>,
     ) -> Option<Vec<Result<T, TaskError>>> {
-        let all_ended = self.futures.iter().all(|future| future.ends_unless(token));
+        let limit = limit.into();
+        // All from one moment, and each on its own clock: no wait makes another's limit later.
+        let deadline = |future: &ScheduledFuture<T>| limit.deadline(future.pool().clock());
+        let deadlines: Vec<_> = self.futures.iter().map(deadline).collect();
+        let mut limited = self.futures.iter().zip(deadlines);
+        let all_ended = limited.all(|(future, deadline)| future.ends_within(&limit, deadline));
         all_ended.then(|| self.take_results())
     }
 

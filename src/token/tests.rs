@@ -25,27 +25,27 @@ type Wait = fn(ScheduledThreadPoolExecutor, &CancellationToken);
 
 const WAITS: [(&str, Wait); 9] = [
     ("sleep", |_, token| _ = token.sleep(SOON)),
-    ("join", |executor, token| drop(task(&executor).join_unless(token))),
+    ("join", |executor, token| drop(task(&executor).join_within(token))),
     ("close", |executor, token| {
         task(&executor);
-        executor.close_unless(token).expect("not on a worker");
+        executor.close_within(token).expect("not on a worker");
     }),
     ("join all", |executor, token| {
         let mut both: TaskSet<()> = [task(&executor), task(&executor)].into_iter().collect();
-        drop(both.join_all_unless(token));
+        drop(both.join_all_within(token));
     }),
     ("take what has ended", |executor, token| {
         let service = ExecutorCompletionService::new(&executor);
         service.push(task(&executor));
-        drop(service.take_unless(token));
+        drop(service.take_within(token));
     }),
-    ("invoke all", |executor, token| drop(executor.invoke_all_unless(vec![sleep], token))),
+    ("invoke all", |executor, token| drop(executor.invoke_all_within(vec![sleep], token))),
     ("invoke any", |executor, token| {
         let sleep = || {
             sleep();
             Ok::<_, ()>(())
         };
-        drop(executor.invoke_any_unless(vec![sleep], token));
+        drop(executor.invoke_any_within(vec![sleep], token));
     }),
     ("take", |_, token| {
         let queue = DelayQueue::new();

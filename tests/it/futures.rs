@@ -123,7 +123,7 @@ fn a_value_is_there_once_and_the_state_for_ever() {
     let joins: [fn(&ScheduledFuture<i32>) -> Answer; 3] = [
         ScheduledFuture::try_join,
         |task| task.join_timeout(Duration::ZERO),
-        |task| task.join_unless(&CancellationToken::new()),
+        |task| task.join_within(&CancellationToken::new()),
     ];
     let outcomes = joins.map(|join| join(&task).map(Outcome::from));
     assert_eq!(outcomes, [Outcome::Value(7), Outcome::Taken, Outcome::Taken].map(Some));
@@ -186,13 +186,13 @@ fn a_join_is_given_up_when_its_token_is_raised() {
     let task = executor.schedule(ms(10), || 7).expect("the executor is open");
     let raised = CancellationToken::new();
     raised.cancel();
-    assert!(task.join_unless(&raised).is_none());
+    assert!(task.join_within(&raised).is_none());
     for _ in 0..100 {
         let (token, joins) = (CancellationToken::new(), Counter::new());
         thread::scope(|scope| {
             let joiner = scope.spawn(|| {
                 joins.add();
-                task.join_unless(&token).is_none()
+                task.join_within(&token).is_none()
             });
             joins.wait_for(1);
             token.cancel();
@@ -370,7 +370,7 @@ fn what_is_done_is_not_given_up() {
         let raised_too_late = |task: &ScheduledFuture<_>| {
             let token = CancellationToken::new();
             token.cancel();
-            task.join_unless(&token)
+            task.join_within(&token)
         };
         assert!(both_are_answered(&executor, || 7, raised_too_late));
     }

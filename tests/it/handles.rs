@@ -79,7 +79,7 @@ fn one_token_releases_all_who_join_with_it() {
     thread::scope(|scope| {
         let (futures, token) = (&futures, &token);
         let joiners = [0, 0, 1, 1]
-            .map(|index: usize| scope.spawn(move || futures[index].join_unless(token).is_none()));
+            .map(|index: usize| scope.spawn(move || futures[index].join_within(token).is_none()));
         token.cancel();
         for joiner in joiners {
             assert!(joiner.join().expect("no panic"));
@@ -101,7 +101,7 @@ fn a_task_that_joins_with_its_own_token_can_be_stopped() {
     let joiner = executor.submit(move || {
         let token = current_task().expect("inside a task").token();
         begins.add();
-        never.join_unless(&token).is_none()
+        never.join_within(&token).is_none()
     });
     begun.wait_for(1);
     let drained: Vec<_> = executor.shutdown_now().collect();

@@ -30,12 +30,12 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const ALL: [All; 3] = [
     |handle, bodies| handle.invoke_all(bodies),
     |handle, bodies| handle.invoke_all_timeout(bodies, LONG),
-    |handle, bodies| handle.invoke_all_unless(bodies, &CancellationToken::new()),
+    |handle, bodies| handle.invoke_all_within(bodies, &CancellationToken::new()),
 ];
 const ANY: [Any; 3] = [
     |handle, bodies| handle.invoke_any(bodies),
     |handle, bodies| handle.invoke_any_timeout(bodies, LONG),
-    |handle, bodies| handle.invoke_any_unless(bodies, &CancellationToken::new()),
+    |handle, bodies| handle.invoke_any_within(bodies, &CancellationToken::new()),
 ];
 
 /// Counts what long tasks do.
@@ -282,9 +282,9 @@ fn a_raised_token_submits_nothing() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (token, ran) = (CancellationToken::new(), Naps::default());
     token.cancel();
-    let all = executor.invoke_all_unless([ran.body(DAY, || 1)], &token);
+    let all = executor.invoke_all_within([ran.body(DAY, || 1)], &token);
     assert!(matches!(all, Err(InvokeError::Interrupted)));
-    let any = executor.invoke_any_unless([ran.body(DAY, || Tried::Ok(1))], &token);
+    let any = executor.invoke_any_within([ran.body(DAY, || Tried::Ok(1))], &token);
     assert!(matches!(any, Err(InvokeAnyError::Interrupted)));
     executor.close().unwrap();
     assert_eq!(ran.begun.get(), 0);
@@ -302,10 +302,10 @@ fn a_raised_token_ends_the_wait() {
         let bodies = [&naps, &naps, &unbegun].map(|naps| naps.body(DAY, || Tried::Ok(1)));
         let call = elsewhere(move || match is_all {
             true => {
-                matches!(handle.invoke_all_unless(bodies, &token), Err(InvokeError::Interrupted))
+                matches!(handle.invoke_all_within(bodies, &token), Err(InvokeError::Interrupted))
             }
             false => {
-                matches!(handle.invoke_any_unless(bodies, &token), Err(InvokeAnyError::Interrupted))
+                matches!(handle.invoke_any_within(bodies, &token), Err(InvokeAnyError::Interrupted))
             }
         });
         naps.begun.wait_for(2);
@@ -330,10 +330,10 @@ fn a_token_can_be_raised_half_way() {
             quick(|| Tried::Ok(2))
         }));
         if is_all {
-            let all = executor.invoke_all_unless(bodies, &token);
+            let all = executor.invoke_all_within(bodies, &token);
             assert!(matches!(all, Err(InvokeError::Interrupted)));
         } else {
-            let any = executor.invoke_any_unless(bodies, &token);
+            let any = executor.invoke_any_within(bodies, &token);
             assert!(matches!(any, Err(InvokeAnyError::Interrupted)));
         }
     }

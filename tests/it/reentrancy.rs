@@ -246,7 +246,7 @@ fn a_task_cannot_wait_for_its_own_executor() {
 fn a_task_cannot_close_its_own_executor_unless() {
     let (tell, told) = mpsc::channel();
     end_gently_from_inside(move |executor| {
-        let closed = executor.close_unless(&CancellationToken::new());
+        let closed = executor.close_within(&CancellationToken::new());
         tell.send(closed.is_err()).expect("the test waits");
     });
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [true; 3]);
@@ -451,7 +451,7 @@ fn the_only_worker_can_join_for_a_while() {
         let waited = start.elapsed();
         let token = CancellationToken::new();
         token.cancel();
-        (timed, waited, inner.join_unless(&token), inner)
+        (timed, waited, inner.join_within(&token), inner)
     });
     let outer = outer.expect("accepted").join_timeout(LONG);
     let (timed, waited, unless, inner) = outer.expect("it ends").expect("no panic");

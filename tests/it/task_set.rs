@@ -59,7 +59,7 @@ fn an_empty_set_is_done() {
     assert!(set.is_empty() && set.is_done());
     assert_eq!((set.cancel_all(), set.cancel_and_signal_all()), (0, 0));
     assert!(set.join_all_timeout(Duration::MAX).unwrap().is_empty());
-    assert!(set.join_all_unless(&CancellationToken::new()).unwrap().is_empty());
+    assert!(set.join_all_within(&CancellationToken::new()).unwrap().is_empty());
     assert!(block_on(TaskSet::<i32>::new().into_future()).is_empty());
     assert!(set.join_all().is_empty());
 }
@@ -110,13 +110,13 @@ fn a_token_ends_a_wait() {
     clock.run_for(ms(10));
     let token = CancellationToken::new();
     let raised = token.clone();
-    let call = elsewhere(move || (set.join_all_unless(&token).is_none(), set));
+    let call = elsewhere(move || (set.join_all_within(&token).is_none(), set));
     raised.cancel();
     let (gave_up, mut set) = call.get();
     assert!(gave_up && set.len() == 2);
-    assert!(set.join_all_unless(&raised).is_none());
+    assert!(set.join_all_within(&raised).is_none());
     clock.run_for(ms(10));
-    assert_eq!(values(set.join_all_unless(&raised).unwrap()), [0, 1]);
+    assert_eq!(values(set.join_all_within(&raised).unwrap()), [0, 1]);
     assert!(set.is_empty());
 }
 

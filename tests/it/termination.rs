@@ -126,7 +126,7 @@ fn closing_and_dropping_wait_for_what_is_due() {
         |executor| executor.close().unwrap(),
         |executor| {
             let token = CancellationToken::new();
-            executor.close_unless(&token).unwrap();
+            executor.close_within(&token).unwrap();
             assert!(!token.is_cancelled());
         },
         |executor| {
@@ -171,7 +171,7 @@ fn an_executor_that_has_ended_can_be_closed() {
     assert_terminated(&handle);
 }
 
-/// AT-013, AT-014: a token that is raised before or while somebody waits in `close_unless` makes
+/// AT-013, AT-014: a token that is raised before or while somebody waits in `close_within` makes
 /// it a shutdown now, and stays raised.
 #[test]
 fn closing_is_cut_short_by_a_token() {
@@ -191,7 +191,7 @@ fn closing_is_cut_short_by_a_token() {
             token.cancel();
         }
         let given = token.clone();
-        let closing = elsewhere(move || executor.close_unless(&given));
+        let closing = elsewhere(move || executor.close_within(&given));
         eventually("it is shut down", || handle.is_shutdown());
         token.cancel();
         assert_eq!(closing.get(), Ok(()));
@@ -209,11 +209,11 @@ fn a_task_cannot_wait_for_the_end_of_its_own_executor() {
     type End = fn(ScheduledThreadPoolExecutor) -> Result<(), WouldDeadlock>;
     let refused: [End; 5] = [
         ScheduledThreadPoolExecutor::close,
-        |executor| executor.close_unless(&CancellationToken::new()),
+        |executor| executor.close_within(&CancellationToken::new()),
         |executor| {
             let raised = CancellationToken::new();
             raised.cancel();
-            executor.close_unless(&raised)
+            executor.close_within(&raised)
         },
         |executor| executor.await_termination(Duration::ZERO).map(drop),
         |executor| executor.await_termination(Duration::MAX).map(drop),

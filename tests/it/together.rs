@@ -16,8 +16,8 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, CancellationToken, ExecutorCompletionService, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskError, TaskState, current_task,
+    CancelReason, CancellationToken, ExecutorCompletionService, LimitReached, RejectionReason,
+    ScheduledFuture, ScheduledThreadPoolExecutor, TaskError, TaskState, current_task,
 };
 
 use crate::{
@@ -75,7 +75,7 @@ fn a_wait_with_an_end_is_ended_by_a_task() {
     let waits: [Wait; 3] = [
         |service| service.take().unwrap(),
         |service| service.poll_timeout(LONG),
-        |service| service.take_unless(&CancellationToken::new()),
+        |service| service.take_within(&CancellationToken::new()).expect("not raised"),
     ];
     for wait in waits {
         let (clock, executor) = manual(1);
@@ -98,14 +98,14 @@ fn a_token_ends_a_wait() {
     clock.run_until_idle();
     let token = CancellationToken::new();
     let (waiting, raised) = (Arc::clone(&service), token.clone());
-    assert_eq!(value(service.take_unless(&token)), 7);
-    let call = elsewhere(move || waiting.take_unless(&token).is_none());
+    assert_eq!(value(service.take_within(&token).unwrap()), 7);
+    let call = elsewhere(move || waiting.take_within(&token).is_err());
     raised.cancel();
     assert!(call.get());
-    assert!(service.take_unless(&raised).is_none());
+    assert_eq!(service.take_within(&raised).unwrap_err(), LimitReached::Cancelled);
     service.submit(|| 9).unwrap();
     clock.run_until_idle();
-    assert_eq!(value(service.take_unless(&raised)), 9);
+    assert_eq!(value(service.take_within(&raised).unwrap()), 9);
     assert_eq!(service.len(), 1);
 }
 

@@ -380,7 +380,7 @@ fn a_close_can_be_called_off() {
     let (token, handle) = (CancellationToken::new(), executor.handle());
     let raiser = token.clone();
     let (tell, told) = mpsc::channel();
-    thread::spawn(move || tell.send(executor.close_unless(&token)));
+    thread::spawn(move || tell.send(executor.close_within(&token)));
     eventually("the close has begun", || handle.is_shutdown());
     raiser.cancel();
     let closed = told.recv_timeout(LONG).expect("it does not wait for time");

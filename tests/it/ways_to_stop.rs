@@ -44,8 +44,8 @@ const WAYS: [Way; 17] = [
     Way::as_drop("drop", true, drop),
     Way::as_drop("shutdown_background", false, ScheduledThreadPoolExecutor::shutdown_background),
     Way::as_close("close", true, |executor| executor.close().unwrap()),
-    Way::as_close("close_unless, not raised", true, |executor| {
-        executor.close_unless(&CancellationToken::new()).unwrap();
+    Way::as_close("close_within, not raised", true, |executor| {
+        executor.close_within(&CancellationToken::new()).unwrap();
     }),
     Way::as_close("close_background", false, ScheduledThreadPoolExecutor::close_background),
     Way {
@@ -62,10 +62,10 @@ const WAYS: [Way; 17] = [
     Way {
         // It is shut down by its policies before it looks at the token.
         periodic: Shutdown,
-        ..Way::as_shutdown_now("close_unless, raised", true, |executor| {
+        ..Way::as_shutdown_now("close_within, raised", true, |executor| {
             let raised = CancellationToken::new();
             raised.cancel();
-            executor.close_unless(&raised).unwrap();
+            executor.close_within(&raised).unwrap();
         })
     },
     Way::as_shutdown_now("drop in a panic", false, drop_in_a_panic),

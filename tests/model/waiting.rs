@@ -18,7 +18,7 @@ fn a_token_that_is_raised_ends_every_wait() {
         let task = executor.schedule(STEP, || ()).expect("it is open");
         let (waits, joins) = (token.clone(), token.clone());
         let waiter = thread::spawn(move || waits.wait());
-        let joiner = thread::spawn(move || assert!(task.join_unless(&joins).is_none()));
+        let joiner = thread::spawn(move || assert!(task.join_within(&joins).is_none()));
         token.cancel();
         waiter.join().expect("nobody panics");
         joiner.join().expect("nobody panics");

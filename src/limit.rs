@@ -1,0 +1,145 @@
+//! How long a call may block: a duration, an instant, a token, or several of these at once.
+//!
+//! Every call that blocks has one variant that takes a [`Limit`]. So there is one place that knows
+//! how a wait ends early, and a program that wants a timeout and an interrupt together can have both.
+//!
+//! A limit is counted from the call that it is given to, on the clock of that call, and belongs to no
+//! clock before. What a wait has found counts, whatever the limit says: the answer is looked for once
+//! more when the limit is reached.
+
+use std::{
+    error::Error,
+    fmt,
+    task::Waker,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    CancellationToken,
+    time::{Clock, Timestamp},
+    wait,
+};
+
+/// How long a call may block. Made from a [`Duration`], an [`Instant`] or a [`CancellationToken`], and
+/// with [`unless`](Self::unless) from a time and a token. In place of Java's timeouts, and of the
+/// interrupt of a thread that waits.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use punctual::{CancellationToken, Limit, ScheduledThreadPoolExecutor};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let answer = executor.schedule(Duration::from_secs(60), || 42)?;
+/// let stop = CancellationToken::new();
+///
+/// assert!(answer.join_within(Duration::from_millis(1)).is_none());
+/// assert!(answer.join_within(Instant::now()).is_none());
+/// stop.cancel();
+/// assert!(answer.join_within(&stop).is_none());
+/// assert!(answer.join_within(Limit::from(Duration::from_secs(30)).unless(&stop)).is_none());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a limit does nothing until it is given to a call that blocks"]
+pub struct Limit {
+    until: Until,
+    token: Option<CancellationToken>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    Forever,
+    After(Duration),
+    At(Instant),
+}
+
+impl Limit {
+    /// Adds a token: the call returns when the token is raised, or when its time is up, whichever
+    /// comes first. Replaces a token that was given before.
+    pub fn unless(mut self, token: &CancellationToken) -> Self {
+        self.token = Some(token.clone());
+        self
+    }
+
+    /// Returns when the time is up for a call that begins now.
+    pub(crate) fn deadline(&self, clock: &Clock) -> Timestamp {
+        match self.until {
+            Until::Forever => Timestamp::NEVER,
+            Until::After(duration) => clock.read().after(duration),
+            Until::At(instant) => clock.deadline_of(instant),
+        }
+    }
+
+    pub(crate) fn token(&self) -> Option<&CancellationToken> {
+        self.token.as_ref()
+    }
+
+    /// Returns `true` if the token is raised.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.token.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// Blocks until `poll` has an answer, or until the limit is reached: then returns `None`.
+    /// `deadline` is that of this limit, read when the call began. `poll` may leave the waker of this
+    /// thread where it registers its own.
+    pub(crate) fn block<R>(
+        &self,
+        clock: &Clock,
+        deadline: Timestamp,
+        poll: impl FnMut(&Waker) -> Option<R>,
+    ) -> Option<R> {
+        match &self.token {
+            None => wait::block_until(clock, deadline, poll),
+            Some(token) => token.block_unless_raised(clock, deadline, poll),
+        }
+    }
+
+    /// Returns why a call has returned without an answer.
+    pub(crate) fn reached(&self) -> LimitReached {
+        if self.is_cancelled() { LimitReached::Cancelled } else { LimitReached::TimedOut }
+    }
+}
+
+impl From<Duration> for Limit {
+    fn from(timeout: Duration) -> Self {
+        Self { until: Until::After(timeout), token: None }
+    }
+}
+
+impl From<Instant> for Limit {
+    fn from(instant: Instant) -> Self {
+        Self { until: Until::At(instant), token: None }
+    }
+}
+
+impl From<CancellationToken> for Limit {
+    fn from(token: CancellationToken) -> Self {
+        Self { until: Until::Forever, token: Some(token) }
+    }
+}
+
+impl From<&CancellationToken> for Limit {
+    fn from(token: &CancellationToken) -> Self {
+        token.clone().into()
+    }
+}
+
+/// A call that was given a [`Limit`] has returned because of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LimitReached {
+    /// The time is up.
+    TimedOut,
+    /// The token was raised.
+    Cancelled,
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "the wait timed out",
+            Self::Cancelled => "the wait was cancelled by its token",
+        })
+    }
+}
+
+impl Error for LimitReached {}
