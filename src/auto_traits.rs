@@ -1,42 +1,43 @@
-//! Which of the public types a panic cannot leave broken: `UnwindSafe` and `RefUnwindSafe`.
+//! Unwind safety: which of the public types are `UnwindSafe` and `RefUnwindSafe`, and why.
 //!
-//! The compiler gives a type these traits if all that it is made of has them. Locks, trait objects
-//! and the user's closures do not, so without this file no handle could be used inside
-//! [`catch_unwind`](std::panic::catch_unwind). It is said here, for each group of types, why it is
-//! true all the same. What a type is not promised here is decided by its fields, and
-//! `tests/auto_traits.rs` lists the outcome for every public type.
+//! The compiler implements these traits for a type if all its fields have them. Locks, trait objects
+//! and user closures do not, so without this file no handle could be used inside
+//! [`catch_unwind`](std::panic::catch_unwind). This file implements them for groups of types, and says
+//! why that is right. For all other types the fields decide. `tests/auto_traits.rs` lists the outcome
+//! for every public type.
 //!
-//! # Whatever is behind a lock
+//! # State behind a lock
 //!
-//! **No user code runs under a lock of this crate**, and no user value is dropped under one: all
-//! of it goes through [`unwind`](crate::unwind), which asserts it in debug builds. A panic of the
-//! user's comes from user code, so it never unwinds out of a critical section, and no other thread
-//! finds a change half done. (That is also why the locks have no poisoning: `sync`.) One exception
-//! is asked for by name: a `CheapClone` is cloned under the lock of its queue. Looking is all
-//! that happens there; a clone that panics in spite of its promise interrupts no change.
+//! **No user code runs under a lock of this crate**, and no user value is dropped under one: all of it
+//! goes through [`unwind`](crate::unwind), which asserts it in debug builds. A user's panic comes from
+//! user code, so it never unwinds out of a critical section, and no other thread finds a change half
+//! done. (That is also why the locks have no poisoning: `sync`.) There is one exception, which the
+//! user asks for by name: a `CheapClone` is cloned under the lock of its queue. Nothing is changed
+//! there, so a clone that panics in spite of its promise interrupts no change.
 //!
-//! What the caller's own thread does *between* two critical sections can be interrupted, by a
-//! hook, a waker or a thread factory that panics. Each of these is called when the state is whole,
-//! or has a guard that makes it whole again in its drop (`Search`, `Loan`, `Member`).
+//! A hook, a waker or a thread factory that panics can interrupt what the caller's own thread does
+//! *between* two critical sections. Each of these is called when the state is consistent, or under a
+//! guard whose drop makes it consistent again (`Search`, `Loan`, `Member`).
 //!
-//! # Closures of the user's
+//! # User closures
 //!
-//! A task's closure that has panicked is dropped, or goes on if its `PanicPolicy` says so: the user
-//! has decided then what a half-changed capture means. Hooks, factories and handlers are called
-//! again after one of them has panicked, whether or not there is a `catch_unwind` of the user's
-//! around anything: what they keep behind their own locks has to bear that anyway.
+//! A task's closure that has panicked is dropped, unless its `PanicPolicy` resumes it: then the user
+//! has decided what a half-changed capture means. Hooks, factories and handlers are called again after
+//! one of them has panicked, whether or not the user has a `catch_unwind` around anything, so what
+//! they keep behind their own locks has to bear that anyway.
 //!
-//! # Types of a `T`
+//! # Types with a `T`
 //!
-//! * A future has a result that nobody sees before it is moved out, whole, to one caller, as by a
-//!   `JoinHandle` or a channel. What the caller does with it afterwards is no matter of the future.
-//!   So nothing is asked of `T`.
-//! * A [`DelayQueue`] gives out clones as well: after a panic an `Rc<Cell<_>>` that was
-//!   [looked at](DelayQueue::peek) is still in the queue, in whatever state. So it asks for
-//!   `T: UnwindSafe`, and that is enough for a *reference* to one, which is what everyone has: no
-//!   `&T` of what is inside is ever given out. Whoever waits for it (`NextExpired`, `Drain`, ...) has such a
-//!   reference, and follows.
-//! * What owns elements in the open (`Expired`, `Refused`, `Iter`, ...) is as safe as they are.
+//! * The result of a future is not visible before it is moved out, whole, to one caller, as with a
+//!   `JoinHandle` or a channel. What the caller does with it afterwards does not concern the future.
+//!   So nothing is required of `T`.
+//! * A [`DelayQueue`] also returns clones: after a panic an `Rc<Cell<_>>` that was
+//!   [peeked at](DelayQueue::peek) is still in the queue, in whatever state. So it requires
+//!   `T: UnwindSafe`, which is also enough for a *reference* to the queue, because no `&T` of an
+//!   element inside is ever returned. The types that wait for it (`NextExpired`, `Drain`, ...) hold
+//!   such a reference, and follow.
+//! * Types that own elements directly (`Expired`, `Refused`, `Iter`, ...) are as safe as the
+//!   elements.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -63,7 +64,7 @@ macro_rules! unwind_safe {
     )+};
 }
 
-// Behind a lock, or a count of who holds what is behind one.
+// Locks, and reference counts of what is behind a lock.
 unwind_safe!(Handle, TaskBuilder<'_>, CancelHandle, TaskContext, CancellationToken, ManualClock);
 
 impl<T> UnwindSafe for ScheduledFuture<T> {}
@@ -75,17 +76,16 @@ impl<T> RefUnwindSafe for ExecutorCompletionService<T> {}
 impl<T: UnwindSafe> UnwindSafe for DelayQueue<T> {}
 impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}
 
-// These own callbacks and tasks, which they call or drop behind the door and never look into.
+// These own callbacks and tasks, which they call or drop through `unwind`, and never inspect.
 unwind_safe!(Builder, DrainedTask, DrainedTasks, RejectedExecutionError);
 unwind_safe!(RejectedTask<'_>, Rejection);
 
 impl<T: ?Sized> UnwindSafe for Shared<T> {}
 impl<T: ?Sized> RefUnwindSafe for Shared<T> {}
 
-// The worker's loop, which contains what its tasks throw; and the way into a task, which can be gone
-// once. A wrapper that catches what comes out of it has no `Done` and can only let it go on.
+// The worker's loop, which contains the panics of its tasks; and the call of a task, which can be made
+// once. A wrapper that catches its panic has no `Done`, and can only resume the panic.
 unwind_safe!(Worker, task::TaskRun<'_>);
 
-// A payload, or the system's error, is moved in when it is made, is never changed, and is moved out
-// whole.
+// The payload, or the system's error, is moved in once, is never changed, and is moved out whole.
 unwind_safe!(ConfigError, Panic, RejectionReason);

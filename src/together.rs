@@ -1,7 +1,7 @@
-//! Several tasks as one: run them all, take the first that succeeds, or take each as it ends.
+//! Waiting for several tasks: for all of them, for the first that succeeds, or for each as it ends.
 //!
-//! Neither a task nor the pool knows of it. Everything here is made of futures and of the poll
-//! that each of their tasks has ([`wait`](crate::wait)):
+//! Neither a task nor the pool knows of this module. Everything here is made of futures and of the
+//! poll that each of their tasks has ([`wait`](crate::wait)):
 //!
 //! * A [`TaskSet`] waits for its futures one after the other: all have ended when the last that was
 //!   waited for has, in whichever order they end, and no more than one waker is kept at a time.

@@ -1,34 +1,34 @@
 //! A completion service: futures in the order in which their tasks end.
 //!
-//! A future that joins is kept among the *pending*, under a number, and its task is given a
-//! [`Notice`]: a waker that moves it from there to the *ended*. Those are taken from the front.
-//! Pending, ended, and who waits are under one lock, which is held for moves between them alone:
-//! what is cancelled, woken or dropped is so after the lock is released.
+//! A future that is pushed is kept among the *pending*, under a number, and its task is given a
+//! [`CompletionWaker`], which moves the future from there to the *ended*. Those are taken from the
+//! front. Pending, ended and waiting takers are under one lock, which is held only for moves between
+//! them: cancelling, waking and dropping happen after the lock is released.
 //!
 //! # Why each future comes out once
 //!
-//! It is among the pending before its task knows the notice. The task then either calls the notice
-//! when it ends, or says at once that it has ended; [`push`](ExecutorCompletionService::push) calls
-//! the notice in that case. Whoever calls it first finds the future among the pending and moves it,
-//! in one step; a second call would find nothing there and change nothing.
+//! It is among the pending before its task knows the waker. The task then either calls the waker when
+//! it ends, or reports at once that it has ended, and then [`push`](ExecutorCompletionService::push)
+//! calls the waker. The first call finds the future among the pending and moves it, in one step; a
+//! second call would find nothing there and change nothing.
 //!
 //! # Why no wake-up is lost
 //!
 //! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A
-//! taker that finds none puts its waker on the list in the same step. And every step, whoever does
-//! it, ends with one question ([`Shared::step`]): is there an answer, and does anybody wait for it?
-//! If so the one who came first is taken off the list and woken.
+//! taker that finds none puts its waker on the list in the same step. And every step, in whichever
+//! thread, ends with one question ([`CompletionQueue::step`]): is there an answer, and does a taker
+//! wait for it? If so, the first of them is taken off the list and woken.
 //!
-//! So as long as there is an answer and somebody waits, there is one who has been woken and has not
+//! So as long as there is an answer and a taker waits, there is one that has been woken and has not
 //! looked yet. It will look, and its step ends with the question; or it gives up without looking,
-//! because its time is up or its future is dropped, and leaving its [`Seat`] is a step too. So the
-//! wake-up that somebody has no use for goes to the next. This also brings the news that nothing is
-//! left from one to the next, until all know it.
+//! because its time is up or its future is dropped, and dropping a [`Taker`] is a step too. So a
+//! taker that cannot use its wake-up forwards it to the next. This also passes the news that nothing
+//! is left from one taker to the next, until all know it.
 //!
-//! # Who keeps whom
+//! # Ownership
 //!
-//! A task keeps its notice, but the notice does not keep the futures: when the service is dropped
-//! they are, and a notice that is called later finds nobody.
+//! A task owns its waker, but the waker does not own the futures: they are dropped with the service,
+//! and a waker that is called later finds nothing.
 //!
 //! # Workers that wait
 //!
@@ -61,12 +61,11 @@ use crate::{
     wait,
 };
 
-/// Gives futures in the order in which their tasks end. Java's `ExecutorCompletionService`.
+/// Returns futures in the order in which their tasks end. Java's `ExecutorCompletionService`.
 ///
-/// Tasks are submitted through it, or their futures are [pushed](Self::push); each future comes out
-/// once, as soon as its task has ended in whichever way. Several threads may submit and take at
-/// once. **Dropping it detaches** the futures that are in it, as dropping a [`ScheduledFuture`]
-/// does.
+/// Tasks are submitted through it, or their futures are [pushed](Self::push); each future can be taken
+/// once, as soon as its task has ended in whichever way. Several threads may submit and take at once.
+/// **Dropping it detaches** the futures that are in it, as dropping a [`ScheduledFuture`] does.
 ///
 /// ```
 /// use std::time::Duration;
@@ -86,34 +85,34 @@ use crate::{
 #[doc(alias = "CompletionService")]
 pub struct ExecutorCompletionService<T> {
     handle: Handle,
-    shared: Arc<Shared<T>>,
+    shared: Arc<CompletionQueue<T>>,
 }
 
-/// What the service shares with the notices.
-struct Shared<T>(Mutex<State<T>>);
+/// The futures of a service, which it shares with the wakers of their tasks.
+struct CompletionQueue<T>(Mutex<QueueState<T>>);
 
-struct State<T> {
-    /// By number, so in the order in which they joined.
+struct QueueState<T> {
+    /// By number, so in the order in which they were pushed.
     pending: BTreeMap<u64, ScheduledFuture<T>>,
-    /// Those of the pending whose tasks can end without a worker.
+    /// The numbers of the pending futures whose tasks can end without a worker.
     independent: BTreeSet<u64>,
     ended: VecDeque<ScheduledFuture<T>>,
-    /// By number, so in the order in which they came.
+    /// The wakers of waiting takers, by number, so in the order in which they came.
     waiting: BTreeMap<u64, Waker>,
-    /// The last number that was given out.
+    /// The last number that was assigned.
     last: u64,
-    /// Whether a task of another executor has joined.
+    /// True if the future of another executor has been pushed.
     is_mixed: bool,
 }
 
-/// What a taker is told: the next future, or that nothing is left.
+/// The answer for a taker: the next future, or `None` if nothing is left.
 type Answer<T> = Option<ScheduledFuture<T>>;
 
 impl<T: 'static> ExecutorCompletionService<T> {
-    /// A service with nothing in it, that submits to this executor. Keeps no executor alive.
+    /// Makes an empty service that submits to this executor. It does not keep the executor alive.
     #[must_use]
     pub fn new(handle: &Handle) -> Self {
-        let state = State {
+        let state = QueueState {
             pending: BTreeMap::new(),
             independent: BTreeSet::new(),
             ended: VecDeque::new(),
@@ -121,15 +120,15 @@ impl<T: 'static> ExecutorCompletionService<T> {
             last: 0,
             is_mixed: false,
         };
-        Self { handle: handle.clone(), shared: Arc::new(Shared(Mutex::new(state))) }
+        Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Mutex::new(state))) }
     }
 
-    /// Runs the closure as soon as a worker is free; its future comes out here. Does not block.
-    /// Java: `submit`.
+    /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not
+    /// block. Java: `submit`.
     ///
     /// # Errors
     ///
-    /// As [`Handle::submit`]; then nothing joins.
+    /// As [`Handle::submit`]; then nothing is pushed.
     pub fn submit<F>(&self, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -138,11 +137,12 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.handle.submit(closure).map(|future| self.push(future))
     }
 
-    /// Runs the closure once, when `delay` has passed; its future comes out here. Does not block.
+    /// Submits a closure, to run once when `delay` has passed; its future can be taken here. Does not
+    /// block.
     ///
     /// # Errors
     ///
-    /// As [`Handle::schedule`]; then nothing joins.
+    /// As [`Handle::schedule`]; then nothing is pushed.
     pub fn schedule<F>(&self, delay: Duration, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -151,8 +151,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.handle.schedule(delay, closure).map(|future| self.push(future))
     }
 
-    /// Lets a future join: of any task, of whichever executor, also one that has ended. Gives the
-    /// number of its task. Does not block. O(log n), under the lock of the service.
+    /// Adds a future: of any task, of whichever executor, also of one that has ended. Returns the id of
+    /// its task. Does not block. Costs O(log n) under the lock of the service.
     pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
         let (id, task) = (future.id(), future.task());
         let is_foreign = !Arc::ptr_eq(future.pool(), self.handle.pool());
@@ -160,31 +160,32 @@ impl<T: 'static> ExecutorCompletionService<T> {
         let (number, takers) =
             self.shared.step(|state| state.admit(future, is_foreign, is_independent));
         wake_all(takers.into_values());
-        let notice = Arc::new(Notice { shared: Arc::downgrade(&self.shared), number });
-        if task.poll_done(&Waker::from(Arc::clone(&notice))) {
-            notice.wake();
+        let waker = Arc::new(CompletionWaker { shared: Arc::downgrade(&self.shared), number });
+        if task.poll_done(&Waker::from(Arc::clone(&waker))) {
+            waker.wake();
         }
         // The future may have been taken and dropped meanwhile.
         discard(task);
         id
     }
 
-    /// Blocks until a task has ended, and gives its future. `None` if there is nothing to wait for:
-    /// all that has joined has been taken. Java: `take`.
+    /// Blocks until a task has ended, and takes its future. Returns `None` if there is nothing to wait
+    /// for: every future has been taken. Java: `take`.
+    ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
-    /// [`TaskError::WouldDeadlock`], at once, where [`ScheduledFuture::wait`] would give it for
-    /// every future that is left: in the task that is the only one left, and on the last worker of
-    /// the executor that does not already wait for a task that has not ended. Not on a worker if a
-    /// future of another executor has ever been pushed, nor if one of those that are left can end
-    /// without a worker.
+    /// [`TaskError::WouldDeadlock`], at once, where [`ScheduledFuture::wait`] would return it for every
+    /// future that is left: in the task that is the only one left, and on the last worker of the
+    /// executor that is not already waiting for a task that has not ended. Not on a worker if a future
+    /// of another executor has ever been pushed, nor if one of those that are left can end without a
+    /// worker.
     pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
-        let mut seat = self.shared.seat();
+        let mut taker = self.shared.taker();
         loop {
             let gate = Gate::new();
-            if let Some(answer) = seat.poll(&gate.waker()) {
+            if let Some(answer) = taker.poll(&gate.waker()) {
                 return Ok(answer);
             }
             let Ok(_waiting) = self.enter_join(&gate) else {
@@ -195,9 +196,9 @@ impl<T: 'static> ExecutorCompletionService<T> {
         }
     }
 
-    /// As [`take`](Self::take), but blocks for no longer than `timeout`. `None` if nothing has
-    /// ended by then, or nothing is left; [`is_empty`](Self::is_empty) tells which. Java:
-    /// `poll(timeout, unit)`. On a manual clock
+    /// Takes a future as [`take`](Self::take) does, but blocks no longer than `timeout`. Returns `None`
+    /// if nothing has ended by then, or if nothing is left; [`is_empty`](Self::is_empty) tells which.
+    /// Java: `poll(timeout, unit)`. On a manual clock
     /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
@@ -218,8 +219,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.take_within(timeout).ok().flatten()
     }
 
-    /// As [`take`](Self::take), but blocks no longer than until `limit` is reached. `Ok(None)` if
-    /// nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
+    /// Takes a future as [`take`](Self::take) does, but blocks no longer than until `limit` is reached.
+    /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
     ///
     /// # Errors
     ///
@@ -238,19 +239,20 @@ impl<T: 'static> ExecutorCompletionService<T> {
         limit: &Limit,
         deadline: Timestamp,
     ) -> Result<Option<ScheduledFuture<T>>, LimitReached> {
-        let mut seat = self.shared.seat();
+        let mut taker = self.shared.taker();
         let clock = self.handle.pool().clock();
-        limit.block(clock, deadline, |waker| seat.poll(waker)).ok_or_else(|| limit.reached())
+        limit.block(clock, deadline, |waker| taker.poll(waker)).ok_or_else(|| limit.reached())
     }
 
-    /// A future whose task has ended; does not wait. `None` if there is none. Java: `poll`.
+    /// Takes a future whose task has ended; returns `None` if there is none. Does not block. Java:
+    /// `poll`.
     #[must_use]
     pub fn poll(&self) -> Option<ScheduledFuture<T>> {
-        self.shared.step(State::take).flatten()
+        self.shared.step(QueueState::take).flatten()
     }
 
-    /// As [`take`](Self::take), without blocking. Needs no runtime. A future of this call that is
-    /// dropped has taken nothing.
+    /// Takes a future as [`take`](Self::take) does, by awaiting. Needs no runtime. A call that is
+    /// dropped before it completes has taken nothing.
     ///
     /// ```
     /// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor, TaskError};
@@ -264,38 +266,39 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// }
     /// ```
     pub async fn next(&self) -> Option<ScheduledFuture<T>> {
-        let mut seat = self.shared.seat();
-        poll_fn(|context| seat.poll(context.waker()).map_or(Poll::Pending, Poll::Ready)).await
+        let mut taker = self.shared.taker();
+        poll_fn(|context| taker.poll(context.waker()).map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    /// How many futures have joined and have not been taken.
+    /// Returns how many futures have been pushed and not taken.
     #[must_use]
     pub fn len(&self) -> usize {
         let state = self.shared.0.lock();
         state.pending.len() + state.ended.len()
     }
 
-    /// Whether every future that has joined has been taken.
+    /// Returns `true` if every future that was pushed has been taken.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// [Cancels](ScheduledFuture::cancel) every task in here that has not ended; how many that
-    /// were. Their futures come out here like all others. Does not wait.
+    /// [Cancels](ScheduledFuture::cancel) every task in here that has not ended, and returns how many
+    /// that were. Their futures can be taken like all others. Does not block.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         self.handles().iter().filter(|handle| handle.cancel()).count()
     }
 
-    /// As [`cancel_all`](Self::cancel_all), and raises the [token](crate::TaskContext::token) of
-    /// each task that runs, to ask the body to stop.
+    /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
+    /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal_all(&self) -> usize {
         self.handles().iter().filter(|handle| handle.cancel_and_signal()).count()
     }
 
-    /// From the last to the first: see [`TaskSet::cancel_and_signal_all`](super::TaskSet).
+    /// Returns handles from the last to the first: see
+    /// [`TaskSet::cancel_and_signal_all`](super::TaskSet).
     fn handles(&self) -> Vec<CancelHandle> {
         let state = self.shared.0.lock();
         state.pending.values().rev().map(ScheduledFuture::cancel_handle).collect()
@@ -317,9 +320,9 @@ impl<T: 'static> ExecutorCompletionService<T> {
     }
 }
 
-impl<T> Shared<T> {
-    /// One step: a change, and then the question whether somebody is to be woken for it.
-    fn step<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
+impl<T> CompletionQueue<T> {
+    /// Makes one step: a change, and then the question whether a taker is to be woken for it.
+    fn step<R>(&self, change: impl FnOnce(&mut QueueState<T>) -> R) -> R {
         let mut state = self.0.lock();
         let outcome = change(&mut state);
         let next = if state.has_answer() { state.waiting.pop_first() } else { None };
@@ -328,19 +331,19 @@ impl<T> Shared<T> {
         outcome
     }
 
-    /// A place for one who takes.
-    fn seat(&self) -> Seat<'_, T> {
-        Seat { shared: self, number: None }
+    /// Returns a new taker.
+    fn taker(&self) -> Taker<'_, T> {
+        Taker { shared: self, number: None }
     }
 }
 
-impl<T> State<T> {
+impl<T> QueueState<T> {
     fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// Lets a future join. Returns its number, and the takers that have to make a new gate.
+    /// Adds a future. Returns its number, and the takers that have to make a new gate.
     fn admit(
         &mut self,
         future: ScheduledFuture<T>,
@@ -357,7 +360,7 @@ impl<T> State<T> {
         (number, std::mem::take(&mut self.waiting))
     }
 
-    /// The task of a pending future has ended.
+    /// Moves a future whose task has ended.
     fn end(&mut self, number: u64) {
         self.independent.remove(&number);
         self.ended.extend(self.pending.remove(&number));
@@ -371,7 +374,7 @@ impl<T> State<T> {
         self.has_answer().then(|| self.ended.pop_front())
     }
 
-    /// Whether nothing is left but the task that the calling thread runs.
+    /// Returns `true` if nothing is left but the task that the calling thread is running.
     fn waits_for_itself(&self) -> bool {
         let is_last = !self.has_answer() && self.pending.len() == 1;
         is_last
@@ -380,13 +383,13 @@ impl<T> State<T> {
     }
 }
 
-/// The waker of a task: says that it has ended.
-struct Notice<T> {
-    shared: Weak<Shared<T>>,
+/// The waker that a task wakes when it has ended.
+struct CompletionWaker<T> {
+    shared: Weak<CompletionQueue<T>>,
     number: u64,
 }
 
-impl<T> Wake for Notice<T> {
+impl<T> Wake for CompletionWaker<T> {
     fn wake(self: Arc<Self>) {
         if let Some(shared) = self.shared.upgrade() {
             shared.step(|state| state.end(self.number));
@@ -394,15 +397,15 @@ impl<T> Wake for Notice<T> {
     }
 }
 
-/// Where one waits who takes. Off the list when it is dropped.
-struct Seat<'a, T> {
-    shared: &'a Shared<T>,
-    /// Under which the waker is on the list, or was until it was woken.
+/// A thread or a future that takes from the queue. Its waker is taken off the list on drop.
+struct Taker<'a, T> {
+    shared: &'a CompletionQueue<T>,
+    /// The number under which the waker is on the list, or was until it was woken.
     number: Option<u64>,
 }
 
-impl<T> Seat<'_, T> {
-    /// The poll of [`wait`]: the answer, once there is one.
+impl<T> Taker<'_, T> {
+    /// The poll of [`wait`]: returns the answer, once there is one.
     fn poll(&mut self, waker: &Waker) -> Option<Answer<T>> {
         let waker = waker.clone();
         let (answer, unused) = self.shared.step(|state| {
@@ -421,7 +424,7 @@ impl<T> Seat<'_, T> {
     }
 }
 
-impl<T> Drop for Seat<'_, T> {
+impl<T> Drop for Taker<'_, T> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             discard(self.shared.step(|state| state.waiting.remove(&number)));

@@ -1,9 +1,9 @@
-//! Run them all, or run them until one succeeds.
+//! Running several closures: all of them, or until one succeeds.
 //!
-//! Both submit what they are given, and wait. What they have submitted is in a guard from the first
-//! moment: whichever way the call ends, by a value, an error, or a panic of the iterator, the guard's
-//! drop cancels what has not ended, and asks what runs to stop. Where all have ended it has nothing
-//! left to do.
+//! Both kinds of call submit the closures, and wait. A guard holds the submitted tasks from the first
+//! moment: however the call ends, by a value, an error, or a panic of the iterator, the drop of the
+//! guard cancels the tasks that have not ended, and asks the running ones to stop. If all have ended,
+//! nothing is left for it to do.
 
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use crate::{
     Handle, InvokeAnyError, InvokeError, Limit, LimitReached, ScheduledFuture, unwind::discard,
 };
 
-/// Running several closures as one.
+/// Running several closures, and waiting for all or for the first that succeeds.
 impl Handle {
-    /// Runs the closures, and blocks until all have ended. Gives their futures in the order of the
-    /// closures; each is done. Java: `invokeAll`.
+    /// Submits the closures, blocks until all have ended, and returns their futures in the order of the
+    /// closures. Each future is done. Java: `invokeAll`.
+    ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
@@ -31,9 +32,11 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`InvokeError::Rejected`] as soon as one is not accepted, [`InvokeError::WouldDeadlock`] where
-    /// [`ScheduledFuture::wait`] would give it. Then, and if the iterator panics, those that were
-    /// submitted are [cancelled and signalled](ScheduledFuture::cancel_and_signal).
+    /// * [`InvokeError::Rejected`] as soon as one closure is not accepted.
+    /// * [`InvokeError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
+    ///
+    /// In both cases, and if the iterator panics, the tasks that were submitted are
+    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal).
     #[doc(alias = "invokeAll")]
     pub fn invoke_all<F, T>(
         &self,
@@ -50,10 +53,10 @@ impl Handle {
         Ok(submitted.into_futures())
     }
 
-    /// As [`invoke_all`](Self::invoke_all), but those that have not ended when `timeout` is over
-    /// are [cancelled and signalled](ScheduledFuture::cancel_and_signal). So all the futures are
-    /// done in any case; a body that does not stop may still run. The time counts from the call.
-    /// Java: `invokeAll(tasks, timeout, unit)`.
+    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than `timeout`,
+    /// which counts from the call. The tasks that have not ended by then are
+    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), so all futures are done in any
+    /// case; a body that does not stop may still be running. Java: `invokeAll(tasks, timeout, unit)`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -70,7 +73,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As [`invoke_all`](Self::invoke_all), but a wait that has an end is not a deadlock.
+    /// As [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
     pub fn invoke_all_timeout<F, T>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -83,7 +86,7 @@ impl Handle {
         self.invoke_all_within(closures, timeout)
     }
 
-    /// As [`invoke_all`](Self::invoke_all), but waits no longer than until `limit` is reached, which
+    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until `limit` is reached, which
     /// counts from the call. When its time is up, the tasks that have not ended are
     /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), and all futures are returned. When
     /// its token is raised, no more closures are submitted, and those that were are cancelled and
@@ -92,8 +95,8 @@ impl Handle {
     /// # Errors
     ///
     /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not
-    /// all have ended; else as [`invoke_all`](Self::invoke_all), but a wait that has an end is not a
-    /// deadlock.
+    /// all have ended. Otherwise as [`invoke_all`](Self::invoke_all), but never
+    /// [`InvokeError::WouldDeadlock`].
     pub fn invoke_all_within<F, T>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -121,9 +124,9 @@ impl Handle {
         Ok(submitted.into_futures())
     }
 
-    /// Runs the closures, blocks until the first gives `Ok`, and gives its value. The others are
-    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), and those that were not yet
-    /// submitted stay unused. Java: `invokeAny`.
+    /// Submits the closures, blocks until the first returns `Ok`, and returns its value. The other tasks
+    /// are [cancelled and signalled](ScheduledFuture::cancel_and_signal), and closures that were not
+    /// yet submitted are not run. Java: `invokeAny`.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -137,12 +140,14 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// If all fail, the failure of the one that ended last: [`InvokeAnyError::Failed`] with what it
-    /// returned, or [`InvokeAnyError::Task`] if it panicked or was cancelled.
-    /// [`InvokeAnyError::NoTasks`] if there are no closures; [`InvokeAnyError::Rejected`] as soon as
-    /// one is not accepted; [`InvokeAnyError::WouldDeadlock`] where
-    /// [`ScheduledFuture::wait`] would give it. Whichever it is, and if the iterator panics, none of
-    /// those that were submitted goes on.
+    /// * If all tasks fail, the failure of the one that ended last: [`InvokeAnyError::Failed`] with the
+    ///   error that it returned, or [`InvokeAnyError::Task`] if it panicked or was cancelled.
+    /// * [`InvokeAnyError::NoTasks`] if there are no closures.
+    /// * [`InvokeAnyError::Rejected`] as soon as one closure is not accepted.
+    /// * [`InvokeAnyError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
+    ///
+    /// In each case, and if the iterator panics, the tasks that were submitted have ended or are
+    /// cancelled and signalled.
     #[doc(alias = "invokeAny")]
     pub fn invoke_any<F, T, E>(
         &self,
@@ -157,14 +162,15 @@ impl Handle {
             .run(closures, |running| running.take().map_err(|_| InvokeAnyError::WouldDeadlock))
     }
 
-    /// As [`invoke_any`](Self::invoke_any), but waits no longer than `timeout`, which counts from
-    /// the call. Java: `invokeAny(tasks, timeout, unit)`.
+    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than `timeout`,
+    /// which counts from the call. Java: `invokeAny(tasks, timeout, unit)`.
+    ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
-    /// [`InvokeAnyError::TimedOut`] if by then none has succeeded and not all have failed; else as
-    /// [`invoke_any`](Self::invoke_any), but a wait that has an end is not a deadlock.
+    /// [`InvokeAnyError::TimedOut`] if by then no task has succeeded and not all have failed. Otherwise
+    /// as [`invoke_any`](Self::invoke_any), but never [`InvokeAnyError::WouldDeadlock`].
     pub fn invoke_any_timeout<F, T, E>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -178,7 +184,7 @@ impl Handle {
         self.invoke_any_within(closures, timeout)
     }
 
-    /// As [`invoke_any`](Self::invoke_any), but waits no longer than until `limit` is reached, which
+    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than until `limit` is reached, which
     /// counts from the call. Once its token is raised, no more closures are submitted. Java:
     /// `invokeAny(tasks, timeout, unit)`, and in a thread that may be interrupted.
     ///
@@ -186,8 +192,8 @@ impl Handle {
     ///
     /// [`InvokeAnyError::TimedOut`] if by then none has succeeded and not all have failed;
     /// [`InvokeAnyError::Interrupted`] if the token is raised, before the call or during it, and no
-    /// value was there; else as [`invoke_any`](Self::invoke_any), but a wait that has an end is not
-    /// a deadlock.
+    /// task had succeeded. Otherwise as [`invoke_any`](Self::invoke_any), but never
+    /// [`InvokeAnyError::WouldDeadlock`].
     pub fn invoke_any_within<F, T, E>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -211,7 +217,7 @@ impl Handle {
     }
 }
 
-/// The futures of an `invoke_all` that is under way.
+/// The futures of an `invoke_all` that is under way. Its drop cancels what has not ended.
 struct Submitted<T>(TaskSet<T>);
 
 impl<T: Send + 'static> Submitted<T> {
@@ -237,10 +243,10 @@ impl<T> Drop for Submitted<T> {
     }
 }
 
-/// An `invoke_any` that is under way.
+/// An `invoke_any` that is under way. Its drop cancels what has not ended.
 struct FirstSuccess<T: 'static, E: 'static> {
     running: ExecutorCompletionService<Result<T, E>>,
-    /// Why the last one that failed did.
+    /// The failure of the last task that failed.
     failure: Option<InvokeAnyError<E>>,
 }
 
@@ -252,8 +258,8 @@ impl<T: Send + 'static, E: Send + 'static> FirstSuccess<T, E> {
         Self { running: ExecutorCompletionService::new(handle), failure: None }
     }
 
-    /// Submits the closures until one has succeeded, and then waits for one that does. `wait` gives
-    /// the next that ends, or none if all have been judged.
+    /// Submits the closures until one has succeeded, and then waits for one that does. `wait` returns
+    /// the next task that ends, or `None` if all have been taken.
     fn run<F>(
         mut self,
         closures: impl IntoIterator<Item = F>,
@@ -265,21 +271,21 @@ impl<T: Send + 'static, E: Send + 'static> FirstSuccess<T, E> {
         for closure in closures {
             self.running.submit(closure)?;
             while let Some(ended) = self.running.poll() {
-                if let Some(value) = self.judge(ended) {
+                if let Some(value) = self.value_of(ended) {
                     return Ok(value);
                 }
             }
         }
         while let Some(ended) = wait(&self.running)? {
-            if let Some(value) = self.judge(ended) {
+            if let Some(value) = self.value_of(ended) {
                 return Ok(value);
             }
         }
         Err(self.failure.take().unwrap_or(InvokeAnyError::NoTasks))
     }
 
-    /// The value of a task that has ended; its failure is kept if it has none.
-    fn judge(&mut self, ended: Ended<T, E>) -> Option<T> {
+    /// Returns the value of a task that has ended, or keeps its failure.
+    fn value_of(&mut self, ended: Ended<T, E>) -> Option<T> {
         let failure = match ended.join() {
             Ok(Ok(value)) => return Some(value),
             Ok(Err(failure)) => InvokeAnyError::Failed(failure),

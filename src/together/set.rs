@@ -1,8 +1,8 @@
 //! A set of futures: joined, awaited or cancelled as one.
 //!
-//! It is a list and nothing more. Its waits go from the first future to the last, and wait for
-//! each that has not ended; a wait that may be given up leaves the results where they are until all
-//! are there, so that one that is given up has taken nothing.
+//! A set is a list and nothing more. Its waits go from the first future to the last, and wait for each
+//! that has not ended. A wait that may be given up takes no result before all are there, so that a
+//! wait that is given up has taken nothing.
 
 use std::{
     fmt,
@@ -17,13 +17,13 @@ use std::{
 
 use crate::{Limit, ScheduledFuture, TaskError, unwind::discard};
 
-/// What the tasks of a set gave, in the order in which their futures were pushed.
+/// The results of the tasks of a set, in the order in which their futures were pushed.
 type Results<T> = Vec<Result<T, TaskError>>;
 
-/// Futures that are joined, awaited or cancelled as one. They may be of several executors.
+/// Futures that are joined, awaited or cancelled together. They may be of several executors.
 ///
 /// The futures stay in the order in which they were pushed, and so do the results. **Dropping it
-/// detaches** them all, as dropping a [`ScheduledFuture`] does;
+/// detaches** all tasks, as dropping a [`ScheduledFuture`] does;
 /// [`cancel_on_drop`](Self::cancel_on_drop) makes a guard that cancels.
 ///
 /// To take the results in the order in which the tasks end, use an
@@ -48,46 +48,47 @@ pub struct TaskSet<T> {
 }
 
 impl<T> TaskSet<T> {
-    /// A set with nothing in it. Allocates nothing.
+    /// Makes an empty set. Does not allocate.
     #[must_use]
     pub const fn new() -> Self {
         Self { futures: Vec::new() }
     }
 
-    /// Puts a future behind the others.
+    /// Adds a future at the end.
     pub fn push(&mut self, future: ScheduledFuture<T>) {
         self.futures.push(future);
     }
 
-    /// How many futures there are, whether their tasks have ended or not.
+    /// Returns how many futures there are, whether their tasks have ended or not.
     #[must_use]
     pub fn len(&self) -> usize {
         self.futures.len()
     }
 
-    /// Whether there is no future.
+    /// Returns `true` if there is no future.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.futures.is_empty()
     }
 
-    /// Whether every task has ended; so it is if there is none. Looks at each until one has not.
+    /// Returns `true` if every task has ended, also if there is none. Stops at the first that has not.
     pub fn is_done(&self) -> bool {
         self.futures.iter().all(ScheduledFuture::is_done)
     }
 
-    /// The futures, in the order in which they were pushed.
+    /// Iterates over the futures, in the order in which they were pushed.
     pub fn iter(&self) -> slice::Iter<'_, ScheduledFuture<T>> {
         self.futures.iter()
     }
 
-    /// Blocks until every task has ended, and returns what they gave. The set is empty then, but for
-    /// the futures for which the wait was refused: those stay, in their order.
+    /// Blocks until every task has ended, and returns their results. The set is empty then, except for
+    /// the futures whose wait was refused: those stay, in their order.
+    ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
-    /// Within, for each future by itself: as [`ScheduledFuture::join`].
+    /// Inside the `Vec`, for each future: as [`ScheduledFuture::join`].
     pub fn join_all(&mut self) -> Vec<Result<T, TaskError>> {
         let mut results = Vec::with_capacity(self.len());
         self.futures.retain(|future| {
@@ -99,11 +100,12 @@ impl<T> TaskSet<T> {
         results
     }
 
-    /// Blocks until every task has ended, but no longer than `timeout`, and gives what they gave.
-    /// The set is empty then. `None` if not all have ended by then: the tasks go on, and the set
-    /// keeps all futures with their results, also of those that have ended. The time counts on the
-    /// clock of each future's executor; of manual ones
-    /// [somebody has to move each](crate::ManualClock#when-it-blocks).
+    /// Blocks until every task has ended, but no longer than `timeout`, and returns their results. The
+    /// set is empty then. Returns `None` if not all have ended by then: the tasks go on, and the set
+    /// keeps all futures with their results, also of those that have ended.
+    ///
+    /// The time counts on the clock of each future's executor; manual clocks
+    /// [have to be moved by somebody](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;
@@ -124,7 +126,7 @@ impl<T> TaskSet<T> {
     ///
     /// # Errors
     ///
-    /// Within: as [`ScheduledFuture::join_timeout`].
+    /// Inside the `Vec`: as [`ScheduledFuture::join_timeout`].
     pub fn join_all_timeout(&mut self, timeout: Duration) -> Option<Vec<Result<T, TaskError>>> {
         self.join_all_within(timeout)
     }
@@ -135,7 +137,7 @@ impl<T> TaskSet<T> {
     ///
     /// # Errors
     ///
-    /// Within: as [`ScheduledFuture::join_within`].
+    /// Inside the `Vec`: as [`ScheduledFuture::join_within`].
     pub fn join_all_within(
         &mut self,
         limit: impl Into<Limit>,
@@ -149,23 +151,23 @@ impl<T> TaskSet<T> {
         all_ended.then(|| self.take_results())
     }
 
-    /// [Cancels](ScheduledFuture::cancel) every task that has not ended; how many that were. The
-    /// futures stay. Does not wait.
+    /// [Cancels](ScheduledFuture::cancel) every task that has not ended, and returns how many that were.
+    /// The futures stay. Does not block.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         self.futures.iter().rev().filter(|future| future.cancel()).count()
     }
 
-    /// As [`cancel_all`](Self::cancel_all), and raises the [token](crate::TaskContext::token) of
-    /// each task that runs, to ask the body to stop.
+    /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
+    /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal_all(&self) -> usize {
-        // From the last to the first: a worker that stops for one does not begin another, which would
-        // have had to wait for it.
+        // From the last to the first: a worker whose task stops must not begin another one of the set
+        // before that one is cancelled.
         self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
     }
 
-    /// A guard that cancels what has not ended when it is dropped.
+    /// Turns the set into a guard that, when it is dropped, cancels the tasks that have not ended.
     ///
     /// ```
     /// use std::time::Duration;
@@ -185,13 +187,14 @@ impl<T> TaskSet<T> {
         CancelAllOnDrop { set: self, signals: false }
     }
 
-    /// A guard that [cancels and signals](Self::cancel_and_signal_all) what has not ended when it is
-    /// dropped: bodies that run are asked to stop.
+    /// Turns the set into a guard that, when it is dropped,
+    /// [cancels and signals](Self::cancel_and_signal_all) the tasks that have not ended: running bodies
+    /// are asked to stop.
     pub fn cancel_and_signal_on_drop(self) -> CancelAllOnDrop<T> {
         CancelAllOnDrop { set: self, signals: true }
     }
 
-    /// What the tasks gave, all of which have ended.
+    /// Takes the results of the tasks, all of which have ended.
     fn take_results(&mut self) -> Results<T> {
         self.join_all()
     }
@@ -240,8 +243,8 @@ impl<T> fmt::Debug for TaskSet<T> {
     }
 }
 
-/// To await a set is to await its futures, one after the other: as
-/// [`join_all`](TaskSet::join_all), without blocking.
+/// Awaiting a set awaits its futures, one after the other: [`join_all`](TaskSet::join_all) without
+/// blocking.
 impl<T> IntoFuture for TaskSet<T> {
     type Output = Vec<Result<T, TaskError>>;
     type IntoFuture = JoinAll<T>;
@@ -252,8 +255,8 @@ impl<T> IntoFuture for TaskSet<T> {
     }
 }
 
-/// Awaits a [`TaskSet`]; from its [`into_future`](TaskSet::into_future). Needs no runtime. Dropped
-/// before its end, it detaches what has not ended, and drops the results it has.
+/// Awaits a [`TaskSet`]; from its [`into_future`](TaskSet::into_future). Needs no runtime. If it is
+/// dropped before its end, it detaches the tasks that have not ended, and drops the results it has.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct JoinAll<T> {
     left: vec::IntoIter<ScheduledFuture<T>>,
@@ -261,7 +264,8 @@ pub struct JoinAll<T> {
 }
 
 impl<T> JoinAll<T> {
-    /// The result of the first future that is left, which goes; none if there is none left.
+    /// Takes the result of the first future that is left, and removes the future; `None` if none is
+    /// left.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, TaskError>>> {
         let Some(first) = self.left.as_mut_slice().first_mut() else {
             return Poll::Ready(None);
@@ -288,7 +292,7 @@ impl<T> Future for JoinAll<T> {
 
 impl<T> Drop for JoinAll<T> {
     fn drop(&mut self) {
-        // One by one: if one panics the others are dropped as well.
+        // One by one: if the drop of one panics, the others are dropped as well.
         self.results.drain(..).for_each(discard);
     }
 }
@@ -302,18 +306,18 @@ impl<T> fmt::Debug for JoinAll<T> {
     }
 }
 
-/// A set that cancels its tasks when it is dropped; from [`TaskSet::cancel_on_drop`]. Dereferences
-/// to the set.
+/// A set that cancels its tasks when it is dropped; from [`TaskSet::cancel_on_drop`] or
+/// [`TaskSet::cancel_and_signal_on_drop`]. It dereferences to the set.
 #[must_use = "the tasks are cancelled at once if the guard is not kept"]
 pub struct CancelAllOnDrop<T> {
     /// Empty once detached.
     set: TaskSet<T>,
-    /// Whether bodies that run are asked to stop as well.
+    /// True if running bodies are asked to stop as well.
     signals: bool,
 }
 
 impl<T> CancelAllOnDrop<T> {
-    /// The set, which no longer cancels when it is dropped.
+    /// Returns the set, which no longer cancels when it is dropped.
     #[must_use]
     pub fn detach(mut self) -> TaskSet<T> {
         std::mem::take(&mut self.set)
