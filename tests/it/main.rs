@@ -1,9 +1,9 @@
-//! Behaviour through the public API, in one binary: a folder for each topic, and in it a
-//! file for each family of properties.
+//! Behaviour through the public API, in one binary: a folder for each topic, and in it a file for
+//! each family of properties.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
-//! bounds only. The ids in the comments are those of `docs/conformance.md` (SO-001 …) and of
-//! `docs/faults.md` (F1 …).
+//! bounds only. The ids in the comments (SO-001, F1, G1, M1) are those of `docs/evidence`, whose
+//! tables are generated from them: `docs/testing.md`.
 
 #![allow(
     clippy::disallowed_methods,

@@ -56,7 +56,7 @@ fn terminate(executor: &Handle) {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// CA-001, CA-002, CA-010: a task that was cancelled while it waited never runs.
+/// CA-001, CA-002, CA-010, G12: a task that was cancelled while it waited never runs.
 #[test]
 fn a_task_cancelled_before_its_time_never_runs() {
     for cancel in ways() {
@@ -246,7 +246,7 @@ fn cancelled_tasks_do_not_pile_up() {
     assert_eq!(runs.get(), 0);
 }
 
-/// CA-015: what a cancelled task captured is gone while the workers still wait, whether its
+/// CA-015, G11: what a cancelled task captured is gone while the workers still wait, whether its
 /// future is kept or not.
 #[test]
 fn a_cancelled_task_retains_nothing() {
@@ -334,7 +334,8 @@ fn a_periodic_task_can_cancel_itself() {
     assert!(!neighbour.is_done());
 }
 
-/// CA-020: after the cancel no run starts but the one in progress, and nothing is queued again.
+/// CA-020, G13: after the cancel no run starts but the one in progress, and nothing is queued
+/// again.
 #[test]
 fn a_cancel_that_races_the_requeueing_wins() {
     let executor = ScheduledThreadPoolExecutor::new(1);

@@ -113,8 +113,8 @@ const LIVES: &[&[(Event, (usize, usize))]] = {
     ]
 };
 
-/// F37: whatever happens to a task, its closure goes when it has run or never will, and its result
-/// when nobody can take it any more; each once, and no handle delays it.
+/// F37, G14: whatever happens to a task, its closure goes when it has run or never will, and its
+/// result when nobody can take it any more; each once, and no handle delays it.
 #[test]
 fn closure_and_result_are_dropped_once_and_at_once() {
     for events in LIVES {
@@ -169,8 +169,8 @@ impl Drop for Witness {
     }
 }
 
-/// F16: who waits for a task is told of its end before what it leaves is dropped, which may take
-/// long, or wait for the very one that is told.
+/// F16, M39: who waits for a task is told of its end before what it leaves is dropped, which may
+/// take long, or wait for the very one that is told.
 #[test]
 fn the_end_is_told_before_what_is_left_is_dropped() {
     type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);

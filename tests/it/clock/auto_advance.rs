@@ -23,8 +23,8 @@ fn auto(core_pool_size: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
     (clock, executor)
 }
 
-/// A join with a time limit gives up at its limit, to the nanosecond, and has the result if the task
-/// ends by then.
+/// G9: a join with a time limit gives up at its limit, to the nanosecond, and has the result if the
+/// task ends by then.
 #[test]
 fn a_timed_join_ends_at_its_moment() {
     in_time("the joins", || {
@@ -99,9 +99,9 @@ fn own_token() -> CancellationToken {
     current_task().expect("inside a task").token()
 }
 
-/// A thread sleeps on a token of the executor's clock until a periodic task has run five times: it is
-/// woken at the moment of the fifth run. One whose time is up before has seen as many runs as there
-/// were.
+/// G9: a thread sleeps on a token of the executor's clock until a periodic task has run five times:
+/// it is woken at the moment of the fifth run. One whose time is up before has seen as many runs as
+/// there were.
 #[test]
 fn a_sleeper_is_woken_by_the_fifth_run() {
     in_time("the sleeps", || {
@@ -263,7 +263,7 @@ fn it_stands_while_a_task_runs() {
     assert_eq!(clock.elapsed(), ms(5));
 }
 
-/// Without a next deadline the clock stands: also if there was one, of a task that has been
+/// G9: without a next deadline the clock stands: also if there was one, of a task that has been
 /// cancelled. Who waits is woken by whatever else it waits for.
 #[test]
 fn it_stands_without_a_next_deadline() {

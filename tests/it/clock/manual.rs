@@ -193,8 +193,8 @@ fn an_instant_of_the_clock_can_be_scheduled_at() {
     assert!(future.is_done());
 }
 
-/// Moments of the past have their order, from the origin on and before it, as long as a year; and
-/// the past that a clock has had is not lost to that.
+/// G8: moments of the past have their order, from the origin on and before it, as long as a year;
+/// and the past that a clock has had is not lost to that.
 #[test]
 fn the_past_has_its_order() {
     let year = Duration::from_secs(365 * 86_400);

@@ -149,8 +149,8 @@ fn the_longest_delay_never_comes_on_the_system_clock() {
     assert!(tasks.iter().all(CancelHandle::cancel));
 }
 
-/// DO-022: delays are exact up to the last moment of the clock, and beyond it for ever; the tasks
-/// of that last moment start in the order in which they were submitted.
+/// DO-022, G6: delays are exact up to the last moment of the clock, and beyond it for ever; the
+/// tasks of that last moment start in the order in which they were submitted.
 #[test]
 fn the_last_moment_comes_and_what_is_beyond_does_not() {
     // Late enough for the origin to be all of the past that the clock keeps apart.
@@ -179,8 +179,8 @@ fn the_last_moment_comes_and_what_is_beyond_does_not() {
     assert!(beyond.iter().all(|task| task.cancel()));
 }
 
-/// F23, DO-023: a moment that is past, and be it before the clock began, means now, and takes its
-/// turn with other tasks that are due now.
+/// F23, DO-023, G6: a moment that is past, and be it before the clock began, means now, and takes
+/// its turn with other tasks that are due now.
 #[test]
 fn a_moment_that_is_past_means_now() {
     let (clock, executor) = manual_at(3_600 * SECOND);

@@ -55,7 +55,7 @@ fn a_precise_executor_starts_nothing_early() {
     }
 }
 
-/// A lead longer than the delay, and one that never ends, are a lead all the same.
+/// M8: a lead longer than the delay, and one that never ends, are a lead all the same.
 #[test]
 fn a_long_lead_is_no_harm() {
     let executor = executor(|builder| builder.precise(Duration::MAX));
@@ -75,8 +75,8 @@ fn the_manual_clock_knows_no_lead() {
     assert!(task.is_done());
 }
 
-/// ST-009: a task of a millisecond's rate never runs early, in a second of real time. (How late it
-/// is on an idle machine is measured by `cargo bench --bench lateness`.)
+/// ST-009, G1: a task of a millisecond's rate never runs early, in a second of real time. (How late
+/// it is on an idle machine is measured by `cargo bench --bench lateness`.)
 #[test]
 fn a_fast_rate_is_never_early() {
     let executor = executor(|builder| builder);

@@ -211,7 +211,7 @@ fn polling_often_waits_once() {
     assert_eq!((task.wakes.count(), task.poll()), (1, Poll::Ready(Some(1))));
 }
 
-/// One that is dropped before it is polled was never there, and one that is dropped while it
+/// M31: one that is dropped before it is polled was never there, and one that is dropped while it
 /// waits lets go of its waker and its alarm; neither takes anything.
 #[test]
 fn a_dropped_task_leaves_nothing() {

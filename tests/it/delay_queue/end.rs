@@ -47,8 +47,8 @@ fn awaited(wait: Wait, threads: usize) -> (ManualClock, Arc<DelayQueue<u32>>, Ke
 
 type Waiter = Elsewhere<Option<u32>>;
 
-/// However the last element of a closed queue goes, whoever waits is told that there is nothing
-/// more.
+/// G32: however the last element of a closed queue goes, whoever waits is told that there is
+/// nothing more.
 #[test]
 fn the_waits_end_when_the_last_element_goes() {
     type Go = fn(&DelayQueue<u32>, Key);

@@ -87,8 +87,8 @@ fn what_is_listed_can_be_removed() {
     assert_eq!(listed(&queue), [2, 3]);
 }
 
-/// A key of one queue finds nothing in another, also if both have had exactly the same done to
-/// them, and is not equal to the key that stands there in its place.
+/// G30, M30: a key of one queue finds nothing in another, also if both have had exactly the same
+/// done to them, and is not equal to the key that stands there in its place.
 #[test]
 fn a_key_of_another_queue_finds_nothing() {
     let (_clock, one) = queue_by_hand();

@@ -63,7 +63,7 @@ fn a_poll_waits_no_longer_than_it_may() {
     assert!(queue.is_empty() && queue.poll().is_none() && queue.to_vec().is_empty());
 }
 
-/// DQ-014: a raised token ends a poll that may wait and a take, before it begins, and while it
+/// DQ-014, M32: a raised token ends a poll that may wait and a take, before it begins, and while it
 /// waits; it costs no time, and the queue keeps what it has.
 #[test]
 fn a_token_ends_every_wait() {

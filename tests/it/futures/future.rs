@@ -373,7 +373,7 @@ fn what_is_done_is_not_given_up() {
     }
 }
 
-/// FG-017: a join that races the end of its task always gets the value.
+/// FG-017, G19: a join that races the end of its task always gets the value.
 #[test]
 fn a_join_that_races_the_end_gets_the_value() {
     let executor = ScheduledThreadPoolExecutor::new(1);

@@ -182,7 +182,7 @@ fn live((clock, executor): (ManualClock, Executor), fate: Fate, body: fn() -> i3
     format!("{outcome:?} {before:?} {after:?}")
 }
 
-/// HK-031, FR-006, FD-005: a wrapper is called for every run of a periodic task, and so for the run
+/// HK-031, FR-006: a wrapper is called for every run of a periodic task, and so for the run
 /// that panics, which is the last: with a period of a nanosecond and ten workers as well.
 #[test]
 fn a_wrapper_is_called_for_every_run() {

@@ -182,7 +182,7 @@ fn a_hook_for_the_end_that_panics_is_reported() {
     }
 }
 
-/// AT-004: the hook comes after the last capture has been dropped, also if that panics.
+/// AT-004, G23: the hook comes after the last capture has been dropped, also if that panics.
 #[test]
 fn the_hook_comes_after_the_last_capture() {
     let (drops, seen) = (Drops::new(), Log::new());

@@ -134,8 +134,8 @@ fn a_flood_overtakes_nothing_that_is_due() {
     }
 }
 
-/// F46: exactly: of a thousand tasks without delay that were submitted after its deadline not one
-/// runs before it, and of those before it all do.
+/// F46, M62: exactly: of a thousand tasks without delay that were submitted after its deadline not
+/// one runs before it, and of those before it all do.
 #[test]
 fn what_is_due_stands_between_what_came_before_and_after() {
     let (clock, executor) = manual(1);
@@ -170,8 +170,9 @@ fn what_is_due_stands_between_what_came_before_and_after() {
     assert!(log[..1_000].iter().all(|what| *what == "before") && log[1_000] == "due");
 }
 
-/// F30: eight threads cancel the same tasks at the moment when they fall due: each task runs or is
-/// cancelled by one of them, its captures are dropped once, and its place in the queue is free.
+/// F30, M41: eight threads cancel the same tasks at the moment when they fall due: each task runs
+/// or is cancelled by one of them, its captures are dropped once, and its place in the queue is
+/// free.
 #[test]
 fn a_storm_of_cancels_at_the_deadline_has_one_winner_each() {
     const TASKS: usize = 2_000;

@@ -44,7 +44,7 @@ fn fresh_or_deserted(round: usize) -> ScheduledThreadPoolExecutor {
     builder.build().expect("the settings are good")
 }
 
-/// F32, SP-024: a schedule that races a shutdown never leaves a task behind in a terminated
+/// F32, SP-024, G21: a schedule that races a shutdown never leaves a task behind in a terminated
 /// executor, and its future pending for ever: a hundred thousand fresh pools, and every future has
 /// ended. (Java's own strands about one in seventeen thousand.)
 #[test]
@@ -139,7 +139,7 @@ fn no_task_is_lost_between_eight_producers_and_four_workers() {
     assert!(ran.load(Ordering::Relaxed) >= counts.completed);
 }
 
-/// ST-010: a shutdown races sixteen threads that submit and four that cancel, again and again:
+/// ST-010, G10: a shutdown races sixteen threads that submit and four that cancel, again and again:
 /// the executor always ends, and so does every future.
 #[test]
 fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
@@ -199,7 +199,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
     assert!(futures.iter().all(ScheduledFuture::is_done));
 }
 
-/// ST-004, ST-005: tasks that are half an hour away are scheduled and cancelled, by the thread
+/// ST-004, ST-005, G11: tasks that are half an hour away are scheduled and cancelled, by the thread
 /// that scheduled them and by others, and nothing is left of them.
 #[test]
 fn what_is_scheduled_and_cancelled_leaves_nothing() {

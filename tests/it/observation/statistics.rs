@@ -275,9 +275,9 @@ fn rarely() -> impl ThreadFactory + 'static {
     }
 }
 
-/// PS-012: whoever looks, whatever goes on, each snapshot adds up: every task that was admitted
-/// waits, is at work, or has ended in one way; no more are at work than there are workers; and
-/// from one snapshot to the next no count falls. It is so while workers come and go, and while
+/// PS-012, G20: whoever looks, whatever goes on, each snapshot adds up: every task that was
+/// admitted waits, is at work, or has ended in one way; no more are at work than there are workers;
+/// and from one snapshot to the next no count falls. It is so while workers come and go, and while
 /// threads fail to start.
 #[test]
 fn a_snapshot_never_contradicts_itself() {

@@ -252,7 +252,7 @@ fn a_cancellation_is_told_with_its_reason() {
     assert_eq!(cancelled.fields.get("reason"), "it was asked to");
 }
 
-/// The end of a periodic task by its time limit is a warning, told once, with the reason.
+/// G17: the end of a periodic task by its time limit is a warning, told once, with the reason.
 #[test]
 fn an_end_without_the_users_doing_is_a_warning() {
     let (collector, clock, executor) = listened_to();

@@ -207,7 +207,7 @@ impl Wake for PanicsOnWake {
     }
 }
 
-/// F8: a waker that panics when it is woken keeps neither the result nor the others from it.
+/// F8, G26: a waker that panics when it is woken keeps neither the result nor the others from it.
 #[test]
 fn a_waker_that_panics_keeps_nobody_from_being_woken() {
     let subject = Subject::new();

@@ -65,7 +65,7 @@ fn have_a_worker(act: impl FnOnce() + Send + 'static) {
     worker_of(&executor);
 }
 
-/// F4: a one-shot body that panics while a capture panics aborts the process, as Rust has it.
+/// F4, G28: a one-shot body that panics while a capture panics aborts the process, as Rust has it.
 #[test]
 fn a_body_and_a_capture_that_panic_at_once_abort() {
     let Some(program) = again("a_body_and_a_capture_that_panic_at_once_abort") else {
@@ -105,8 +105,8 @@ fn a_thread_local_of_a_worker_that_panics_aborts() {
     assert_aborted(&run(program), "a thread-local");
 }
 
-/// F16: a worker that owns its executor, in a thread-local, may end: the drop of the executor waits for
-/// every thread but this one.
+/// F16, G25, M66: a worker that owns its executor, in a thread-local, may end: the drop of the
+/// executor waits for every thread but this one.
 #[test]
 fn a_worker_may_own_its_executor_in_a_thread_local() {
     type Owned = (Executor, mpsc::Sender<()>);
@@ -238,8 +238,8 @@ fn programs_can_be_started_under_load() {
     assert_eq!(now.cancelled, 2 * SUBMISSIONS);
 }
 
-/// F20: if the one thread that wakes who awaits cannot be started, an element is awaited all the
-/// same, and not taken early.
+/// F20, M33: if the one thread that wakes who awaits cannot be started, an element is awaited all
+/// the same, and not taken early.
 #[test]
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn without_a_thread_for_the_alarms_elements_can_be_awaited() {
@@ -321,9 +321,9 @@ fn work_until_it_was_paused() {
     assert!(delayed.iter().all(|gap| *gap >= PERIOD), "{delayed:?}");
 }
 
-/// F41: a process that was stopped and goes on runs what it has missed in the order of the
-/// deadlines: each run of a periodic task that makes up for all, one of a periodic task that skips, and one with
-/// fixed delay.
+/// F41, M56: a process that was stopped and goes on runs what it has missed in the order of the
+/// deadlines: each run of a periodic task that makes up for all, one of a periodic task that skips,
+/// and one with fixed delay.
 #[test]
 #[cfg(unix)]
 fn a_process_that_was_stopped_catches_up() {

@@ -381,8 +381,8 @@ const ENDS: [(&str, End); 6] = [
     ("the same, one by one", |executor, _| executor.shutdown_now().for_each(drop)),
 ];
 
-/// A capture that panics when the executor drops it, because the task will not run, reaches the
-/// handler, also if the panic is one that the process's panic hook is not told of.
+/// G27: a capture that panics when the executor drops it, because the task will not run, reaches
+/// the handler, also if the panic is one that the process's panic hook is not told of.
 #[test]
 fn a_capture_that_panics_is_reported_if_the_task_never_ran() {
     for (how, end) in ENDS {
@@ -400,8 +400,8 @@ fn a_capture_that_panics_is_reported_if_the_task_never_ran() {
     }
 }
 
-/// So does a result that panics when it is dropped: because the task was cancelled while it ran,
-/// because nobody wants it, or with its future.
+/// G27: so does a result that panics when it is dropped: because the task was cancelled while it
+/// ran, because nobody wants it, or with its future.
 #[test]
 fn a_result_that_panics_is_reported() {
     type Act = fn(ScheduledFuture<Quiet>, &Counter);

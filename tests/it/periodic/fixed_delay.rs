@@ -126,7 +126,8 @@ fn a_panic_ends_the_periodic_task() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// F41: a pause that is much longer than the delay is one late run; the next is a delay after it.
+/// F41, M52: a pause that is much longer than the delay is one late run; the next is a delay after
+/// it.
 #[test]
 fn a_long_pause_is_one_run() {
     let (clock, executor) = manual(1);

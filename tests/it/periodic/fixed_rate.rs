@@ -170,8 +170,8 @@ fn a_periodic_task_does_not_outlive_a_shutdown() {
     ));
 }
 
-/// FR-005: however late a periodic task is and however many workers there are, its runs do not overlap,
-/// and each sees what the one before did.
+/// FR-005, G4: however late a periodic task is and however many workers there are, its runs do not
+/// overlap, and each sees what the one before did.
 #[test]
 fn runs_do_not_overlap() {
     let executor = staffed(ScheduledThreadPoolExecutor::new(8));
@@ -317,7 +317,7 @@ fn runs_that_are_all_too_long_are_dealt_with_by_policy() {
     }
 }
 
-/// FR-012: runs that are late by less than a period move nothing: by every policy the next ones
+/// FR-012, G5: runs that are late by less than a period move nothing: by every policy the next ones
 /// are planned on the grid, and none is missed.
 #[test]
 fn a_little_lateness_does_not_add_up() {

@@ -32,9 +32,9 @@ fn assert_told(log: &Log<(PanicSource, String)>, source: PanicSource, line: &str
     assert_eq!(log.entries(), [(source, line.to_owned())]);
 }
 
-/// With the default policy a run that takes too long ends the task. The handler is told so at that
-/// moment, while the body still runs, and not once more when it returns; the hook after the run
-/// sees the failure.
+/// G17: with the default policy a run that takes too long ends the task. The handler is told so at
+/// that moment, while the body still runs, and not once more when it returns; the hook after the
+/// run sees the failure.
 #[test]
 fn a_task_that_its_time_limit_ends_is_reported() {
     let after = Log::new();
@@ -112,8 +112,8 @@ fn a_task_that_goes_on_has_not_ended() {
     assert_told(&log, PanicSource::Task, line);
 }
 
-/// A periodic task that another task displaces from a bounded queue is reported; a one-shot task,
-/// whose user waits for its result, is not.
+/// G17: a periodic task that another task displaces from a bounded queue is reported; a one-shot
+/// task, whose user waits for its result, is not.
 #[test]
 fn a_displaced_periodic_task_is_reported() {
     let (_clock, executor, log) =

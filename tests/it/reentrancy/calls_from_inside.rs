@@ -340,8 +340,8 @@ fn a_task_cannot_join_itself() {
     }
 }
 
-/// F17: of two tasks on two workers that join each other one is refused, and the other gets what
-/// that one returns.
+/// F17, G19: of two tasks on two workers that join each other one is refused, and the other gets
+/// what that one returns.
 #[test]
 fn two_tasks_cannot_join_each_other() {
     let executor = ScheduledThreadPoolExecutor::new(2);

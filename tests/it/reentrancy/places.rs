@@ -170,8 +170,8 @@ const ACTS: [(&str, Act); 7] = [
     ("drops", drop),
 ];
 
-/// F14, F16, F18: wherever the user's code is called or dropped it may submit, look, cancel, shut
-/// down, and drop the executor that it owns: nothing hangs, and all ends.
+/// F14, F16, F18, G25, M67: wherever the user's code is called or dropped it may submit, look,
+/// cancel, shut down, and drop the executor that it owns: nothing hangs, and all ends.
 #[test]
 fn anything_can_be_done_to_an_executor_from_anywhere() {
     for (place, put) in PLACES {

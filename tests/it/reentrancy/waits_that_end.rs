@@ -9,7 +9,7 @@ use punctual::{
 
 use crate::support::{Counter, LONG, in_time, manual, ms};
 
-/// The only worker may wait for a task that has a time limit: the wait ends with the limit.
+/// G18: the only worker may wait for a task that has a time limit: the wait ends with the limit.
 #[test]
 fn the_last_worker_waits_for_what_has_a_time_limit() {
     let executor = Executor::new(1);
@@ -64,7 +64,8 @@ fn who_waits_for_a_limit_will_go_on() {
     assert!(matches!(second, Ok(7)), "{second:?}");
 }
 
-/// The only worker may wait for a task that the rejection handler has kept: another thread runs it.
+/// G18: the only worker may wait for a task that the rejection handler has kept: another thread
+/// runs it.
 #[test]
 fn the_last_worker_waits_for_what_was_kept() {
     let (keep, kept) = mpsc::channel::<DrainedTask>();
@@ -136,7 +137,7 @@ fn a_limit_that_joins_later_counts() {
     assert!(first.expect_err("it never ran").is_timeout());
 }
 
-/// A wait that is refused takes nothing: the future can be joined later, alone or in its set.
+/// G18: a wait that is refused takes nothing: the future can be joined later, alone or in its set.
 #[test]
 fn a_refused_wait_leaves_the_future() {
     let (clock, executor) = manual(1);

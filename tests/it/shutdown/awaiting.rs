@@ -87,7 +87,7 @@ macro_rules! with_each {
     }};
 }
 
-/// It is pending until the end, then its waker is woken once, and it is ready, now and later.
+/// G24: it is pending until the end, then its waker is woken once, and it is ready, now and later.
 #[test]
 fn who_awaits_the_end_is_woken_once() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {
@@ -139,8 +139,8 @@ fn who_awaits_the_end_no_longer_is_forgotten() {
     with_each!(check);
 }
 
-/// Several that one task awaits have one waker: if one of them is dropped the others are woken all
-/// the same.
+/// G24: several that one task awaits have one waker: if one of them is dropped the others are woken
+/// all the same.
 #[test]
 fn each_that_one_task_awaits_is_woken() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {

@@ -271,7 +271,7 @@ fn assert_cancelled_by_shutdown(future: &ScheduledFuture<()>) {
     );
 }
 
-/// SP-004, SP-005, SP-006, SP-007 to SP-018: whatever the policies, the delay, and the run that
+/// SP-004, SP-005, SP-006, SP-007 to SP-017: whatever the policies, the delay, and the run that
 /// is interrupted, a shutdown lets what runs and what is due finish, keeps or cancels at once
 /// what waits as the policies say, refuses what comes, and ends when what was kept has ended.
 #[test]

@@ -35,8 +35,8 @@ fn assert_given_up<T: std::fmt::Debug>(outcome: Option<Result<T, TaskError>>) {
     );
 }
 
-/// SN-001: with two of five tasks running it gives back the other three, empties the queue, stops
-/// the two that run, and the executor ends.
+/// SN-001, G22: with two of five tasks running it gives back the other three, empties the queue,
+/// stops the two that run, and the executor ends.
 #[test]
 fn it_gives_back_what_waits_and_stops_what_runs() {
     let executor = ScheduledThreadPoolExecutor::new(2);

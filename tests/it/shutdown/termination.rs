@@ -73,7 +73,7 @@ fn a_wait_for_the_end_gives_up_after_its_limit() {
     blocker.gate.add();
 }
 
-/// F38: everyone who waits for the end is told of it.
+/// F38, G24: everyone who waits for the end is told of it.
 #[test]
 fn all_who_wait_for_the_end_are_told() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -202,8 +202,8 @@ fn closing_is_cut_short_by_a_token() {
     }
 }
 
-/// AT-021: an executor's own task that would wait for the executor's end is told so at once, and
-/// the executor is shut down and ends by itself.
+/// AT-021, G25: an executor's own task that would wait for the executor's end is told so at once,
+/// and the executor is shut down and ends by itself.
 #[test]
 fn a_task_cannot_wait_for_the_end_of_its_own_executor() {
     type End = fn(ScheduledThreadPoolExecutor) -> Result<(), WouldDeadlock>;
@@ -250,8 +250,8 @@ fn end_from_inside<R: Send + 'static>(end: fn(ScheduledThreadPoolExecutor) -> R)
     outcome.expect("it returns at once").unwrap()
 }
 
-/// AT-021: in the hook for the end, and in what is called at the start and end of a thread, nobody
-/// can wait for the end of the executor, with a limit or without.
+/// AT-021, G25: in the hook for the end, and in what is called at the start and end of a thread,
+/// nobody can wait for the end of the executor, with a limit or without.
 #[test]
 fn a_callback_cannot_wait_for_the_end_of_its_executor() {
     type Place = fn(Builder, Box<dyn Fn() + Send + Sync>) -> Builder;

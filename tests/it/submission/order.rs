@@ -58,7 +58,7 @@ fn terminate(executor: &Handle) {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// Whichever threads submit them, and however their common moment is said.
+/// G2: whichever threads submit them, and however their common moment is said.
 #[test]
 fn equal_deadlines_of_several_threads_start_in_the_order_of_submission() {
     let (clock, executor) = manual(1);
@@ -130,8 +130,8 @@ fn what_a_thread_submits_without_delay_starts_in_its_order() {
     }
 }
 
-/// F44: several threads submit, two workers run, and the head changes all the time: no task starts
-/// before its delay is over.
+/// F44, G1: several threads submit, two workers run, and the head changes all the time: no task
+/// starts before its delay is over.
 #[test]
 fn no_task_starts_early() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -244,7 +244,7 @@ fn submit_and_cancel(executor: &Handle, drops: &Drops) -> Vec<Submitted> {
     tasks
 }
 
-/// F30: each task runs once, or it was cancelled in time and never runs.
+/// F30, G10: each task runs once, or it was cancelled in time and never runs.
 #[test]
 fn each_task_runs_once_or_was_cancelled() {
     let executor = ScheduledThreadPoolExecutor::new(2);

@@ -51,8 +51,8 @@ fn timed_out<T: std::fmt::Debug>(future: &ScheduledFuture<T>) {
     assert!(error.is_timeout() && error.is_cancelled());
 }
 
-/// TO-001: a task that runs is struck at its very moment and not a nanosecond before: its token is
-/// raised and its future has ended, while the body goes on; the result is dropped.
+/// TO-001, G15: a task that runs is struck at its very moment and not a nanosecond before: its
+/// token is raised and its future has ended, while the body goes on; the result is dropped.
 #[test]
 fn a_running_task_is_struck_at_its_moment() {
     let (clock, executor) = manual(1);

@@ -45,7 +45,7 @@ fn assert_asleep(name: &str, count: usize) {
     assert_eq!(workers(name), before);
 }
 
-/// With only far-off tasks the workers are not scheduled at all.
+/// G7: with only far-off tasks the workers are not scheduled at all.
 #[test]
 fn an_idle_pool_does_nothing() {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(3).thread_name("idlers");

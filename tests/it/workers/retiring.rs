@@ -44,8 +44,8 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
     }
 }
 
-/// A worker that waits for a task runs none meanwhile. So the last that does not wait stays for what
-/// it waits for, and goes when nobody waits any more.
+/// G19, M73: a worker that waits for a task runs none meanwhile. So the last that does not wait
+/// stays for what it waits for, and goes when nobody waits any more.
 #[test]
 fn the_last_that_does_not_wait_for_a_task_stays() {
     for core in [0, 1] {
