@@ -3,7 +3,11 @@
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// The items of the Rust API guidelines' checklist.
 #[rustfmt::skip]
@@ -91,12 +95,112 @@ fn is_declared(sources: &str, name: &str) -> bool {
 }
 
 fn read_all(folder: &Path, text: &mut String) {
+    let mut files = Vec::new();
+    visit(folder, &mut files);
+    for path in files {
+        text.push_str(&fs::read_to_string(path).expect("a source"));
+    }
+}
+
+/// Each link from one document to another, or to a source, leads to a file.
+#[test]
+fn each_link_leads_to_a_file() {
+    let mut links = 0;
+    for (path, text) in documents() {
+        let folder = path.parent().expect("a document is in a folder");
+        let ends = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for link in ends.filter(|link| !link.is_empty() && !link.starts_with("http")) {
+            assert!(folder.join(link).exists(), "{}: {link}", path.display());
+            links += 1;
+        }
+    }
+    assert!(links > 700, "{links} links");
+}
+
+/// The name of a test stands at the test, and in the pages that are generated: a renamed test needs
+/// no second edit.
+#[test]
+fn no_page_quotes_a_test() {
+    let names = names_of_tests();
+    for (path, text) in documents() {
+        if !text.starts_with("<!-- Generated") {
+            let quoted = text.split('`').find(|&word| names.contains(word));
+            assert_eq!(quoted, None, "{}", path.display());
+        }
+    }
+}
+
+/// What the scripts skip, and what they allow to leak, is there under that name.
+#[test]
+fn the_scripts_name_tests_that_exist() {
+    if !root().join("ci").is_dir() {
+        return; // The published package has none.
+    }
+    let names = names_of_tests();
+    let sources = sources();
+    let suppressions = page("ci/lsan.supp");
+    for place in suppressions.lines().filter_map(|line| line.strip_prefix("leak:")) {
+        let (module, name) = place.rsplit_once("::").expect("a path");
+        let is_type = sources.contains(&format!("struct {name}"));
+        assert!(is_type || names.contains(name), "{place}");
+        let file = module.replace("::", "/");
+        let file = file.rsplit_once("/tests").map_or(file.as_str(), |(file, _)| file);
+        let is_file = |path: &str| path.ends_with(&format!("/{file}.rs"));
+        assert!(all_files().iter().any(|path| is_file(path)), "{place}: no such module");
+    }
+    for script in ["repeat.sh", "sanitize.sh"] {
+        let text = page(&format!("ci/{script}"));
+        for skipped in text.split("--skip ").skip(1) {
+            let name = skipped.split([' ', ')', '\n']).next().unwrap_or_default();
+            let is_module = name == "processes::";
+            let is_test = names.iter().any(|test| test.contains(name));
+            assert!(is_module || is_test, "{script} skips {name}");
+        }
+    }
+}
+
+/// The names of all tests.
+fn names_of_tests() -> BTreeSet<String> {
+    let sources = sources();
+    let after = sources.split("#[test]").skip(1).filter_map(|rest| rest.split_once("fn "));
+    let names = after.filter_map(|(_, rest)| rest.split(['(', '<']).next().map(str::to_owned));
+    let names: BTreeSet<_> = names.collect();
+    assert!(names.len() > 1000, "{} tests", names.len());
+    names
+}
+
+/// The text of all sources and tests.
+fn sources() -> String {
+    let mut text = String::new();
+    read_all(&root().join("src"), &mut text);
+    read_all(&root().join("tests"), &mut text);
+    text
+}
+
+/// The paths of all sources and tests.
+fn all_files() -> Vec<String> {
+    let mut files = Vec::new();
+    visit(&root().join("src"), &mut files);
+    visit(&root().join("tests"), &mut files);
+    files.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// The documents, except for those that others are generated from.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut files = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    visit(&root().join("docs"), &mut files);
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    files.retain(|path| !path.starts_with(root().join("docs/evidence/src")));
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a document");
+        (path, text)
+    };
+    files.into_iter().map(read).collect()
+}
+
+fn visit(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
         let path = entry.path();
-        if path.is_dir() {
-            read_all(&path, text);
-        } else {
-            text.push_str(&fs::read_to_string(path).expect("a source"));
-        }
+        if path.is_dir() { visit(&path, files) } else { files.push(path) }
     }
 }

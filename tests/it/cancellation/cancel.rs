@@ -384,7 +384,7 @@ fn of_two_cancels_at_once_one_succeeds() {
 
 /// CA-022: a cancelled task is out of the queue at once, and its neighbours still run in order.
 #[test]
-fn a_cancelled_task_leaves_the_queue_and_nobody_else_does() {
+fn a_cancelled_task_leaves_the_queue_and_no_other_does() {
     let (clock, executor) = manual(1);
     let order = Log::new();
     let tasks: Vec<_> = (1..=9)

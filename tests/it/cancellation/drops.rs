@@ -132,7 +132,7 @@ fn closure_and_result_are_dropped_once_and_at_once() {
 
 /// A periodic closure outlives its future, and is dropped once, as soon as the periodic task ends.
 #[test]
-fn a_periodic_closure_is_dropped_when_its_series_ends() {
+fn a_periodic_closure_is_dropped_when_its_task_ends() {
     type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);
     let ends: [(End, usize); 3] = [
         (|_, handle, _executor| assert!(handle.cancel()), 2),
@@ -172,7 +172,7 @@ impl Drop for Witness {
 /// F16, M39: who waits for a task is told of its end before what it leaves is dropped, which may
 /// take long, or wait for the very one that is told.
 #[test]
-fn the_end_is_told_before_what_is_left_is_dropped() {
+fn waiters_are_woken_before_leftover_values_are_dropped() {
     type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);
     // A closure that runs is dropped by its run; the value that a timeout would have given is left.
     let ends: [(&str, End, [usize; 2]); 3] = [

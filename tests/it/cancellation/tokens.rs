@@ -54,7 +54,7 @@ fn in_thread<R: Send + 'static>(
 
 /// Who waits for a token, in several threads at once, waits until it is raised and is woken then.
 #[test]
-fn raising_a_token_wakes_everyone_who_waits() {
+fn raising_a_token_wakes_every_waiter() {
     let token = CancellationToken::new();
     let waiters = [(); 4].map(|()| in_thread(&token, CancellationToken::wait));
     let sleepers = [(); 4].map(|()| in_thread(&token, |token| token.sleep(Duration::MAX)));
@@ -73,7 +73,7 @@ fn raising_a_token_wakes_everyone_who_waits() {
 
 /// A token that was raised before makes nobody wait.
 #[test]
-fn a_raised_token_makes_nobody_wait() {
+fn waits_on_a_raised_token_return_at_once() {
     let token = CancellationToken::new();
     token.cancel();
     let waiter = in_thread(&token, CancellationToken::wait);
@@ -154,7 +154,7 @@ impl Running {
 
 /// A running task's token is raised by what asks it to stop, and by nothing else.
 #[test]
-fn only_what_asks_a_task_to_stop_raises_its_token() {
+fn only_a_request_to_stop_raises_a_tasks_token() {
     type Act = fn(&Handle, &ScheduledFuture<()>);
     let acts: [(&str, Act, bool); 6] = [
         ("nothing", |_, _| {}, false),
@@ -289,7 +289,7 @@ fn a_task_that_is_over_is_not_asked_to_stop() {
 
 /// Who waits for a task's token is woken by both of the things that raise it.
 #[test]
-fn a_tasks_token_wakes_who_waits() {
+fn a_tasks_token_wakes_its_waiters() {
     type Act = fn(&Running);
     let acts: [Act; 2] = [
         |running| assert!(running.future.cancel_and_signal()),

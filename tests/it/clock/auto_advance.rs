@@ -126,7 +126,7 @@ fn a_sleeper_is_woken_by_the_fifth_run() {
 /// Tasks that sleep or join, timeouts and pauses after a panic move the clock as those that wait in
 /// a queue do.
 #[test]
-fn whatever_waits_inside_is_waited_for() {
+fn waits_inside_tasks_move_the_clock() {
     in_time("the joins", || {
         let (clock, executor) = auto(2);
         let slept = executor.submit(|| own_token().sleep(HOUR).is_ok()).expect("accepted");
@@ -192,7 +192,7 @@ fn a_queue_gives_its_elements_at_their_moments() {
 
 /// A task that awaits an element is woken while a thread waits, and that thread sleeps on.
 #[test]
-fn who_awaits_is_woken_while_another_waits() {
+fn an_async_task_is_woken_while_a_thread_waits() {
     let (clock, executor) = auto(1);
     let queue = DelayQueue::with_clock(clock.clone());
     queue.insert(ms(3), 7).expect("it is open");
@@ -231,7 +231,7 @@ fn it_goes_on_only_while_the_mode_is_on() {
 
 /// Nobody waits, and the clock stands, whatever is to come.
 #[test]
-fn it_stands_while_nobody_waits() {
+fn it_stands_while_no_thread_waits() {
     let (clock, executor) = auto(1);
     let future = executor.schedule(ms(5), || 7).expect("accepted");
     for _ in 0..3 {
@@ -282,7 +282,7 @@ fn it_stands_without_a_next_deadline() {
 
 /// A worker that ends leaves those who wait and the other workers behind: time goes on for them.
 #[test]
-fn the_end_of_a_worker_holds_nobody_up() {
+fn time_goes_on_after_the_end_of_a_worker() {
     in_time("the end", || {
         for round in 0..50 {
             let (clock, executor) = auto(2);

@@ -94,7 +94,7 @@ fn every_verb_takes_every_delay() {
 /// F24: what is never due stays until it is cancelled, or until its executor is shut down or
 /// dropped, by whichever verb it was scheduled.
 #[test]
-fn what_is_never_due_stays_until_it_is_ended() {
+fn a_task_that_is_never_due_stays_until_it_is_ended() {
     type End = fn(Executor, &CancelHandle);
     let ends: [End; 5] = [
         |_executor, task| assert!(task.cancel()),

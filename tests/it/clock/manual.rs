@@ -61,7 +61,7 @@ fn time_stands_still_and_is_shared() {
 
 /// What is submitted before `run_until_idle` has run when it returns.
 #[test]
-fn idle_means_that_what_is_due_has_run() {
+fn idle_means_that_due_tasks_have_run() {
     let (clock, executor) = manual(2);
     for _ in 0..200 {
         let futures = [(); 4].map(|()| executor.submit(|| 7).expect("accepted"));
@@ -72,7 +72,7 @@ fn idle_means_that_what_is_due_has_run() {
 
 /// Tasks that are set in motion by others are waited for too.
 #[test]
-fn idle_means_that_what_followed_has_run() {
+fn idle_means_that_follow_up_tasks_have_run() {
     let (clock, executor) = manual(2);
     for _ in 0..100 {
         let (depth, handle) = (Counter::new(), executor.handle());
@@ -224,7 +224,7 @@ fn the_past_has_its_order() {
 /// What is scheduled for a moment of the past is due now, in its turn: not before what was due
 /// before it was submitted.
 #[test]
-fn what_is_scheduled_for_the_past_takes_its_turn() {
+fn a_task_scheduled_for_the_past_takes_its_turn() {
     let (clock, executor) = manual(1);
     let (log, gate) = (Log::new(), Counter::new());
     let opened = gate.clone();

@@ -119,7 +119,7 @@ fn a_due_task_is_not_held_up_by_one_that_never_is() {
 /// DO-017, DO-018, DO-020: what a run schedules runs, in whichever way, though the next run of
 /// its own series never comes.
 #[test]
-fn a_periodic_task_that_never_goes_on_does_not_hold_up_what_it_scheduled() {
+fn a_periodic_task_that_never_runs_again_does_not_delay_tasks_it_scheduled() {
     for (verb, schedule) in VERBS {
         let (clock, executor) = manual(1);
         let (handle, runs) = (executor.handle(), Counter::new());
@@ -152,7 +152,7 @@ fn the_longest_delay_never_comes_on_the_system_clock() {
 /// DO-022, G6: delays are exact up to the last moment of the clock, and beyond it for ever; the
 /// tasks of that last moment start in the order in which they were submitted.
 #[test]
-fn the_last_moment_comes_and_what_is_beyond_does_not() {
+fn the_last_representable_time_comes_and_later_ones_do_not() {
     // Late enough for the origin to be all of the past that the clock keeps apart.
     let start = 366 * 86_400 * SECOND;
     let (clock, executor) = manual_at(start);
@@ -239,7 +239,7 @@ fn order_holds_where_counters_wrap() {
 /// Every verb works on a clock that has come to its end; a periodic task whose next run would be later
 /// still does not run again.
 #[test]
-fn what_is_due_runs_at_the_end_of_the_clock() {
+fn due_tasks_run_at_the_end_of_the_clock() {
     let beginnings = [(LAST - SECOND, 2), (LAST - NANO, 1), (LAST, 1), (Duration::MAX, 1)];
     for ((begin, runs_of_series), (verb, schedule)) in
         beginnings.into_iter().flat_map(|begin| VERBS.map(|verb| (begin, verb)))

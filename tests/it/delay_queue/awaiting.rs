@@ -137,7 +137,7 @@ fn many_alarms_all_ring() {
 
 /// An element that expires at once is there at the first poll, which keeps no waker.
 #[test]
-fn what_has_expired_is_there_at_the_first_poll() {
+fn an_expired_element_is_ready_at_the_first_poll() {
     let (_clock, queue) = queue_by_hand();
     fill(&queue, [1]);
     let (mut next, wakes) = (queue.next(), Wakes::new());

@@ -49,7 +49,7 @@ fn a_queue_has_room_for_ever_and_counts() {
 
 /// DQ-002: what is collected into a queue comes out in order, with whatever kind of deadline.
 #[test]
-fn what_is_collected_comes_out_in_order() {
+fn collected_elements_come_out_in_order() {
     let past = Instant::now();
     let delays: DelayQueue<u32> = (0..32).map(|n| (Duration::ZERO, n)).collect();
     let moments: DelayQueue<u32> = (0..32).map(|n| (past, n)).collect();
@@ -131,7 +131,7 @@ fn a_queue_can_be_extended() {
 
 /// DQ-011: a poll takes one after the other in order, and then nothing.
 #[test]
-fn a_poll_takes_what_has_expired() {
+fn a_poll_takes_an_expired_element() {
     let (_clock, queue) = queue_by_hand();
     fill(&queue, 0..32);
     for n in 0..32 {
@@ -182,7 +182,7 @@ fn a_cleared_queue_is_empty_and_usable() {
 
 /// DQ-029: a poll takes what has expired, and never the head that has not.
 #[test]
-fn a_poll_leaves_what_has_not_expired() {
+fn a_poll_leaves_unexpired_elements() {
     let (_clock, queue) = queue_by_hand();
     let later = queue.insert(DAY, 1).expect("the queue is open");
     assert!(queue.poll().is_none());
@@ -223,7 +223,7 @@ fn equal_deadlines_come_out_as_they_went_in() {
 /// What expired before the queue was made comes in the order of the deadlines as well, and with
 /// the deadline it had; on a manual clock as far back as its origin.
 #[test]
-fn what_expired_long_ago_is_in_order() {
+fn elements_that_expired_long_ago_are_in_order() {
     let now = Instant::now();
     let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).expect("it was running");
     let late: DelayQueue<u64> =
@@ -343,7 +343,7 @@ fn an_iterator_may_use_the_queue() {
 /// A queue that is closed can be taken from, reset, removed from and drained; then it is at its
 /// end, for everyone who asks.
 #[test]
-fn what_is_in_a_closed_queue_can_still_be_had() {
+fn elements_of_a_closed_queue_can_still_be_taken() {
     let (clock, queue) = queue_by_hand();
     let keys: Vec<_> = (0..5).map(|n| queue.insert(ms(n), n).expect("the queue is open")).collect();
     queue.close();

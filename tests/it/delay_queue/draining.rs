@@ -20,7 +20,7 @@ use crate::{
 
 /// DQ-033: draining moves all that has expired, in order, and what comes later the next time.
 #[test]
-fn draining_moves_what_has_expired() {
+fn draining_moves_expired_elements() {
     let (clock, queue) = queue_by_hand();
     for n in (0..32).rev() {
         queue.insert(ms(n), n).expect("the queue is open");
@@ -85,7 +85,7 @@ fn draining_has_a_limit() {
 /// DQ-043: a sink that refuses, at whichever position, gets no more; what it refused stays where
 /// it was, with its key, and everything else stays as well.
 #[test]
-fn what_a_sink_refuses_stays_in_its_place() {
+fn a_refused_element_stays_in_its_place() {
     for room in 0..11 {
         let (clock, queue) = queue_by_hand();
         fill(&queue, 0..10);
@@ -109,7 +109,7 @@ fn what_a_sink_refuses_stays_in_its_place() {
 
 /// DQ-043: a sink that panics loses the element it had, and nothing else; the queue can be used.
 #[test]
-fn a_sink_that_panics_loses_what_it_had() {
+fn a_sink_that_panics_loses_the_element_it_has() {
     for position in 0..10 {
         let (_clock, queue) = queue_by_hand();
         fill(&queue, 0..10);
@@ -253,7 +253,7 @@ fn drainings_may_be_nested() {
 
 /// What expires after the draining has begun stays, with either way of draining.
 #[test]
-fn what_expires_meanwhile_is_not_drained() {
+fn elements_that_expire_meanwhile_are_not_drained() {
     let (clock, queue) = queue_by_hand();
     fill(&queue, 0..2);
     queue.insert(ms(1), 2).expect("the queue is open");
@@ -276,7 +276,7 @@ fn what_expires_meanwhile_is_not_drained() {
 
 /// What is put in meanwhile, and stands before what is left, is drained as well, up to the limit.
 #[test]
-fn what_has_expired_when_it_is_put_in_is_drained() {
+fn elements_inserted_as_expired_are_drained() {
     let (clock, queue) = queue_by_hand();
     clock.advance(ms(1));
     fill(&queue, 0..3);
@@ -307,7 +307,7 @@ fn a_draining_that_is_given_up_leaves_the_rest() {
 
 /// What a sink refuses wakes who waits, and goes to him.
 #[test]
-fn what_a_sink_refuses_goes_to_who_waits() {
+fn a_refused_element_goes_to_a_waiting_taker() {
     let (clock, queue) = queue_by_hand();
     fill(&queue, [1]);
     queue.insert(DAY, 2).expect("the queue is open");

@@ -74,7 +74,7 @@ fn the_waits_end_when_the_last_element_goes() {
 /// Who waits at a closed queue still gets what expires; the one who gets the last ends the waits
 /// of the others.
 #[test]
-fn who_takes_the_last_ends_the_waits_of_the_others() {
+fn taking_the_last_element_ends_the_other_waits() {
     for wait in WAITS {
         let (clock, queue, _, waiters) = awaited(wait, 4);
         queue.insert(DAY, 2).expect("the queue is open");
@@ -89,7 +89,7 @@ fn who_takes_the_last_ends_the_waits_of_the_others() {
 
 /// A poll, or a draining, that takes the last element ends the waits as well.
 #[test]
-fn who_drains_the_last_ends_the_waits() {
+fn draining_the_last_element_ends_the_waits() {
     type Drain = fn(&DelayQueue<u32>) -> usize;
     let ways: [Drain; 3] = [
         |queue| usize::from(queue.poll().is_some()),
@@ -172,7 +172,7 @@ fn closing_twice_is_closing_once() {
 
 /// A take that begins after the end does not block, and neither does any other.
 #[test]
-fn nobody_waits_after_the_end() {
+fn no_call_waits_after_the_end() {
     let (clock, queue) = queue_by_hand::<u32>();
     queue.close();
     for wait in WAITS {
@@ -205,7 +205,7 @@ fn a_close_that_races_insertions_loses_nothing() {
 
 /// A queue on which nothing is left but what never expires ends when that is removed.
 #[test]
-fn what_never_expires_holds_the_end_back() {
+fn an_element_that_never_expires_holds_the_end_back() {
     let (clock, queue) = queue_by_hand();
     let never = queue.insert(Duration::MAX, 1).expect("the queue is open");
     queue.close();

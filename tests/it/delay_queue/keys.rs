@@ -29,7 +29,7 @@ fn assert_finds_nothing<T: PartialEq + std::fmt::Debug>(queue: &DelayQueue<T>, k
 
 /// DQ-017: a queue contains an element until it is taken.
 #[test]
-fn a_queue_contains_what_has_not_been_taken() {
+fn a_queue_contains_elements_not_yet_taken() {
     let (_clock, queue) = queue_by_hand();
     let keys = queue.insert_all((0..32).map(|n| (Duration::ZERO, n))).expect("the queue is open");
     for (n, key) in keys.into_iter().enumerate() {
@@ -58,7 +58,7 @@ fn an_element_is_removed_once() {
 
 /// DQ-039: removals from everywhere, each once; what is left is what was not removed.
 #[test]
-fn what_is_not_removed_stays() {
+fn elements_that_are_not_removed_stay() {
     let (_clock, queue) = queue_by_hand();
     let keys = queue.insert_all((0..32).map(|n| (Duration::ZERO, n))).expect("the queue is open");
     for n in (1..32).step_by(2) {
@@ -77,7 +77,7 @@ fn what_is_not_removed_stays() {
 
 /// DQ-023: the first of those that are listed is removed by its key; the others stay.
 #[test]
-fn what_is_listed_can_be_removed() {
+fn listed_elements_can_be_removed() {
     let (_clock, queue) = queue_by_hand();
     for n in [2, 1, 3] {
         queue.insert(ms(n), n).expect("the queue is open");
@@ -195,7 +195,7 @@ fn an_element_without_a_moment_never_expires() {
 
 /// One that has expired and is reset before it is taken has not.
 #[test]
-fn what_has_expired_can_be_put_off() {
+fn an_expired_element_can_be_put_off() {
     let (clock, queue) = queue_by_hand();
     fill(&queue, [0, 1, 2]);
     let keys = queue.keys();
@@ -225,7 +225,7 @@ fn a_reset_keeps_the_order_of_insertion() {
 
 /// What never expires does not, however far time goes; it can be removed, and be reset.
 #[test]
-fn what_never_expires_stays() {
+fn an_element_that_never_expires_stays() {
     let (clock, queue) = queue_by_hand();
     let keys = [(); 3].map(|()| queue.insert(Duration::MAX, 1).expect("the queue is open"));
     clock.advance(Duration::MAX);
@@ -241,7 +241,7 @@ fn what_never_expires_stays() {
 /// DQ-041: whatever never expires is not polled, and a poll that waits gets nothing either; the
 /// queue keeps it.
 #[test]
-fn what_never_expires_is_not_polled() {
+fn an_element_that_never_expires_is_not_polled() {
     for count in 0..3 {
         let (clock, queue) = queue_by_hand();
         for n in 0..count {
@@ -343,7 +343,7 @@ fn equal_deadlines_of_several_threads_keep_their_order() {
 /// DQ-059: while some of those that are listed are removed, every other is still there, and each
 /// is delivered once.
 #[test]
-fn removals_while_listing_forget_nobody() {
+fn removals_while_listing_lose_no_element() {
     let mut dice = Dice(7);
     for size in 0..64 {
         let (clock, queue) = queue_by_hand();

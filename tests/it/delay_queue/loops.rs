@@ -222,7 +222,7 @@ fn consume(queue: &Arc<DelayQueue<usize>>, ends: &Ends, way: usize) {
 /// Producers that remove and reset, and consumers of all kinds, threads and tasks, some with sinks
 /// that refuse and some that give up: each element ends exactly once, and everyone ends.
 #[test]
-fn whatever_happens_each_element_ends_once() {
+fn each_element_has_one_end_whatever_happens() {
     for _ in 0..3 {
         let queue = Arc::new(DelayQueue::new());
         let ends = Ends((0..PRODUCERS * EACH).map(|_| AtomicUsize::new(0)).collect());
@@ -296,7 +296,7 @@ impl Drop for End<'_> {
 /// One element at a time, among those who come, wait a little and give up, of every kind: as long
 /// as somebody stays, each is taken, whoever was woken for it.
 #[test]
-fn no_element_is_forgotten_among_those_who_give_up() {
+fn no_element_is_lost_among_takers_that_give_up() {
     let (queue, taken) = (DelayQueue::new(), Counter::new());
     thread::scope(|scope| {
         for way in [0, 1, 2, 3, 3] {

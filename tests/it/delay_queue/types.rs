@@ -17,7 +17,7 @@ fn is_send_and_unpin<T: Send + Unpin>(_: &T) {}
 
 /// A queue of whatever can be sent can be shared, and what waits for it sent.
 #[test]
-fn a_queue_of_what_can_be_sent_can_be_shared() {
+fn a_queue_of_send_elements_is_sync() {
     let queue = Arc::new(DelayQueue::<Cell<u32>>::new());
     is_send_and_sync(&queue);
     is_send_and_unpin(&queue.next());
@@ -67,7 +67,7 @@ fn everything_can_be_printed() {
 
 /// What is refused is an error like others.
 #[test]
-fn what_is_refused_is_an_error() {
+fn a_refused_element_is_an_error() {
     fn fails(queue: &DelayQueue<u32>) -> Result<Key, Box<dyn Error + Send + Sync>> {
         Ok(queue.insert(ms(1), 1)?)
     }

@@ -114,7 +114,7 @@ fn the_drop_of_an_element_may_use_the_queue() {
 
 /// The drop of what was refused may use the queue as well.
 #[test]
-fn the_drop_of_what_was_refused_may_use_the_queue() {
+fn the_drop_of_a_refused_element_may_use_the_queue() {
     let queue = Arc::new(DelayQueue::new());
     queue.close();
     let used = Counter::new();

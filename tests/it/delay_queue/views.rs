@@ -24,7 +24,7 @@ use crate::{
 
 /// DQ-019: what is unwanted is removed, and counted; if all is wanted nothing happens.
 #[test]
-fn what_is_unwanted_is_removed() {
+fn retain_removes_unwanted_elements() {
     for size in 0..32 {
         let (_clock, queue) = queue_by_hand();
         queue.insert_all((0..32).map(|n| (ms(n % 4), n))).expect("the queue is open");
@@ -201,7 +201,7 @@ fn a_predicate_may_use_the_queue() {
 
 /// DQ-060: what is kept, of any number in any order, is all delivered, in order.
 #[test]
-fn what_is_kept_is_delivered() {
+fn retained_elements_are_delivered() {
     let mut dice = Dice(60);
     for size in 0..64 {
         let (clock, queue) = queue_by_hand();
@@ -220,7 +220,7 @@ fn what_is_kept_is_delivered() {
 /// DQ-056: whatever happens at once, whoever looks sees only what has been put in, whole, in
 /// order, and nothing twice.
 #[test]
-fn who_looks_sees_only_what_is_there() {
+fn views_show_only_inserted_elements_in_order() {
     let (queue, is_over) = (DelayQueue::new(), AtomicBool::new(false));
     let of = |n: u64| [n, n.wrapping_mul(31), !n];
     let check = |queued: &Queued<[u64; 3]>| assert_eq!(queued.element, of(queued.element[0]));

@@ -163,7 +163,7 @@ fn nothing_is_taken_early() {
 /// DQ-030: a poll that may wait leaves what does not expire in time; what has expired it takes at
 /// once.
 #[test]
-fn a_poll_leaves_what_expires_after_its_limit() {
+fn a_poll_leaves_elements_that_expire_after_its_limit() {
     let (clock, queue) = queue_by_hand();
     queue.insert(DAY, 1).expect("the queue is open");
     let waiter = Arc::clone(&queue);
@@ -179,7 +179,7 @@ fn a_poll_leaves_what_expires_after_its_limit() {
 
 /// A poll whose limit is the very moment of a deadline takes the element.
 #[test]
-fn a_poll_takes_what_expires_at_its_limit() {
+fn a_poll_takes_an_element_that_expires_at_its_limit() {
     let (clock, queue) = queue_by_hand();
     queue.insert(ms(12), 1).expect("the queue is open");
     let waiter = Arc::clone(&queue);
@@ -191,7 +191,7 @@ fn a_poll_takes_what_expires_at_its_limit() {
 
 /// DQ-031: who waits for a far head takes a nearer one that comes, and leaves the other.
 #[test]
-fn a_nearer_element_is_taken_by_who_waits() {
+fn a_waiting_taker_takes_a_nearer_element() {
     let (clock, queue) = queue_by_hand();
     queue.insert(DAY, 1).expect("the queue is open");
     let waiter = Arc::clone(&queue);
@@ -205,7 +205,7 @@ fn a_nearer_element_is_taken_by_who_waits() {
 /// The same when the nearer one has not expired either, by bulk insertion as well: whoever waits
 /// wakes for the nearest.
 #[test]
-fn who_waits_follows_the_nearest() {
+fn a_waiting_taker_follows_the_nearest_element() {
     let (clock, queue) = queue_by_hand();
     queue.insert(DAY, 1).expect("the queue is open");
     let waiter = Arc::clone(&queue);
@@ -308,7 +308,7 @@ fn a_token_does_not_concern_others() {
 
 /// Many wait, and all that comes at once goes to them, one to each.
 #[test]
-fn each_who_waits_gets_one() {
+fn each_waiting_taker_gets_one_element() {
     let (_clock, queue, threads) = sleepers(8, |_| CancellationToken::new());
     queue.insert_all((0..8).map(|n| (Duration::ZERO, n))).expect("the queue is open");
     let mut taken: Vec<_> = threads.into_iter().map(|thread| thread.get().ok().flatten()).collect();
@@ -329,7 +329,7 @@ fn closing_an_empty_queue_ends_all_waits() {
 
 /// A leader that gives up, by its limit or by its token, leaves the head to another.
 #[test]
-fn who_gives_up_leaves_the_head_to_another() {
+fn a_taker_that_gives_up_leaves_the_head_to_another() {
     for by_token in [true, false] {
         let (clock, queue) = queue_by_hand();
         queue.insert(DAY, 1).expect("the queue is open");

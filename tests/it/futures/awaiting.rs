@@ -177,7 +177,7 @@ fn a_future_that_has_ended_is_ready_at_once() {
 /// The drop of a capture, and a waker when it is woken and when it is dropped, may use the
 /// executor.
 #[test]
-fn what_a_task_holds_may_call_back() {
+fn captures_of_a_task_may_call_back() {
     let (_clock, executor) = manual(1);
     let calls = Log::new();
     let call_back = |from: &'static str| {

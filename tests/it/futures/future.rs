@@ -134,7 +134,7 @@ fn a_value_is_there_once_and_the_state_for_ever() {
 
 /// FG-004: all who wait are released by the run; one of them gets the value, and no other.
 #[test]
-fn all_who_wait_are_released_and_one_gets_the_value() {
+fn every_joining_thread_is_released_and_one_gets_the_value() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     for _ in 0..200 {
         let gate = Counter::new();
@@ -286,7 +286,7 @@ fn an_error_prints_its_cause() {
 /// FG-020, FG-021, FG-022, FG-023: in each state the result is what the state says, and taking
 /// it does not change the state.
 #[test]
-fn the_result_is_what_the_state_says() {
+fn the_result_agrees_with_the_state() {
     for state in STATES {
         let stage = Stage::new();
         let task = stage.task_in(state);
@@ -350,7 +350,7 @@ fn both_are_answered(
 
 /// FG-015, FG-016: who has seen a task done never times out, whether it has a value or panicked.
 #[test]
-fn what_is_done_does_not_time_out() {
+fn a_finished_task_does_not_time_out() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     for round in 0..1000 {
         let body = [|| 7, || throw(13)][round % 2];
@@ -361,7 +361,7 @@ fn what_is_done_does_not_time_out() {
 
 /// FG-015: a token that is raised after the task was seen done does not hide its result.
 #[test]
-fn what_is_done_is_not_given_up() {
+fn a_finished_task_is_joined_although_the_token_is_raised() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     for _ in 0..1000 {
         let raised_too_late = |task: &ScheduledFuture<_>| {

@@ -69,7 +69,7 @@ fn several_threads_can_wait_for_one_task() {
 
 /// Raising a token releases everyone who joins with it, and leaves the tasks alone.
 #[test]
-fn one_token_releases_all_who_join_with_it() {
+fn one_token_releases_every_join_that_uses_it() {
     let (clock, executor) = manual(1);
     let token = CancellationToken::new();
     let futures = [7, 8].map(|value| {
@@ -135,7 +135,7 @@ fn cancel_handles_of_a_task_are_one() {
 /// To let go of a running task cancels it only if that was asked for, and raises its token only
 /// if that was asked for too.
 #[test]
-fn letting_go_of_a_running_task_does_what_was_asked() {
+fn letting_go_of_a_running_task_cancels_and_signals_only_if_asked() {
     type LetGo = fn(ScheduledFuture<()>);
     let ways: [(LetGo, TaskState, bool); 5] = [
         (|it| drop(it), TaskState::Running, false),

@@ -34,7 +34,7 @@ fn the_last_worker_does_not_take() {
 
 /// What another worker runs, or another executor, can be waited for.
 #[test]
-fn what_others_run_can_be_taken() {
+fn tasks_run_by_other_workers_can_be_taken() {
     let (one, other) = (ScheduledThreadPoolExecutor::new(1), ScheduledThreadPoolExecutor::new(1));
     let two = ScheduledThreadPoolExecutor::new(2);
     for (executor, runner) in [(&two, &two), (&one, &other)] {
@@ -91,7 +91,7 @@ fn a_task_does_not_take_itself() {
 /// Whoever brings a taker its answer can wait for what the taker will run: the taker counts as
 /// awake from then on, and not from when it gets a core.
 #[test]
-fn a_taker_that_has_its_answer_stands_in_nobodys_way() {
+fn a_taker_counts_as_awake_from_its_answer_on() {
     in_time("the rounds", || {
         let executor = ScheduledThreadPoolExecutor::new(2);
         for _ in 0..500 {

@@ -36,7 +36,7 @@ fn value(future: Option<ScheduledFuture<i32>>) -> i32 {
 
 /// IV-022: what is submitted and taken is done, has its value, and is the same task.
 #[test]
-fn what_was_submitted_is_taken() {
+fn a_submitted_task_is_taken() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let service = ExecutorCompletionService::new(&executor);
     for _ in 0..2 {
@@ -52,7 +52,7 @@ fn what_was_submitted_is_taken() {
 /// IV-023: a look finds nothing before a task has ended, also one that waits for it; afterwards it
 /// finds it, once.
 #[test]
-fn a_look_finds_only_what_has_ended() {
+fn a_poll_finds_only_tasks_that_have_ended() {
     let (clock, executor) = manual(1);
     let service = ExecutorCompletionService::new(&executor);
     service.schedule(ms(20), || 7).unwrap();

@@ -223,7 +223,7 @@ fn all_values_come_in_order() {
 /// IV-014, IV-016: what has not ended when the time is up, and not before, is cancelled and asked
 /// to stop; the others have their values.
 #[test]
-fn what_is_not_done_in_time_is_cancelled() {
+fn tasks_not_done_in_time_are_cancelled() {
     let (clock, executor) = manual(2);
     let (naps, handle) = (Naps::default(), executor.handle());
     let bodies = vec![quick(|| 1), naps.body(DAY, || 2), naps.body(ms(11), || 3)];
@@ -244,7 +244,7 @@ fn what_is_not_done_in_time_is_cancelled() {
 /// IV-015: a task whose turn does not come in time never begins, not even because one before it
 /// was asked to stop.
 #[test]
-fn what_has_not_begun_in_time_never_does() {
+fn tasks_not_begun_in_time_never_begin() {
     let (clock, executor) = manual(1);
     let (naps, late, handle) = (Naps::default(), Naps::default(), executor.handle());
     let bodies = vec![quick(|| 1), naps.body(ms(13), || 2), late.body(Duration::ZERO, || 3)];

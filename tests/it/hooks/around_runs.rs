@@ -88,7 +88,7 @@ type End = fn(&ManualClock, Executor, &ScheduledFuture<()>);
 
 /// HK-001: a task that does not run has no hooks, whatever has become of it.
 #[test]
-fn hooks_are_not_called_for_what_does_not_run() {
+fn hooks_are_not_called_for_tasks_that_do_not_run() {
     let ends: [End; 5] = [
         |clock, _executor, task| {
             assert!(task.cancel());
@@ -136,7 +136,7 @@ fn hooks_are_called_wherever_a_task_is_run() {
 /// HK-001: the hooks are told the name of the task, the moment for which its run was planned, how
 /// late it is, and what it missed; all of it as the body sees it.
 #[test]
-fn hooks_see_what_the_body_sees() {
+fn hooks_see_the_same_context_as_the_body() {
     let log = Log::new();
     let (before, after) = (log.clone(), log.clone());
     let look = |task: &TaskContext| {

@@ -211,7 +211,7 @@ fn a_wrapper_is_called_for_every_run() {
 
 /// FD-006: a decorated series that never goes on does not hold up what its run submits.
 #[test]
-fn a_decorated_periodic_task_that_never_goes_on_holds_up_nobody() {
+fn a_decorated_periodic_task_that_never_runs_again_delays_no_other() {
     let (runs, wrappers) = (Counter::new(), Drops::new());
     let (clock, executor) = manual_with(|builder| counting(builder, &runs, &wrappers));
     let (inner, handle) = (Counter::new(), executor.handle());

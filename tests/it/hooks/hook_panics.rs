@@ -257,7 +257,7 @@ fn a_hook_before_that_panics_has_the_closure_dropped() {
 /// HK-008 to HK-027: a hook before a run that panics is a failure of a periodic task as any other:
 /// it ends the periodic task, whose closure is dropped.
 #[test]
-fn a_hook_before_that_panics_ends_a_series() {
+fn a_hook_before_that_panics_ends_a_periodic_task() {
     let (clock, executor) = manual_with(|builder| {
         builder.before_execute(|task| assert!(task.run_number() < 3, "before"))
     });
@@ -277,7 +277,7 @@ fn a_hook_before_that_panics_ends_a_series() {
 
 /// F5, HK-037: what hooks and the handler itself throw may panic when it is dropped.
 #[test]
-fn what_hooks_throw_may_panic_when_dropped() {
+fn payloads_of_hooks_may_panic_when_dropped() {
     let (_clock, executor) = manual_with(|builder| {
         builder
             .before_execute(|task| {
@@ -301,7 +301,7 @@ fn what_hooks_throw_may_panic_when_dropped() {
 /// What a hook, a decorator, a handler or a factory has captured is dropped with the executor, or
 /// when it is replaced; a capture that panics then goes no further.
 #[test]
-fn what_callbacks_have_captured_may_panic_when_dropped() {
+fn captures_of_callbacks_may_panic_when_dropped() {
     let [one, two, three, four] = ["before", "decorator", "handler", "factory"].map(Bomb);
     let executor = Executor::builder()
         .core_pool_size(1)

@@ -78,7 +78,7 @@ fn without_a_worker_the_stop_calls_the_hook() {
 
 /// AT-004, HK-002: with workers the hook has been called when anybody has seen the end.
 #[test]
-fn nobody_sees_the_end_before_the_hook_has_returned() {
+fn the_end_is_not_visible_before_the_hook_has_returned() {
     for _ in 0..50 {
         for (number, (how, stop)) in STOPS.into_iter().enumerate() {
             let ends = Counter::new();

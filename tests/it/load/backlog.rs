@@ -55,7 +55,7 @@ fn a_backlog_is_seen_and_worked_off_in_order() {
 /// behind them waits, which the counts show, and its lateness afterwards; it runs as soon as one of
 /// them ends. Another executor is not disturbed.
 #[test]
-fn what_blocks_all_workers_is_seen() {
+fn blocked_workers_show_in_the_counts() {
     const WORKERS: usize = 3;
     let (clock, executor) = manual(WORKERS);
     let (begun, gate) = (Counter::new(), Counter::new());
@@ -137,7 +137,7 @@ fn a_flood_overtakes_nothing_that_is_due() {
 /// F46, M62: exactly: of a thousand tasks without delay that were submitted after its deadline not
 /// one runs before it, and of those before it all do.
 #[test]
-fn what_is_due_stands_between_what_came_before_and_after() {
+fn a_due_task_runs_after_earlier_and_before_later_submissions() {
     let (clock, executor) = manual(1);
     let (log, begun, gate) = (Log::new(), Counter::new(), Counter::new());
     let (begins, opens) = (begun.clone(), gate.clone());

@@ -202,7 +202,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
 /// ST-004, ST-005, G11: tasks that are half an hour away are scheduled and cancelled, by the thread
 /// that scheduled them and by others, and nothing is left of them.
 #[test]
-fn what_is_scheduled_and_cancelled_leaves_nothing() {
+fn scheduled_and_cancelled_tasks_leave_nothing() {
     for tasks in [100, 1_000, 10_000] {
         let executor = ScheduledThreadPoolExecutor::new(1);
         let half_an_hour = Duration::from_secs(1_800);
@@ -224,7 +224,7 @@ fn what_is_scheduled_and_cancelled_leaves_nothing() {
 
 /// F44, ST-006: as many tasks at the same distance all run, and none before its time.
 #[test]
-fn what_is_due_at_about_the_same_time_all_runs() {
+fn tasks_due_at_about_the_same_time_all_run() {
     for tasks in [100, 1_000, 10_000] {
         let executor = ScheduledThreadPoolExecutor::new(2);
         let start = Instant::now();

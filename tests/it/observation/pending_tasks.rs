@@ -54,7 +54,7 @@ impl Scene {
 
 /// QV-001: what runs is not among the tasks that wait, and the others are, in their order.
 #[test]
-fn what_waits_is_seen_and_what_runs_is_not() {
+fn waiting_tasks_are_listed_and_running_ones_are_not() {
     let scene = Scene::new();
     let ids: Vec<_> = scene.futures.iter().map(ScheduledFuture::id).collect();
     assert_eq!(scene.waiting(), ids[1..]);
@@ -105,7 +105,7 @@ fn cancelling_leaves_nothing_to_purge() {
 /// QV-004: a task that has been cancelled while its entry is still there is found by `purge`: the
 /// drop of its captures, in the middle of the cancelling, sees it.
 #[test]
-fn purge_finds_what_is_being_cancelled() {
+fn purge_finds_tasks_that_are_being_cancelled() {
     let (_clock, executor) = manual(1);
     let (dropping, gate) = (Counter::new(), Counter::new());
     let capture = Slow(dropping.clone(), gate.clone());
@@ -137,7 +137,7 @@ impl Drop for Slow {
 
 /// QV-005: the view shows exactly the tasks that were scheduled.
 #[test]
-fn the_view_shows_what_was_scheduled() {
+fn the_list_shows_the_scheduled_tasks() {
     let (_clock, executor) = manual(1);
     let mut futures: Vec<_> = (1..=9)
         .map(|number| executor.schedule(number * 7 % 10 * LONG, move || number).unwrap())
@@ -155,7 +155,7 @@ fn the_view_shows_what_was_scheduled() {
 /// QV-006: who stops half-way through what a shutdown gave back, in whichever way, loses nothing:
 /// what is left is still there, can be run, and ends as cancelled when it is dropped.
 #[test]
-fn who_stops_half_way_leaves_the_rest() {
+fn an_iterator_dropped_half_way_leaves_the_rest() {
     let (clock, executor) = manual(1);
     // The only worker is busy, so that all are due and wait.
     let (begun, gate) = (Counter::new(), Counter::new());
@@ -250,7 +250,7 @@ fn the_view_describes_each_task() {
 
 /// The view includes what is due and waits for a worker; it has no delay left.
 #[test]
-fn what_is_due_and_waits_is_seen() {
+fn a_due_task_that_waits_is_listed() {
     let scene = Scene::new();
     scene.clock.advance(ms(5));
     for task in scene.executor.pending_tasks() {
@@ -265,7 +265,7 @@ fn what_is_due_and_waits_is_seen() {
 /// What is seen can be cancelled, which ends its future and drops its captures, and says later
 /// what has become of it; a view that is kept keeps no closure.
 #[test]
-fn what_is_seen_can_be_cancelled() {
+fn a_listed_task_can_be_cancelled() {
     let (clock, executor) = manual(1);
     let drops = Drops::new();
     let token = drops.token();

@@ -32,7 +32,7 @@ fn shows(value: &impl Debug, parts: &[&str]) {
 }
 
 #[test]
-fn executors_and_what_they_are_made_of() {
+fn executors_and_their_parts_can_be_printed() {
     let builder = ScheduledThreadPoolExecutor::builder()
         .core_pool_size(3)
         .thread_name("clerk")
@@ -82,7 +82,7 @@ fn several_as_they_end() {
 
 /// What only the user's own code gets to see: a worker, a rejected task, a decorated run.
 #[test]
-fn what_is_passed_to_foreign_code() {
+fn arguments_of_callbacks_can_be_printed() {
     let (tell, told) = mpsc::channel();
     let [worker, rejected, submitted, next, before] = [(); 5].map(|()| tell.clone());
     let say = |tell: &mpsc::Sender<String>, value: &dyn Debug| {
@@ -138,7 +138,7 @@ fn keys_of_a_queue() {
 
 /// What points at an element that knows its deadline knows it as well.
 #[test]
-fn what_points_at_a_delayed_element_is_delayed() {
+fn a_pointer_to_a_delayed_element_is_delayed() {
     struct At(Instant);
 
     impl Delayed for At {
@@ -161,7 +161,7 @@ fn what_points_at_a_delayed_element_is_delayed() {
 
 /// Each error says what happened, and what to do where there is something to be done.
 #[test]
-fn errors_say_what_happened_and_what_to_do() {
+fn errors_name_the_cause_and_the_remedy() {
     use CancelReason::*;
     let no_thread = || RejectedExecutionError::Spawn(io::Error::other("no more"));
     let texts: [(&dyn Error, &str); 25] = [

@@ -33,7 +33,7 @@ fn gated(begun: &Counter, gate: &Counter) -> impl FnOnce() + Send + 'static {
 /// PS-001: nobody is active before the first task, and one while it runs, as it sees itself and
 /// as others do.
 #[test]
-fn who_runs_is_active() {
+fn a_running_worker_is_active() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     assert_eq!(executor.active_count(), 0);
     let (begun, gate, handle) = (Counter::new(), Counter::new(), executor.handle());
@@ -53,7 +53,7 @@ fn who_runs_is_active() {
 
 /// PS-002: a task has not completed before it ends, and is counted when its future has ended.
 #[test]
-fn who_has_ended_has_completed() {
+fn a_task_that_has_ended_is_counted_as_completed() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     assert_eq!(executor.completed_task_count(), 0);
     let (begun, gate, handle) = (Counter::new(), Counter::new(), executor.handle());
@@ -152,7 +152,7 @@ fn the_number_of_tasks_falls_by_those_that_are_cancelled() {
 /// F1: each task is counted once, as what it became, and each run of a periodic task as a run; what
 /// was refused is counted apart.
 #[test]
-fn every_task_is_counted_as_what_it_became() {
+fn every_task_is_counted_by_its_outcome() {
     let (clock, executor) = manual(2);
     executor.submit(|| ()).unwrap();
     executor.submit(|| panic::resume_unwind(Box::new("no"))).unwrap();
@@ -185,7 +185,7 @@ fn every_task_is_counted_as_what_it_became() {
 /// A task that is cancelled while it runs is active until its body returns; a periodic one that
 /// does not come back because of a shutdown was cancelled too.
 #[test]
-fn what_is_cancelled_while_it_runs_is_active_until_it_returns() {
+fn a_task_cancelled_while_it_runs_is_active_until_it_returns() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     let (begun, gate) = (Counter::new(), Counter::new());
     let body = gated(&begun, &gate);

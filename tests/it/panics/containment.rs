@@ -50,7 +50,7 @@ struct Custom(u32);
 /// F1, HK-004 to HK-007: what a one-shot task panics with is in its future, with its text and as
 /// it was thrown.
 #[test]
-fn a_one_shot_task_keeps_what_it_panicked_with() {
+fn a_one_shot_task_keeps_its_panic_payload() {
     type Look = fn(&(dyn Any + Send)) -> bool;
     let is_custom: Look = |payload| payload.downcast_ref() == Some(&Custom(7));
     let silent = "a panic without a message";
@@ -209,7 +209,7 @@ impl Wake for PanicsOnWake {
 
 /// F8, G26: a waker that panics when it is woken keeps neither the result nor the others from it.
 #[test]
-fn a_waker_that_panics_keeps_nobody_from_being_woken() {
+fn a_waker_that_panics_when_woken_does_not_keep_others_waiting() {
     let subject = Subject::new();
     let mut future = subject.executor.schedule(ms(1), || 7).expect("accepted");
     assert!(poll(&mut future, &Waker::from(Arc::new(PanicsOnWake))).is_pending());

@@ -136,9 +136,9 @@ fn recur(depth: u64) -> u64 {
 
 /// F50: a task that overflows its stack, cannot be given memory, or aborts, ends the process.
 #[test]
-fn what_rust_cannot_survive_in_a_task_aborts() {
+fn a_stack_overflow_or_exhausted_memory_in_a_task_aborts() {
     const FAULT: &str = "PUNCTUAL_TEST_FAULT";
-    let Some(_) = again("what_rust_cannot_survive_in_a_task_aborts") else {
+    let Some(_) = again("a_stack_overflow_or_exhausted_memory_in_a_task_aborts") else {
         return match &*env::var(FAULT).expect("it is set") {
             "stack" => have_a_worker(|| _ = recur(0)),
             "memory" => have_a_worker(|| drop(Vec::<u8>::with_capacity(isize::MAX as usize))),
@@ -146,7 +146,7 @@ fn what_rust_cannot_survive_in_a_task_aborts() {
         };
     };
     for (fault, why) in [("stack", "overflow"), ("memory", "memory allocation"), ("abort", "")] {
-        let program = again("what_rust_cannot_survive_in_a_task_aborts");
+        let program = again("a_stack_overflow_or_exhausted_memory_in_a_task_aborts");
         let mut program = program.expect("not inside it");
         assert_aborted(
             &run({

@@ -98,7 +98,7 @@ fn a_report_says_which_run_of_which_task() {
 
 /// HK-004 to HK-007: what is not known is left out of the line.
 #[test]
-fn a_report_leaves_out_what_is_not_known() {
+fn a_report_leaves_out_unknown_parts() {
     let told = told_of(|| resume_unwind(Box::new("from elsewhere")));
     assert_eq!((told.name, told.run, told.location), (None, Some(1), None));
     let id = told.id.expect("it is a task");
@@ -439,7 +439,7 @@ fn a_result_that_panics_is_reported() {
 
 /// HK-004: a report can be printed, and shows what it says.
 #[test]
-fn a_report_prints_what_it_says() {
+fn a_report_prints_its_parts() {
     let log = Log::new();
     let told = log.clone();
     let (clock, executor) = manual_with(|builder| {

@@ -55,7 +55,7 @@ fn a_delay_is_kept() {
 /// FD-006, DO-021: on the system clock a task that waits for ever after its first run holds up
 /// nobody: what that run submitted still runs.
 #[test]
-fn the_longest_delay_holds_up_nobody() {
+fn the_longest_delay_delays_no_other_task() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (handle, ran) = (executor.handle(), Counter::new());
     let count = ran.clone();

@@ -100,7 +100,7 @@ fn failure(run: u64, in_a_row: u32) -> Option<(u64, u32, String)> {
 /// HK-038, FR-009: unless told otherwise the first failure ends a periodic task, however it is timed, and
 /// so does what says the same in other words.
 #[test]
-fn the_first_failure_ends_the_series_unless_told_otherwise() {
+fn the_first_failure_ends_the_task_by_default() {
     let long = Duration::from_secs(1);
     let policies = [
         PanicPolicy::default(),

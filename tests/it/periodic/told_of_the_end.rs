@@ -131,7 +131,7 @@ fn a_displaced_periodic_task_is_reported() {
 
 /// What the user ends, in whichever way, is not reported.
 #[test]
-fn what_the_user_ends_is_not_reported() {
+fn an_end_by_the_user_is_not_reported() {
     type End = fn(&ManualClock, Executor);
     let ends: [End; 4] = [
         |_, executor| {

@@ -415,7 +415,7 @@ fn a_worker_can_join_if_another_is_only_busy() {
 
 /// F17: the only worker can join what has ended, however it has.
 #[test]
-fn the_only_worker_can_join_what_has_ended() {
+fn the_only_worker_can_join_a_task_that_has_ended() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let completed = executor.submit(|| 7).expect("accepted");
     let cancelled = executor.schedule(LONG, || 8).expect("accepted");

@@ -11,7 +11,7 @@ use crate::support::{Counter, LONG, in_time, manual, ms};
 
 /// G18: the only worker may wait for a task that has a time limit: the wait ends with the limit.
 #[test]
-fn the_last_worker_waits_for_what_has_a_time_limit() {
+fn the_last_worker_waits_for_a_task_with_a_time_limit() {
     let executor = Executor::new(1);
     let handle = executor.handle();
     let body = move || {
@@ -41,7 +41,7 @@ fn a_limit_that_never_ends_the_task_is_no_reason_to_wait() {
 /// Of two workers the second may wait as well if the first waits for what has a time limit: the
 /// first will go on.
 #[test]
-fn who_waits_for_a_limit_will_go_on() {
+fn a_worker_that_waits_with_a_limit_goes_on() {
     let executor = Executor::new(2);
     let (handle, both) = (executor.handle(), Counter::new());
     let first = {
@@ -67,7 +67,7 @@ fn who_waits_for_a_limit_will_go_on() {
 /// G18: the only worker may wait for a task that the rejection handler has kept: another thread
 /// runs it.
 #[test]
-fn the_last_worker_waits_for_what_was_kept() {
+fn the_last_worker_waits_for_a_rejected_task_that_was_kept() {
     let (keep, kept) = mpsc::channel::<DrainedTask>();
     let keep = Mutex::new(keep);
     let builder = Executor::builder().core_pool_size(1).max_pending(1);
@@ -96,7 +96,7 @@ fn the_last_worker_waits_for_what_was_kept() {
 /// A taker on the only worker waits as long as one of the futures has a time limit, also if that
 /// joins while it waits; and is refused when none has.
 #[test]
-fn a_taker_waits_for_what_has_a_time_limit() {
+fn a_taker_waits_for_a_task_with_a_time_limit() {
     let executor = Executor::new(1);
     let handle = executor.handle();
     let body = move || {

@@ -87,7 +87,7 @@ fn a_full_executor_refuses_and_then_is_shut_down() {
 
 /// RJ-013: an executor that ended before anything was scheduled refuses what is scheduled.
 #[test]
-fn what_ended_unused_refuses() {
+fn an_executor_that_ended_unused_refuses() {
     let executor = Executor::new(1);
     executor.shutdown();
     assert!(executor.await_termination(LONG).unwrap());

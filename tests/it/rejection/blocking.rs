@@ -120,7 +120,7 @@ fn a_shutdown_ends_the_wait() {
 
 /// Without a bound there is no room to wait for: what was shut down refuses at once.
 #[test]
-fn without_a_bound_nobody_waits() {
+fn without_a_bound_no_submitter_waits() {
     let forever = BlockPolicy::new(Duration::MAX);
     let builder = Executor::builder().rejected_execution_handler(forever);
     let executor = builder.core_pool_size(1).build().unwrap();
@@ -160,7 +160,7 @@ fn no_worker_waits_for_its_own_executor() {
 /// Who gives up in the moment in which a place becomes free, and still gets it, or does not, keeps
 /// nobody else waiting: whichever of the two is admitted, the other is once that one has gone.
 #[test]
-fn giving_up_costs_nobody_a_place() {
+fn a_submitter_that_gives_up_blocks_no_other() {
     let (clock, executor) = bounded(1, |task: RejectedTask<'_>| {
         let patience = if task.name().is_some() { HOUR } else { ms(1) };
         task.wait_for_room(patience)
@@ -189,7 +189,7 @@ fn giving_up_costs_nobody_a_place() {
 /// Many submitters for few places: with time enough all are admitted, and never do more wait than
 /// may.
 #[test]
-fn all_who_wait_are_let_in_at_last() {
+fn every_waiting_submitter_is_admitted_in_the_end() {
     const THREADS: usize = 4;
     const EACH: usize = 500;
     for bound in [1, 3] {
@@ -217,7 +217,7 @@ fn all_who_wait_are_let_in_at_last() {
 /// Submitters of which most give up, on the system clock, while tasks come and go: nobody who has
 /// time waits for ever, and in the end all places are free.
 #[test]
-fn impatient_submitters_disturb_nobody() {
+fn submitters_that_give_up_do_not_disturb_others() {
     let builder = Executor::builder().core_pool_size(1).max_pending(1);
     let builder = builder.rejected_execution_handler(|task: RejectedTask<'_>| {
         let is_patient = task.name().is_some();

@@ -94,7 +94,7 @@ fn each_place_comes_back() {
 /// The place of a task that is timed out while it waits comes back, whether it ends so or with a
 /// value.
 #[test]
-fn the_place_of_what_is_timed_out_comes_back() {
+fn the_place_of_a_timed_out_task_is_released() {
     let (clock, executor) = bounded(1, AbortPolicy);
     let gate = occupy(&executor);
     for _ in 0..3 {

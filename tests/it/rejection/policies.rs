@@ -220,7 +220,7 @@ fn each_refusal_asks_the_handler_once() {
 
 /// RJ-006, RJ-009: what is discarded does not run, and is dropped before the submission returns.
 #[test]
-fn what_is_discarded_is_gone_at_once() {
+fn a_discarded_task_is_dropped_at_once() {
     refuse_all(&DiscardPolicy, |_, name, executor, verb| {
         let drops = Drops::new();
         let token = drops.token();
@@ -241,7 +241,7 @@ fn what_is_discarded_is_gone_at_once() {
 /// submission returns; what is not due yet and what is periodic is refused. After a shutdown all
 /// is discarded.
 #[test]
-fn the_submitter_runs_what_is_due() {
+fn the_submitter_runs_due_tasks() {
     refuse_all(&CallerRunsPolicy, |expected, name, executor, verb| {
         let (tell, told) = mpsc::channel();
         let closure = move || tell.send(thread::current().id()).unwrap();
@@ -265,7 +265,7 @@ fn the_submitter_runs_what_is_due() {
 
 /// RJ-007: a periodic task is refused even if its first run is due.
 #[test]
-fn the_submitter_runs_no_series() {
+fn the_submitter_runs_no_periodic_task() {
     let (_clock, executor) = bounded(1, CallerRunsPolicy);
     executor.schedule(HOUR, || ()).unwrap();
     let error = executor.schedule_at_fixed_rate(ms(0), ms(1), || ()).expect_err("it is full");
@@ -274,7 +274,7 @@ fn the_submitter_runs_no_series() {
 
 /// What the submitter runs is contained as in a worker: its panic is in the future.
 #[test]
-fn a_panic_does_not_reach_the_submitter_who_runs_the_task() {
+fn a_panic_does_not_reach_the_submitter_that_runs_the_task() {
     let (_clock, executor) = bounded(1, CallerRunsPolicy);
     executor.schedule(HOUR, || ()).unwrap();
     let failed = executor.submit(|| panic!("no")).unwrap();
@@ -302,7 +302,7 @@ fn the_oldest_makes_room() {
 
 /// RJ-011: the oldest is what is due first, whenever it was submitted, and be it periodic.
 #[test]
-fn the_oldest_is_what_is_due_first() {
+fn the_oldest_task_is_the_one_due_first() {
     let (_clock, executor) = bounded(3, DiscardOldestPolicy);
     let drops = Drops::new();
     let token = drops.token();

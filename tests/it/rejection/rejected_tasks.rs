@@ -47,7 +47,7 @@ fn take(kept: &Kept) -> DrainedTask {
 
 /// What was kept waits, and is run by whoever has it, in his thread, with its name and context.
 #[test]
-fn what_is_kept_is_run_later() {
+fn a_kept_task_is_run_later() {
     let (executor, kept) = keeping();
     let whose = || (thread::current().id(), current_task().unwrap().name());
     let future = executor.task().name("kept").submit(whose).unwrap();
@@ -65,7 +65,7 @@ fn what_is_kept_is_run_later() {
 /// What was kept and is dropped ends as cancelled; so it does when it is cancelled, and then a run
 /// does nothing.
 #[test]
-fn what_is_kept_can_be_dropped_or_cancelled() {
+fn a_kept_task_can_be_dropped_or_cancelled() {
     let (executor, kept) = keeping();
     let drops = Drops::new();
     let submit = || {
@@ -85,7 +85,7 @@ fn what_is_kept_can_be_dropped_or_cancelled() {
 
 /// A periodic task that was kept runs once, and ends as cancelled.
 #[test]
-fn what_is_kept_runs_once() {
+fn a_kept_task_runs_once() {
     let (executor, kept) = keeping();
     let runs = Counter::new();
     let count = runs.clone();
@@ -170,7 +170,7 @@ fn there_is_no_second_try_after_a_shutdown() {
 /// F7, RJ-017: a handler that panics does so in the submitter; the closure is dropped, the refusal
 /// is counted, and the executor is as before.
 #[test]
-fn a_handler_that_panics_harms_nobody_else() {
+fn a_handler_that_panics_harms_no_other_task() {
     let (clock, executor) = bounded(1, |task: RejectedTask<'_>| -> Rejection {
         panic!("not {}", task.name().is_some());
     });

@@ -89,7 +89,7 @@ macro_rules! with_each {
 
 /// G24: it is pending until the end, then its waker is woken once, and it is ready, now and later.
 #[test]
-fn who_awaits_the_end_is_woken_once() {
+fn a_task_that_awaits_the_end_is_woken_once() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {
         let (mut future, wakes) = ((scene.future)(), Wakes::new());
         for _ in 0..10 {
@@ -111,7 +111,7 @@ fn who_awaits_the_end_is_woken_once() {
 
 /// F49: only the waker of the last poll is woken, and the others are let go of at once.
 #[test]
-fn the_last_waker_of_who_awaits_the_end_wins() {
+fn the_last_waker_that_awaits_the_end_wins() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {
         let (mut future, first, last) = ((scene.future)(), Wakes::new(), Wakes::new());
         for wakes in [&first, &last, &first, &last] {
@@ -127,7 +127,7 @@ fn the_last_waker_of_who_awaits_the_end_wins() {
 
 /// F49: a future that is dropped lets go of its waker and wakes nobody.
 #[test]
-fn who_awaits_the_end_no_longer_is_forgotten() {
+fn a_dropped_wait_for_the_end_is_forgotten() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {
         let (mut future, wakes) = ((scene.future)(), Wakes::new());
         assert!(poll(&mut future, &wakes).is_pending());

@@ -358,7 +358,7 @@ fn a_policy_that_is_switched_off_after_a_shutdown_acts_at_once() {
 /// SP-020: tasks that were cancelled before a shutdown do not hold up its end, whatever the
 /// policies keep.
 #[test]
-fn what_was_cancelled_before_a_shutdown_is_not_waited_for() {
+fn tasks_cancelled_before_a_shutdown_are_not_waited_for() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     executor.set_continues_existing_periodic_tasks_after_shutdown(true);
     let cancelled = [

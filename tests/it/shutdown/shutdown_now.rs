@@ -38,7 +38,7 @@ fn assert_given_up<T: std::fmt::Debug>(outcome: Option<Result<T, TaskError>>) {
 /// SN-001, G22: with two of five tasks running it gives back the other three, empties the queue,
 /// stops the two that run, and the executor ends.
 #[test]
-fn it_gives_back_what_waits_and_stops_what_runs() {
+fn it_returns_waiting_tasks_and_signals_running_ones() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     let ran = Counter::new();
     let futures: Vec<_> = (0..5)
@@ -66,7 +66,7 @@ fn it_gives_back_what_waits_and_stops_what_runs() {
 /// SN-002, SN-003: it gives back every delayed and periodic task that was in the queue, and the
 /// future of each stays open until the task is dropped, and is cancelled then.
 #[test]
-fn it_gives_back_delayed_and_periodic_tasks_whose_futures_end_with_them() {
+fn it_returns_delayed_and_periodic_tasks_whose_futures_end_with_them() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let delay = Duration::from_secs(9);
     let mut futures = Vec::new();
@@ -90,7 +90,7 @@ fn it_gives_back_delayed_and_periodic_tasks_whose_futures_end_with_them() {
 
 /// SN-005: it raises the token of a running task, however the task was submitted.
 #[test]
-fn it_raises_the_token_of_whatever_runs() {
+fn it_raises_the_token_of_every_running_task() {
     type Body = Box<dyn FnMut() + Send>;
     type Entry = fn(&Handle, Body) -> Result<(), RejectedExecutionError>;
     let entries: [Entry; 5] = [
@@ -123,7 +123,7 @@ fn it_raises_the_token_of_whatever_runs() {
 /// SN-006: a thread that waits for a task that runs for a day, without a limit or with one of an
 /// hour, is told as soon as another thread shuts down now.
 #[test]
-fn it_ends_the_wait_for_what_runs() {
+fn it_ends_the_wait_for_a_running_task() {
     type Outcome = Option<Result<Result<(), Cancelled>, TaskError>>;
     type Wait = fn(ScheduledFuture<Result<(), Cancelled>>) -> Outcome;
     let waits: [Wait; 2] =
@@ -155,7 +155,7 @@ fn it_ends_the_wait_for_what_runs() {
 /// SN-007, SN-008: a thread that waits for tasks of which one runs and the others are queued is
 /// told of the end of each, and none has succeeded, whenever the shutdown comes.
 #[test]
-fn it_ends_every_wait_for_what_runs_and_what_waits() {
+fn it_ends_every_wait_for_running_and_waiting_tasks() {
     const ROUNDS: usize = 2_000;
     for round in 0..ROUNDS {
         wait_for_all_while_shutting_down(2 + round % 3, round % 2 == 0);
@@ -409,7 +409,7 @@ fn run_all(pending: Vec<DrainedTask>) {
 
 /// A task that was given back and runs elsewhere may wait for another: no worker waits.
 #[test]
-fn what_runs_elsewhere_may_wait_for_another() {
+fn a_drained_task_run_elsewhere_may_join_another() {
     let (_clock, executor) = manual(1);
     let second = executor.schedule(ms(20), || 7).expect("it is open");
     let first = executor.schedule(ms(10), move || second.join()).expect("it is open");

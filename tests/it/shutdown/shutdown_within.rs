@@ -59,7 +59,7 @@ fn an_idle_executor_ends_at_once() {
 /// What the policies keep runs if it is due within the patience; what they do not keep is
 /// cancelled at once, and reported.
 #[test]
-fn what_is_due_in_time_runs() {
+fn tasks_due_in_time_run() {
     let (clock, executor) = manual(1);
     let soon = executor.task().name("soon").schedule(ms(10), || "ran").unwrap();
     let panics = executor.task().name("panics").schedule(ms(10), || panic!("so what")).unwrap();
@@ -83,7 +83,7 @@ fn what_is_due_in_time_runs() {
 /// When patience is over what waits is cancelled, and what runs is asked to stop; a task that
 /// listens has ended within the grace.
 #[test]
-fn what_is_not_due_in_time_is_cancelled() {
+fn tasks_not_due_in_time_are_cancelled() {
     let (clock, executor) = manual(1);
     let started = Counter::new();
     let begins = started.clone();
@@ -111,7 +111,7 @@ fn what_is_not_due_in_time_is_cancelled() {
 /// A task that does not listen is reported as still running, by name; the call waits no longer,
 /// and the executor ends when the task does.
 #[test]
-fn what_does_not_stop_is_named() {
+fn tasks_that_do_not_stop_are_named() {
     let (clock, executor) = manual(2);
     let (open, gate) = mpsc::channel::<()>();
     let started = Counter::new();
@@ -154,7 +154,7 @@ fn no_patience_is_no_wait() {
 
 /// What somebody cancels meanwhile is reported as well.
 #[test]
-fn what_is_cancelled_by_others_meanwhile_is_reported() {
+fn tasks_cancelled_by_others_meanwhile_are_reported() {
     let (clock, executor) = manual(1);
     let kept = executor.task().name("kept").schedule(ms(100), || ()).unwrap();
     let before = executor.task().name("before").schedule(ms(100), || ()).unwrap();

@@ -75,7 +75,7 @@ fn a_wait_for_the_end_gives_up_after_its_limit() {
 
 /// F38, G24: everyone who waits for the end is told of it.
 #[test]
-fn all_who_wait_for_the_end_are_told() {
+fn every_thread_that_waits_for_the_end_is_woken() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let blocker = Blocker::default();
     executor.execute(blocker.body()).unwrap();
@@ -120,7 +120,7 @@ fn an_executor_that_was_never_used_ends_at_once() {
 /// is due behind it; the results are there afterwards, the token that could have ended the wait
 /// is as it was, and it makes no difference if there was a shutdown before.
 #[test]
-fn closing_and_dropping_wait_for_what_is_due() {
+fn closing_and_dropping_wait_for_due_tasks() {
     let ways: [fn(ScheduledThreadPoolExecutor); 5] = [
         drop,
         |executor| executor.close().unwrap(),

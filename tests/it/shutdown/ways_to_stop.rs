@@ -262,7 +262,7 @@ fn assert_ended(future: &ScheduledFuture<()>, expected: Result<(), CancelReason>
 /// of the documentation says, waits for the threads or not as it says, and then no closure is
 /// left.
 #[test]
-fn each_way_to_stop_does_what_its_line_of_the_table_says() {
+fn each_way_to_stop_keeps_its_line_of_the_table() {
     for way in &WAYS {
         // Shown if the test fails: the last line is the way that did.
         println!("{}", way.name);

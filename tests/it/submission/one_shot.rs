@@ -26,7 +26,7 @@ where
 
 /// SO-001: a closure that is executed runs.
 #[test]
-fn what_is_executed_runs() {
+fn an_executed_closure_runs() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let ran = Counter::new();
     let count = ran.clone();
@@ -98,7 +98,7 @@ fn a_task_without_a_moment_never_starts() {
 /// SO-005, SO-006, SO-007: the future of a submitted task gives what the closure returned, be it
 /// a value, nothing, or something made beforehand.
 #[test]
-fn the_future_gives_what_the_closure_returned() {
+fn the_future_returns_the_closures_value() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     let value = executor.submit(|| 6 * 7).unwrap();
     let unit = executor.submit(|| ()).unwrap();

@@ -80,7 +80,7 @@ fn equal_deadlines_of_several_threads_start_in_the_order_of_submission() {
 /// The same while they are taken, on both clocks: what is due at once is due in the order in
 /// which it is submitted, and so is what is due since long ago.
 #[test]
-fn what_several_threads_submit_in_turn_starts_in_turn() {
+fn tasks_submitted_by_several_threads_in_turn_start_in_turn() {
     let past = Instant::now();
     for executor in [ScheduledThreadPoolExecutor::new(1), manual(1).1] {
         for is_past in [false, true] {
@@ -103,7 +103,7 @@ fn what_several_threads_submit_in_turn_starts_in_turn() {
 
 /// With one worker, and several threads that submit at once.
 #[test]
-fn what_a_thread_submits_without_delay_starts_in_its_order() {
+fn tasks_without_delay_start_in_their_threads_order() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let started = Log::new();
     thread::scope(|scope| {

@@ -178,7 +178,7 @@ fn a_value_stands_in_for_the_result() {
 /// A value that nobody can claim, because the future has been dropped, is dropped when it strikes,
 /// although a handle of the task is kept.
 #[test]
-fn a_value_that_nobody_wants_is_dropped() {
+fn a_value_that_cannot_be_claimed_is_dropped() {
     for is_running in [false, true] {
         let (clock, executor) = manual(1);
         let (gate, given) = (occupy(&executor), Drops::new());
@@ -203,7 +203,7 @@ fn a_value_that_nobody_wants_is_dropped() {
 /// TO-004: a task that ends in time, in whichever way, leaves nothing: no timeout that anybody
 /// would wake for, and nothing that keeps closure or result.
 #[test]
-fn what_ends_in_time_leaves_nothing() {
+fn a_task_that_ends_in_time_leaves_nothing() {
     type End = fn(&ManualClock, &Executor, &ScheduledFuture<DropToken>);
     let ends: [(&str, End); 4] = [
         ("run", |clock, _, _| clock.run_for(ms(10))),
@@ -264,7 +264,7 @@ fn a_failure_can_stand_in_for_the_result() {
 
 /// A body that fails after it was struck changes nothing.
 #[test]
-fn what_a_struck_body_does_is_of_no_account() {
+fn the_result_of_a_timed_out_body_is_ignored() {
     let (clock, executor) = manual(1);
     let begun = Counter::new();
     let count = begun.clone();

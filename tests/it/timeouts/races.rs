@@ -76,7 +76,7 @@ fn either_the_task_wins_or_its_timeout() {
 
 /// A task that gave its own result was never asked to stop.
 #[test]
-fn who_wins_is_not_signalled() {
+fn the_winner_is_not_signalled() {
     let executor = Executor::new(2);
     for number in 0..3_000_u64 {
         let task = executor.task().timeout(Duration::from_nanos(number * 37 % 30_000));

@@ -65,7 +65,7 @@ fn the_timekeeper_comes_with_the_first_timeout() {
 
 /// A submission that comes too late starts no timekeeper.
 #[test]
-fn what_was_shut_down_starts_no_timekeeper() {
+fn an_executor_that_was_shut_down_starts_no_timer_thread() {
     let (executor, threads) = Threads::note(&ManualClock::new());
     let gate = occupy(&executor);
     executor.shutdown();
@@ -149,7 +149,7 @@ const ENDS: [fn(Executor); 6] = [
 /// However an executor ends while timeouts are pending, of tasks that wait, run and rest, it does
 /// so; its threads go, and every closure and every value is dropped, although futures are kept.
 #[test]
-fn pending_timeouts_hold_nobody_up() {
+fn an_executor_ends_although_timeouts_are_pending() {
     for end in ENDS {
         let clock = ManualClock::new();
         let (executor, threads) = Threads::note(&clock);
@@ -185,7 +185,7 @@ fn pending_timeouts_hold_nobody_up() {
 /// What `shutdown_now` gave back is still struck while the executor has not ended, and not any
 /// more when it has.
 #[test]
-fn what_was_given_back_is_struck_until_the_end() {
+fn a_drained_task_times_out_until_the_end() {
     for ends_first in [false, true] {
         let (clock, executor) = manual(1);
         let (gate, ran) = (occupy(&executor), Counter::new());
@@ -210,7 +210,7 @@ fn what_was_given_back_is_struck_until_the_end() {
 
 /// A task that is run by hand is struck like one that a worker runs.
 #[test]
-fn what_is_run_by_hand_is_struck() {
+fn a_task_run_by_hand_times_out() {
     let (clock, executor) = manual(1);
     let (gate, begun) = (occupy(&executor), Counter::new());
     let count = begun.clone();
@@ -296,7 +296,7 @@ impl Drop for Slow {
 
 /// A strike that drops what panics, or what owns the executor, leaves the timekeeper at work.
 #[test]
-fn a_strike_survives_what_it_drops() {
+fn the_timer_thread_survives_the_drops_it_causes() {
     let (clock, executor) = manual(1);
     let gate = occupy(&executor);
     let (bomb, value) = (Bomb("a capture"), Bomb("a value"));
@@ -340,7 +340,7 @@ fn a_strike_may_drop_the_executor_itself() {
 /// The report of a shutdown names what was struck meanwhile: a task that never ran among the
 /// cancelled, with or without a value.
 #[test]
-fn a_report_names_what_was_struck() {
+fn a_report_names_the_timed_out_task() {
     let (clock, executor) = manual(1);
     let gate = occupy(&executor);
     let task = |name: &'static str| executor.task().timeout(ms(5)).name(name);

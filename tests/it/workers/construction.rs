@@ -126,7 +126,7 @@ fn the_rejection_handler_is_the_one_that_was_set() {
 /// What one executor gives another one takes, by its builder or a setter, also when the first is
 /// gone; and what is shared is dropped with the last that has it.
 #[test]
-fn what_was_read_goes_into_another_executor() {
+fn settings_that_were_read_can_be_given_to_another_executor() {
     let (used, asked, drops) = (Log::new(), Counter::new(), Drops::new());
     let (count, token) = (asked.clone(), drops.token());
     let own = builder(1).thread_factory(Noting(used.clone()));
@@ -159,7 +159,7 @@ fn what_was_read_goes_into_another_executor() {
 
 /// What was read can be set back any number of times, and gets no layer with each.
 #[test]
-fn what_is_set_back_stays_itself() {
+fn a_setting_that_is_set_back_stays_itself() {
     let executor = builder(1).thread_factory(start).build().unwrap();
     let (factory, handler) = (executor.thread_factory(), executor.rejected_execution_handler());
     for _ in 0..100_000 {
@@ -178,7 +178,7 @@ fn what_is_set_back_stays_itself() {
 /// CN-029: with any size, with a factory and a handler or without, an executor can be made and
 /// shut down at once, and leaves nothing.
 #[test]
-fn whatever_is_made_can_be_stopped_at_once() {
+fn every_new_executor_can_be_stopped_at_once() {
     for (core, has_factory, has_handler) in
         (0..8).map(|number| (number & 1, number & 2 > 0, number & 4 > 0))
     {
@@ -312,7 +312,7 @@ fn each_thread_tells_of_its_start_and_its_end() {
 /// F7: a callback of a thread that panics is reported, as belonging to no task, and the worker
 /// works all the same.
 #[test]
-fn a_callback_of_a_thread_that_panics_harms_nobody() {
+fn a_thread_callback_that_panics_is_contained() {
     let reports = Log::new();
     let report = reports.clone();
     let executor = builder(1)

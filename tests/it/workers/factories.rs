@@ -72,7 +72,7 @@ fn one_worker_does_the_work_of_those_that_could_not_be_started() {
 /// F20, CN-044: whichever way a factory fails after four threads, eight tasks are accepted, the
 /// four run them, and the executor ends.
 #[test]
-fn a_factory_that_begins_to_fail_does_not_fail_who_submits() {
+fn a_factory_that_begins_to_fail_does_not_fail_submissions() {
     for (what, fail) in WAYS {
         let executor = with_factory(10, flaky(4, fail));
         let (begun, gate) = (Counter::new(), Counter::new());
@@ -145,7 +145,7 @@ fn a_worker_that_has_begun_counts_though_its_factory_fails() {
 /// CN-043: while one worker lives no submission fails, however many race for threads that cannot
 /// be started.
 #[test]
-fn who_races_a_failing_factory_is_not_refused_while_a_worker_lives() {
+fn no_submission_is_refused_while_a_worker_lives() {
     const SUBMITTERS: usize = 4;
     let ways: [Way; 2] = [
         |_| Err(io::Error::other("no more threads")),
@@ -176,7 +176,7 @@ fn who_races_a_failing_factory_is_not_refused_while_a_worker_lives() {
 /// Who submits does not wait for a thread that is being started if there are workers enough,
 /// also if that thread has failed already and its factory does not come back.
 #[test]
-fn a_factory_that_hangs_holds_up_nobody_who_needs_no_thread() {
+fn a_factory_that_hangs_delays_no_submission_that_needs_no_thread() {
     for drops_first in [false, true] {
         let (called, gate) = (Counter::new(), Counter::new());
         let (tell, wait) = (called.clone(), gate.clone());
@@ -377,7 +377,7 @@ fn threads_that_are_there_already_can_run_workers() {
 /// CN-044: while threads fail to start now and then, a task that was accepted runs, one that was
 /// refused does not, and every worker is counted off in the end.
 #[test]
-fn what_is_accepted_runs_though_threads_fail_to_start() {
+fn accepted_tasks_run_though_threads_fail_to_start() {
     let calls = AtomicUsize::new(0);
     let factory = move |worker: Worker| {
         let is_good = calls.fetch_add(1, Ordering::Relaxed) % 3 == 0;

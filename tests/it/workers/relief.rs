@@ -100,7 +100,7 @@ fn go_on(clock: &ManualClock, span: Duration) {
 /// One of two workers is busy for long, the other has nothing to do for longer than the keep-alive:
 /// a beat is on time all the same, and so is a single task, whoever came first.
 #[test]
-fn what_is_due_while_one_of_two_is_busy_is_on_time() {
+fn a_task_due_while_one_of_two_workers_is_busy_is_on_time() {
     for is_busy_first in [false, true] {
         let (clock, executor) = fleeting(2);
         let (beats, single) = (Log::new(), Log::new());
@@ -150,7 +150,7 @@ fn a_task_may_wait_for_one_that_is_due_later() {
 
 /// If there is no other worker because it could not be started, whoever waits starts it.
 #[test]
-fn who_waits_for_a_task_starts_the_worker_that_is_missing() {
+fn joining_a_task_starts_the_missing_worker() {
     for fails in [|number| number == 2, |number| number >= 2] {
         let (clock, executor, started) = counted(2, fails);
         let handle = Handle::clone(&executor);
@@ -165,7 +165,7 @@ fn who_waits_for_a_task_starts_the_worker_that_is_missing() {
 /// Several tasks that are due at once, and take their time, begin at once, as many as there may be
 /// workers; also after a shutdown.
 #[test]
-fn what_is_due_at_once_begins_at_once() {
+fn tasks_due_at_once_begin_at_once() {
     for (tasks, shuts_down) in [(3, false), (5, false), (3, true), (5, true)] {
         let (clock, executor, started) = counted(tasks, |_| false);
         let begun = Log::new();
@@ -188,7 +188,7 @@ fn what_is_due_at_once_begins_at_once() {
 /// A core that becomes larger while its only worker is busy gets another for what waits, also
 /// after a shutdown.
 #[test]
-fn a_larger_core_sees_what_waits() {
+fn a_larger_core_runs_waiting_tasks() {
     for shuts_down in [false, true] {
         let (clock, executor) = fleeting(1);
         let begun = Log::new();
@@ -206,7 +206,7 @@ fn a_larger_core_sees_what_waits() {
 
 /// Core threads that may time out no more, and then may again, keep those who are needed.
 #[test]
-fn times_that_change_let_nobody_go_who_is_needed() {
+fn core_thread_timeouts_that_change_retire_no_needed_worker() {
     let (clock, executor) = fleeting(3);
     let begun = Log::new();
     let _busy = executor.submit(|| work(HOUR)).unwrap();
@@ -243,7 +243,7 @@ fn no_thread_comes_or_goes_with_two_beats() {
 /// Two workers have stayed for two tasks, and each takes one: the first to be done stays for the
 /// other's, and goes when that is done as well.
 #[test]
-fn who_has_stayed_goes_when_another_has_run_the_last_task() {
+fn an_idle_worker_goes_when_another_has_run_the_last_task() {
     for span in [ms(0), ms(5), ms(500)] {
         let (clock, executor) = fleeting(2);
         let begun = Log::new();
@@ -261,7 +261,7 @@ fn who_has_stayed_goes_when_another_has_run_the_last_task() {
 /// Of two who have stayed for two tasks one goes when one of the tasks is cancelled, in whichever
 /// way, and the other with the other.
 #[test]
-fn who_has_stayed_goes_when_a_task_is_cancelled() {
+fn an_idle_worker_goes_when_the_last_task_is_cancelled() {
     let ways: [fn(&Handle, &ScheduledFuture<()>); 3] = [
         |_, task| assert!(task.cancel()),
         |executor, task| assert!(executor.remove(task)),
@@ -289,7 +289,7 @@ fn who_has_stayed_goes_when_a_task_is_cancelled() {
 
 /// A submission for which no thread can be started tries that once, if others are busy.
 #[test]
-fn what_cannot_be_started_is_tried_once_for_each_task() {
+fn a_failing_thread_start_is_tried_once_for_each_task() {
     for core_timeout in [false, true] {
         let (clock, executor, tried) = counted(3, |number| number > 1);
         executor.set_allows_core_thread_timeout(core_timeout).unwrap();
@@ -308,7 +308,7 @@ fn what_cannot_be_started_is_tried_once_for_each_task() {
 /// While the thread for timeouts is being started no worker can be: whoever starts it makes up for
 /// that, although its own submission comes to nothing.
 #[test]
-fn who_starts_another_thread_makes_up_for_a_worker() {
+fn starting_the_timer_thread_makes_up_for_a_worker() {
     let (begun, gate, called) = (Log::new(), Counter::new(), Counter::new());
     let (wait, call) = (gate.clone(), called.clone());
     let (clock, executor) = made(|builder| {

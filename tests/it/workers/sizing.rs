@@ -175,7 +175,7 @@ fn one_task_that_waits_needs_one_worker() {
 /// Of several idle workers that may go one stays as long as something waits, and goes as well
 /// when that is cancelled.
 #[test]
-fn the_last_worker_stays_for_what_waits() {
+fn the_last_worker_stays_for_waiting_tasks() {
     let (clock, executor) = elastic(4, ms(10), true);
     executor.prestart_all_core_threads().unwrap();
     let waiting = executor.schedule(Duration::MAX, || ()).unwrap();
@@ -257,7 +257,7 @@ fn a_smaller_core_and_a_shorter_keep_alive_act_on_idle_workers() {
 /// PS-009: a hundred tasks that make their own executor larger and smaller while they run do not
 /// disturb each other: no token is raised, and nobody goes before it is idle.
 #[test]
-fn resizing_disturbs_nobody_who_runs() {
+fn resizing_disturbs_no_running_task() {
     const WORKERS: usize = 100;
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(WORKERS).keep_alive(NANO);
     let executor = builder.build().unwrap();
