@@ -246,8 +246,8 @@ fn cancelled_tasks_do_not_pile_up() {
     assert_eq!(runs.get(), 0);
 }
 
-/// CA-015, G11: what a cancelled task captured is gone while the workers still wait, whether its
-/// future is kept or not.
+/// CA-015, G11: the captures of a cancelled task are dropped while the workers still wait, whether
+/// its future is kept or not.
 #[test]
 fn a_cancelled_task_retains_nothing() {
     for keep_futures in [true, false] {

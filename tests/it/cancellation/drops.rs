@@ -169,8 +169,8 @@ impl Drop for Witness {
     }
 }
 
-/// F16, M39: who waits for a task is told of its end before what it leaves is dropped, which may
-/// take long, or wait for the very one that is told.
+/// F16, M39: threads that wait for a task are woken before its leftover values are dropped: such a
+/// drop may take long, or wait for the very thread that is woken.
 #[test]
 fn waiters_are_woken_before_leftover_values_are_dropped() {
     type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);

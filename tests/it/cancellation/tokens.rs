@@ -52,7 +52,7 @@ fn in_thread<R: Send + 'static>(
     told
 }
 
-/// Who waits for a token, in several threads at once, waits until it is raised and is woken then.
+/// Several threads that wait for a token wait until it is raised, and are woken then.
 #[test]
 fn raising_a_token_wakes_every_waiter() {
     let token = CancellationToken::new();
@@ -71,7 +71,7 @@ fn raising_a_token_wakes_every_waiter() {
     }
 }
 
-/// A token that was raised before makes nobody wait.
+/// A wait for a token that was raised before returns at once.
 #[test]
 fn waits_on_a_raised_token_return_at_once() {
     let token = CancellationToken::new();
@@ -84,7 +84,7 @@ fn waits_on_a_raised_token_return_at_once() {
     assert_eq!(error.to_string(), "the task was asked to stop");
 }
 
-/// A sleep on a token that nobody raises lasts as long as it was to.
+/// A sleep on a token that is not raised lasts its full time.
 #[test]
 fn a_sleep_lasts_its_time() {
     let token = CancellationToken::new();
@@ -152,7 +152,7 @@ impl Running {
     }
 }
 
-/// A running task's token is raised by what asks it to stop, and by nothing else.
+/// A running task's token is raised by requests to stop, and by nothing else.
 #[test]
 fn only_a_request_to_stop_raises_a_tasks_token() {
     type Act = fn(&Handle, &ScheduledFuture<()>);
@@ -287,7 +287,7 @@ fn a_task_that_is_over_is_not_asked_to_stop() {
     assert!(!ended.token.is_cancelled());
 }
 
-/// Who waits for a task's token is woken by both of the things that raise it.
+/// Threads that wait for a task's token are woken by each of the two calls that raise it.
 #[test]
 fn a_tasks_token_wakes_its_waiters() {
     type Act = fn(&Running);

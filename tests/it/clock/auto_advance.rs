@@ -26,7 +26,7 @@ fn auto(core_pool_size: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
 /// G9: a join with a time limit gives up at its limit, to the nanosecond, and has the result if the
 /// task ends by then.
 #[test]
-fn a_timed_join_ends_at_its_moment() {
+fn a_timed_join_ends_at_its_limit() {
     in_time("the joins", || {
         for workers in [1, 3] {
             let (clock, executor) = auto(workers);
@@ -41,7 +41,8 @@ fn a_timed_join_ends_at_its_moment() {
     });
 }
 
-/// A join without a limit brings the moment of its task about, and each that lies before it.
+/// A join without a limit moves the clock to the deadline of its task, and to each that lies before
+/// it.
 #[test]
 fn a_join_goes_through_every_deadline_before() {
     in_time("the join", || {
@@ -123,8 +124,8 @@ fn a_sleeper_is_woken_by_the_fifth_run() {
     });
 }
 
-/// Tasks that sleep or join, timeouts and pauses after a panic move the clock as those that wait in
-/// a queue do.
+/// Tasks that sleep or join, timeouts, and pauses after a panic move the clock as waits in a queue
+/// do.
 #[test]
 fn waits_inside_tasks_move_the_clock() {
     in_time("the joins", || {
@@ -169,9 +170,9 @@ fn several_executors_share_the_time() {
     });
 }
 
-/// A thread takes from a queue of values each at its moment, and gives up at its limit.
+/// A thread takes each value from a queue at its deadline, and gives up at its limit.
 #[test]
-fn a_queue_gives_its_elements_at_their_moments() {
+fn a_queue_returns_its_elements_at_their_deadlines() {
     in_time("the takes", || {
         let clock = ManualClock::new();
         clock.set_auto_advance(true);
@@ -203,8 +204,8 @@ fn an_async_task_is_woken_while_a_thread_waits() {
     assert_eq!((awaits.get(), clock.elapsed()), (Some(7), ms(9)));
 }
 
-/// While the mode is off nobody moves the clock, whoever waits; switched on, it goes on for those
-/// who wait already; and switched off again it stands.
+/// While the mode is off the clock stands, whatever waits; switched on, it moves for threads that
+/// wait already; switched off again, it stands.
 #[test]
 fn it_goes_on_only_while_the_mode_is_on() {
     let (clock, executor) = manual(1);
@@ -229,7 +230,7 @@ fn it_goes_on_only_while_the_mode_is_on() {
     assert!(joined.get());
 }
 
-/// Nobody waits, and the clock stands, whatever is to come.
+/// While no thread waits the clock stands, whatever is due later.
 #[test]
 fn it_stands_while_no_thread_waits() {
     let (clock, executor) = auto(1);
@@ -263,8 +264,8 @@ fn it_stands_while_a_task_runs() {
     assert_eq!(clock.elapsed(), ms(5));
 }
 
-/// G9: without a next deadline the clock stands: also if there was one, of a task that has been
-/// cancelled. Who waits is woken by whatever else it waits for.
+/// G9: without a next deadline the clock stands, also if the only deadline was that of a task that
+/// has been cancelled. A waiting thread is woken by the event it waits for.
 #[test]
 fn it_stands_without_a_next_deadline() {
     let (clock, executor) = auto(2);
@@ -280,7 +281,7 @@ fn it_stands_without_a_next_deadline() {
     assert_eq!(clock.elapsed(), Duration::ZERO);
 }
 
-/// A worker that ends leaves those who wait and the other workers behind: time goes on for them.
+/// When a worker ends, time goes on for waiting threads and for the other workers.
 #[test]
 fn time_goes_on_after_the_end_of_a_worker() {
     in_time("the end", || {
@@ -296,7 +297,7 @@ fn time_goes_on_after_the_end_of_a_worker() {
     });
 }
 
-/// What is due now runs first; if that is enough the clock does not move.
+/// Due tasks run first; if the condition holds then, the clock does not move.
 #[test]
 fn it_runs_until_a_condition_holds() {
     let (clock, executor) = manual(1);

@@ -91,7 +91,7 @@ fn every_verb_takes_every_delay() {
     }
 }
 
-/// F24: what is never due stays until it is cancelled, or until its executor is shut down or
+/// F24: a task that is never due stays until it is cancelled, or until its executor is shut down or
 /// dropped, by whichever verb it was scheduled.
 #[test]
 fn a_task_that_is_never_due_stays_until_it_is_ended() {

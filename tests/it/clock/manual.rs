@@ -33,9 +33,9 @@ fn log_beat(
     starts
 }
 
-/// A task runs when its moment has come, and not a nanosecond earlier.
+/// A task runs at its deadline, and not a nanosecond earlier.
 #[test]
-fn a_task_runs_at_its_moment_to_the_nanosecond() {
+fn a_task_runs_at_its_deadline_to_the_nanosecond() {
     let (clock, executor) = manual(1);
     let future = executor.schedule(ms(5), || 7).expect("accepted");
     clock.advance(ms(5) - NANO);
@@ -59,7 +59,7 @@ fn time_stands_still_and_is_shared() {
     }
 }
 
-/// What is submitted before `run_until_idle` has run when it returns.
+/// A task submitted before `run_until_idle` has run when that call returns.
 #[test]
 fn idle_means_that_due_tasks_have_run() {
     let (clock, executor) = manual(2);
@@ -123,9 +123,9 @@ fn a_jump_makes_late_and_a_run_does_not() {
     assert_eq!(starts.entries()[3..], [ms(60), ms(60), ms(60)]);
 }
 
-/// What is due at the very end of a run takes place in it.
+/// A task that is due at the very end of `run_for` runs in it.
 #[test]
-fn a_run_includes_its_last_moment() {
+fn run_for_includes_its_last_deadline() {
     let (clock, executor) = manual(1);
     let starts = log_beat(&clock, &executor, ms(10));
     clock.run_for(ms(10) - NANO);
@@ -221,7 +221,7 @@ fn the_past_has_its_order() {
     }
 }
 
-/// What is scheduled for a moment of the past is due now, in its turn: not before what was due
+/// A task scheduled for a time in the past is due now, in its turn: behind tasks that were due
 /// before it was submitted.
 #[test]
 fn a_task_scheduled_for_the_past_takes_its_turn() {

@@ -90,11 +90,10 @@ fn within_long<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> 
     receiver.recv_timeout(LONG).expect("an answer within LONG")
 }
 
-/// F24, DO-003, DO-004, DO-005, DO-006, DO-007, DO-008, DO-011, DO-012, DO-014, DO-015, DO-016:
-/// behind a task that is due and has to wait for a worker, one that never is due holds up nobody,
-/// in whichever way the two are scheduled.
+/// F24, DO-003, DO-004, DO-005, DO-006, DO-007, DO-008, DO-011, DO-012, DO-014, DO-015, DO-016: a
+/// task that is never due delays no task behind it, in whichever way the two are scheduled.
 #[test]
-fn a_due_task_is_not_held_up_by_one_that_never_is() {
+fn a_due_task_is_not_delayed_by_one_that_is_never_due() {
     for ((near, schedule_near), (far, schedule_far)) in
         VERBS.into_iter().flat_map(|near| VERBS.map(|far| (near, far)))
     {
@@ -116,8 +115,8 @@ fn a_due_task_is_not_held_up_by_one_that_never_is() {
     }
 }
 
-/// DO-017, DO-018, DO-020: what a run schedules runs, in whichever way, though the next run of
-/// its own series never comes.
+/// DO-017, DO-018, DO-020: a task scheduled by a run starts, in whichever way, though the next run
+/// of the periodic task never comes.
 #[test]
 fn a_periodic_task_that_never_runs_again_does_not_delay_tasks_it_scheduled() {
     for (verb, schedule) in VERBS {
@@ -133,8 +132,8 @@ fn a_periodic_task_that_never_runs_again_does_not_delay_tasks_it_scheduled() {
     }
 }
 
-/// F24: the longest delay never comes on the system clock either, and holds up nobody, in whichever
-/// way it is scheduled.
+/// F24: the longest delay never comes on the system clock either, and delays no other task, in
+/// whichever way it is scheduled.
 #[test]
 fn the_longest_delay_never_comes_on_the_system_clock() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -179,10 +178,10 @@ fn the_last_representable_time_comes_and_later_ones_do_not() {
     assert!(beyond.iter().all(|task| task.cancel()));
 }
 
-/// F23, DO-023, G6: a moment that is past, and be it before the clock began, means now, and takes
-/// its turn with other tasks that are due now.
+/// F23, DO-023, G6: a time in the past, even before the clock began, means now, and the task takes
+/// its turn with others that are due now.
 #[test]
-fn a_moment_that_is_past_means_now() {
+fn a_time_in_the_past_means_now() {
     let (clock, executor) = manual_at(3_600 * SECOND);
     let (handle, started) = (executor.handle(), Log::new());
     let (now, log) = (clock.now(), started.clone());

@@ -47,7 +47,7 @@ fn a_queue_has_room_for_ever_and_counts() {
     }
 }
 
-/// DQ-002: what is collected into a queue comes out in order, with whatever kind of deadline.
+/// DQ-002: a queue made by `collect` returns its elements in order, with every kind of deadline.
 #[test]
 fn collected_elements_come_out_in_order() {
     let past = Instant::now();
@@ -220,8 +220,8 @@ fn equal_deadlines_come_out_as_they_went_in() {
     assert_eq!(taken, expected);
 }
 
-/// What expired before the queue was made comes in the order of the deadlines as well, and with
-/// the deadline it had; on a manual clock as far back as its origin.
+/// Elements that expired before the queue was made come out in the order of their deadlines as
+/// well, and with these deadlines; on a manual clock as far back as its origin.
 #[test]
 fn elements_that_expired_long_ago_are_in_order() {
     let now = Instant::now();
@@ -239,8 +239,8 @@ fn elements_that_expired_long_ago_are_in_order() {
     assert_eq!(drained(&queue), [10, 5, 3]);
 }
 
-/// What goes in together has its keys in its order, stands behind what was there, and before what
-/// comes after; delays start at one moment.
+/// Elements inserted together get keys in their order, come out behind earlier insertions and
+/// before later ones; their delays start at one time.
 #[test]
 fn bulk_insertion_keeps_the_order() {
     let (clock, queue) = queue_by_hand();
@@ -340,8 +340,8 @@ fn an_iterator_may_use_the_queue() {
     assert_eq!(queue.insert_all(closing).unwrap_err().into_element(), [0, 1, 2]);
 }
 
-/// A queue that is closed can be taken from, reset, removed from and drained; then it is at its
-/// end, for everyone who asks.
+/// A closed queue still allows taking, resetting, removing and draining; then it is at its end, for
+/// every caller.
 #[test]
 fn elements_of_a_closed_queue_can_still_be_taken() {
     let (clock, queue) = queue_by_hand();
@@ -359,7 +359,7 @@ fn elements_of_a_closed_queue_can_still_be_taken() {
     assert!(queue.take().is_none() && queue.poll_timeout(DAY).is_none());
 }
 
-/// What a queue is turned into, or gives all at once, is everything, in order.
+/// `into_iter`, and every call that returns all elements at once, returns all of them, in order.
 #[test]
 fn everything_comes_out_in_order_at_once() {
     let clock = ManualClock::new();

@@ -251,7 +251,7 @@ fn drainings_may_be_nested() {
     assert_eq!(drained(&queue), [0, 1, 2, 3]);
 }
 
-/// What expires after the draining has begun stays, with either way of draining.
+/// Elements that expire after a drain has begun stay, with either way of draining.
 #[test]
 fn elements_that_expire_meanwhile_are_not_drained() {
     let (clock, queue) = queue_by_hand();
@@ -274,7 +274,8 @@ fn elements_that_expire_meanwhile_are_not_drained() {
     assert_eq!(drained(&queue), [5, 6]);
 }
 
-/// What is put in meanwhile, and stands before what is left, is drained as well, up to the limit.
+/// Elements inserted during a drain, ahead of the remaining ones, are drained as well, up to the
+/// limit.
 #[test]
 fn elements_inserted_as_expired_are_drained() {
     let (clock, queue) = queue_by_hand();
@@ -290,10 +291,10 @@ fn elements_inserted_as_expired_are_drained() {
     assert_eq!((moved, listed(&queue)), (vec![0, 10, 20], vec![30, 1, 2]));
 }
 
-/// What a draining is not asked for stays; one that is dropped half-way, also by a panic, has
-/// taken what it gave.
+/// Elements that a drain is not asked for stay; a drain that is dropped half-way, also by a panic,
+/// has taken the elements it returned.
 #[test]
-fn a_draining_that_is_given_up_leaves_the_rest() {
+fn a_drain_that_is_given_up_leaves_the_rest() {
     let (_clock, queue) = queue_by_hand();
     fill(&queue, 0..10);
     assert_eq!(queue.drain().take(3).map(Expired::into_element).sum::<i32>(), 3);
@@ -305,7 +306,7 @@ fn a_draining_that_is_given_up_leaves_the_rest() {
     assert_eq!(drained(&queue), [6, 7, 8, 9]);
 }
 
-/// What a sink refuses wakes who waits, and goes to him.
+/// An element that a sink refuses wakes a waiting taker, which gets it.
 #[test]
 fn a_refused_element_goes_to_a_waiting_taker() {
     let (clock, queue) = queue_by_hand();

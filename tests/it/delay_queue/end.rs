@@ -47,8 +47,8 @@ fn awaited(wait: Wait, threads: usize) -> (ManualClock, Arc<DelayQueue<u32>>, Ke
 
 type Waiter = Elsewhere<Option<u32>>;
 
-/// G32: however the last element of a closed queue goes, whoever waits is told that there is
-/// nothing more.
+/// G32: however the last element of a closed queue goes, every waiting thread learns that there are
+/// no more.
 #[test]
 fn the_waits_end_when_the_last_element_goes() {
     type Go = fn(&DelayQueue<u32>, Key);
@@ -71,8 +71,8 @@ fn the_waits_end_when_the_last_element_goes() {
     }
 }
 
-/// Who waits at a closed queue still gets what expires; the one who gets the last ends the waits
-/// of the others.
+/// Threads that wait at a closed queue still get elements that expire; taking the last one ends the
+/// waits of the others.
 #[test]
 fn taking_the_last_element_ends_the_other_waits() {
     for wait in WAITS {
@@ -117,8 +117,8 @@ enum Sink {
     Panics,
 }
 
-/// While a sink has the last element of a closed queue in hand the queue is not at its end: who
-/// waits gets the element if it is put back, and ends if it is not.
+/// While a sink holds the last element of a closed queue, the queue is not at its end: a waiting
+/// thread gets the element if it is put back, and its wait ends if it is not.
 #[test]
 fn an_element_in_hand_holds_the_end_back() {
     for wait in WAITS {

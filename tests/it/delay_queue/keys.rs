@@ -104,8 +104,8 @@ fn a_key_of_another_queue_finds_nothing() {
     assert_eq!(one.peek().and_then(|queued| queued.deadline), one.deadline(one.keys()[0]));
 }
 
-/// However an element goes, its key finds nothing afterwards, and above all not the one that has
-/// its place now.
+/// However an element leaves the queue, its key finds nothing afterwards; in particular it does not
+/// find the element that reuses the slot.
 #[test]
 fn a_key_of_an_element_that_is_gone_finds_nothing() {
     type Go = fn(&DelayQueue<u32>, Key);
@@ -180,7 +180,7 @@ fn the_last_reset_decides() {
 
 /// An element can go in without a moment, lose the one it has, and get one: none means never.
 #[test]
-fn an_element_without_a_moment_never_expires() {
+fn an_element_without_a_deadline_never_expires() {
     let (clock, queue) = queue_by_hand();
     let never = queue.insert_at(None, 1).expect("the queue is open");
     let soon = queue.insert_at(Some(clock.now() + ms(1)), 2).expect("the queue is open");
@@ -223,7 +223,7 @@ fn a_reset_keeps_the_order_of_insertion() {
     assert_eq!(drained(&queue), Vec::from_iter(0..999));
 }
 
-/// What never expires does not, however far time goes; it can be removed, and be reset.
+/// An element that never expires stays, however far time goes; it can be removed, and be reset.
 #[test]
 fn an_element_that_never_expires_stays() {
     let (clock, queue) = queue_by_hand();
@@ -238,8 +238,8 @@ fn an_element_that_never_expires_stays() {
     assert_eq!((queue.poll().is_none(), queue.len()), (true, 1));
 }
 
-/// DQ-041: whatever never expires is not polled, and a poll that waits gets nothing either; the
-/// queue keeps it.
+/// DQ-041: an element that never expires is not polled, and a poll that waits returns nothing
+/// either; the queue keeps it.
 #[test]
 fn an_element_that_never_expires_is_not_polled() {
     for count in 0..3 {
@@ -256,7 +256,7 @@ fn an_element_that_never_expires_is_not_polled() {
     }
 }
 
-/// A reset of the head to a nearer moment wakes who waits for it then.
+/// A reset of the head to a nearer deadline wakes the waiting taker then.
 #[test]
 fn a_waiting_taker_follows_its_head_nearer() {
     let (clock, queue) = queue_by_hand();
@@ -273,9 +273,10 @@ fn a_waiting_taker_follows_its_head_nearer() {
     assert_eq!((expired.element, expired.key, expired.deadline), (1, key, clock.now()));
 }
 
-/// A reset of the head to a later moment, or to never, and who waits does not take it before.
+/// After a reset of the head to a later deadline, or to never, the waiting taker does not take it
+/// before.
 #[test]
-fn a_waiting_taker_follows_its_head_away() {
+fn a_waiting_taker_leaves_a_head_that_is_put_off() {
     let (clock, queue) = queue_by_hand();
     let key = queue.insert(ms(10), 1).expect("the queue is open");
     let waiter = Arc::clone(&queue);
@@ -292,9 +293,9 @@ fn a_waiting_taker_follows_its_head_away() {
     assert_eq!(queue.remove(key), Some(1));
 }
 
-/// The head that is removed is nobody's; who waited for it takes the next.
+/// After the head was removed, the taker that waited for it takes the next.
 #[test]
-fn a_waiting_taker_does_without_its_head() {
+fn a_waiting_taker_takes_the_next_if_its_head_is_removed() {
     let (clock, queue) = queue_by_hand();
     let head = queue.insert(ms(10), 1).expect("the queue is open");
     queue.insert(ms(20), 2).expect("the queue is open");

@@ -98,8 +98,8 @@ fn several_producers_and_one_consumer() {
     }
 }
 
-/// As long as nothing is put off and nothing comes with a deadline that has passed, each of
-/// several who take sees deadlines that never go back.
+/// As long as no element is put off and none comes with a deadline in the past, each of several
+/// takers sees deadlines that never go back.
 #[test]
 fn deadlines_never_go_back() {
     let queue = DelayQueue::new();
@@ -293,8 +293,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// One element at a time, among those who come, wait a little and give up, of every kind: as long
-/// as somebody stays, each is taken, whoever was woken for it.
+/// One element at a time, among takers of every kind that come, wait a little and give up: as long
+/// as one of them stays, each element is taken, whichever of them was woken for it.
 #[test]
 fn no_element_is_lost_among_takers_that_give_up() {
     let (queue, taken) = (DelayQueue::new(), Counter::new());

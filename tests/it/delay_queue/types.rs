@@ -65,7 +65,7 @@ fn everything_can_be_printed() {
     assert_eq!(refused.to_string(), refused.error().to_string());
 }
 
-/// What is refused is an error like others.
+/// `Refused` is an error like others.
 #[test]
 fn a_refused_element_is_an_error() {
     fn fails(queue: &DelayQueue<u32>) -> Result<Key, Box<dyn Error + Send + Sync>> {

@@ -151,8 +151,8 @@ impl Wake for Bad {
     }
 }
 
-/// F8: a waker that panics changes nothing for who inserts, removes, resets, closes or moves the
-/// clock; its task finds its element when it is polled.
+/// F8: a waker that panics does not disturb the thread that inserts, removes, resets, closes or
+/// moves the clock; its task finds its element when it is polled.
 #[test]
 fn a_waker_that_panics_is_contained() {
     type Wakeup = fn(&DelayQueue<u32>, &ManualClock);

@@ -22,7 +22,8 @@ use crate::{
     support::{elsewhere, ms},
 };
 
-/// DQ-019: what is unwanted is removed, and counted; if all is wanted nothing happens.
+/// DQ-019: `retain` removes unwanted elements and returns their number; if all are wanted it does
+/// nothing.
 #[test]
 fn retain_removes_unwanted_elements() {
     for size in 0..32 {
@@ -38,7 +39,7 @@ fn retain_removes_unwanted_elements() {
     }
 }
 
-/// DQ-020: what is listed is everything, in the order in which it is then taken.
+/// DQ-020: a list has every element, in the order in which they are then taken.
 #[test]
 fn the_list_is_in_the_order_of_taking() {
     let (clock, queue) = queue_by_hand();
@@ -97,10 +98,10 @@ fn all_views_of_an_empty_queue_are_empty() {
     }
 }
 
-/// DQ-042, DQ-054: a list is of one moment: what happens to the queue meanwhile makes no
-/// difference to it, and to remove through it what is gone does no harm.
+/// DQ-042, DQ-054: a list shows the queue at one time: later changes do not alter it, and removing
+/// by it an element that is gone does no harm.
 #[test]
-fn a_list_is_of_one_moment() {
+fn a_list_shows_the_queue_at_one_time() {
     let (_clock, queue) = queue_by_hand();
     fill(&queue, 0..3);
     let mut iter = queue.iter();
@@ -171,8 +172,9 @@ fn a_predicate_that_panics_removes_nothing() {
     }
 }
 
-/// A predicate may use the queue: what is taken, removed or put off meanwhile is judged as it was
-/// listed, what is inserted meanwhile stays, and who takes meanwhile keeps what he has.
+/// A predicate may use the queue: elements that are taken, removed or put off meanwhile are judged
+/// as they were listed, elements that are inserted meanwhile stay, and a concurrent taker keeps its
+/// element.
 #[test]
 fn a_predicate_may_use_the_queue() {
     let (_clock, queue) = queue_by_hand();
@@ -199,7 +201,7 @@ fn a_predicate_may_use_the_queue() {
     assert!(queue.is_empty() && queue.take().is_none());
 }
 
-/// DQ-060: what is kept, of any number in any order, is all delivered, in order.
+/// DQ-060: the retained elements, of any number in any order, are all delivered, in order.
 #[test]
 fn retained_elements_are_delivered() {
     let mut dice = Dice(60);
@@ -217,8 +219,8 @@ fn retained_elements_are_delivered() {
     }
 }
 
-/// DQ-056: whatever happens at once, whoever looks sees only what has been put in, whole, in
-/// order, and nothing twice.
+/// DQ-056: whatever happens concurrently, a view shows only inserted elements, whole, in order, and
+/// none twice.
 #[test]
 fn views_show_only_inserted_elements_in_order() {
     let (queue, is_over) = (DelayQueue::new(), AtomicBool::new(false));

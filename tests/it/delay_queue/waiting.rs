@@ -18,8 +18,8 @@ use crate::{
     support::{Elsewhere, LONG, elsewhere, ms},
 };
 
-/// DQ-010: who takes from an emptied queue blocks, until the token is raised; one that has been
-/// raised is not lowered by that, and nobody blocks with it.
+/// DQ-010: a take from an emptied queue blocks until the token is raised; the token stays raised,
+/// and no later take with it blocks.
 #[test]
 fn a_take_blocks_until_the_token_is_raised() {
     let (clock, queue) = queue_by_hand();
@@ -177,7 +177,7 @@ fn a_poll_leaves_elements_that_expire_after_its_limit() {
     assert_eq!((clock.elapsed(), queue.len()), (ms(12), 1));
 }
 
-/// A poll whose limit is the very moment of a deadline takes the element.
+/// A poll whose limit equals a deadline takes the element.
 #[test]
 fn a_poll_takes_an_element_that_expires_at_its_limit() {
     let (clock, queue) = queue_by_hand();
@@ -189,7 +189,8 @@ fn a_poll_takes_an_element_that_expires_at_its_limit() {
     assert_eq!(element(polled.get()), Some(1));
 }
 
-/// DQ-031: who waits for a far head takes a nearer one that comes, and leaves the other.
+/// DQ-031: a taker that waits for a far head takes a nearer element that comes, and leaves the
+/// other.
 #[test]
 fn a_waiting_taker_takes_a_nearer_element() {
     let (clock, queue) = queue_by_hand();
@@ -202,8 +203,8 @@ fn a_waiting_taker_takes_a_nearer_element() {
     assert_eq!(listed(&queue), [1]);
 }
 
-/// The same when the nearer one has not expired either, by bulk insertion as well: whoever waits
-/// wakes for the nearest.
+/// The same when the nearer element has not expired either, by bulk insertion as well: a waiting
+/// thread wakes for the nearest.
 #[test]
 fn a_waiting_taker_follows_the_nearest_element() {
     let (clock, queue) = queue_by_hand();
@@ -288,7 +289,7 @@ fn a_token_reaches_a_thread_that_is_being_torn_down() {
     assert!(told.recv_timeout(LONG).expect("it is woken").is_err());
 }
 
-/// A token ends the waits of those who have it, and of nobody else: the others get what comes.
+/// A token ends only the waits that were given it: the others get the elements that come.
 #[test]
 fn a_token_does_not_concern_others() {
     let tokens = [CancellationToken::new(), CancellationToken::new()];
@@ -356,8 +357,8 @@ fn a_taker_that_gives_up_leaves_the_head_to_another() {
     }
 }
 
-/// An element and a token at once: the one who has the token takes the element, or it is left to
-/// another who waits. It is never lost, and never stays while somebody waits.
+/// An element and a token at once: the thread with the token takes the element, or leaves it to
+/// another that waits. It is never lost, and never stays while a thread waits.
 #[test]
 fn an_element_that_meets_a_token_is_taken() {
     for round in 0..300 {

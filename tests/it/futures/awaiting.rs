@@ -143,9 +143,9 @@ fn polling_often_registers_once() {
     assert_eq!(wakes.count(), 1);
 }
 
-/// F49: a future that is dropped lets go of its waker and wakes nobody; its task runs.
+/// F49: a future that is dropped drops its waker without waking it; its task runs.
 #[test]
-fn a_dropped_future_lets_go_of_its_waker() {
+fn a_dropped_future_drops_its_waker() {
     let (clock, executor) = manual(1);
     let (runs, wakes) = (Counter::new(), Wakes::new());
     let ran = runs.clone();

@@ -132,7 +132,7 @@ fn a_value_is_there_once_and_the_state_for_ever() {
     assert_eq!(runs.get(), 1);
 }
 
-/// FG-004: all who wait are released by the run; one of them gets the value, and no other.
+/// FG-004: the run releases every joining thread; exactly one of them gets the value.
 #[test]
 fn every_joining_thread_is_released_and_one_gets_the_value() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -252,7 +252,7 @@ fn a_timed_join_counts_the_time_of_the_clock() {
     assert_eq!(joiner.join().expect("no panic"), None);
 }
 
-/// FG-014: what is printed of a future is its number, its name and its state.
+/// FG-014: a future prints its number, its name and its state.
 #[test]
 fn a_future_prints_its_state() {
     for state in STATES {
@@ -268,7 +268,7 @@ fn a_future_prints_its_state() {
     assert_eq!(format!("{task:?}"), told);
 }
 
-/// FG-014: what is printed of an error says why there is no value, with the text of the panic.
+/// FG-014: an error prints why there is no value, with the text of the panic.
 #[test]
 fn an_error_prints_its_cause() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -348,7 +348,8 @@ fn both_are_answered(
     })
 }
 
-/// FG-015, FG-016: who has seen a task done never times out, whether it has a value or panicked.
+/// FG-015, FG-016: a thread that has seen a task done never times out, whether the task has a value
+/// or panicked.
 #[test]
 fn a_finished_task_does_not_time_out() {
     let executor = ScheduledThreadPoolExecutor::new(1);

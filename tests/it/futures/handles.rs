@@ -67,7 +67,7 @@ fn several_threads_can_wait_for_one_task() {
     assert_eq!(wakes.count(), 1);
 }
 
-/// Raising a token releases everyone who joins with it, and leaves the tasks alone.
+/// Raising a token releases every thread that joins with it, and leaves the tasks alone.
 #[test]
 fn one_token_releases_every_join_that_uses_it() {
     let (clock, executor) = manual(1);
@@ -132,8 +132,8 @@ fn cancel_handles_of_a_task_are_one() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// To let go of a running task cancels it only if that was asked for, and raises its token only
-/// if that was asked for too.
+/// Letting go of a running task cancels it only if that was asked for, and raises its token only if
+/// that was asked for too.
 #[test]
 fn letting_go_of_a_running_task_cancels_and_signals_only_if_asked() {
     type LetGo = fn(ScheduledFuture<()>);

@@ -32,7 +32,7 @@ fn the_last_worker_does_not_take() {
     assert_eq!(joined(service.take().unwrap().unwrap()), 7);
 }
 
-/// What another worker runs, or another executor, can be waited for.
+/// A worker can wait for a task that another worker, or another executor, runs.
 #[test]
 fn tasks_run_by_other_workers_can_be_taken() {
     let (one, other) = (ScheduledThreadPoolExecutor::new(1), ScheduledThreadPoolExecutor::new(1));
@@ -88,8 +88,8 @@ fn a_task_does_not_take_itself() {
     assert!(matches!(second, Err(TaskError::WouldDeadlock)));
 }
 
-/// Whoever brings a taker its answer can wait for what the taker will run: the taker counts as
-/// awake from then on, and not from when it gets a core.
+/// A task that brings a taker its answer can wait for the tasks that the taker will run: the taker
+/// counts as awake from then on, and not from when it gets a core.
 #[test]
 fn a_taker_counts_as_awake_from_its_answer_on() {
     in_time("the rounds", || {

@@ -34,7 +34,7 @@ fn value(future: Option<ScheduledFuture<i32>>) -> i32 {
     future.join().unwrap()
 }
 
-/// IV-022: what is submitted and taken is done, has its value, and is the same task.
+/// IV-022: a submitted task that is taken is done, has its value, and is the same task.
 #[test]
 fn a_submitted_task_is_taken() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -199,9 +199,9 @@ fn every_result_is_taken_once() {
     }
 }
 
-/// When the last future is taken, everyone else who waits is told that nothing is left.
+/// When the last future is taken, every other waiting thread learns that none is left.
 #[test]
-fn the_end_is_news_for_everyone() {
+fn the_end_wakes_every_other_waiter() {
     let (clock, executor) = manual(1);
     let service = Arc::new(ExecutorCompletionService::new(&executor));
     service.schedule(ms(10), || 7).unwrap();
@@ -218,7 +218,7 @@ fn the_end_is_news_for_everyone() {
     assert_eq!(taken.into_iter().filter(|&is_some| is_some).count(), 1);
 }
 
-/// The news that nothing is left goes from one to the next, also past one who leaves.
+/// The news that none is left goes from one waiter to the next, also past one that leaves.
 #[test]
 fn the_end_is_passed_on() {
     let (clock, executor) = manual(1);
@@ -266,7 +266,7 @@ fn any_future_may_join() {
     assert!(ticks.poll().is_some_and(|tick| tick.is_cancelled()) && ticks.is_empty());
 }
 
-/// What a shutdown cancels comes out as cancelled, and what is refused does not join.
+/// A task that a shutdown cancels comes out as cancelled, and a refused one is not added.
 #[test]
 fn a_shutdown_empties_a_service() {
     let (_clock, executor) = manual(1);
@@ -312,8 +312,8 @@ fn a_service_is_cancelled_as_one() {
     }
 }
 
-/// A service that is dropped detaches: its tasks run, and results that nobody took are dropped, at
-/// once or as soon as they are there.
+/// A service that is dropped detaches: its tasks run, and results that were not taken are dropped,
+/// at once or as soon as they exist.
 #[test]
 fn a_dropped_service_detaches() {
     let (clock, executor) = manual(1);
@@ -358,8 +358,8 @@ fn poll_next<F: Future>(next: Pin<&mut F>, wakes: &Arc<Wakes>) -> Poll<F::Output
     next.poll(&mut Context::from_waker(&waker))
 }
 
-/// One end wakes one who awaits, the one who came first, through the waker of its last poll; if it
-/// is dropped instead of polled, the next is woken.
+/// One end wakes one async waiter, the one that came first, through the waker of its last poll; if
+/// that waiter is dropped instead of polled, the next is woken.
 #[test]
 fn a_wake_up_is_passed_on() {
     let (clock, executor) = manual(1);

@@ -74,7 +74,7 @@ fn outcomes(futures: Vec<ScheduledFuture<i32>>) -> Vec<Outcome> {
 
 /// IV-004: of no tasks none can succeed.
 #[test]
-fn of_nothing_there_is_no_value() {
+fn invoke_any_of_nothing_is_an_error() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     for invoke_any in ANY {
         assert!(matches!(invoke_any(&executor, Vec::new()), Err(InvokeAnyError::NoTasks)));
@@ -84,7 +84,7 @@ fn of_nothing_there_is_no_value() {
 /// IV-005: if all tasks fail the failure of the one that ends last is given, however long it
 /// takes; a panic is a failure as well.
 #[test]
-fn the_last_failure_is_given() {
+fn the_last_failure_is_returned() {
     for invoke_any in ANY {
         let (clock, executor) = manual(2);
         let (naps, handle) = (Naps::default(), executor.handle());
@@ -134,7 +134,7 @@ fn the_first_value_stops_the_others() {
     }
 }
 
-/// What is submitted after a value is there would be for nothing, so it is not.
+/// Once there is a value, further closures are not submitted: they would run for nothing.
 #[test]
 fn a_value_ends_the_submission() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -220,8 +220,8 @@ fn all_values_come_in_order() {
     }
 }
 
-/// IV-014, IV-016: what has not ended when the time is up, and not before, is cancelled and asked
-/// to stop; the others have their values.
+/// IV-014, IV-016: tasks that have not ended when the time is up, and not before, are cancelled and
+/// asked to stop; the others have their values.
 #[test]
 fn tasks_not_done_in_time_are_cancelled() {
     let (clock, executor) = manual(2);

@@ -188,7 +188,8 @@ fn poll<F: Future + Unpin>(future: &mut F, wakes: &Arc<Wakes>) -> Poll<F::Output
     Pin::new(future).poll(&mut Context::from_waker(&waker))
 }
 
-/// Who awaits a set is woken for the future it has come to, and keeps no waker at the others.
+/// A task that awaits a set is woken for the future it has come to, and keeps no waker at the
+/// others.
 #[test]
 fn an_awaited_set_waits_for_one_at_a_time() {
     let (clock, executor) = manual(1);

@@ -112,7 +112,8 @@ fn hooks_are_not_called_for_tasks_that_do_not_run() {
     }
 }
 
-/// HK-001: whoever runs a task that an executor gave back, or did not admitted, calls its hooks.
+/// HK-001: the hooks are called also when a drained task, or one that was not admitted, is run by
+/// hand.
 #[test]
 fn hooks_are_called_wherever_a_task_is_run() {
     let here = thread::current().id();
@@ -133,8 +134,8 @@ fn hooks_are_called_wherever_a_task_is_run() {
     }
 }
 
-/// HK-001: the hooks are told the name of the task, the moment for which its run was planned, how
-/// late it is, and what it missed; all of it as the body sees it.
+/// HK-001: the hooks are told the name of the task, the planned time of its run, its lateness, and
+/// the runs it missed; all of it as the body sees it.
 #[test]
 fn hooks_see_the_same_context_as_the_body() {
     let log = Log::new();
@@ -197,8 +198,8 @@ fn the_hook_after_sees_the_outcome() {
     }
 }
 
-/// HK-001: in both hooks the task still runs for everyone who looks, and whoever waits for it is
-/// released only when the hook after it has returned.
+/// HK-001: in both hooks the task still counts as running, and a waiting thread is released only
+/// when the hook after the run has returned.
 #[test]
 fn a_future_ends_when_its_hook_has_returned() {
     let (reached, gate, returned) = (Counter::new(), Counter::new(), Counter::new());

@@ -116,8 +116,8 @@ fn with_request(builder: Builder) -> Builder {
     })
 }
 
-/// SO-010: what the submitter has around it can be brought into each run of its tasks, from task to
-/// task, and stays with them.
+/// SO-010: the submitter's context can be brought into each run of its tasks, from task to task,
+/// and stays with them.
 #[test]
 fn a_context_is_brought_from_submitter_to_task() {
     let (clock, executor) = manual_with(with_request);
@@ -209,7 +209,8 @@ fn a_wrapper_is_called_for_every_run() {
     }
 }
 
-/// FD-006: a decorated series that never goes on does not hold up what its run submits.
+/// FD-006: a decorated periodic task that never runs again does not delay a task that its run
+/// submits.
 #[test]
 fn a_decorated_periodic_task_that_never_runs_again_delays_no_other() {
     let (runs, wrappers) = (Counter::new(), Drops::new());

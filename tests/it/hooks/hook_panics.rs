@@ -231,8 +231,8 @@ fn a_hook_after_that_panics_changes_no_outcome() {
     }
 }
 
-/// HK-008 to HK-027: a hook before a run that panics has the closure dropped, once and before the
-/// future ends, and a capture that panics then as well harms nobody.
+/// HK-008 to HK-027: if the hook before a run panics, the closure is dropped, once and before the
+/// future ends, and a capture that panics then as well is contained.
 #[test]
 fn a_hook_before_that_panics_has_the_closure_dropped() {
     let log = Log::new();
@@ -275,7 +275,7 @@ fn a_hook_before_that_panics_ends_a_periodic_task() {
     assert_eq!((failure.run_number(), failure.in_a_row(), failure.message()), (3, 1, "before"));
 }
 
-/// F5, HK-037: what hooks and the handler itself throw may panic when it is dropped.
+/// F5, HK-037: payloads thrown by hooks and by the handler itself may panic when they are dropped.
 #[test]
 fn payloads_of_hooks_may_panic_when_dropped() {
     let (_clock, executor) = manual_with(|builder| {
@@ -298,8 +298,8 @@ fn payloads_of_hooks_may_panic_when_dropped() {
     assert_eq!(worker_of(&executor), worker);
 }
 
-/// What a hook, a decorator, a handler or a factory has captured is dropped with the executor, or
-/// when it is replaced; a capture that panics then goes no further.
+/// The captures of a hook, a decorator, a handler or a factory are dropped with the executor, or
+/// when it is replaced; a capture that panics then is contained.
 #[test]
 fn captures_of_callbacks_may_panic_when_dropped() {
     let [one, two, three, four] = ["before", "decorator", "handler", "factory"].map(Bomb);

@@ -52,7 +52,7 @@ impl Scene {
     }
 }
 
-/// QV-001: what runs is not among the tasks that wait, and the others are, in their order.
+/// QV-001: a running task is not among the tasks that wait, and the others are, in their order.
 #[test]
 fn waiting_tasks_are_listed_and_running_ones_are_not() {
     let scene = Scene::new();
@@ -152,8 +152,9 @@ fn the_list_shows_the_scheduled_tasks() {
     assert_eq!(drained, seen);
 }
 
-/// QV-006: who stops half-way through what a shutdown gave back, in whichever way, loses nothing:
-/// what is left is still there, can be run, and ends as cancelled when it is dropped.
+/// QV-006: an iterator over drained tasks that is dropped half-way, in whichever way, loses
+/// nothing: the remaining tasks are still there, can be run, and end as cancelled when they are
+/// dropped.
 #[test]
 fn an_iterator_dropped_half_way_leaves_the_rest() {
     let (clock, executor) = manual(1);

@@ -136,7 +136,7 @@ fn keys_of_a_queue() {
     assert_eq!(queue.len(), 5);
 }
 
-/// What points at an element that knows its deadline knows it as well.
+/// A pointer to an element that knows its deadline knows it as well.
 #[test]
 fn a_pointer_to_a_delayed_element_is_delayed() {
     struct At(Instant);
@@ -200,7 +200,8 @@ fn errors_name_the_cause_and_the_remedy() {
     assert_eq!(InvokeAnyError::<&str>::NoTasks.into_failure(), None);
 }
 
-/// A refused closure is an error as well; and who waits for its own end is told where to wait.
+/// A refused closure is an error as well; and a task that waits for its own end is told where to
+/// wait.
 #[test]
 fn refusals_are_errors() {
     let (_, executor) = manual(1);

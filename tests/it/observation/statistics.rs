@@ -30,8 +30,8 @@ fn gated(begun: &Counter, gate: &Counter) -> impl FnOnce() + Send + 'static {
     }
 }
 
-/// PS-001: nobody is active before the first task, and one while it runs, as it sees itself and
-/// as others do.
+/// PS-001: no worker is active before the first task, and one is while it runs, as it sees itself
+/// and as others do.
 #[test]
 fn a_running_worker_is_active() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -275,10 +275,10 @@ fn rarely() -> impl ThreadFactory + 'static {
     }
 }
 
-/// PS-012, G20: whoever looks, whatever goes on, each snapshot adds up: every task that was
-/// admitted waits, is at work, or has ended in one way; no more are at work than there are workers;
-/// and from one snapshot to the next no count falls. It is so while workers come and go, and while
-/// threads fail to start.
+/// PS-012, G20: every snapshot adds up, whatever happens concurrently: every task that was admitted
+/// waits, is at work, or has ended in one way; no more are at work than there are workers; and from
+/// one snapshot to the next no count falls. It is so while workers come and go, and while threads
+/// fail to start.
 #[test]
 fn a_snapshot_never_contradicts_itself() {
     for core_timeout in [false, true] {
@@ -387,7 +387,7 @@ fn runs_that_fail_or_are_missed_are_counted() {
 }
 
 /// Tasks that the caller runs, because there is no place for them, are counted apart, with those
-/// that panicked: they were never let in.
+/// that panicked: they were never admitted.
 #[test]
 fn the_callers_runs_are_counted_apart() {
     let (clock, executor) =

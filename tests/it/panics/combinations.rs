@@ -309,8 +309,8 @@ impl<'a, T: Send + 'static> Life<'a, T> {
 
 /// F1, F2, F3, F4, F5, F6, F8, F31, F37, F49, G14, G26, M40: whatever panics, and in whichever
 /// order a task is run, polled, cancelled, and its future dropped or joined, it has one fate, which
-/// all are told; capture and result are dropped once, a waker is woken once or let go of, and the
-/// worker is the same.
+/// every observer sees; capture and result are dropped once, a waker is woken once or dropped, and
+/// the worker is the same.
 #[test]
 fn one_worker_survives_every_combination() {
     let (subject, orders) = (Subject::new(), orders());

@@ -47,8 +47,8 @@ impl Subject {
 #[derive(Debug, PartialEq)]
 struct Custom(u32);
 
-/// F1, HK-004 to HK-007: what a one-shot task panics with is in its future, with its text and as
-/// it was thrown.
+/// F1, HK-004 to HK-007: the payload of a one-shot task's panic is in its future, with its text and
+/// as it was thrown.
 #[test]
 fn a_one_shot_task_keeps_its_panic_payload() {
     type Look = fn(&(dyn Any + Send)) -> bool;
@@ -73,7 +73,7 @@ fn a_one_shot_task_keeps_its_panic_payload() {
     }
 }
 
-/// F2: a periodic task ends with its first panic, which can go on in who joins it, is not run
+/// F2: a periodic task ends with its first panic, which a joining thread can resume, is not run
 /// again, and disturbs no other task.
 #[test]
 fn a_periodic_task_ends_with_its_first_panic() {
@@ -126,7 +126,7 @@ fn lose_by_shutdown(_: &ManualClock, executor: Executor, _: &ScheduledFuture<()>
     executor.shutdown();
 }
 
-/// F3, HK-037: a capture that panics when it is dropped unwinds into nobody, whichever way the task goes,
+/// F3, HK-037: the panic of a capture's drop unwinds into no caller, whichever way the task goes,
 /// and the captures beside it are dropped all the same.
 #[test]
 fn a_capture_that_panics_is_contained_wherever_it_is_dropped() {
@@ -181,7 +181,7 @@ fn a_payload_that_panics_is_contained() {
     subject.assert_worker_lives();
 }
 
-/// F6, F48: a result that nobody has joined is dropped once, and may panic.
+/// F6, F48: a result that was not joined is dropped once, and may panic.
 #[test]
 fn a_result_that_panics_is_contained_and_dropped_once() {
     let subject = Subject::new();

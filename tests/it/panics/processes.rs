@@ -238,8 +238,8 @@ fn programs_can_be_started_under_load() {
     assert_eq!(now.cancelled, 2 * SUBMISSIONS);
 }
 
-/// F20, M33: if the one thread that wakes who awaits cannot be started, an element is awaited all
-/// the same, and not taken early.
+/// F20, M33: if the one thread that wakes async waiters cannot be started, an element is awaited
+/// all the same, and not taken early.
 #[test]
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn without_a_thread_for_the_alarms_elements_can_be_awaited() {

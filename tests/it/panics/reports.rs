@@ -96,7 +96,7 @@ fn a_report_says_which_run_of_which_task() {
     assert_eq!(told.line, whole);
 }
 
-/// HK-004 to HK-007: what is not known is left out of the line.
+/// HK-004 to HK-007: a report leaves unknown parts out of its line.
 #[test]
 fn a_report_leaves_out_unknown_parts() {
     let told = told_of(|| resume_unwind(Box::new("from elsewhere")));
@@ -194,8 +194,8 @@ fn a_panic_that_is_resumed_where_it_began_keeps_its_location() {
     assert_eq!((told.line_number(), &*told.message), (Some(line), "begun here"));
 }
 
-/// HK-007: what one task panicked with has no location in another that resumes it, nor does what a
-/// worker did before stick to what it does next.
+/// HK-007: the location of one task's panic is not shown for another that resumes it, nor does a
+/// worker's earlier panic affect later reports.
 #[test]
 fn a_location_does_not_pass_from_task_to_task() {
     let (clock, executor, log) = telling(|builder| builder);

@@ -52,8 +52,8 @@ fn a_delay_is_kept() {
     });
 }
 
-/// FD-006, DO-021: on the system clock a task that waits for ever after its first run holds up
-/// nobody: what that run submitted still runs.
+/// FD-006, DO-021: on the system clock a task that waits for ever after its first run delays no
+/// other: tasks that the run submitted still run.
 #[test]
 fn the_longest_delay_delays_no_other_task() {
     let executor = ScheduledThreadPoolExecutor::new(1);

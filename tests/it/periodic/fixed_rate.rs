@@ -150,7 +150,7 @@ fn a_rate_is_kept() {
     }
 }
 
-/// FR-004: a periodic task that nobody cancels ends with the shutdown.
+/// FR-004: a periodic task that is never cancelled ends with the shutdown.
 #[test]
 fn a_periodic_task_does_not_outlive_a_shutdown() {
     let (clock, executor) = manual(4);
@@ -301,8 +301,8 @@ fn one_long_run_is_dealt_with_by_policy() {
     }
 }
 
-/// FR-005, FR-011: while each run takes three and a half periods the next one follows at once,
-/// or at the next moment of the grid, as the policy says.
+/// FR-005, FR-011: while each run takes three and a half periods the next one follows at once, or
+/// at the next time of the grid, as the policy says.
 #[test]
 fn runs_that_are_all_too_long_are_dealt_with_by_policy() {
     let policies = [

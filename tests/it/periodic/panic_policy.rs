@@ -121,10 +121,10 @@ fn the_first_failure_ends_the_task_by_default() {
     }
 }
 
-/// F2, HK-038: a periodic task that resumes runs at the very moments at which it would if nothing failed,
-/// also if runs are missed, whatever becomes of these.
+/// F2, HK-038: a periodic task that resumes runs at exactly the times at which it would if nothing
+/// failed, also if runs are missed, whatever becomes of these.
 #[test]
-fn a_periodic_task_that_resumes_keeps_its_moments() {
+fn a_periodic_task_that_resumes_keeps_its_grid() {
     let plays: [fn(u64) -> u64; 4] =
         [|_| 0, |_| 3, |run| if run < 5 { 35 } else { 0 }, |run| if run == 2 { 47 } else { 0 }];
     for (timing, takes) in timings().flat_map(|timing| plays.map(|takes| (timing, takes))) {
@@ -306,8 +306,8 @@ fn a_periodic_task_that_resumes_finds_its_lock_poisoned() {
     assert_eq!(drops.count(), 1);
 }
 
-/// HK-038: what a hook before a run throws is a failure of that run: a periodic task that resumes goes on,
-/// and the hooks are told the number of each run.
+/// HK-038: a panic of the hook before a run is a failure of that run: a periodic task that resumes
+/// goes on, and the hooks are told the number of each run.
 #[test]
 fn a_hook_that_panics_is_a_failure_by_policy() {
     let (hooked, bodies) = (Log::new(), Counter::new());

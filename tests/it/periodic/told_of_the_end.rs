@@ -33,8 +33,8 @@ fn assert_told(log: &Log<(PanicSource, String)>, source: PanicSource, line: &str
 }
 
 /// G17: with the default policy a run that takes too long ends the task. The handler is told so at
-/// that moment, while the body still runs, and not once more when it returns; the hook after the
-/// run sees the failure.
+/// that time, while the body still runs, and not again when it returns; the hook after the run sees
+/// the failure.
 #[test]
 fn a_task_that_its_time_limit_ends_is_reported() {
     let after = Log::new();
@@ -129,7 +129,7 @@ fn a_displaced_periodic_task_is_reported() {
     assert_told(&log, PanicSource::Displaced, &line);
 }
 
-/// What the user ends, in whichever way, is not reported.
+/// An end by the user, of whichever kind, is not reported.
 #[test]
 fn an_end_by_the_user_is_not_reported() {
     type End = fn(&ManualClock, Executor);

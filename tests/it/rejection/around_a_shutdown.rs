@@ -85,7 +85,7 @@ fn a_full_executor_refuses_and_then_is_shut_down() {
     }
 }
 
-/// RJ-013: an executor that ended before anything was scheduled refuses what is scheduled.
+/// RJ-013: an executor that ended before any task was scheduled refuses new tasks.
 #[test]
 fn an_executor_that_ended_unused_refuses() {
     let executor = Executor::new(1);

@@ -38,7 +38,7 @@ fn blocked(clock: &ManualClock, executor: &Handle, timeout: Duration) -> Elsewhe
     submission
 }
 
-/// What makes room lets a submission in that waits for it.
+/// Every event that makes room admits a waiting submission.
 #[test]
 fn a_submission_waits_for_room() {
     let makers: [fn(&ManualClock, &Executor, &ScheduledFuture<()>); 3] = [
@@ -69,7 +69,7 @@ fn a_submission_waits_for_a_worker() {
     assert!(third.cancel());
 }
 
-/// It gives up at its very moment, not a nanosecond before, with the reason and the closure.
+/// It gives up exactly at its limit, not a nanosecond before, with the reason and the closure.
 #[test]
 fn a_submission_gives_up_in_time() {
     let (clock, executor, first) = full(ms(10));
@@ -94,8 +94,8 @@ fn a_submission_may_have_no_time() {
     assert!(executor.schedule(HOUR, || ()).is_ok());
 }
 
-/// A shutdown, of whichever kind, wakes who waits for room; the submission fails for that reason,
-/// also if it would have waited for ever.
+/// A shutdown, of whichever kind, wakes submitters that wait for room; the submission fails for
+/// that reason, also if it would have waited for ever.
 #[test]
 fn a_shutdown_ends_the_wait() {
     let ends: [fn(Executor); 4] = [
@@ -157,8 +157,8 @@ fn no_worker_waits_for_its_own_executor() {
     assert!(outside.join_timeout(LONG).expect("it was admitted").unwrap());
 }
 
-/// Who gives up in the moment in which a place becomes free, and still gets it, or does not, keeps
-/// nobody else waiting: whichever of the two is admitted, the other is once that one has gone.
+/// A submitter that gives up just as a place becomes free, and still gets it, or does not, keeps no
+/// other waiting: whichever of the two is admitted, the other is admitted once that task has gone.
 #[test]
 fn a_submitter_that_gives_up_blocks_no_other() {
     let (clock, executor) = bounded(1, |task: RejectedTask<'_>| {
@@ -214,8 +214,8 @@ fn every_waiting_submitter_is_admitted_in_the_end() {
     }
 }
 
-/// Submitters of which most give up, on the system clock, while tasks come and go: nobody who has
-/// time waits for ever, and in the end all places are free.
+/// Submitters of which most give up, on the system clock, while tasks come and go: no submitter
+/// with time left waits for ever, and in the end all places are free.
 #[test]
 fn submitters_that_give_up_do_not_disturb_others() {
     let builder = Executor::builder().core_pool_size(1).max_pending(1);

@@ -198,8 +198,8 @@ fn churn(executor: &Handle, seed: u64, accepted: &AtomicUsize) {
     }
 }
 
-/// Whatever comes and goes, there are never more that wait than may, none is lost in the counts,
-/// and in the end all places are free.
+/// Whatever comes and goes, no more tasks wait than may, no place is lost in the counts, and in the
+/// end all are free.
 #[test]
 fn no_place_is_lost_or_given_twice() {
     const BOUND: usize = 3;

@@ -218,7 +218,7 @@ fn each_refusal_asks_the_handler_once() {
     });
 }
 
-/// RJ-006, RJ-009: what is discarded does not run, and is dropped before the submission returns.
+/// RJ-006, RJ-009: a discarded task does not run, and is dropped before the submission returns.
 #[test]
 fn a_discarded_task_is_dropped_at_once() {
     refuse_all(&DiscardPolicy, |_, name, executor, verb| {
@@ -272,7 +272,7 @@ fn the_submitter_runs_no_periodic_task() {
     assert_eq!(why(&error), Why::Saturated);
 }
 
-/// What the submitter runs is contained as in a worker: its panic is in the future.
+/// A task that the submitter runs is contained as in a worker: its panic is in the future.
 #[test]
 fn a_panic_does_not_reach_the_submitter_that_runs_the_task() {
     let (_clock, executor) = bounded(1, CallerRunsPolicy);
@@ -338,8 +338,8 @@ fn after_a_shutdown_the_oldest_stays() {
     }
 }
 
-/// RJ-008: what the handler is can be read, replaced while tasks come, also by a handler, and set
-/// back; each submission asks the one there is.
+/// RJ-008: the handler can be read, replaced while tasks come, also by a handler, and set back;
+/// each submission asks the current one.
 #[test]
 fn a_handler_can_be_replaced() {
     let (_clock, executor) = bounded(1, DiscardPolicy);

@@ -45,7 +45,7 @@ fn take(kept: &Kept) -> DrainedTask {
     kept.lock().unwrap().pop().expect("one was kept")
 }
 
-/// What was kept waits, and is run by whoever has it, in his thread, with its name and context.
+/// A kept task waits, and is run by its owner, in the owner's thread, with its name and context.
 #[test]
 fn a_kept_task_is_run_later() {
     let (executor, kept) = keeping();
@@ -62,7 +62,7 @@ fn a_kept_task_is_run_later() {
     assert_eq!((thread, name.as_deref()), (expected, Some("kept")));
 }
 
-/// What was kept and is dropped ends as cancelled; so it does when it is cancelled, and then a run
+/// A kept task that is dropped ends as cancelled; so it does when it is cancelled, and then a run
 /// does nothing.
 #[test]
 fn a_kept_task_can_be_dropped_or_cancelled() {
@@ -125,8 +125,8 @@ fn a_handler_can_run_anything() {
     assert_eq!(before.entries(), seen.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
 }
 
-/// A handler that makes room itself tries again; the submission is then as any other, and counts
-/// as let in.
+/// A handler that makes room itself tries again; the submission is then like any other, and counts
+/// as admitted.
 #[test]
 fn a_handler_can_make_room_and_try_again() {
     let (clock, executor) = bounded(1, DiscardPolicy);

@@ -125,7 +125,7 @@ fn the_last_waker_that_awaits_the_end_wins() {
     with_each!(check);
 }
 
-/// F49: a future that is dropped lets go of its waker and wakes nobody.
+/// F49: a future that is dropped drops its waker without waking it.
 #[test]
 fn a_dropped_wait_for_the_end_is_forgotten() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {
@@ -183,7 +183,7 @@ fn an_executor_can_be_stopped_in_async_code() {
     assert!(due.is_done() && later.is_cancelled());
 }
 
-/// The hook for the end comes first, and who awaits the end is told afterwards.
+/// The hook for the end comes first, and tasks that await the end are woken afterwards.
 #[test]
 fn the_end_is_not_there_before_its_hook_has_returned() {
     let (inside, gate) = (Counter::new(), Counter::new());
@@ -223,7 +223,8 @@ fn the_future_of_the_end_keeps_nothing_alive() {
     assert!(shown.contains("is_cancelled: false"), "{shown}");
 }
 
-/// One of an executor's own tasks may look at the end, and pass the future on to who awaits it.
+/// One of an executor's own tasks may look at the end, and pass the future on to a task that awaits
+/// it.
 #[test]
 fn a_task_may_pass_the_end_on() {
     let executor = ScheduledThreadPoolExecutor::new(1);

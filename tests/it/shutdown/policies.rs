@@ -271,9 +271,9 @@ fn assert_cancelled_by_shutdown(future: &ScheduledFuture<()>) {
     );
 }
 
-/// SP-004, SP-005, SP-006, SP-007 to SP-017: whatever the policies, the delay, and the run that
-/// is interrupted, a shutdown lets what runs and what is due finish, keeps or cancels at once
-/// what waits as the policies say, refuses what comes, and ends when what was kept has ended.
+/// SP-004, SP-005, SP-006, SP-007 to SP-017: whatever the policies, the delay, and the run that is
+/// interrupted, a shutdown lets running and due tasks finish, keeps or cancels waiting tasks at
+/// once as the policies say, refuses new ones, and ends when the kept ones have ended.
 #[test]
 fn a_shutdown_keeps_what_its_policies_keep_and_cancels_the_rest() {
     for setup in Setup::all() {

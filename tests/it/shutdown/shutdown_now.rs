@@ -286,8 +286,8 @@ fn a_running_periodic_task_ends_with_the_reason_of_a_shutdown_now() {
     assert_given_up(future.join_timeout(LONG));
 }
 
-/// A task that was given back says which one it is: its number, its name, whether it is periodic,
-/// and the moment it was planned for, if there is one.
+/// A drained task tells its number, its name, whether it is periodic, and the time it was planned
+/// for, if there is one.
 #[test]
 fn a_pending_task_says_which_one_it_is() {
     let (clock, executor) = manual(1);

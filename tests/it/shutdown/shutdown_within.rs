@@ -56,8 +56,8 @@ fn an_idle_executor_ends_at_once() {
     }
 }
 
-/// What the policies keep runs if it is due within the patience; what they do not keep is
-/// cancelled at once, and reported.
+/// Tasks that the policies keep run if they are due within the patience; the others are cancelled
+/// at once, and reported.
 #[test]
 fn tasks_due_in_time_run() {
     let (clock, executor) = manual(1);
@@ -152,7 +152,7 @@ fn no_patience_is_no_wait() {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// What somebody cancels meanwhile is reported as well.
+/// Tasks that another thread cancels meanwhile are reported as well.
 #[test]
 fn tasks_cancelled_by_others_meanwhile_are_reported() {
     let (clock, executor) = manual(1);

@@ -73,7 +73,7 @@ fn a_wait_for_the_end_gives_up_after_its_limit() {
     blocker.gate.add();
 }
 
-/// F38, G24: everyone who waits for the end is told of it.
+/// F38, G24: every thread that waits for the end is woken.
 #[test]
 fn every_thread_that_waits_for_the_end_is_woken() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -250,8 +250,8 @@ fn end_from_inside<R: Send + 'static>(end: fn(ScheduledThreadPoolExecutor) -> R)
     outcome.expect("it returns at once").unwrap()
 }
 
-/// AT-021, G25: in the hook for the end, and in what is called at the start and end of a thread,
-/// nobody can wait for the end of the executor, with a limit or without.
+/// AT-021, G25: in the hook for the end, and in the callbacks at the start and end of a thread, a
+/// wait for the end of the executor is refused, with a limit or without.
 #[test]
 fn a_callback_cannot_wait_for_the_end_of_its_executor() {
     type Place = fn(Builder, Box<dyn Fn() + Send + Sync>) -> Builder;

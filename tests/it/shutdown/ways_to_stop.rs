@@ -258,9 +258,8 @@ fn assert_ended(future: &ScheduledFuture<()>, expected: Result<(), CancelReason>
     }
 }
 
-/// Each way to stop does to tasks that run, are due, are not due, or are periodic what the table
-/// of the documentation says, waits for the threads or not as it says, and then no closure is
-/// left.
+/// Each way to stop does to tasks that run, are due, are not due, or are periodic as the table of
+/// the documentation says, waits for the threads or not as it says, and then no closure is left.
 #[test]
 fn each_way_to_stop_keeps_its_line_of_the_table() {
     for way in &WAYS {

@@ -353,7 +353,7 @@ fn futures_outlive_their_executor() {
     assert!(matches!(error, TaskError::Cancelled(CancelReason::ExecutorDropped)));
 }
 
-/// What a task learns of itself outlives the task and its executor.
+/// The context that a task gets outlives the task and its executor.
 #[test]
 fn a_context_outlives_its_task() {
     let executor = ScheduledThreadPoolExecutor::new(1);

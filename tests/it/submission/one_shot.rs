@@ -54,9 +54,9 @@ fn a_delay_is_waited_for() {
     assert_eq!(ran.get(), 1);
 }
 
-/// SO-002: a task starts at its very moment, and not a nanosecond before.
+/// SO-002: a task starts exactly at its deadline, and not a nanosecond before.
 #[test]
-fn a_task_starts_at_its_moment() {
+fn a_task_starts_at_its_deadline() {
     let (clock, executor) = manual(1);
     let delay = ms(12);
     let after = executor.schedule(delay, || 7).unwrap();
@@ -74,10 +74,10 @@ fn a_task_starts_at_its_moment() {
     assert_eq!(at.try_join().unwrap().unwrap(), 8);
 }
 
-/// A task without a moment waits for ever, by every verb that takes a moment: it starts no sooner
-/// for being asked about, and can be cancelled.
+/// A task without a deadline waits for ever, by every verb that takes an instant: it starts no
+/// sooner for being asked about, and can be cancelled.
 #[test]
-fn a_task_without_a_moment_never_starts() {
+fn a_task_without_a_deadline_never_starts() {
     let (clock, executor) = manual(1);
     let tried = executor.task().try_schedule_at(None, || 7);
     let tasks = [

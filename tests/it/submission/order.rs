@@ -58,7 +58,7 @@ fn terminate(executor: &Handle) {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// G2: whichever threads submit them, and however their common moment is said.
+/// G2: whichever threads submit them, and however their common deadline is given.
 #[test]
 fn equal_deadlines_of_several_threads_start_in_the_order_of_submission() {
     let (clock, executor) = manual(1);

@@ -51,10 +51,10 @@ fn timed_out<T: std::fmt::Debug>(future: &ScheduledFuture<T>) {
     assert!(error.is_timeout() && error.is_cancelled());
 }
 
-/// TO-001, G15: a task that runs is struck at its very moment and not a nanosecond before: its
+/// TO-001, G15: a running task times out exactly at its limit and not a nanosecond before: its
 /// token is raised and its future has ended, while the body goes on; the result is dropped.
 #[test]
-fn a_running_task_is_struck_at_its_moment() {
+fn a_running_task_times_out_at_its_limit() {
     let (clock, executor) = manual(1);
     let endless = Endless::new();
     let future = executor.task().timeout(ms(5)).submit(endless.body()).unwrap();
@@ -87,10 +87,10 @@ fn the_shortest_timeout_strikes() {
     assert_eq!(endless.drops.count(), 2);
 }
 
-/// A timeout counts from the moment at which the task is due, however it was scheduled, and what
-/// is past is due now.
+/// A timeout counts from the time at which the task is due, however it was scheduled; a time in the
+/// past counts as now.
 #[test]
-fn a_timeout_counts_from_the_due_moment() {
+fn a_timeout_counts_from_the_due_time() {
     type Schedule = fn(TaskBuilder<'_>, &ManualClock) -> ScheduledFuture<()>;
     let schedules: [(Schedule, Duration); 3] = [
         (|task, _| task.schedule(ms(10), wait_for_token).unwrap(), ms(15)),
@@ -175,7 +175,7 @@ fn a_value_stands_in_for_the_result() {
     assert_eq!(endless.drops.count(), 2);
 }
 
-/// A value that nobody can claim, because the future has been dropped, is dropped when it strikes,
+/// A value that cannot be claimed, because the future has been dropped, is dropped at the timeout,
 /// although a handle of the task is kept.
 #[test]
 fn a_value_that_cannot_be_claimed_is_dropped() {
@@ -250,7 +250,7 @@ fn a_panic_in_time_leaves_nothing() {
     let _: Result<(), TaskError> = future.try_join().unwrap();
 }
 
-/// TO-003: what stands in for the result of a task that can fail may be a failure.
+/// TO-003: the value that stands in for the result of a task that can fail may be a failure.
 #[test]
 fn a_failure_can_stand_in_for_the_result() {
     let (clock, executor) = manual(1);
@@ -262,7 +262,7 @@ fn a_failure_can_stand_in_for_the_result() {
     gate.add();
 }
 
-/// A body that fails after it was struck changes nothing.
+/// A body that fails after its timeout changes nothing.
 #[test]
 fn the_result_of_a_timed_out_body_is_ignored() {
     let (clock, executor) = manual(1);
@@ -285,8 +285,8 @@ fn the_result_of_a_timed_out_body_is_ignored() {
     assert_eq!(executor.statistics().panicked, 0);
 }
 
-/// With no time at all a task is struck as soon as it is due, if it does not end first; with
-/// `Duration::MAX`, or due never, it has all time.
+/// With a limit of zero a task times out as soon as it is due, if it does not end first; with
+/// `Duration::MAX`, or if it is never due, it has all time.
 #[test]
 fn the_extremes_of_time() {
     let (clock, executor) = manual(1);

@@ -82,8 +82,8 @@ fn over_budget(run: u64, in_a_row: u32) -> Option<(u64, u32, String)> {
     Some((run, in_a_row, "the run was over its budget of 5ms".to_owned()))
 }
 
-/// TO-006: a task that stops at the first failure is ended by the run that takes too long, at the
-/// very moment: its token is raised, its future has ended while the run goes on, and no other
+/// TO-006: a task that stops at the first failure is ended by the run that takes too long, exactly
+/// at the limit: its token is raised, its future has ended while the run goes on, and no other run
 /// follows.
 #[test]
 fn a_run_over_budget_ends_a_task_that_stops() {
@@ -253,8 +253,8 @@ impl Drop for Leaving {
     }
 }
 
-/// What `shutdown_now` gave back is run by hand like any other: its token is not raised from the
-/// beginning, and it is not over its budget because the executor has ended meanwhile.
+/// A drained task is run by hand like any other: its token is not raised from the beginning, and it
+/// is not over its budget because the executor has ended meanwhile.
 #[test]
 fn a_run_by_hand_is_not_disturbed_by_the_end() {
     let (_clock, executor) = manual(1);
@@ -290,8 +290,8 @@ fn a_run_by_hand_is_not_disturbed_by_the_end() {
     assert_cancelled(&future, CancelReason::ShutdownNow);
 }
 
-/// A budget of nothing is over when the run begins, one of `Duration::MAX` never is; and a
-/// task that is struck again and again goes on.
+/// A budget of zero is over when the run begins, one of `Duration::MAX` never is; and a task that
+/// times out again and again goes on.
 #[test]
 fn the_extremes_of_a_budget() {
     let (clock, executor) = manual(1);

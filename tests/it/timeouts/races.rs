@@ -74,7 +74,7 @@ fn either_the_task_wins_or_its_timeout() {
     assert_eq!((race.results.count() as u64, race.values.count() as u64), (now.runs, 25 * BATCH));
 }
 
-/// A task that gave its own result was never asked to stop.
+/// A task that returned its own result was never asked to stop.
 #[test]
 fn the_winner_is_not_signalled() {
     let executor = Executor::new(2);
@@ -187,9 +187,9 @@ fn the_last_run_races_with_the_next() {
     assert_eq!(drops.count(), 300);
 }
 
-/// Executors that end while timeouts strike: they end, and every task has an outcome.
+/// Executors that end while tasks time out: they end, and every task has an outcome.
 #[test]
-fn the_end_races_with_strikes() {
+fn the_end_races_with_timeouts() {
     for round in 0..150 {
         let executor = Executor::new(1);
         let race = Race::default();

@@ -19,8 +19,8 @@ fn sleeper(clock: &ManualClock) -> impl Fn(Duration) + Send + 'static {
     move |span| assert!(!endless.await_termination(span).unwrap())
 }
 
-/// G16: a body that sleeps on its token until the very moment of its limit is always timed out, and
-/// its sleep is always interrupted, whether the clock jumps there or goes there step by step.
+/// G16: a body that sleeps on its token exactly until its limit is always timed out, and its sleep
+/// is always interrupted, whether the clock jumps there or goes there step by step.
 #[test]
 fn a_sleep_to_the_limit_is_interrupted() {
     for round in 0..ROUNDS {
@@ -45,8 +45,8 @@ fn a_sleep_to_the_limit_is_interrupted() {
     }
 }
 
-/// G16: a body that returns at the moment of its limit is timed out, or ends with the value given
-/// for that; one that returns a nanosecond before has ended in time, and its token stays as it was.
+/// G16: a body that returns exactly at its limit is timed out, or ends with the value given for
+/// that; one that returns a nanosecond before has ended in time, and its token stays as it was.
 #[test]
 fn a_body_that_ends_at_its_limit_is_timed_out() {
     for _ in 0..ROUNDS {
@@ -102,8 +102,8 @@ fn a_task_with_no_time_never_runs() {
     assert_eq!(executor.statistics().runs, 0);
 }
 
-/// A run of a periodic task that ends at the moment of its limit has exceeded it: it ends a task
-/// that stops at the first failure, and is a failure of one that goes on.
+/// A run of a periodic task that ends exactly at its limit has exceeded it: it ends a task that
+/// stops at the first failure, and is a failure of one that goes on.
 #[test]
 fn a_run_that_ends_at_its_limit_has_exceeded_it() {
     for _ in 0..ROUNDS {

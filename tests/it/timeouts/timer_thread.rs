@@ -146,8 +146,9 @@ const ENDS: [fn(Executor); 6] = [
     },
 ];
 
-/// However an executor ends while timeouts are pending, of tasks that wait, run and rest, it does
-/// so; its threads go, and every closure and every value is dropped, although futures are kept.
+/// An executor ends, in every way, while timeouts are pending of tasks that wait, run, or are
+/// between two runs: its threads go, and every closure and every value is dropped, although futures
+/// are kept.
 #[test]
 fn an_executor_ends_although_timeouts_are_pending() {
     for end in ENDS {
@@ -182,8 +183,7 @@ fn an_executor_ends_although_timeouts_are_pending() {
     }
 }
 
-/// What `shutdown_now` gave back is still struck while the executor has not ended, and not any
-/// more when it has.
+/// A drained task still times out while the executor has not ended, and no more when it has.
 #[test]
 fn a_drained_task_times_out_until_the_end() {
     for ends_first in [false, true] {
@@ -208,7 +208,7 @@ fn a_drained_task_times_out_until_the_end() {
     }
 }
 
-/// A task that is run by hand is struck like one that a worker runs.
+/// A task that is run by hand times out like one that a worker runs.
 #[test]
 fn a_task_run_by_hand_times_out() {
     let (clock, executor) = manual(1);
@@ -229,8 +229,8 @@ fn a_task_run_by_hand_times_out() {
     gate.add();
 }
 
-/// Tasks that the rejection handler itself keeps keep nobody alive in turn: when executor and
-/// futures are gone, so are the handler, its tasks and their closures.
+/// Tasks that the rejection handler itself keeps form no cycle: when executor and futures are gone,
+/// so are the handler, its tasks and their closures.
 #[test]
 fn a_handler_that_keeps_tasks_does_not_keep_the_executor() {
     let drops = Drops::new();
@@ -260,10 +260,10 @@ fn a_handler_that_keeps_tasks_does_not_keep_the_executor() {
     assert_eq!(drops.count(), 5);
 }
 
-/// An executor does not end in the middle of a strike: when it says that it has, the closure that
-/// the timekeeper drops is gone.
+/// An executor does not end while the timer thread times a task out: when it has ended, the closure
+/// that the timer thread drops is gone.
 #[test]
-fn the_end_waits_for_a_strike() {
+fn the_end_waits_for_the_timer_thread() {
     let (clock, executor) = manual(1);
     let gate = occupy(&executor);
     let (dropping, may_drop, drops) = (Counter::new(), Counter::new(), Drops::new());
@@ -294,7 +294,8 @@ impl Drop for Slow {
     }
 }
 
-/// A strike that drops what panics, or what owns the executor, leaves the timekeeper at work.
+/// A timeout that drops a value that panics, or one that owns the executor, leaves the timer thread
+/// at work.
 #[test]
 fn the_timer_thread_survives_the_drops_it_causes() {
     let (clock, executor) = manual(1);
@@ -319,10 +320,10 @@ fn the_timer_thread_survives_the_drops_it_causes() {
     executor.close().unwrap();
 }
 
-/// F16: a task may own its executor: a strike that drops it, on the timekeeper, does not wait for
-/// the end, which comes by itself.
+/// F16: a task may own its executor: a timeout that drops it, on the timer thread, does not wait
+/// for the end, which comes by itself.
 #[test]
-fn a_strike_may_drop_the_executor_itself() {
+fn a_timeout_may_drop_the_executor_itself() {
     let (clock, executor) = manual(1);
     let (gate, handle) = (occupy(&executor), executor.handle());
     let owner = Arc::new(Mutex::new(None));
@@ -337,7 +338,7 @@ fn a_strike_may_drop_the_executor_itself() {
     assert!(handle.await_termination(LONG).unwrap());
 }
 
-/// The report of a shutdown names what was struck meanwhile: a task that never ran among the
+/// The report of a shutdown names tasks that timed out meanwhile: one that never ran is among the
 /// cancelled, with or without a value.
 #[test]
 fn a_report_names_the_timed_out_task() {

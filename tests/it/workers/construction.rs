@@ -47,7 +47,8 @@ fn core_threads_cannot_go_at_once() {
     assert_eq!(settings, (Duration::ZERO, false));
 }
 
-/// CN-021: what is set reads back, on the builder and later; unless it is set core threads stay.
+/// CN-021: settings read back as they were set, on the builder and later; by default core threads
+/// stay.
 #[test]
 fn settings_read_back_as_they_were_set() {
     let settings = |executor: &Handle| {
@@ -123,8 +124,8 @@ fn the_rejection_handler_is_the_one_that_was_set() {
     assert_eq!(asked.get(), 1);
 }
 
-/// What one executor gives another one takes, by its builder or a setter, also when the first is
-/// gone; and what is shared is dropped with the last that has it.
+/// A setting read from one executor can be given to another, by its builder or a setter, also when
+/// the first is gone; and shared values are dropped with their last owner.
 #[test]
 fn settings_that_were_read_can_be_given_to_another_executor() {
     let (used, asked, drops) = (Log::new(), Counter::new(), Drops::new());
@@ -157,7 +158,7 @@ fn settings_that_were_read_can_be_given_to_another_executor() {
     assert_eq!(drops.count(), 1);
 }
 
-/// What was read can be set back any number of times, and gets no layer with each.
+/// A setting that was read can be set back any number of times, and gets no layer with each.
 #[test]
 fn a_setting_that_is_set_back_stays_itself() {
     let executor = builder(1).thread_factory(start).build().unwrap();
@@ -205,10 +206,10 @@ fn every_new_executor_can_be_stopped_at_once() {
     }
 }
 
-/// CN-030, CN-031: an executor of one thread or two runs a task not before its time, which is not
-/// done before its gate opens, and then gives its value to who waits with a limit and without.
+/// CN-030, CN-031: an executor of one thread or two runs a task not before its time, the task is
+/// not done before its gate opens, and then its value is joined with a limit and without.
 #[test]
-fn a_small_executor_gives_the_value_of_a_gated_task() {
+fn a_small_executor_returns_the_value_of_a_gated_task() {
     for workers in [1, 2] {
         let executor = ScheduledThreadPoolExecutor::new(workers);
         let (delay, gate, begin) = (ms(12), Counter::new(), Instant::now());

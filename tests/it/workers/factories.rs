@@ -142,8 +142,8 @@ fn a_worker_that_has_begun_counts_though_its_factory_fails() {
     }
 }
 
-/// CN-043: while one worker lives no submission fails, however many race for threads that cannot
-/// be started.
+/// CN-043: while one worker lives no submission fails, however many threads race for workers that
+/// cannot be started.
 #[test]
 fn no_submission_is_refused_while_a_worker_lives() {
     const SUBMITTERS: usize = 4;
@@ -173,8 +173,8 @@ fn no_submission_is_refused_while_a_worker_lives() {
     }
 }
 
-/// Who submits does not wait for a thread that is being started if there are workers enough,
-/// also if that thread has failed already and its factory does not come back.
+/// A submitter does not wait for a thread that is being started if there are workers enough, also
+/// if that thread has failed already and its factory does not come back.
 #[test]
 fn a_factory_that_hangs_delays_no_submission_that_needs_no_thread() {
     for drops_first in [false, true] {
@@ -208,7 +208,7 @@ fn submit_elsewhere(
 }
 
 /// A shutdown does not wait for a thread that is being started, and the executor does not end
-/// before that has: who submits is refused then, whether the thread starts or not.
+/// before that start has: its submitter is refused then, whether the thread starts or not.
 #[test]
 fn a_shutdown_while_a_worker_is_being_started() {
     let shutdowns: [fn(&Handle); 2] = [Handle::shutdown, |handle| drop(handle.shutdown_now())];
@@ -279,7 +279,7 @@ fn a_factory_can_submit_to_its_own_executor() {
     }
 }
 
-/// F14: whatever else a factory does with its own executor comes back: it cannot start another
+/// F14: every other use that a factory makes of its own executor returns: it cannot start another
 /// thread, and cannot wait for the end.
 #[test]
 fn a_factory_can_use_its_own_executor() {

@@ -98,7 +98,7 @@ fn go_on(clock: &ManualClock, span: Duration) {
 }
 
 /// One of two workers is busy for long, the other has nothing to do for longer than the keep-alive:
-/// a beat is on time all the same, and so is a single task, whoever came first.
+/// a beat is on time all the same, and so is a single task, whichever worker came first.
 #[test]
 fn a_task_due_while_one_of_two_workers_is_busy_is_on_time() {
     for is_busy_first in [false, true] {
@@ -148,7 +148,7 @@ fn a_task_may_wait_for_one_that_is_due_later() {
     }
 }
 
-/// If there is no other worker because it could not be started, whoever waits starts it.
+/// If there is no other worker because none could be started, the joining worker starts one.
 #[test]
 fn joining_a_task_starts_the_missing_worker() {
     for fails in [|number| number == 2, |number| number >= 2] {
@@ -204,7 +204,7 @@ fn a_larger_core_runs_waiting_tasks() {
     }
 }
 
-/// Core threads that may time out no more, and then may again, keep those who are needed.
+/// If core threads may no longer time out, and then may again, the needed ones stay.
 #[test]
 fn core_thread_timeouts_that_change_retire_no_needed_worker() {
     let (clock, executor) = fleeting(3);
@@ -220,8 +220,8 @@ fn core_thread_timeouts_that_change_retire_no_needed_worker() {
     assert_eq!(begun.entries(), [ms(100); 2]);
 }
 
-/// While two beats go on no thread comes or goes, and nobody wakes up between them; without them
-/// nobody is left.
+/// While two beats go on no thread comes or goes, and none wakes up between them; without them no
+/// thread is left.
 #[test]
 fn no_thread_comes_or_goes_with_two_beats() {
     let (clock, executor, started) = counted(4, |_| false);
@@ -258,8 +258,8 @@ fn an_idle_worker_goes_when_another_has_run_the_last_task() {
     }
 }
 
-/// Of two who have stayed for two tasks one goes when one of the tasks is cancelled, in whichever
-/// way, and the other with the other.
+/// Of two workers that have stayed for two tasks one goes when one of the tasks is cancelled, in
+/// whichever way, and the other with the other.
 #[test]
 fn an_idle_worker_goes_when_the_last_task_is_cancelled() {
     let ways: [fn(&Handle, &ScheduledFuture<()>); 3] = [
@@ -305,8 +305,8 @@ fn a_failing_thread_start_is_tried_once_for_each_task() {
     }
 }
 
-/// While the thread for timeouts is being started no worker can be: whoever starts it makes up for
-/// that, although its own submission comes to nothing.
+/// While the timer thread is being started no worker can be: the thread that starts it makes up for
+/// that, although its own submission is refused.
 #[test]
 fn starting_the_timer_thread_makes_up_for_a_worker() {
     let (begun, gate, called) = (Log::new(), Counter::new(), Counter::new());

@@ -45,7 +45,7 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
 }
 
 /// G19, M73: a worker that waits for a task runs none meanwhile. So the last that does not wait
-/// stays for what it waits for, and goes when nobody waits any more.
+/// stays for the awaited task, and goes when no worker waits any more.
 #[test]
 fn the_last_that_does_not_wait_for_a_task_stays() {
     for core in [0, 1] {
@@ -67,7 +67,7 @@ fn the_last_that_does_not_wait_for_a_task_stays() {
     }
 }
 
-/// The same with several who submit, so that some find a worker that others have started.
+/// The same with several submitters, so that some find a worker that others have started.
 #[test]
 fn tasks_that_come_from_several_threads_when_workers_go_are_run() {
     let executor = fleeting(2).build().unwrap();
@@ -112,8 +112,8 @@ fn a_task_that_comes_when_the_last_worker_goes_and_all_ends() {
     }
 }
 
-/// The last worker, which stayed for a task, goes when that is cancelled, in whichever moment:
-/// while it makes up its mind how long to sleep, too.
+/// The last worker, which stayed for a task, goes when that task is cancelled, at any time: also
+/// while it decides how long to sleep.
 #[test]
 fn the_last_worker_goes_when_its_task_is_cancelled() {
     for delay in [HOUR, Duration::MAX] {
@@ -127,7 +127,7 @@ fn the_last_worker_goes_when_its_task_is_cancelled() {
     }
 }
 
-/// Workers that become too many go, in whichever moment the core is made smaller.
+/// Surplus workers go, whenever the core is made smaller.
 #[test]
 fn workers_go_when_the_core_shrinks() {
     let changes: [fn(&Handle); 2] = [

@@ -219,8 +219,9 @@ fn growing_starts_as_many_workers_as_there_is_work_for() {
     drop(futures);
 }
 
-/// PS-007: a smaller core disturbs nobody who works; idle workers go when they have been idle for
-/// a keep-alive that was shortened, and the core goes when it may; counts keep up with all that.
+/// PS-007: a smaller core disturbs no busy worker; idle workers go when they have been idle for a
+/// keep-alive that was shortened, and core threads go when they may; the counts keep up with all
+/// that.
 #[test]
 fn a_smaller_core_and_a_shorter_keep_alive_act_on_idle_workers() {
     let (clock, executor) = elastic(12, ms(3 * 60_000), false);
@@ -255,7 +256,7 @@ fn a_smaller_core_and_a_shorter_keep_alive_act_on_idle_workers() {
 }
 
 /// PS-009: a hundred tasks that make their own executor larger and smaller while they run do not
-/// disturb each other: no token is raised, and nobody goes before it is idle.
+/// disturb each other: no token is raised, and no worker goes before it is idle.
 #[test]
 fn resizing_disturbs_no_running_task() {
     const WORKERS: usize = 100;
