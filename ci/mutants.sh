@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts faults into the protocols, one at a time, and looks whether a test fails: ci/mutants.sh
 # [FILE ...], else in the files that .cargo/mutants.toml names, which takes hours. What is no fault
-# stands there too, with its reason in docs/mutants.md. A fault that nothing catches is an error.
+# stands there too, with its reason in docs/evidence/mutants.md. A fault that nothing catches is an error.
 #
 # The quick tests come first, and each further kind tries what the ones before did not catch.
 set -euo pipefail

@@ -30,7 +30,7 @@ esac
 # is to end its process does so in the sanitizer's way, or not in time; and one that leaves an
 # executor behind when it exits has leaked it.
 skipped=(--skip every_history --skip a_hundred_thousand_pools)
-skipped+=(--skip a_body_and_a_capture_that_panic_at_once_abort --skip what_rust_cannot_survive_in_a_task_aborts)
+skipped+=(--skip a_body_and_a_capture_that_panic_at_once_abort --skip a_stack_overflow_or_exhausted_memory_in_a_task_aborts)
 skipped+=(--skip a_process_that_exits_does_not_wait --skip a_process_that_is_through_does_not_wait)
 
 build=(test --no-run --lib --test it --all-features --target "$host")

@@ -162,3 +162,13 @@ pub use crate::{
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The guide's examples are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide.md")]
+struct Guide;
+
+/// So are those of the page for readers who come from Java.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/coming-from-java.md")]
+struct ComingFromJava;

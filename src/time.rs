@@ -330,6 +330,7 @@ mod tests {
         assert_eq!(clock.instant_of(clock.deadline_of(instant)), Some(instant));
     }
 
+    /// G8.
     #[test]
     fn the_past_is_in_order() {
         let start = Duration::from_secs(1);

@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(message_of(&*payload), "a panic without a message");
     }
 
-    /// F12: in debug builds no user code is called or dropped under a lock.
+    /// F12, G29: in debug builds no user code is called or dropped under a lock.
     #[test]
     #[cfg(debug_assertions)]
     fn the_door_notices_a_held_lock() {

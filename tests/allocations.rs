@@ -15,7 +15,7 @@ fn fill<T>(queue: &DelayQueue<T>, elements: impl Iterator<Item = T>) {
     }
 }
 
-/// Forty bytes for an element of eight, or thirty-two if an `Option` of it takes no more; and
+/// G34: forty bytes for an element of eight, or thirty-two if an `Option` of it takes no more; and
 /// at most half a byte for the headers of the arrays' chunks.
 #[test]
 fn an_element_takes_thirty_two_bytes_beside_its_own_or_less() {

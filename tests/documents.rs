@@ -1,59 +1,13 @@
-//! What the documents say of the tests is true.
+//! What the documents say of the crate is true. What they say of its tests is generated:
+//! `tests/evidence.rs`.
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::{fs, path::Path};
-
-/// Each row of the conformance table names tests that exist and carry its id, or gives a reason.
-#[test]
-fn every_case_has_its_test_or_its_reason() {
-    let (root, page) = (root(), page("docs/conformance.md"));
-    let mut cases = 0;
-    for row in rows(&page, "id") {
-        let [id, tests, remark] = row[..] else { panic!("three columns: {row:?}") };
-        cases += 1;
-        if tests == "–" {
-            assert!(!remark.is_empty(), "{id} has neither test nor reason");
-            continue;
-        }
-        assert_carry(root, tests, id);
-    }
-    assert!(cases > 100, "{cases} cases");
-}
-
-/// Each promise names tests that exist.
-#[test]
-fn every_promise_has_its_tests() {
-    let (root, page) = (root(), page("docs/guarantees.md"));
-    let mut promises = 0;
-    for row in rows(&page, "promise") {
-        let [_, tests] = row[..] else { panic!("two columns: {row:?}") };
-        for (file, test) in tests_in(tests) {
-            assert!(text_before(root, file, test).is_some(), "no {test} in {file}");
-        }
-        promises += 1;
-    }
-    assert!(promises > 20, "{promises} promises");
-}
-
-/// Each of the faults, by its number, names tests that exist and carry the number, or gives the
-/// reason why there is none.
-#[test]
-fn every_fault_has_its_tests_or_the_reason() {
-    let (root, page) = (root(), page("docs/faults.md"));
-    let mut numbers = Vec::new();
-    for row in rows(&page, "#") {
-        let [number, fault, here, tests, remark] = row[..] else { panic!("five columns: {row:?}") };
-        assert!(!fault.is_empty() && !here.is_empty(), "{number} says nothing");
-        numbers.push(number.to_owned());
-        if tests == "–" {
-            assert!(!remark.is_empty(), "{number} has neither test nor reason");
-            continue;
-        }
-        assert_carry(root, tests, number);
-    }
-    assert!(numbers.into_iter().eq((1..=50).map(|number| format!("F{number}"))));
-}
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// The items of the Rust API guidelines' checklist.
 #[rustfmt::skip]
@@ -103,26 +57,11 @@ fn rows<'a>(page: &'a str, first: &'a str) -> impl Iterator<Item = Vec<&'a str>>
         .filter(move |cells| cells[0] != first)
 }
 
-/// The tests that a cell names, each with its file.
-fn tests_in(cell: &str) -> impl Iterator<Item = (&str, &str)> {
-    let names: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
-    assert!(!names.is_empty() && names.len() % 2 == 0, "{cell}");
-    let (files, tests) = (names.clone().into_iter().step_by(2), names.into_iter().skip(1));
-    files.zip(tests.step_by(2))
-}
-
-/// The tests of the cell exist, and carry the id.
-fn assert_carry(root: &Path, tests: &str, id: &str) {
-    for (file, test) in tests_in(tests) {
-        assert!(has_test(root, file, test, id), "{id}: no {test} in {file} that carries it");
-    }
-}
-
 /// Each name in the second column of the migration guide's tables is one of the crate's.
 #[test]
 fn the_migration_guide_names_what_there_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/java-parity.md")).expect("the page");
+    let page = fs::read_to_string(root.join("docs/coming-from-java.md")).expect("the page");
     let mut sources = String::new();
     read_all(&root.join("src"), &mut sources);
     let mut names = 0;
@@ -156,47 +95,112 @@ fn is_declared(sources: &str, name: &str) -> bool {
 }
 
 fn read_all(folder: &Path, text: &mut String) {
-    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
-        let path = entry.path();
-        if path.is_dir() {
-            read_all(&path, text);
-        } else {
-            text.push_str(&fs::read_to_string(path).expect("a source"));
+    let mut files = Vec::new();
+    visit(folder, &mut files);
+    for path in files {
+        text.push_str(&fs::read_to_string(path).expect("a source"));
+    }
+}
+
+/// Each link from one document to another, or to a source, leads to a file.
+#[test]
+fn each_link_leads_to_a_file() {
+    let mut links = 0;
+    for (path, text) in documents() {
+        let folder = path.parent().expect("a document is in a folder");
+        let ends = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for link in ends.filter(|link| !link.is_empty() && !link.starts_with("http")) {
+            assert!(folder.join(link).exists(), "{}: {link}", path.display());
+            links += 1;
+        }
+    }
+    assert!(links > 700, "{links} links");
+}
+
+/// The name of a test stands at the test, and in the pages that are generated: a renamed test needs
+/// no second edit.
+#[test]
+fn no_page_quotes_a_test() {
+    let names = names_of_tests();
+    for (path, text) in documents() {
+        if !text.starts_with("<!-- Generated") {
+            let quoted = text.split('`').find(|&word| names.contains(word));
+            assert_eq!(quoted, None, "{}", path.display());
         }
     }
 }
 
-/// Whether the file has the test, with the id (or a range around it) in the comment before it.
-fn has_test(root: &Path, file: &str, test: &str, id: &str) -> bool {
-    let Some(before) = text_before(root, file, test) else { return false };
-    let comment: Vec<_> = before
-        .lines()
-        .rev()
-        .skip_while(|line| !line.trim_start().starts_with("///"))
-        .take_while(|line| line.trim_start().starts_with("///"))
-        .collect();
-    comment.iter().any(|line| names(line, id) || in_range(line, id))
+/// What the scripts skip, and what they allow to leak, is there under that name.
+#[test]
+fn the_scripts_name_tests_that_exist() {
+    if !root().join("ci").is_dir() {
+        return; // The published package has none.
+    }
+    let names = names_of_tests();
+    let sources = sources();
+    let suppressions = page("ci/lsan.supp");
+    for place in suppressions.lines().filter_map(|line| line.strip_prefix("leak:")) {
+        let (module, name) = place.rsplit_once("::").expect("a path");
+        let is_type = sources.contains(&format!("struct {name}"));
+        assert!(is_type || names.contains(name), "{place}");
+        let file = module.replace("::", "/");
+        let file = file.rsplit_once("/tests").map_or(file.as_str(), |(file, _)| file);
+        let is_file = |path: &str| path.ends_with(&format!("/{file}.rs"));
+        assert!(all_files().iter().any(|path| is_file(path)), "{place}: no such module");
+    }
+    for script in ["repeat.sh", "sanitize.sh"] {
+        let text = page(&format!("ci/{script}"));
+        for skipped in text.split("--skip ").skip(1) {
+            let name = skipped.split([' ', ')', '\n']).next().unwrap_or_default();
+            let is_module = name == "processes::";
+            let is_test = names.iter().any(|test| test.contains(name));
+            assert!(is_module || is_test, "{script} skips {name}");
+        }
+    }
 }
 
-/// Whether the line has the id, and not only one that begins like it.
-fn names(line: &str, id: &str) -> bool {
-    line.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == id)
+/// The names of all tests.
+fn names_of_tests() -> BTreeSet<String> {
+    let sources = sources();
+    let after = sources.split("#[test]").skip(1).filter_map(|rest| rest.split_once("fn "));
+    let names = after.filter_map(|(_, rest)| rest.split(['(', '<']).next().map(str::to_owned));
+    let names: BTreeSet<_> = names.collect();
+    assert!(names.len() > 1000, "{} tests", names.len());
+    names
 }
 
-/// What the file says before the test; nothing if there is no such test.
-fn text_before(root: &Path, file: &str, test: &str) -> Option<String> {
-    let folder = if file.starts_with("src/") { root.to_owned() } else { root.join("tests") };
-    let mut text = fs::read_to_string(folder.join(file)).ok()?;
-    text.truncate(text.find(&format!("fn {test}("))?);
-    Some(text)
+/// The text of all sources and tests.
+fn sources() -> String {
+    let mut text = String::new();
+    read_all(&root().join("src"), &mut text);
+    read_all(&root().join("tests"), &mut text);
+    text
 }
 
-/// Whether the line says `XX-001 to XX-009` around the id.
-fn in_range(line: &str, id: &str) -> bool {
-    line.split(" to ").zip(line.split(" to ").skip(1)).any(|(before, after)| {
-        let (from, to) = (before.rsplit(' ').next(), after.get(..id.len()));
-        from.zip(to).is_some_and(|(from, to)| {
-            from.len() == id.len() && from.get(..2) == id.get(..2) && from <= id && id <= to
-        })
-    })
+/// The paths of all sources and tests.
+fn all_files() -> Vec<String> {
+    let mut files = Vec::new();
+    visit(&root().join("src"), &mut files);
+    visit(&root().join("tests"), &mut files);
+    files.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// The documents, except for those that others are generated from.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut files = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    visit(&root().join("docs"), &mut files);
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    files.retain(|path| !path.starts_with(root().join("docs/evidence/src")));
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a document");
+        (path, text)
+    };
+    files.into_iter().map(read).collect()
+}
+
+fn visit(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let path = entry.path();
+        if path.is_dir() { visit(&path, files) } else { files.push(path) }
+    }
 }

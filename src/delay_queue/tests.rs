@@ -8,8 +8,8 @@ use crate::ManualClock;
 
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// F21: a queue that is full gives back what is to come in, one element or all that were to come
-/// together, and is as it was; it has room again when something has gone.
+/// F21, M16: a queue that is full gives back what is to come in, one element or all that were to
+/// come together, and is as it was; it has room again when something has gone.
 #[test]
 fn a_full_queue_gives_insertions_back() {
     let clock = ManualClock::new();

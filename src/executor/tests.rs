@@ -46,9 +46,9 @@ fn one_periodic_task_does_not_wake_a_hundred_workers() {
     beat.cancel();
 }
 
-/// Several threads wait on a clock that goes on by itself, some for less time than their task takes:
-/// each gives up at its own limit or has its result, for the clock does not go on to the next moment
-/// before the one that it has woken has made up its mind.
+/// G9: several threads wait on a clock that goes on by itself, some for less time than their task
+/// takes: each gives up at its own limit or has its result, for the clock does not go on to the
+/// next moment before the one that it has woken has made up its mind.
 #[test]
 fn each_that_waits_has_its_own_answer() {
     const THREADS: u64 = 8;
@@ -191,8 +191,8 @@ fn a_full_queue_gives_the_closure_back() {
     executor.close().expect("not on a worker");
 }
 
-/// F21: a periodic task that finds no place for its next run ends, and says that it was rejected;
-/// the handler is told as well.
+/// F21, M72: a periodic task that finds no place for its next run ends, and says that it was
+/// rejected; the handler is told as well.
 #[test]
 fn a_periodic_task_ends_that_finds_no_place() {
     let (tell, told) = mpsc::channel();
@@ -220,7 +220,7 @@ fn a_periodic_task_ends_that_finds_no_place() {
     assert_eq!(told.recv(), Ok((PanicSource::Displaced, why)));
 }
 
-/// While a periodic task runs, another task takes the place that it had in the queue.
+/// M49: while a periodic task runs, another task takes the place that it had in the queue.
 #[test]
 fn a_periodic_task_is_found_in_the_place_it_has_now() {
     let (clock, executor) = executor(1);

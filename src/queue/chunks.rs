@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(array.len(), 0);
     }
 
-    /// F22: an element stays where it is in memory when others come.
+    /// F22, M74, M98: an element stays where it is in memory when others come.
     #[test]
     fn nothing_moves_when_it_grows() {
         let mut array = Chunks::new();
@@ -108,6 +108,7 @@ mod tests {
         assert_eq!(before, &array[CHUNK]);
     }
 
+    /// M97.
     #[test]
     fn one_spare_chunk_is_kept() {
         let mut array = Chunks::new();

@@ -231,6 +231,7 @@ mod tests {
         position
     }
 
+    /// M84, M88, M90.
     #[test]
     fn what_goes_in_first_comes_out_first() {
         let mut lane = Lane::new();
@@ -252,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Two billion places later the numbers begin again.
+    /// M89: two billion places later the numbers begin again.
     #[test]
     fn positions_go_round() {
         let mut lane = Lane { base: LANE - 2, ..Lane::new() };
@@ -269,6 +270,7 @@ mod tests {
         }
     }
 
+    /// M86, M87.
     #[test]
     fn holes_at_the_ends_are_taken_away() {
         let mut lane = Lane::new();

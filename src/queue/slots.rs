@@ -165,6 +165,7 @@ mod tests {
         }
     }
 
+    /// M92.
     #[test]
     fn a_freed_slot_is_used_again() {
         let mut slots = Slots::new();
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(slots.remove(99_999), None);
     }
 
-    /// F22: an element stays where it is in memory when others come.
+    /// F22, M74, M98: an element stays where it is in memory when others come.
     #[test]
     fn nothing_moves_when_it_grows() {
         let mut slots = Slots::new();
@@ -214,6 +215,7 @@ mod tests {
         assert!(slots.chunks[1].elements.capacity() >= CHUNK);
     }
 
+    /// M93, M94, M95.
     #[test]
     fn memory_comes_back_but_for_one_chunk() {
         let mut slots = Slots::new();

@@ -364,7 +364,8 @@ fn the_first_of_all_is_removed_due_or_not() {
     assert!(queue.is_closed());
 }
 
-/// Each step is counted where it is made: by the list, by a stripe, or by the only one there is.
+/// M106: each step is counted where it is made: by the list, by a stripe, or by the only one there
+/// is.
 #[test]
 fn a_census_counts_what_came_and_went() {
     let (clock, queue) = queue();

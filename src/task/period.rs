@@ -163,6 +163,7 @@ mod tests {
         }
     }
 
+    /// M54.
     #[test]
     fn after_a_stall_burst_makes_up_for_every_run() {
         let starts = starts(MissedRuns::Burst, 1_010, 0, 1_030);
@@ -170,6 +171,7 @@ mod tests {
         assert_eq!(starts[101..], [1_020, 1_030]);
     }
 
+    /// M55, M59.
     #[test]
     fn after_a_stall_the_others_run_once() {
         assert_eq!(starts(MissedRuns::Coalesce, 1_014, 0, 1_040), [1_014, 1_020, 1_030, 1_040]);
@@ -177,6 +179,7 @@ mod tests {
         assert_eq!(starts(MissedRuns::Delay, 1_014, 0, 1_040), [1_014, 1_024, 1_034]);
     }
 
+    /// M57.
     #[test]
     fn a_body_that_is_too_long() {
         assert_eq!(starts(MissedRuns::Burst, 10, 35, 130), [10, 45, 80, 115]);
@@ -185,6 +188,7 @@ mod tests {
         assert_eq!(starts(MissedRuns::Delay, 10, 35, 130), [10, 45, 80, 115]);
     }
 
+    /// M53, M58.
     #[test]
     fn a_little_late_is_not_missed() {
         for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
@@ -195,6 +199,7 @@ mod tests {
         }
     }
 
+    /// M60.
     #[test]
     fn what_was_missed_is_counted() {
         assert_eq!(rate(MissedRuns::Skip).plan(at(10), at(10), at(45)).skipped, 3);
@@ -203,13 +208,14 @@ mod tests {
         assert_eq!(rate(MissedRuns::Burst).covered(at(10), at(45)), 0);
     }
 
+    /// M51.
     #[test]
     fn fixed_delay_counts_from_the_end() {
         let period = Period::FixedDelay { delay: Duration::from_millis(10) };
         assert_eq!(period.plan(at(10), at(12), at(45)).next, at(55));
     }
 
-    /// F26: whatever moments and spans are added, the next run is later, or never.
+    /// F26, M61: whatever moments and spans are added, the next run is later, or never.
     #[test]
     fn nothing_overflows() {
         let moments = [at(0), Timestamp::from_nanos(1), Timestamp::from_nanos(u64::MAX - 1)];

@@ -248,6 +248,7 @@ mod tests {
         assert_eq!(stage.state(), TaskState::Running);
     }
 
+    /// M46.
     #[test]
     fn a_result_is_claimed_once() {
         let mut stage = running();
@@ -258,6 +259,7 @@ mod tests {
         assert_eq!(stage.state(), TaskState::Completed);
     }
 
+    /// M47.
     #[test]
     fn a_claimed_panic_is_still_a_panic() {
         let mut stage = running();
@@ -266,6 +268,7 @@ mod tests {
         assert_eq!(stage.state(), TaskState::Panicked);
     }
 
+    /// M42, M48.
     #[test]
     fn cancelling_a_waiting_task_hands_out_its_job() {
         let mut stage = Subject::Scheduled("job");
@@ -278,8 +281,8 @@ mod tests {
         }
     }
 
-    /// F31: a task that is cancelled while it runs has ended at once, and the worker's result is not
-    /// kept.
+    /// F31, M43, M44: a task that is cancelled while it runs has ended at once, and the worker's result is
+    /// not kept.
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();
@@ -293,6 +296,7 @@ mod tests {
         assert_eq!(stage.state(), TaskState::Cancelled);
     }
 
+    /// M50.
     #[test]
     fn a_value_that_comes_too_late_is_given_back() {
         let mut stage = Subject::Scheduled("job");
@@ -305,6 +309,7 @@ mod tests {
         assert_eq!(stage.state(), TaskState::Cancelled);
     }
 
+    /// M45.
     #[test]
     fn a_periodic_task_goes_round() {
         let mut stage = running();

@@ -59,8 +59,8 @@ fn sleep() {
     CancellationToken::new().sleep(SOON).expect("nobody raises it");
 }
 
-/// Whichever wait it is, and whether it ends by itself or because the token is raised, it leaves
-/// no waker on the token; nor on the token's parent.
+/// M34: whichever wait it is, and whether it ends by itself or because the token is raised, it
+/// leaves no waker on the token; nor on the token's parent.
 #[test]
 fn a_wait_leaves_nothing_on_its_token() {
     for (what, wait) in WAITS {

@@ -15,7 +15,7 @@ use crate::support::{Count, Door, check, executor};
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// F32: a submission meets the shutdown: it is admitted and run, or it is refused.
+/// F32, G21, G48, M14: a submission meets the shutdown: it is admitted and run, or it is refused.
 #[test]
 fn a_submission_is_in_time_or_too_late() {
     check(|| {
@@ -33,7 +33,7 @@ fn a_submission_is_in_time_or_too_late() {
     });
 }
 
-/// F32: a delayed task that is cancelled by the shutdown, or refused: nobody waits for ever.
+/// F32, G48: a delayed task that is cancelled by the shutdown, or refused: nobody waits for ever.
 #[test]
 fn what_is_delayed_ends_with_the_shutdown() {
     check(|| {
@@ -50,7 +50,7 @@ fn what_is_delayed_ends_with_the_shutdown() {
     });
 }
 
-/// F33: a shutdown meets a periodic task between two runs: it ends, and the pool too.
+/// F33, G45, M65: a shutdown meets a periodic task between two runs: it ends, and the pool too.
 #[test]
 fn a_periodic_task_ends_with_the_shutdown() {
     check(|| {
@@ -63,8 +63,8 @@ fn a_periodic_task_ends_with_the_shutdown() {
     });
 }
 
-/// F33, ST-011: a periodic task goes back into the queue while it is cancelled and the pool is shut down.
-/// It ends, once, and so does the pool.
+/// F33, ST-011, G45: a periodic task goes back into the queue while it is cancelled and the pool is
+/// shut down. It ends, once, and so does the pool.
 #[test]
 fn a_periodic_task_goes_back_or_ends() {
     check(|| {
@@ -88,7 +88,7 @@ fn a_periodic_task_goes_back_or_ends() {
     });
 }
 
-/// F34: what `shutdown_now` gives back was not run, and the rest was.
+/// F34, G22, G49, M70: what `shutdown_now` gives back was not run, and the rest was.
 #[test]
 fn what_is_given_back_was_not_run() {
     check(|| {
@@ -104,7 +104,7 @@ fn what_is_given_back_was_not_run() {
     });
 }
 
-/// F16: the executor is dropped by one of its own tasks.
+/// F16, G25, G50: the executor is dropped by one of its own tasks.
 #[test]
 fn the_last_drop_may_come_from_inside() {
     check(|| {
@@ -123,8 +123,8 @@ fn the_last_drop_may_come_from_inside() {
     });
 }
 
-/// F16: a capture drops the executor, and its task is cancelled from outside: the drop waits for a
-/// task that waits for the cancelled one, and that is told.
+/// F16, G50, M39: a capture drops the executor, and its task is cancelled from outside: the drop
+/// waits for a task that waits for the cancelled one, and that is told.
 #[test]
 fn a_cancelled_capture_may_own_the_executor() {
     check(|| {
@@ -139,7 +139,7 @@ fn a_cancelled_capture_may_own_the_executor() {
     });
 }
 
-/// F38, ST-011: two shut down at once, and a third waits for the last worker to go.
+/// F38, ST-011, G24, G51, M69: two shut down at once, and a third waits for the last worker to go.
 #[test]
 fn all_who_wait_for_the_end_are_told() {
     check(|| {
@@ -156,7 +156,7 @@ fn all_who_wait_for_the_end_are_told() {
     });
 }
 
-/// Who awaits the end is woken, whenever it comes.
+/// G24: who awaits the end is woken, whenever it comes.
 #[test]
 fn who_awaits_the_end_is_told() {
     check(|| {

@@ -15,7 +15,7 @@ use crate::support::{Count, Door, check, executor};
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// A submission meets a worker that is about to sleep.
+/// G37: a submission meets a worker that is about to sleep.
 #[test]
 fn what_is_submitted_is_run() {
     check(|| {
@@ -28,8 +28,8 @@ fn what_is_submitted_is_run() {
     });
 }
 
-/// F30, F31, ST-011: cancel and run race: the task ends in one way, and its captures are dropped
-/// once.
+/// F30, F31, ST-011, G10, G44: cancel and run race: the task ends in one way, and its captures are
+/// dropped once.
 #[test]
 fn a_task_runs_or_is_cancelled() {
     check(|| {
@@ -51,7 +51,7 @@ fn a_task_runs_or_is_cancelled() {
     });
 }
 
-/// F30: two cancel at once: one of them did it.
+/// F30, G12, G44: two cancel at once: one of them did it.
 #[test]
 fn one_cancels() {
     check(|| {
@@ -65,8 +65,8 @@ fn one_cancels() {
     });
 }
 
-/// A periodic task is cancelled between two runs, in one, or before the first: it ends, and does
-/// not run again.
+/// G13, G45, M35, M36: a periodic task is cancelled between two runs, in one, or before the first:
+/// it ends, and does not run again.
 #[test]
 fn a_periodic_task_ends_when_it_is_cancelled() {
     check(|| {
@@ -89,7 +89,7 @@ fn a_periodic_task_ends_when_it_is_cancelled() {
     });
 }
 
-/// A timeout strikes while the task runs, before it, or after it: it ends in one way.
+/// G15, G46: a timeout strikes while the task runs, before it, or after it: it ends in one way.
 #[test]
 fn a_task_ends_or_its_time_does() {
     check(|| {
@@ -120,7 +120,7 @@ impl Wake for Unpark {
     }
 }
 
-/// F49: who awaits registers while the task ends: it is told, or it sees it.
+/// F49, G47: who awaits registers while the task ends: it is told, or it sees it.
 #[test]
 fn who_awaits_is_told() {
     check(|| {
@@ -147,7 +147,7 @@ impl Wake for Alarmed {
     }
 }
 
-/// F8: two wait while one awaits whose waker panics: both are told, whenever they came.
+/// F8, G47: two wait while one awaits whose waker panics: both are told, whenever they came.
 #[test]
 fn a_waker_that_panics_keeps_nobody_waiting() {
     check(|| {
@@ -167,7 +167,7 @@ fn a_waker_that_panics_keeps_nobody_waiting() {
     });
 }
 
-/// Who joins, and who drops its future meanwhile.
+/// G14, G47, M37: who joins, and who drops its future meanwhile.
 #[test]
 fn a_join_ends_and_a_result_is_dropped_once() {
     check(|| {
@@ -184,7 +184,8 @@ fn a_join_ends_and_a_result_is_dropped_once() {
     });
 }
 
-/// F17: two workers that wait for each other's tasks are told so, and do not wait for ever.
+/// F17, G19, G50: two workers that wait for each other's tasks are told so, and do not wait for
+/// ever.
 #[test]
 fn workers_that_join_each_other_end() {
     check(|| {

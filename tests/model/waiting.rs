@@ -120,7 +120,7 @@ fn a_clock_that_goes_on_by_itself_ends_every_wait() {
     });
 }
 
-/// One that waits alone is woken at its moment, and not later.
+/// G9: one that waits alone is woken at its moment, and not later.
 #[test]
 fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
     check(|| {
@@ -138,8 +138,8 @@ fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
     });
 }
 
-/// One whose time is up has its answer before the clock goes on for another that waits, also if a
-/// worker that was woken at the same moment is faster.
+/// G9: one whose time is up has its answer before the clock goes on for another that waits, also if
+/// a worker that was woken at the same moment is faster.
 #[test]
 fn a_clock_that_goes_on_by_itself_waits_for_who_makes_up_its_mind() {
     check(|| {

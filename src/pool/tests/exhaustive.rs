@@ -40,7 +40,7 @@ fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<dyn Runnable
     pool.queue.offer(stripe, pool.clock().read(), deadline, task).ok().expect("it is open")
 }
 
-/// A policy is changed while the pool is shut down: one of the two sees the other.
+/// M128: a policy is changed while the pool is shut down: one of the two sees the other.
 #[test]
 fn a_change_of_policy_is_not_missed() {
     check(|| {
@@ -80,8 +80,8 @@ fn retire(pool: &Pool, number: usize) -> bool {
     answer == Answer::Gone(())
 }
 
-/// A task comes in while the last worker goes: the worker sees it and stays, or who brings it sees
-/// that nobody is there.
+/// M131: a task comes in while the last worker goes: the worker sees it and stays, or who brings it
+/// sees that nobody is there.
 #[test]
 fn the_last_worker_leaves_no_task_behind() {
     check(|| {
@@ -95,7 +95,7 @@ fn the_last_worker_leaves_no_task_behind() {
     });
 }
 
-/// The same beside a busy worker, in a pool of two.
+/// M131: the same beside a busy worker, in a pool of two.
 #[test]
 fn who_goes_leaves_no_task_beside_a_busy_worker() {
     check(|| {
@@ -117,8 +117,8 @@ fn relieves(pool: &Pool) -> bool {
     may_start && pool.crew.turn_to_relieve(is_left).map(std::mem::forget).is_some()
 }
 
-/// Of two idle workers one takes a task, and leaves another behind, while the other goes: that one
-/// sees it and stays, or the first sees that it goes.
+/// M131: of two idle workers one takes a task, and leaves another behind, while the other goes:
+/// that one sees it and stays, or the first sees that it goes.
 #[test]
 fn who_takes_and_who_goes_leave_no_task_behind() {
     check(|| {
@@ -162,8 +162,8 @@ fn of_two_who_take_one_relieves() {
     });
 }
 
-/// One of two workers is about to wait for a task while the other, idle for long, is about to go:
-/// the wait is refused, or the other stays.
+/// M73: one of two workers is about to wait for a task while the other, idle for long, is about to
+/// go: the wait is refused, or the other stays.
 #[test]
 fn who_waits_for_a_task_is_not_left_alone() {
     check(|| {
@@ -177,8 +177,8 @@ fn who_waits_for_a_task_is_not_left_alone() {
     });
 }
 
-/// The last worker has stayed for two tasks, which are taken out of two stripes at once: one of the
-/// two who do that tells it that it may go.
+/// M130: the last worker has stayed for two tasks, which are taken out of two stripes at once: one
+/// of the two who do that tells it that it may go.
 #[test]
 fn who_takes_out_the_last_tells_who_has_stayed() {
     check(|| {
@@ -200,8 +200,8 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
     });
 }
 
-/// A task comes when the last worker has gone, and a shutdown: it is refused, or it holds up the
-/// end until there is a worker for it.
+/// M71: a task comes when the last worker has gone, and a shutdown: it is refused, or it holds up
+/// the end until there is a worker for it.
 #[test]
 fn a_task_without_a_worker_holds_up_the_end() {
     check(|| {

@@ -182,7 +182,8 @@ impl Subject {
 }
 
 proptest! {
-    /// F11, F30, DQ-059, DQ-060, QV-009: the heap is a sorted list with a faster implementation.
+    /// F11, F30, DQ-059, DQ-060, QV-009, M76, M79, M82, M91, M96: the heap is a sorted list with a
+    /// faster implementation.
     #[test]
     fn every_history_is_explained_by_a_sorted_list(steps in steps()) {
         let mut subject = Subject::new();
@@ -193,7 +194,7 @@ proptest! {
     }
 }
 
-/// DQ-068: growing past every edge of a chunk keeps the order.
+/// DQ-068, M77: growing past every edge of a chunk keeps the order.
 #[test]
 fn growth_keeps_the_order() {
     let mut heap = DelayHeap::new();
@@ -221,8 +222,8 @@ fn equal_deadlines_are_first_come_first_served() {
     }
 }
 
-/// The mistake of JDK-8370887: what fills the hole may belong above it. Here it comes from the last
-/// of four families, and is nearer than the head of the first.
+/// M75, M85: the mistake of JDK-8370887: what fills the hole may belong above it. Here it comes
+/// from the last of four families, and is nearer than the head of the first.
 #[test]
 fn removal_from_the_middle_sifts_both_ways() {
     let delays = [1, 100, 2, 3, 4, 101, 102, 103, 104, 5, 6, 7, 8];
@@ -244,6 +245,7 @@ fn removal_from_the_middle_sifts_both_ways() {
     }
 }
 
+/// M78.
 #[test]
 fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     let mut heap = DelayHeap::new();
@@ -257,7 +259,7 @@ fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     assert_eq!(heap.deadline(new), Some(Timestamp::from_nanos(1)));
 }
 
-/// Else one far timer would have all others sifted.
+/// M81: otherwise one far timer would have all others sifted.
 #[test]
 fn one_far_entry_does_not_close_the_lane() {
     let mut heap = DelayHeap::new();
@@ -281,8 +283,8 @@ fn a_ticket_can_follow_its_entry_to_another_slot() {
     assert_eq!(before.moved_to(None), before);
 }
 
-/// Timeouts of one length of which nearly all are cancelled: the few that are left do not hold on
-/// to the places of the others.
+/// M80, M85, M89: timeouts of one length of which nearly all are cancelled: the few that are left
+/// do not hold on to the places of the others.
 #[test]
 fn survivors_do_not_keep_the_lane_long() {
     let count = 50_000_u64;

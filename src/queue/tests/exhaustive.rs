@@ -34,7 +34,7 @@ fn taker(queue: &Queue) -> JoinHandle<Option<char>> {
     thread::spawn(move || queue.take().map(|(entry, _)| entry.element))
 }
 
-/// A submission meets a thread that has found nothing and is about to sleep.
+/// M110, M113, M118: a submission meets a thread that has found nothing and is about to sleep.
 #[test]
 fn nobody_falls_asleep_over_a_submission() {
     check(|| {
@@ -108,7 +108,7 @@ fn a_nearer_head_is_waited_for() {
     });
 }
 
-/// A queue is closed while somebody goes to sleep at it: it is told.
+/// M119: a queue is closed while somebody goes to sleep at it: it is told.
 #[test]
 fn who_waits_is_told_of_the_end() {
     check(|| {
@@ -119,7 +119,8 @@ fn who_waits_is_told_of_the_end() {
     });
 }
 
-/// The last element is taken while the queue is being closed: who waits is told, by one of the two.
+/// M119: the last element is taken while the queue is being closed: who waits is told, by one of
+/// the two.
 #[test]
 fn who_takes_the_last_tells_the_others() {
     check(|| {
@@ -133,7 +134,7 @@ fn who_takes_the_last_tells_the_others() {
     });
 }
 
-/// A batch that goes to the ready list is seen in one place at least, without a lock.
+/// M111: a batch that goes to the ready list is seen in one place at least, without a lock.
 #[test]
 fn a_batch_on_its_way_is_seen() {
     check(|| {
@@ -147,7 +148,7 @@ fn a_batch_on_its_way_is_seen() {
     });
 }
 
-/// Who has waited until there is no time left, and is asked to think again, does.
+/// M114: who has waited until there is no time left, and is asked to think again, does.
 #[test]
 fn who_is_to_reconsider_does() {
     check(|| {

@@ -296,7 +296,8 @@ impl Subject {
 }
 
 proptest! {
-    /// DQ-059, DQ-060: a queue is a sorted list, whatever its stripes and its ready list do.
+    /// DQ-059, DQ-060, M17, M18: a queue is a sorted list, whatever its stripes and its ready list
+    /// do.
     #[test]
     fn every_history_of_a_queue_is_explained_by_a_sorted_list(
         stripes in prop_oneof![Just(None), (1..5_usize).prop_map(Some)],

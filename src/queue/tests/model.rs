@@ -130,7 +130,7 @@ impl Scene {
     }
 }
 
-/// F35: a nearer element comes while the leader waits for a farther one.
+/// F35, G1, G35, M10: a nearer element comes while the leader waits for a farther one.
 #[test]
 fn a_nearer_head_is_waited_for() {
     check_kinds(|kind| {
@@ -146,7 +146,7 @@ fn a_nearer_head_is_waited_for() {
     });
 }
 
-/// F35: what is waited for is given a nearer deadline while the leader falls asleep.
+/// F35, G35, M7: what is waited for is given a nearer deadline while the leader falls asleep.
 #[test]
 fn a_nearer_deadline_is_waited_for() {
     check_kinds(|kind| {
@@ -160,7 +160,7 @@ fn a_nearer_deadline_is_waited_for() {
     });
 }
 
-/// F35: two submitters, each nearer than what is waited for, displace the leader at once.
+/// F35, G35: two submitters, each nearer than what is waited for, displace the leader at once.
 #[test]
 fn a_leader_is_displaced_by_two() {
     check_kinds(|kind| {
@@ -180,8 +180,8 @@ fn a_leader_is_displaced_by_two() {
     });
 }
 
-/// F36: elements that are due together are taken by threads that wait for each other: whoever
-/// leaves with one sees to it that another wakes.
+/// F36, G3, G36, M9, M13: elements that are due together are taken by threads that wait for each
+/// other: whoever leaves with one sees to it that another wakes.
 #[test]
 fn who_leaves_passes_on() {
     check_kinds(|kind| {
@@ -200,7 +200,7 @@ fn who_leaves_passes_on() {
     });
 }
 
-/// ST-011: a submission meets a thread that has found nothing and is about to sleep.
+/// ST-011, G3, G37, M1: a submission meets a thread that has found nothing and is about to sleep.
 #[test]
 fn nobody_falls_asleep_over_a_submission() {
     check_kinds(|kind| {
@@ -214,7 +214,7 @@ fn nobody_falls_asleep_over_a_submission() {
     });
 }
 
-/// F36: one whose time is up leaves; what it might have been woken for is taken by the other.
+/// F36, G38: one whose time is up leaves; what it might have been woken for is taken by the other.
 #[test]
 fn who_gives_up_takes_nothing_along() {
     check_kinds(|kind| {
@@ -235,7 +235,8 @@ fn who_gives_up_takes_nothing_along() {
     });
 }
 
-/// The end is told to everyone: the last element is removed while the queue is being closed.
+/// G32, G41, M26: the end is told to everyone: the last element is removed while the queue is being
+/// closed.
 #[test]
 fn everyone_is_told_of_the_end() {
     check_kinds(|kind| {
@@ -250,8 +251,8 @@ fn everyone_is_told_of_the_end() {
     });
 }
 
-/// An element is removed while it goes from its stripe to the ready list: it is removed or it is
-/// taken, and what is reset is taken later.
+/// G40: an element is removed while it goes from its stripe to the ready list: it is removed or it
+/// is taken, and what is reset is taken later.
 #[test]
 fn what_is_on_its_way_to_the_list_is_found() {
     check_kinds(|kind| {
@@ -273,7 +274,7 @@ fn what_is_on_its_way_to_the_list_is_found() {
     });
 }
 
-/// The last element of a closed queue is taken by one of several: the others end.
+/// G41, M5: the last element of a closed queue is taken by one of several: the others end.
 #[test]
 fn who_takes_the_last_tells_the_others() {
     check_kinds(|kind| {
@@ -287,7 +288,8 @@ fn who_takes_the_last_tells_the_others() {
     });
 }
 
-/// One element is taken, and those behind it are moved or about to be: they can be removed.
+/// G40, M4: one element is taken, and those behind it are moved or about to be: they can be
+/// removed.
 #[test]
 fn what_goes_to_the_list_can_be_removed_all_the_time() {
     check_kinds(|kind| {
@@ -303,7 +305,8 @@ fn what_goes_to_the_list_can_be_removed_all_the_time() {
     });
 }
 
-/// A closed queue is not at its end while its last element goes from the list to a later moment.
+/// G40, M104: a closed queue is not at its end while its last element goes from the list to a later
+/// moment.
 #[test]
 fn what_goes_back_from_the_list_is_still_there() {
     check_kinds(|kind| {
@@ -320,8 +323,8 @@ fn what_goes_back_from_the_list_is_still_there() {
     });
 }
 
-/// While one that is not counted as searching moves a batch, another leaves that is: what is on
-/// its way is seen, and the sleeper woken for it.
+/// G3, G40, M13: while one that is not counted as searching moves a batch, another leaves that is:
+/// what is on its way is seen, and the sleeper woken for it.
 #[test]
 fn who_moves_a_batch_hides_nothing() {
     check_kinds(|kind| {
@@ -343,8 +346,8 @@ fn who_moves_a_batch_hides_nothing() {
     });
 }
 
-/// F46: what was submitted before, and is due no later, is taken before: also if it went into
-/// another stripe.
+/// F46, G2, G39, M3: what was submitted before, and is due no later, is taken before: also if it
+/// went into another stripe.
 #[test]
 fn what_was_submitted_before_is_taken_before() {
     for (one, other) in [(0, 1), (1, 0)] {
@@ -367,8 +370,8 @@ fn what_was_submitted_before_is_taken_before() {
     }
 }
 
-/// A taker has looked at the heads, and wants the nearest. Before it has the lock, A comes to the
-/// other stripe and then B to this one: it finds B there, and yet takes A.
+/// G2, G39, M2: a taker has looked at the heads, and wants the nearest. Before it has the lock, A
+/// comes to the other stripe and then B to this one: it finds B there, and yet takes A.
 #[test]
 fn what_comes_between_the_look_and_the_lock_is_seen() {
     check_kinds(|kind| {
@@ -385,7 +388,7 @@ fn what_comes_between_the_look_and_the_lock_is_seen() {
     });
 }
 
-/// A task that awaits is missed as little as a thread.
+/// G33, G42: a task that awaits is missed as little as a thread.
 #[test]
 fn who_awaits_is_not_missed() {
     check_kinds(|kind| {
@@ -401,7 +404,7 @@ fn who_awaits_is_not_missed() {
     });
 }
 
-/// F36: a task that has been woken and gives up passes on what it was woken for.
+/// F36, G33, G42, M27: a task that has been woken and gives up passes on what it was woken for.
 #[test]
 fn who_awaits_no_longer_passes_on() {
     check_kinds(|kind| {
@@ -425,7 +428,8 @@ fn who_awaits_no_longer_passes_on() {
     });
 }
 
-/// A closed queue of which something is lent is not at its end; what comes back is taken.
+/// G31, G41, M24: a closed queue of which something is lent is not at its end; what comes back is
+/// taken.
 #[test]
 fn what_is_lent_and_comes_back_is_taken() {
     check(|| {
@@ -445,7 +449,8 @@ fn what_is_lent_and_comes_back_is_taken() {
     });
 }
 
-/// Another thread takes what was due when the clock was read last; what is due since is found.
+/// G43, M21: another thread takes what was due when the clock was read last; what is due since is
+/// found.
 #[test]
 fn who_loses_the_first_looks_at_the_clock_again() {
     check(|| {
@@ -460,8 +465,8 @@ fn who_loses_the_first_looks_at_the_clock_again() {
     });
 }
 
-/// F36: threads that are woken for nothing, at any moment, look again: nothing is taken early, and
-/// what they are to be woken for later still wakes one.
+/// F36, G52: threads that are woken for nothing, at any moment, look again: nothing is taken early,
+/// and what they are to be woken for later still wakes one.
 #[test]
 fn who_is_woken_for_nothing_looks_again() {
     check_kinds(|kind| {

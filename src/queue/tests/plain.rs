@@ -24,6 +24,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 }
 
+/// G31, M83.
 #[test]
 fn what_is_lent_is_gone_until_it_is_back() {
     let (clock, queue) = plain();
@@ -50,6 +51,7 @@ fn what_is_lent_is_gone_until_it_is_back() {
     assert_eq!(next.slot, tickets[1].slot, "the slot is free");
 }
 
+/// M22.
 #[test]
 fn a_queue_that_is_cleared_keeps_the_place_of_what_is_lent() {
     let (_, queue) = plain();
@@ -65,6 +67,7 @@ fn a_queue_that_is_cleared_keeps_the_place_of_what_is_lent() {
     assert_eq!((queue.len(), queue.poll().is_none()), (0, true));
 }
 
+/// M15, M25.
 #[test]
 fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
     for comes_back in [true, false] {
@@ -139,6 +142,7 @@ fn who_loses_the_first_element_to_another_looks_at_the_clock_again() {
     });
 }
 
+/// M20.
 #[test]
 fn all_go_in_or_none() {
     let (clock, queue) = plain();
@@ -199,6 +203,7 @@ impl Awaiting {
     }
 }
 
+/// M19, M29.
 #[test]
 fn who_awaits_is_leader_deputy_or_follower() {
     let (clock, queue) = plain();
@@ -222,6 +227,7 @@ fn who_awaits_is_leader_deputy_or_follower() {
     }
 }
 
+/// M28.
 #[test]
 fn who_gives_up_passes_on_what_it_was_woken_for() {
     let (clock, queue) = plain();

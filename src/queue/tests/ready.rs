@@ -19,6 +19,7 @@ fn rest(queue: &DelayedWorkQueue<char>) -> String {
     std::iter::from_fn(|| queue.poll()).map(|entry| entry.element).collect()
 }
 
+/// M99, M105.
 #[test]
 fn what_is_ready_still_waits() {
     let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
@@ -61,7 +62,7 @@ fn among_equals_of_several_stripes_and_the_list_the_first_submitted_goes_first()
     assert_eq!(rest(&queue), "bxy");
 }
 
-/// Whoever put it there may have read the clock later than who takes.
+/// M102: whoever put it there may have read the clock later than who takes.
 #[test]
 fn what_is_ready_is_taken_by_who_sees_it_due() {
     let (_, queue, _) = with_ready(['a', 'b']);
@@ -69,7 +70,7 @@ fn what_is_ready_is_taken_by_who_sees_it_due() {
     assert_eq!(queue.ready.lock().pop_due(at(11)).map(|entry| entry.element), Some('b'));
 }
 
-/// What could not go back to its stripe is where it was.
+/// M103: what could not go back to its stripe is where it was.
 #[test]
 fn what_is_put_back_is_at_its_place() {
     let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
@@ -84,7 +85,8 @@ fn what_is_put_back_is_at_its_place() {
     assert_eq!(rest(&queue), "bcd");
 }
 
-/// One alone says nothing of a stream, and a full batch keeps submitter and taker apart anyway.
+/// M107: one alone says nothing of a stream, and a full batch keeps submitter and taker apart
+/// anyway.
 #[test]
 fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
     for (count, is_paused) in [(1, false), (2, true), (BATCH, true), (BATCH + 1, false)] {
@@ -104,7 +106,8 @@ fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
     assert_eq!(queue.ready.paused_until(), at(3_050));
 }
 
-/// A pause is waited for, unless there is something on the list, or nobody moves the clock.
+/// M100, M107: a pause is waited for, unless there is something on the list, or nobody moves the
+/// clock.
 #[test]
 fn who_takes_waits_for_the_end_of_a_pause() {
     let (manual, queue, tickets) = with_ready(['a', 'b']);
@@ -146,6 +149,7 @@ fn a_closed_queue_is_not_finished_before_it_is_empty() {
     assert!(queue.is_finished());
 }
 
+/// M101.
 #[test]
 fn it_is_drained_and_sifted_with_the_others() {
     let (_, queue, _) = with_ready(['a', 'b', 'c', 'd']);

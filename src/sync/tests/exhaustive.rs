@@ -87,8 +87,8 @@ fn two_rings_may_be_one_wake_up() {
     });
 }
 
-/// A worker that has been rung for and sleeps again has seen what it was rung for: the clock does
-/// not say that all rest before.
+/// M108: a worker that has been rung for and sleeps again has seen what it was rung for: the clock
+/// does not say that all rest before.
 #[test]
 fn who_is_rung_for_does_not_rest() {
     check(|| {

@@ -53,7 +53,7 @@ fn a_task_runs_or_is_cancelled() {
     });
 }
 
-/// Who waits registers while the task ends: it is told, and sees what the body has done.
+/// M123: who waits registers while the task ends: it is told, and sees what the body has done.
 #[test]
 fn who_joins_is_told() {
     check(|| {
@@ -99,8 +99,8 @@ fn who_joins_is_told_of_a_cancellation() {
     });
 }
 
-/// A periodic task goes back into the queue while it is cancelled: it is not there afterwards, and
-/// its closure is dropped once.
+/// M124: a periodic task goes back into the queue while it is cancelled: it is not there
+/// afterwards, and its closure is dropped once.
 #[test]
 fn what_is_cancelled_is_not_queued() {
     check(|| {
@@ -133,7 +133,7 @@ fn what_is_cancelled_is_not_queued() {
     });
 }
 
-/// Who sees that a run was counted sees what happened in it.
+/// M125: who sees that a run was counted sees what happened in it.
 #[test]
 fn what_is_counted_has_happened() {
     check(|| {
@@ -150,7 +150,7 @@ fn what_is_counted_has_happened() {
     });
 }
 
-/// The name that is shown of a running task is its own.
+/// M126: the name that is shown of a running task is its own.
 #[test]
 fn who_is_at_work_has_its_own_name() {
     check(|| {

@@ -24,7 +24,7 @@ fn raiser(token: &CancellationToken, note: &Note) -> thread::JoinHandle<()> {
     })
 }
 
-/// Who waits is told, and sees what was done before.
+/// M121, M122: who waits is told, and sees what was done before.
 #[test]
 fn who_waits_is_told() {
     check(|| {
@@ -52,8 +52,8 @@ fn who_awaits_is_told() {
     });
 }
 
-/// A child is raised by itself or with its parent: each is enough for who waits, and both at once
-/// are not too much.
+/// M122: a child is raised by itself or with its parent: each is enough for who waits, and both at
+/// once are not too much.
 #[test]
 fn a_child_and_its_parent_are_raised_at_once() {
     check(|| {
@@ -65,7 +65,7 @@ fn a_child_and_its_parent_are_raised_at_once() {
     });
 }
 
-/// Two wait: one raise tells both.
+/// M122: two wait: one raise tells both.
 #[test]
 fn all_who_wait_are_told() {
     check(|| {
@@ -79,7 +79,7 @@ fn all_who_wait_are_told() {
     });
 }
 
-/// Who only looks, and finds the token raised, sees what was done before.
+/// M121: who only looks, and finds the token raised, sees what was done before.
 #[test]
 fn who_looks_sees_what_came_before() {
     check(|| {

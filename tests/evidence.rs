@@ -1,0 +1,340 @@
+//! The evidence in `docs/evidence` is generated: which tests stand for which case, fault, guarantee
+//! or mutation. The words are in `docs/evidence/src`, each row under its id, and the ids are in the
+//! doc comments of the tests. These tests put the two together, so that the name of a test is
+//! written down in one place.
+//!
+//! ```sh
+//! cargo test --test evidence                              # fails if a page is out of date
+//! PUNCTUAL_WRITE_EVIDENCE=1 cargo test --test evidence    # writes the pages
+//! ```
+//!
+//! In a row `{tests}` becomes the list of the tests that have its id. A row without it gives the
+//! reason in its last column, and no test may have its id.
+
+#![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+/// The place of the tests in a row.
+const TESTS: &str = "{tests}";
+
+/// What says that pages are to be written.
+const WRITE: &str = "PUNCTUAL_WRITE_EVIDENCE";
+
+const HEAD: &str = "<!-- Generated from src/ and the ids beside the tests, by \
+                    PUNCTUAL_WRITE_EVIDENCE=1 cargo test --test evidence -->\n\n";
+
+/// A test, and the ids in its doc comment.
+struct Test {
+    file: String,
+    name: String,
+    ids: BTreeSet<String>,
+}
+
+/// A page's source, and the rows that have an id.
+struct Page {
+    name: String,
+    text: String,
+}
+
+impl Page {
+    /// The id and the cells behind it, of each row that has one.
+    fn rows(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.text.lines().filter_map(row)
+    }
+}
+
+/// Each page is what its source and the tests make of it.
+#[test]
+fn the_pages_are_those_that_are_generated() {
+    let (pages, tests) = (pages(), tests());
+    let mut stale = Vec::new();
+    for page in &pages {
+        let path = folder().join(&page.name);
+        let (new, old) = (filled(page, &tests), fs::read_to_string(&path).unwrap_or_default());
+        if new != old && env::var_os(WRITE).is_some() {
+            fs::write(&path, new).expect("the page is written");
+        } else if new != old {
+            stale.push(&page.name);
+        }
+    }
+    assert!(stale.is_empty(), "not as generated (run with {WRITE}=1): {stale:?}");
+}
+
+/// A page that says it is generated has its source.
+#[test]
+fn each_generated_page_has_its_source() {
+    let sources: BTreeSet<_> = pages().into_iter().map(|page| page.name).collect();
+    for path in markdown(&folder()) {
+        let text = fs::read_to_string(&path).expect("the page");
+        let name = file_name(&path);
+        assert!(!text.starts_with(HEAD) || sources.contains(&name), "{name} has no source");
+    }
+}
+
+/// An id beside a test is the id of a row, which shows the test.
+#[test]
+fn each_id_beside_a_test_has_its_row() {
+    let pages = pages();
+    let known: BTreeSet<_> = pages.iter().flat_map(Page::rows).map(|(id, _)| id).collect();
+    let mut unknown = Vec::new();
+    for Test { file, name, ids } in tests() {
+        let without = ids.into_iter().filter(|id| !known.contains(id.as_str()));
+        unknown.extend(without.map(|id| format!("{id} of {name} in {file}")));
+    }
+    assert!(unknown.is_empty(), "no page has {unknown:?}");
+}
+
+/// An id stands for one thing.
+#[test]
+fn no_id_has_two_rows() {
+    let mut seen = BTreeMap::new();
+    for page in pages() {
+        for (id, _) in page.rows() {
+            if let Some(before) = seen.insert(id.to_owned(), page.name.clone()) {
+                panic!("{id} is in {before} and in {}", page.name);
+            }
+        }
+    }
+}
+
+/// Each of Java's behaviours has tests that carry its id, or a reason.
+#[test]
+fn every_case_has_its_test_or_its_reason() {
+    let ids = answered("conformance.md");
+    assert!(ids.len() > 100, "{} cases", ids.len());
+}
+
+/// Each promise has tests, without exception.
+#[test]
+fn every_promise_has_its_tests() {
+    let page = page("guarantees.md");
+    assert!(page.rows().all(|(_, cells)| cells.iter().any(|cell| cell.contains(TESTS))));
+    let ids = answered("guarantees.md");
+    assert!(ids.len() > 40, "{} promises", ids.len());
+    assert!(ids.into_iter().eq((1..=page.rows().count()).map(|number| format!("G{number}"))));
+}
+
+/// Each of the faults, by its number, has tests that carry the number, or a reason.
+#[test]
+fn every_fault_has_its_tests_or_the_reason() {
+    let page = page("faults.md");
+    for (id, cells) in page.rows() {
+        assert!(!cells[0].is_empty() && !cells[1].is_empty(), "{id} says nothing");
+    }
+    assert!(answered("faults.md").into_iter().eq((1..=50).map(|number| format!("F{number}"))));
+}
+
+/// Each fault that was put in is caught by a test, or it is said by what else, or why by nothing.
+#[test]
+fn every_mutation_is_caught_or_has_the_reason() {
+    let ids = answered("mutations.md");
+    assert!(ids.len() > 100, "{} mutations", ids.len());
+    let count = ids.len();
+    assert!(ids.into_iter().eq((1..=count).map(|number| format!("M{number}"))));
+}
+
+/// The ids of a page, of which each has tests or a reason, and not both.
+fn answered(name: &str) -> Vec<String> {
+    let tests = tests();
+    let page = page(name);
+    let mut ids = Vec::new();
+    for (id, cells) in page.rows() {
+        let with_id = tests.iter().filter(|test| test.ids.contains(id));
+        let names: Vec<_> = with_id.map(|test| &test.name).collect();
+        if cells.iter().any(|cell| cell.contains(TESTS)) {
+            assert!(!names.is_empty(), "{name}: no test has {id}");
+        } else {
+            assert!(names.is_empty(), "{name}: {names:?} have {id}, whose row shows no tests");
+            let reason = cells.last().is_some_and(|cell| !cell.is_empty() && *cell != "–");
+            assert!(reason, "{name}: {id} has neither test nor reason");
+        }
+        ids.push(id.to_owned());
+    }
+    ids
+}
+
+/// The page with the tests in their places.
+fn filled(page: &Page, tests: &[Test]) -> String {
+    let mut text = HEAD.to_owned();
+    for line in page.text.lines() {
+        match row(line) {
+            Some((id, _)) if line.contains(TESTS) => {
+                text += &line.replace(TESTS, &links(tests, id));
+            }
+            _ => text += line,
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Links to the tests that have the id.
+fn links(tests: &[Test], id: &str) -> String {
+    let with_id = tests.iter().filter(|test| test.ids.contains(id));
+    let links = with_id.map(|Test { file, name, .. }| format!("[`{name}`](../../{file})"));
+    links.collect::<Vec<_>>().join(", ")
+}
+
+/// A row's id and the cells behind it; `None` of any other line.
+fn row(line: &str) -> Option<(&str, Vec<&str>)> {
+    let row = line.strip_prefix("| ")?.strip_suffix('|')?;
+    let (id, cells) = row.split_once('|')?;
+    is_id(id.trim()).then(|| (id.trim(), cells.split('|').map(str::trim).collect()))
+}
+
+/// Returns `true` if the word has the form of an id: `SO-001` of a case, or a letter and a number.
+fn is_id(word: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    match word.split_once('-') {
+        Some((topic, number)) => {
+            let is_topic = topic.len() == 2 && topic.chars().all(|c| c.is_ascii_uppercase());
+            is_topic && number.len() == 3 && is_number(number)
+        }
+        None => word.strip_prefix(['F', 'G', 'M']).is_some_and(is_number),
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/evidence")
+}
+
+fn page(name: &str) -> Page {
+    let path = folder().join("src").join(name);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    Page { name: name.to_owned(), text }
+}
+
+fn pages() -> Vec<Page> {
+    let pages: Vec<_> =
+        markdown(&folder().join("src")).iter().map(|path| page(&file_name(path))).collect();
+    assert!(pages.len() >= 4, "there are sources");
+    pages
+}
+
+/// The pages that are in a folder itself.
+fn markdown(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("it").path());
+    let mut pages: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
+    pages.sort();
+    pages
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().expect("a file").to_string_lossy().into_owned()
+}
+
+/// All tests of the crate, in the order of their files and of their places in them.
+fn tests() -> Vec<Test> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = pages();
+    let known: Vec<_> = pages.iter().flat_map(Page::rows).map(|(id, _)| id.to_owned()).collect();
+    let mut tests = Vec::new();
+    for folder in ["src", "tests"] {
+        read_tests(root, &root.join(folder), &known, &mut tests);
+    }
+    assert!(tests.len() > 1000, "{} tests", tests.len());
+    tests
+}
+
+fn read_tests(root: &Path, folder: &Path, known: &[String], tests: &mut Vec<Test>) {
+    let entries =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut paths: Vec<_> = entries.collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            read_tests(root, &path, known, tests);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let file = path.strip_prefix(root).expect("it is below").to_string_lossy().into_owned();
+            let text = fs::read_to_string(&path).expect("a source");
+            tests.extend(tests_in(&file, &text, known));
+        }
+    }
+}
+
+/// The tests of a source: each function that `#[test]` stands before, with the doc comment.
+fn tests_in(file: &str, text: &str, known: &[String]) -> Vec<Test> {
+    let (mut comment, mut is_test, mut tests) = (String::new(), false, Vec::new());
+    for line in text.lines().map(str::trim) {
+        if let Some(words) = line.strip_prefix("///") {
+            comment = comment + words + " ";
+        } else if line == "#[test]" {
+            is_test = true;
+        } else if let (true, Some((_, rest))) = (is_test, line.split_once("fn ")) {
+            let name = rest.split(['(', '<']).next().unwrap_or_default().to_owned();
+            tests.push(Test { file: file.to_owned(), name, ids: ids_in(&comment, known) });
+            (comment, is_test) = (String::new(), false);
+        } else if !is_test && !line.starts_with("#[") {
+            comment.clear();
+        }
+    }
+    tests
+}
+
+/// The ids that a comment names, and those of the rows from one to another: `HK-003 to HK-007`.
+fn ids_in(comment: &str, known: &[String]) -> BTreeSet<String> {
+    let words = comment.split(|c: char| !c.is_alphanumeric() && c != '-');
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    let mut ids: BTreeSet<_> =
+        words.iter().filter(|word| is_id(word)).map(|&id| id.to_owned()).collect();
+    for range in words.windows(3).filter(|range| range[1] == "to") {
+        let [from, to] = [range[0], range[2]];
+        if is_id(from) && is_id(to) {
+            assert_eq!((from.len(), from.get(..2)), (to.len(), to.get(..2)), "{comment}");
+            let within = known.iter().map(String::as_str).filter(|id| {
+                id.len() == from.len() && id.get(..2) == from.get(..2) && (from..=to).contains(id)
+            });
+            ids.extend(within.map(str::to_owned));
+        }
+    }
+    ids
+}
+
+/// The parts above, on a source made up for it.
+#[test]
+fn ids_are_read_from_doc_comments_alone() {
+    let known: Vec<_> = ["AB-001", "AB-002", "AB-003", "AC-002"].map(str::to_owned).into();
+    // Written so that this file has no such comments and tests itself.
+    let source = "
+        DOC F1, AB-002: says so.
+        DOC And more, as F12 does.
+        TEST
+        #[cfg(unix)]
+        fn first() {}
+
+        DOC AB-001 to AB-003: all of them.
+        fn helper() {}
+
+        DOC AB-001 to AB-003: all of them.
+        TEST
+        fn second() {
+            // F3 is not meant here.
+        }
+
+        TEST
+        fn third() {}
+    "
+    .replace("DOC", "///")
+    .replace("TEST", "#[test]");
+    let found = tests_in("x.rs", &source, &known);
+    let found: Vec<_> = found
+        .iter()
+        .map(|test| (test.name.as_str(), test.ids.iter().map(String::as_str).collect::<Vec<_>>()))
+        .collect();
+    let expected = [
+        ("first", vec!["AB-002", "F1", "F12"]),
+        ("second", vec!["AB-001", "AB-002", "AB-003"]),
+        ("third", vec![]),
+    ];
+    assert_eq!(found, expected);
+    assert!(["SO-001", "F1", "G12", "M131"].into_iter().all(is_id));
+    assert!(
+        ["SO-01", "so-001", "F", "W1", "M1a", "id", "F1-2"].into_iter().all(|word| !is_id(word))
+    );
+}

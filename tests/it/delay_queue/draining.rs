@@ -1,0 +1,357 @@
+//! Draining the delay queue, into a sink that takes all, one that is full, one that panics, and
+//! one that uses the queue.
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use punctual::{DelayQueue, delay_queue::Expired};
+
+use crate::{
+    delay_queue::support::{DAY, drained, element, fill, listed, queue_by_hand, until_asleep},
+    support::{elsewhere, ms},
+};
+
+/// DQ-033: draining moves all that has expired, in order, and what comes later the next time.
+#[test]
+fn draining_moves_expired_elements() {
+    let (clock, queue) = queue_by_hand();
+    for n in (0..32).rev() {
+        queue.insert(ms(n), n).expect("the queue is open");
+    }
+    queue.insert(DAY, 99).expect("the queue is open");
+    clock.advance(ms(32));
+    let mut moved = Vec::new();
+    let mut sink = |expired: Expired<u64>| {
+        assert!(!queue.contains(expired.key));
+        moved.push(expired.element);
+        Ok(())
+    };
+    assert_eq!(queue.drain_to(usize::MAX, &mut sink), 32);
+    assert_eq!(queue.drain_to(usize::MAX, &mut sink), 0);
+    fill(&queue, [32, 33]);
+    assert_eq!(queue.drain_to(usize::MAX, &mut sink), 2);
+    assert_eq!(moved, Vec::from_iter(0..34));
+    assert_eq!(listed(&queue), [99]);
+}
+
+/// DQ-034: draining while another thread puts in moves what was there, and loses nothing.
+#[test]
+fn draining_races_insertions() {
+    let (_clock, queue) = queue_by_hand();
+    fill(&queue, 0..32);
+    let (putter, start) = (Arc::clone(&queue), Arc::new(Barrier::new(2)));
+    let go = Arc::clone(&start);
+    let put = elsewhere(move || {
+        go.wait();
+        fill(&putter, 32..64);
+    });
+    start.wait();
+    let mut moved = Vec::new();
+    let count = queue.drain_to(usize::MAX, |expired| {
+        moved.push(expired.element);
+        Ok(())
+    });
+    put.get();
+    assert!(count >= 32);
+    moved.append(&mut drained(&queue));
+    assert_eq!(moved, Vec::from_iter(0..64));
+}
+
+/// DQ-035: draining moves no more than it may, and leaves the rest; none at all is none.
+#[test]
+fn draining_has_a_limit() {
+    for limit in 0..34 {
+        let (_clock, queue) = queue_by_hand();
+        fill(&queue, 0..32);
+        let mut moved = Vec::new();
+        let count = queue.drain_to(limit, |expired| {
+            moved.push(expired.element);
+            Ok(())
+        });
+        assert_eq!(count, limit.min(32));
+        assert_eq!(moved, Vec::from_iter(0..count));
+        assert_eq!(queue.drain().take(3).count(), 3.min(32 - count));
+        assert_eq!(queue.len(), 32 - count - 3.min(32 - count));
+    }
+}
+
+/// DQ-043: a sink that refuses, at whichever position, gets no more; what it refused stays where
+/// it was, with its key, and everything else stays as well.
+#[test]
+fn a_refused_element_stays_in_its_place() {
+    for room in 0..11 {
+        let (clock, queue) = queue_by_hand();
+        fill(&queue, 0..10);
+        queue.insert(ms(1), 10).expect("the queue is open");
+        let (keys, mut sink) = (queue.keys(), Vec::new());
+        let moved = queue.drain_to(usize::MAX, |expired| {
+            if sink.len() == room {
+                return Err(expired.element);
+            }
+            sink.push(expired.element);
+            Ok(())
+        });
+        assert_eq!((moved, &sink), (room.min(10), &Vec::from_iter(0..moved)));
+        assert_eq!(queue.keys(), keys[moved..]);
+        clock.advance(ms(1));
+        fill(&queue, [11]);
+        assert!(queue.contains(keys[10]));
+        assert_eq!(drained(&queue), Vec::from_iter(moved..12));
+    }
+}
+
+/// DQ-043: a sink that panics loses the element it had, and nothing else; the queue can be used.
+#[test]
+fn a_sink_that_panics_loses_the_element_it_has() {
+    for position in 0..10 {
+        let (_clock, queue) = queue_by_hand();
+        fill(&queue, 0..10);
+        let (keys, mut sink) = (queue.keys(), Vec::new());
+        let drain = AssertUnwindSafe(|| {
+            queue.drain_to(usize::MAX, |expired| {
+                assert!(sink.len() < position, "the sink panics");
+                sink.push(expired.element);
+                Ok(())
+            })
+        });
+        assert!(panic::catch_unwind(drain).is_err());
+        assert_eq!(sink, Vec::from_iter(0..position));
+        assert_eq!(queue.keys(), keys[position + 1..]);
+        assert_eq!(queue.remove(keys[position]), None);
+        fill(&queue, [10]);
+        assert_eq!(drained(&queue), Vec::from_iter(position + 1..11));
+    }
+}
+
+/// An element that was refused can be found with the key that the sink saw.
+#[test]
+fn the_key_that_a_sink_sees_is_good_if_it_refuses() {
+    let (clock, queue) = queue_by_hand();
+    let inserted = queue.insert(Duration::ZERO, 1).expect("the queue is open");
+    let mut seen = None;
+    let refuse = |expired: Expired<u32>| {
+        seen = Some(expired.key);
+        Err(expired.element)
+    };
+    assert_eq!(queue.drain_to(1, refuse), 0);
+    let seen = seen.expect("the sink was asked");
+    assert_eq!(seen, inserted);
+    assert!(queue.contains(seen));
+    assert_eq!(queue.deadline(seen), Some(clock.now()));
+    assert!(queue.reset(seen, ms(1)));
+    assert_eq!((queue.remove(seen), queue.remove(inserted)), (Some(1), None));
+}
+
+/// A sink may use the queue. What it has in hand is not there for anyone; what it inserts, resets
+/// and removes is, at once.
+#[test]
+fn a_sink_may_use_the_queue() {
+    let (_clock, queue) = queue_by_hand();
+    fill(&queue, 0..6);
+    let (keys, mut moved) = (queue.keys(), Vec::new());
+    let count = queue.drain_to(usize::MAX, |expired| {
+        let key = expired.key;
+        assert!(!queue.contains(key) && !queue.reset(key, DAY) && queue.remove(key).is_none());
+        assert!(!listed(&queue).contains(&expired.element));
+        match expired.element {
+            0 => assert_eq!(queue.remove(keys[1]), Some(1)),
+            2 => assert!(queue.reset(keys[3], DAY)),
+            4 => assert_eq!(element(queue.poll()), Some(5)),
+            _ => unreachable!("it is gone"),
+        }
+        queue.insert(DAY, expired.element + 10).expect("the queue is open");
+        moved.push(expired.element);
+        Ok(())
+    });
+    assert_eq!((count, moved), (3, vec![0, 2, 4]));
+    assert_eq!(listed(&queue), [3, 10, 12, 14]);
+}
+
+/// A sink that clears the queue, or takes everything out, gets nothing more; what it has in hand
+/// is its own, and goes back if it is refused.
+#[test]
+fn a_sink_may_empty_the_queue() {
+    let ways: [fn(&DelayQueue<u32>) -> usize; 4] = [
+        |queue| {
+            queue.clear();
+            9
+        },
+        |queue| queue.remove_all().len(),
+        |queue| queue.retain(|_| false),
+        |queue| queue.drain().count() + usize::from(queue.remove(queue.keys()[0]).is_some()),
+    ];
+    for empty in ways {
+        for is_refused in [false, true] {
+            let (_clock, queue) = queue_by_hand();
+            fill(&queue, 0..9);
+            queue.insert(DAY, 9).expect("the queue is open");
+            let key = queue.keys()[0];
+            let moved = queue.drain_to(usize::MAX, |expired| {
+                assert_eq!((expired.element, empty(&queue), queue.len()), (0, 9, 0));
+                // These take the places of what is gone, and not of what is in hand.
+                fill(&queue, 10..20);
+                queue.clear();
+                if is_refused { Err(expired.element) } else { Ok(()) }
+            });
+            assert_eq!((moved, queue.contains(key)), (usize::from(!is_refused), is_refused));
+            fill(&queue, [20]);
+            assert_eq!(drained(&queue), if is_refused { vec![0, 20] } else { vec![20] });
+        }
+    }
+}
+
+/// A sink that closes the queue still gets the rest; what it refuses then goes back in.
+#[test]
+fn a_sink_may_close_the_queue() {
+    let (_clock, queue) = queue_by_hand();
+    fill(&queue, 0..4);
+    let moved = queue.drain_to(usize::MAX, |expired| {
+        queue.close();
+        if expired.element == 2 { Err(2) } else { Ok(()) }
+    });
+    assert_eq!((moved, queue.is_closed(), listed(&queue)), (2, true, vec![2, 3]));
+    assert_eq!(
+        (element(queue.take()), element(queue.take()), queue.take()),
+        (Some(2), Some(3), None)
+    );
+}
+
+/// A sink may put another element in the place of the one it refuses.
+#[test]
+fn a_sink_may_put_something_else_back() {
+    let (_clock, queue) = queue_by_hand();
+    fill(&queue, 0..3);
+    let keys = queue.keys();
+    assert_eq!(queue.drain_to(3, |expired| Err(expired.element + 10)), 0);
+    assert_eq!((queue.keys(), listed(&queue)), (keys, vec![10, 1, 2]));
+}
+
+/// One draining inside the other: each has an element in hand, and each goes back to its place.
+#[test]
+fn drainings_may_be_nested() {
+    let (_clock, queue) = queue_by_hand();
+    fill(&queue, 0..4);
+    let keys = queue.keys();
+    let moved = queue.drain_to(usize::MAX, |outer| {
+        let moved = queue.drain_to(usize::MAX, |inner| {
+            assert_eq!((outer.element, inner.element, listed(&queue)), (0, 1, vec![2, 3]));
+            Err(inner.element)
+        });
+        assert_eq!((moved, listed(&queue)), (0, vec![1, 2, 3]));
+        Err(outer.element)
+    });
+    assert_eq!((moved, queue.keys()), (0, keys));
+    assert_eq!(drained(&queue), [0, 1, 2, 3]);
+}
+
+/// Elements that expire after a drain has begun stay, with either way of draining.
+#[test]
+fn elements_that_expire_meanwhile_are_not_drained() {
+    let (clock, queue) = queue_by_hand();
+    fill(&queue, 0..2);
+    queue.insert(ms(1), 2).expect("the queue is open");
+    let mut moved = Vec::new();
+    queue.drain_to(usize::MAX, |expired| {
+        clock.advance(ms(1));
+        queue.insert(Duration::ZERO, 3 + expired.element).expect("the queue is open");
+        moved.push(expired.element);
+        Ok(())
+    });
+    assert_eq!((moved, listed(&queue)), (vec![0, 1], vec![2, 3, 4]));
+    let mut draining = queue.drain();
+    assert_eq!(element(draining.next()), Some(2));
+    queue.insert(ms(1), 5).expect("the queue is open");
+    clock.advance(ms(1));
+    fill(&queue, [6]);
+    assert_eq!(draining.map(Expired::into_element).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(drained(&queue), [5, 6]);
+}
+
+/// Elements inserted during a drain, ahead of the remaining ones, are drained as well, up to the
+/// limit.
+#[test]
+fn elements_inserted_as_expired_are_drained() {
+    let (clock, queue) = queue_by_hand();
+    clock.advance(ms(1));
+    fill(&queue, 0..3);
+    let mut moved = Vec::new();
+    let sink = |expired: Expired<u32>| {
+        queue.insert_at(clock.now() - ms(1), expired.element + 10).expect("the queue is open");
+        moved.push(expired.element);
+        Ok(())
+    };
+    assert_eq!(queue.drain_to(3, sink), 3);
+    assert_eq!((moved, listed(&queue)), (vec![0, 10, 20], vec![30, 1, 2]));
+}
+
+/// Elements that a drain is not asked for stay; a drain that is dropped half-way, also by a panic,
+/// has taken the elements it returned.
+#[test]
+fn a_drain_that_is_given_up_leaves_the_rest() {
+    let (_clock, queue) = queue_by_hand();
+    fill(&queue, 0..10);
+    assert_eq!(queue.drain().take(3).map(Expired::into_element).sum::<i32>(), 3);
+    assert_eq!(queue.drain().take(0).count(), 0);
+    let consume = AssertUnwindSafe(|| {
+        queue.drain().for_each(|expired| assert!(expired.element < 5, "the consumer panics"));
+    });
+    assert!(panic::catch_unwind(consume).is_err());
+    assert_eq!(drained(&queue), [6, 7, 8, 9]);
+}
+
+/// An element that a sink refuses wakes a waiting taker, which gets it.
+#[test]
+fn a_refused_element_goes_to_a_waiting_taker() {
+    let (clock, queue) = queue_by_hand();
+    fill(&queue, [1]);
+    queue.insert(DAY, 2).expect("the queue is open");
+    let mut waiter = None;
+    queue.drain_to(1, |expired| {
+        let waiting = Arc::clone(&queue);
+        waiter = Some(elsewhere(move || element(waiting.take())));
+        until_asleep(&clock, DAY);
+        Err(expired.element)
+    });
+    assert_eq!(waiter.expect("the sink was asked").get(), Some(1));
+}
+
+/// Several drain at once into sinks that are often full, and others insert: each element is moved
+/// once, and none is left.
+#[test]
+fn drainings_at_once_move_each_element_once() {
+    const EACH: usize = 500;
+    let (queue, moved) = (DelayQueue::new(), AtomicUsize::new(0));
+    let seen: Vec<_> = (0..2 * EACH).map(|_| AtomicUsize::new(0)).collect();
+    thread::scope(|scope| {
+        for inserter in 0..2 {
+            let queue = &queue;
+            scope.spawn(move || fill(queue, EACH * inserter..EACH * (inserter + 1)));
+        }
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut asked = 0_usize;
+                while moved.load(Ordering::SeqCst) < 2 * EACH {
+                    let count = queue.drain_to(7, |expired| {
+                        asked += 1;
+                        if asked % 3 == 0 {
+                            return Err(expired.element);
+                        }
+                        seen[expired.element].fetch_add(1, Ordering::SeqCst);
+                        Ok(())
+                    });
+                    moved.fetch_add(count, Ordering::SeqCst);
+                    thread::yield_now();
+                }
+            });
+        }
+    });
+    assert!(queue.is_empty());
+    assert!(seen.iter().all(|count| count.load(Ordering::SeqCst) == 1));
+}

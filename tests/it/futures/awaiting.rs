@@ -1,0 +1,316 @@
+//! Awaiting without a runtime, with wakers made by hand: who is woken, how often, and when a waker
+//! is let go of.
+
+use std::{
+    error::Error,
+    future::Future,
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread,
+    time::Instant,
+};
+
+use punctual::{ScheduledFuture, ScheduledThreadPoolExecutor, TaskError};
+
+use crate::{
+    futures::future::{Outcome, throw},
+    support::{Counter, LONG, Log, eventually, manual, ms},
+};
+
+/// A waker that counts how often it is woken.
+#[derive(Debug, Default)]
+pub struct Wakes(AtomicUsize);
+
+impl Wakes {
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Polls once, as a runtime would that is woken through `waker`.
+pub fn poll<T, W>(future: &mut ScheduledFuture<T>, waker: &Arc<W>) -> Poll<Result<T, TaskError>>
+where
+    W: Wake + Send + Sync + 'static,
+{
+    let waker = Waker::from(Arc::clone(waker));
+    Pin::new(future).poll(&mut Context::from_waker(&waker))
+}
+
+/// Calls what it is given when it is woken or dropped.
+struct Call<F: Fn()>(F);
+
+impl<F: Fn()> Drop for Call<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+impl<F: Fn()> Wake for Call<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// Awaits the future on this thread; panics if it is not woken within [`LONG`].
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        let parked = Instant::now();
+        thread::park_timeout(LONG);
+        assert!(parked.elapsed() < LONG, "never woken");
+    }
+}
+
+/// Futures can be awaited one after the other with nothing but a thread.
+#[test]
+fn awaiting_needs_no_runtime() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let product = block_on(async {
+        let at_once = executor.submit(|| 6)?;
+        let later = executor.schedule(ms(2), || 7)?;
+        Ok::<_, Box<dyn Error>>(at_once.await? * later.await?)
+    });
+    assert_eq!(product.expect("both complete"), 42);
+}
+
+/// A guard is awaited as its future is, and cancels if the wait for it is given up.
+#[test]
+fn a_guard_can_be_awaited() {
+    let (clock, executor) = manual(1);
+    let at_once = executor.submit(|| 6).expect("the executor is open").cancel_on_drop();
+    assert_eq!(block_on(at_once).expect("it completes"), 6);
+    let mut given_up =
+        Box::pin(executor.schedule(ms(10), || 7).expect("the executor is open").cancel_on_drop());
+    let waker = Waker::from(Wakes::new());
+    assert!(given_up.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(given_up);
+    assert_eq!((executor.pending_count(), clock.advance_to_next_deadline()), (0, None));
+}
+
+/// F49: only the waker of the last poll is woken, and the others are let go of at once.
+#[test]
+fn the_last_waker_wins() {
+    let (clock, executor) = manual(1);
+    let (first, last) = (Wakes::new(), Wakes::new());
+    let mut future = executor.schedule(ms(10), || 7).expect("the executor is open");
+    for waker in [&first, &last, &first, &last] {
+        assert!(poll(&mut future, waker).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&first), 1);
+    clock.run_for(ms(10));
+    assert_eq!((first.count(), last.count()), (0, 1));
+    assert!(matches!(poll(&mut future, &last), Poll::Ready(Ok(7))));
+    assert_eq!(Arc::strong_count(&last), 1);
+}
+
+/// A waker that polls again and again is kept once, and woken once.
+#[test]
+fn polling_often_registers_once() {
+    let (clock, executor) = manual(1);
+    let wakes = Wakes::new();
+    let mut future = executor.schedule(ms(10), || 7).expect("the executor is open");
+    assert!(poll(&mut future, &wakes).is_pending());
+    let held = Arc::strong_count(&wakes);
+    for _ in 0..100 {
+        assert!(poll(&mut future, &wakes).is_pending());
+        assert_eq!(Arc::strong_count(&wakes), held);
+    }
+    clock.run_for(ms(10));
+    assert_eq!(wakes.count(), 1);
+}
+
+/// F49: a future that is dropped drops its waker without waking it; its task runs.
+#[test]
+fn a_dropped_future_drops_its_waker() {
+    let (clock, executor) = manual(1);
+    let (runs, wakes) = (Counter::new(), Wakes::new());
+    let ran = runs.clone();
+    let future = executor.schedule(ms(10), move || ran.add());
+    let mut future = future.expect("the executor is open");
+    assert!(poll(&mut future, &wakes).is_pending());
+    drop(future);
+    assert_eq!(Arc::strong_count(&wakes), 1);
+    clock.run_for(ms(10));
+    assert_eq!((runs.get(), wakes.count()), (1, 0));
+}
+
+/// F49: a future that has ended is ready at the first poll and keeps no waker; the value is there
+/// once.
+#[test]
+fn a_future_that_has_ended_is_ready_at_once() {
+    let (clock, executor) = manual(1);
+    let wakes = Wakes::new();
+    let mut future = executor.submit(|| 7).expect("the executor is open");
+    clock.run_until_idle();
+    assert!(matches!(poll(&mut future, &wakes), Poll::Ready(Ok(7))));
+    for _ in 0..2 {
+        let again = poll(&mut future, &wakes);
+        assert!(matches!(again, Poll::Ready(Err(TaskError::ResultTaken))));
+    }
+    assert_eq!((Arc::strong_count(&wakes), wakes.count()), (1, 0));
+}
+
+/// The drop of a capture, and a waker when it is woken and when it is dropped, may use the
+/// executor.
+#[test]
+fn captures_of_a_task_may_call_back() {
+    let (_clock, executor) = manual(1);
+    let calls = Log::new();
+    let call_back = |from: &'static str| {
+        let (handle, calls) = (executor.handle(), calls.clone());
+        Call(move || {
+            handle.submit(|| ()).expect("the executor is open");
+            calls.push(from);
+        })
+    };
+    let (capture, waker) = (call_back("capture"), Arc::new(call_back("waker")));
+    let future = executor.schedule(ms(10), move || drop(capture));
+    let mut future = future.expect("the executor is open");
+    assert!(poll(&mut future, &waker).is_pending());
+    assert!(future.cancel());
+    assert_eq!(calls.entries(), ["waker", "capture"]);
+    drop(waker);
+    drop(future);
+    assert_eq!(calls.entries(), ["waker", "capture", "waker"]);
+}
+
+/// A waker that panics.
+struct Bad;
+
+impl Wake for Bad {
+    fn wake(self: Arc<Self>) {
+        throw(0)
+    }
+}
+
+/// How a task that is due in 10 ms is brought to its end.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Value,
+    Panic,
+    Cancel,
+    CancelTwice,
+    CancelAfterwards,
+}
+
+const ENDS: [(End, Outcome); 5] = [
+    (End::Value, Outcome::Value(7)),
+    (End::Panic, Outcome::Panicked(13)),
+    (End::Cancel, Outcome::Cancelled),
+    (End::CancelTwice, Outcome::Cancelled),
+    (End::CancelAfterwards, Outcome::Value(7)),
+];
+
+/// Ends a task that is awaited through `waker` in this way; gives its future.
+fn ended<W>(end: End, waker: &Arc<W>) -> ScheduledFuture<i32>
+where
+    W: Wake + Send + Sync + 'static,
+{
+    let (clock, executor) = manual(1);
+    let body = [|| 7, || throw(13)][usize::from(matches!(end, End::Panic))];
+    let mut task = executor.schedule(ms(10), body).expect("the executor is open");
+    assert!(poll(&mut task, waker).is_pending());
+    if matches!(end, End::Cancel | End::CancelTwice) {
+        assert!(task.cancel());
+    }
+    clock.run_for(ms(10));
+    if matches!(end, End::CancelTwice | End::CancelAfterwards) {
+        assert!(!task.cancel() && !task.cancel_and_signal());
+    }
+    let next = executor.submit(|| ()).expect("the executor is open");
+    clock.run_until_idle();
+    assert!(next.is_done(), "the worker is well");
+    task
+}
+
+/// F8, FG-018: a waker that panics changes neither the end of the task nor the life of the worker.
+#[test]
+fn a_waker_that_panics_changes_nothing() {
+    for (end, outcome) in ENDS {
+        let task = ended(end, &Arc::new(Bad));
+        assert_eq!(Outcome::from(task.join()), outcome, "{end:?}");
+    }
+}
+
+/// FG-018: the end of a periodic task is not changed by a waker that panics either.
+#[test]
+fn a_waker_that_panics_does_not_change_the_end_of_a_periodic_task() {
+    for cancelled in [true, false] {
+        let (clock, executor) = manual(1);
+        let task = executor.schedule_at_fixed_rate(ms(10), ms(10), || throw(13));
+        let mut task = task.expect("the executor is open");
+        assert!(poll(&mut task, &Arc::new(Bad)).is_pending());
+        assert_eq!(cancelled && task.cancel(), cancelled);
+        clock.run_for(ms(10));
+        let outcome = task.join().map(|()| 0);
+        let expected = if cancelled { Outcome::Cancelled } else { Outcome::Panicked(13) };
+        assert_eq!(Outcome::from(outcome), expected);
+    }
+}
+
+/// FG-019, FG-027: however a task ends, its waker is woken once, the next poll has the outcome,
+/// and the waker is let go of.
+#[test]
+fn every_end_wakes_once() {
+    for (end, expected) in ENDS {
+        let wakes = Wakes::new();
+        let mut task = ended(end, &wakes);
+        assert_eq!(wakes.count(), 1, "{end:?}");
+        let Poll::Ready(outcome) = poll(&mut task, &wakes) else {
+            panic!("{end:?} is an end");
+        };
+        assert_eq!(Outcome::from(outcome), expected, "{end:?}");
+        assert_eq!(Arc::strong_count(&wakes), 1, "{end:?}");
+    }
+}
+
+/// FG-019: a cancel that races the run decides the outcome if it says so, and there is one end
+/// in any case.
+#[test]
+fn a_cancel_that_races_the_run_leaves_one_end() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (wakes, mut awaited) = (Wakes::new(), 0);
+    for round in 0..2_000 {
+        let body = [|| 7, || throw(13)][round % 2];
+        let mut task = executor.submit(body).expect("the executor is open");
+        match poll(&mut task, &wakes) {
+            Poll::Pending => awaited += 1,
+            Poll::Ready(_) => continue,
+        }
+        let cancelled = task.cancel();
+        let outcome = task.join_timeout(LONG).map(Outcome::from);
+        let uncancelled = [Outcome::Value(7), Outcome::Panicked(13)][round % 2];
+        let expected = if cancelled { Outcome::Cancelled } else { uncancelled };
+        assert_eq!(outcome, Some(expected));
+        // The next round polls through the same waker, and so would hide a second wake-up if the
+        // future were dropped before the worker is through with this one.
+        eventually("it is woken", || wakes.count() >= awaited);
+        assert_eq!(wakes.count(), awaited);
+    }
+    executor.close().expect("this is no worker");
+    assert_eq!(wakes.count(), awaited);
+}

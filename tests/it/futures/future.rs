@@ -1,0 +1,407 @@
+//! The future: what it says of its task, when it gives the result, who is woken, and how a wait
+//! is given up.
+
+use std::{
+    panic,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use punctual::{
+    CancelReason, CancellationToken, ScheduledFuture, ScheduledThreadPoolExecutor, TaskError,
+    TaskState,
+};
+
+use crate::support::{Counter, LONG, Log, eventually, manual, ms};
+
+/// What a join that can be given up answers.
+type Answer = Option<Result<i32, TaskError>>;
+
+/// How a test says what a future gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Value(i32),
+    Panicked(i32),
+    Cancelled,
+    Taken,
+}
+
+impl From<Result<i32, TaskError>> for Outcome {
+    fn from(result: Result<i32, TaskError>) -> Self {
+        match result {
+            Ok(value) => Self::Value(value),
+            Err(TaskError::Cancelled(CancelReason::Requested)) => Self::Cancelled,
+            Err(TaskError::ResultTaken) => Self::Taken,
+            Err(other) => {
+                let panic = other.into_panic().expect("one of the four");
+                let payload = panic.into_payload().downcast();
+                Self::Panicked(*payload.expect("what the body threw"))
+            }
+        }
+    }
+}
+
+/// Panics without a word on the standard error.
+pub fn throw<T>(payload: i32) -> T {
+    panic::resume_unwind(Box::new(payload))
+}
+
+/// An executor whose tasks can be brought to a state and held there.
+struct Stage {
+    executor: ScheduledThreadPoolExecutor,
+    gate: Counter,
+}
+
+const STATES: [TaskState; 5] = [
+    TaskState::Scheduled,
+    TaskState::Running,
+    TaskState::Completed,
+    TaskState::Panicked,
+    TaskState::Cancelled,
+];
+
+impl Stage {
+    fn new() -> Self {
+        Self { executor: ScheduledThreadPoolExecutor::new(1), gate: Counter::new() }
+    }
+
+    /// The future of a task named "report" in this state; a cancelled one still runs.
+    fn task_in(&self, state: TaskState) -> ScheduledFuture<i32> {
+        let builder = self.executor.task().name("report");
+        let task = match state {
+            TaskState::Scheduled => builder.schedule(Duration::MAX, || 7),
+            TaskState::Completed => builder.submit(|| 7),
+            TaskState::Panicked => builder.submit(|| throw(13)),
+            _ => return self.running(state == TaskState::Cancelled),
+        };
+        let task = task.expect("the executor is open");
+        if state.is_done() {
+            task.wait().expect("this is no worker");
+        }
+        task
+    }
+
+    fn running(&self, cancelled: bool) -> ScheduledFuture<i32> {
+        let (begun, opened) = (Counter::new(), self.gate.clone());
+        let begins = begun.clone();
+        let task = self.executor.task().name("report").submit(move || {
+            begins.add();
+            opened.wait_for(1);
+            7
+        });
+        let task = task.expect("the executor is open");
+        begun.wait_for(1);
+        assert!(!cancelled || task.cancel());
+        task
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.gate.add();
+    }
+}
+
+/// FG-001: a task is done once it has run; the value is there once, and the state for ever.
+#[test]
+fn a_value_is_there_once_and_the_state_for_ever() {
+    let (clock, executor) = manual(1);
+    let runs = Counter::new();
+    let ran = runs.clone();
+    let task = executor.schedule(ms(10), move || {
+        ran.add();
+        7
+    });
+    let task = task.expect("the executor is open");
+    assert!(!task.is_done() && task.try_join().is_none());
+    clock.run_for(ms(10));
+    assert!(task.is_done());
+    let joins: [fn(&ScheduledFuture<i32>) -> Answer; 3] = [
+        ScheduledFuture::try_join,
+        |task| task.join_timeout(Duration::ZERO),
+        |task| task.join_within(&CancellationToken::new()),
+    ];
+    let outcomes = joins.map(|join| join(&task).map(Outcome::from));
+    assert_eq!(outcomes, [Outcome::Value(7), Outcome::Taken, Outcome::Taken].map(Some));
+    assert_eq!(task.state(), TaskState::Completed);
+    assert_eq!(Outcome::from(task.join()), Outcome::Taken);
+    assert_eq!(runs.get(), 1);
+}
+
+/// FG-004: the run releases every joining thread; exactly one of them gets the value.
+#[test]
+fn every_joining_thread_is_released_and_one_gets_the_value() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    for _ in 0..200 {
+        let gate = Counter::new();
+        let opened = gate.clone();
+        let task = executor.submit(move || {
+            opened.wait_for(1);
+            7
+        });
+        let task = task.expect("the executor is open");
+        let (untimed, mut timed) = thread::scope(|scope| {
+            let untimed = scope.spawn(|| task.wait());
+            let timed = [(); 2].map(|()| scope.spawn(|| task.join_timeout(2 * LONG)));
+            gate.add();
+            (
+                untimed.join().expect("no panic"),
+                timed.map(|waiter| waiter.join().expect("no panic").map(Outcome::from)),
+            )
+        });
+        assert!(untimed.is_ok());
+        timed.sort_by_key(|outcome| *outcome == Some(Outcome::Taken));
+        assert_eq!(timed, [Some(Outcome::Value(7)), Some(Outcome::Taken)]);
+    }
+}
+
+/// FG-006, FG-007: a panic is reported with what was thrown, to a timed wait and to any other.
+#[test]
+fn a_panic_is_reported_with_its_payload() {
+    let joins: [fn(ScheduledFuture<i32>) -> Answer; 2] =
+        [|task| Some(task.join()), |task| task.join_timeout(LONG)];
+    for join in joins {
+        let executor = ScheduledThreadPoolExecutor::new(1);
+        let runs = Counter::new();
+        let ran = runs.clone();
+        let task = executor.submit(move || {
+            ran.add();
+            throw(13)
+        });
+        let outcome = join(task.expect("the executor is open"));
+        assert_eq!(outcome.map(Outcome::from), Some(Outcome::Panicked(13)));
+        assert_eq!(runs.get(), 1);
+    }
+}
+
+/// FG-008: a thread that is about to join, or already joins, gives up when its token is raised,
+/// and the task is as it was.
+#[test]
+fn a_join_is_given_up_when_its_token_is_raised() {
+    let (clock, executor) = manual(1);
+    let task = executor.schedule(ms(10), || 7).expect("the executor is open");
+    let raised = CancellationToken::new();
+    raised.cancel();
+    assert!(task.join_within(&raised).is_none());
+    for _ in 0..100 {
+        let (token, joins) = (CancellationToken::new(), Counter::new());
+        thread::scope(|scope| {
+            let joiner = scope.spawn(|| {
+                joins.add();
+                task.join_within(&token).is_none()
+            });
+            joins.wait_for(1);
+            token.cancel();
+            assert!(joiner.join().expect("no panic"));
+        });
+    }
+    assert_eq!(task.state(), TaskState::Scheduled);
+    clock.run_for(ms(10));
+    assert_eq!(Outcome::from(task.join()), Outcome::Value(7));
+}
+
+/// FG-009: whatever its limit, a timed join leaves the task as it was if it gives up, and takes
+/// a value that is there.
+#[test]
+fn a_timed_join_accepts_every_limit() {
+    let (clock, executor) = manual(1);
+    for limit in [Duration::ZERO, Duration::from_nanos(1), 2 * LONG, Duration::MAX] {
+        let task = executor.schedule(ms(10), || 7).expect("the executor is open");
+        assert!(task.join_timeout(Duration::ZERO).is_none());
+        assert_eq!(task.state(), TaskState::Scheduled);
+        clock.run_for(ms(10));
+        let outcome = task.join_timeout(limit).map(Outcome::from);
+        assert_eq!(outcome, Some(Outcome::Value(7)));
+    }
+}
+
+/// FG-010: a timed join of a task that waits or runs gives up, never early, and the task goes on.
+#[test]
+fn a_timed_join_gives_up_and_the_task_goes_on() {
+    for state in [TaskState::Scheduled, TaskState::Running] {
+        let stage = Stage::new();
+        let task = stage.task_in(state);
+        let start = Instant::now();
+        assert!(task.join_timeout(ms(12)).is_none());
+        assert!(start.elapsed() >= ms(12));
+        assert_eq!(task.state(), state);
+        if state == TaskState::Running {
+            stage.gate.add();
+            let outcome = task.join_timeout(LONG).map(Outcome::from);
+            assert_eq!(outcome, Some(Outcome::Value(7)));
+        }
+    }
+}
+
+/// FG-010: on a manual clock a timed join gives up at the very moment its time is over.
+#[test]
+fn a_timed_join_counts_the_time_of_the_clock() {
+    let (clock, executor) = manual(1);
+    let task = executor.schedule(Duration::MAX, || 7).expect("the executor is open");
+    let joiner = thread::spawn(move || task.join_timeout(ms(12)).map(Outcome::from));
+    eventually("it joins", || clock.next_deadline() == Some(ms(12)));
+    clock.advance(ms(12) - Duration::from_nanos(1));
+    assert_eq!(clock.next_deadline(), Some(Duration::from_nanos(1)));
+    assert!(!joiner.is_finished());
+    clock.advance(Duration::from_nanos(1));
+    eventually("it gives up", || joiner.is_finished());
+    assert_eq!(joiner.join().expect("no panic"), None);
+}
+
+/// FG-014: a future prints its number, its name and its state.
+#[test]
+fn a_future_prints_its_state() {
+    for state in STATES {
+        let stage = Stage::new();
+        let task = stage.task_in(state);
+        let told = format!("{{ id: {}, name: \"report\", state: {state:?}, .. }}", task.id());
+        assert_eq!(format!("{task:?}"), format!("ScheduledFuture {told}"));
+        assert_eq!(format!("{:?}", task.cancel_handle()), format!("CancelHandle {told}"));
+    }
+    let (_clock, executor) = manual(1);
+    let task = executor.schedule(ms(10), || ()).expect("the executor is open");
+    let told = format!("ScheduledFuture {{ id: {}, state: Scheduled, .. }}", task.id());
+    assert_eq!(format!("{task:?}"), told);
+}
+
+/// FG-014: an error prints why there is no value, with the text of the panic.
+#[test]
+fn an_error_prints_its_cause() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let panicked = executor.submit(|| panic::resume_unwind(Box::new("no paper")));
+    let cancelled = executor.schedule(Duration::MAX, || ());
+    let [panicked, cancelled] = [panicked, cancelled].map(|task| task.expect("it is open"));
+    assert!(cancelled.cancel());
+    let texts = [panicked, cancelled].map(|task: ScheduledFuture<()>| {
+        let error = task.join().expect_err("no value");
+        error.to_string()
+    });
+    assert_eq!(
+        texts,
+        ["the task panicked: no paper", "the task was cancelled: cancellation was requested"]
+    );
+}
+
+/// FG-020, FG-021, FG-022, FG-023: in each state the result is what the state says, and taking
+/// it does not change the state.
+#[test]
+fn the_result_agrees_with_the_state() {
+    for state in STATES {
+        let stage = Stage::new();
+        let task = stage.task_in(state);
+        let expected = match state {
+            TaskState::Completed => Some(Outcome::Value(7)),
+            TaskState::Panicked => Some(Outcome::Panicked(13)),
+            TaskState::Cancelled => Some(Outcome::Cancelled),
+            _ => None,
+        };
+        assert_eq!(task.try_join().map(Outcome::from), expected);
+        assert_eq!(task.state(), state);
+        assert_eq!(task.is_done(), expected.is_some());
+        assert_eq!(task.is_cancelled(), state == TaskState::Cancelled);
+    }
+}
+
+/// FG-021: a task without a value completes like any other.
+#[test]
+fn a_unit_is_a_value() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let task = executor.submit(|| ()).expect("the executor is open");
+    task.wait().expect("this is no worker");
+    assert_eq!(task.state(), TaskState::Completed);
+    assert!(matches!(task.try_join(), Some(Ok(()))));
+}
+
+/// FG-023: a task that was signalled is cancelled while its body still runs.
+#[test]
+fn a_signalled_task_is_cancelled_while_it_runs() {
+    let stage = Stage::new();
+    let task = stage.task_in(TaskState::Running);
+    assert!(task.cancel_and_signal());
+    assert_eq!(task.state(), TaskState::Cancelled);
+    assert_eq!(task.try_join().map(Outcome::from), Some(Outcome::Cancelled));
+}
+
+/// Lets two threads see a task end, while it does, and then join it with `join`; whether both
+/// were answered.
+fn both_are_answered(
+    executor: &ScheduledThreadPoolExecutor,
+    body: fn() -> i32,
+    join: fn(&ScheduledFuture<i32>) -> Answer,
+) -> bool {
+    let gate = Arc::new(AtomicBool::new(false));
+    let opened = Arc::clone(&gate);
+    let task = executor.submit(move || {
+        eventually("it is seen", || opened.load(Ordering::SeqCst));
+        body()
+    });
+    let task = task.expect("the executor is open");
+    thread::scope(|scope| {
+        let observe = || {
+            gate.store(true, Ordering::SeqCst);
+            eventually("it ends", || task.is_done());
+            join(&task).is_some()
+        };
+        let observers = [scope.spawn(observe), scope.spawn(observe)];
+        observers.map(|observer| observer.join().expect("no panic")) == [true; 2]
+    })
+}
+
+/// FG-015, FG-016: a thread that has seen a task done never times out, whether the task has a value
+/// or panicked.
+#[test]
+fn a_finished_task_does_not_time_out() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    for round in 0..1000 {
+        let body = [|| 7, || throw(13)][round % 2];
+        let join = |task: &ScheduledFuture<_>| task.join_timeout(Duration::ZERO);
+        assert!(both_are_answered(&executor, body, join));
+    }
+}
+
+/// FG-015: a token that is raised after the task was seen done does not hide its result.
+#[test]
+fn a_finished_task_is_joined_although_the_token_is_raised() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    for _ in 0..1000 {
+        let raised_too_late = |task: &ScheduledFuture<_>| {
+            let token = CancellationToken::new();
+            token.cancel();
+            task.join_within(&token)
+        };
+        assert!(both_are_answered(&executor, || 7, raised_too_late));
+    }
+}
+
+/// FG-017, G19: a join that races the end of its task always gets the value.
+#[test]
+fn a_join_that_races_the_end_gets_the_value() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    for round in 0..10_000 {
+        let task = executor.submit(move || round).expect("the executor is open");
+        let outcome = task.join_timeout(LONG).map(Outcome::from);
+        assert_eq!(outcome, Some(Outcome::Value(round)));
+    }
+}
+
+/// F48, FG-026: a task runs without its future; the task of a guard that is dropped does not.
+#[test]
+fn a_dropped_future_detaches_and_a_dropped_guard_cancels() {
+    let (clock, executor) = manual(1);
+    let ran = Log::new();
+    let [detached, guarded, freed] = ["detached", "guarded", "freed"].map(|name| {
+        let ran = ran.clone();
+        let task = executor.schedule(ms(10), move || ran.push(name));
+        task.expect("the executor is open")
+    });
+    drop(detached);
+    drop(guarded.cancel_on_drop());
+    drop(freed.cancel_on_drop().detach());
+    assert_eq!(executor.pending_count(), 2);
+    clock.run_for(ms(10));
+    assert_eq!(ran.entries(), ["detached", "freed"]);
+}

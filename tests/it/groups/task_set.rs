@@ -1,0 +1,244 @@
+//! Sets of futures: joined, awaited and cancelled as one.
+
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::{Arc, mpsc},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use punctual::{
+    CancelReason, CancellationToken, Handle, ScheduledThreadPoolExecutor, TaskError, TaskSet,
+    current_task,
+};
+
+use crate::{
+    futures::awaiting::{Wakes, block_on},
+    futures::future::{Outcome, throw},
+    support::{Bomb, Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, manual, ms},
+};
+
+/// A set of tasks that give 0, 1, 2 …, each when its delay has passed.
+fn due_in(executor: &Handle, delays: &[u64]) -> TaskSet<i32> {
+    let task =
+        |(delay, number): (&u64, i32)| executor.schedule(ms(*delay), move || number).unwrap();
+    delays.iter().zip(0..).map(task).collect()
+}
+
+fn outcomes(results: Vec<Result<i32, TaskError>>) -> Vec<Outcome> {
+    results.into_iter().map(Outcome::from).collect()
+}
+
+fn values(results: Vec<Result<i32, TaskError>>) -> Vec<i32> {
+    results.into_iter().map(Result::unwrap).collect()
+}
+
+/// The results come in the order of pushing, in whichever order the tasks end, and from whichever
+/// executors; each is what its task gave.
+#[test]
+fn a_set_is_joined_in_order() {
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let other = ScheduledThreadPoolExecutor::new(1);
+    let mut set = due_in(&executor, &[8, 4, 0]);
+    set.push(other.submit(|| throw(13)).unwrap());
+    let cancelled = other.schedule(LONG, || 7).unwrap();
+    assert!(cancelled.cancel());
+    set.extend([cancelled, other.submit(|| 7).unwrap()]);
+    assert_eq!(set.len(), 6);
+    assert!(set.iter().zip(&set).all(|(one, same)| one.id() == same.id()));
+    use Outcome::{Cancelled, Panicked, Value};
+    let expected = [Value(0), Value(1), Value(2), Panicked(13), Cancelled, Value(7)];
+    assert_eq!(outcomes(set.join_all()), expected);
+}
+
+/// Nothing is done at once, whichever way it is waited for.
+#[test]
+fn an_empty_set_is_done() {
+    let mut set = TaskSet::<i32>::default();
+    assert!(set.is_empty() && set.is_done());
+    assert_eq!((set.cancel_all(), set.cancel_and_signal_all()), (0, 0));
+    assert!(set.join_all_timeout(Duration::MAX).unwrap().is_empty());
+    assert!(set.join_all_within(&CancellationToken::new()).unwrap().is_empty());
+    assert!(block_on(TaskSet::<i32>::new().into_future()).is_empty());
+    assert!(set.join_all().is_empty());
+}
+
+/// A wait whose time is up, and not before, takes nothing; one that sees all end takes all.
+#[test]
+fn a_timed_wait_takes_all_or_nothing() {
+    let (clock, executor) = manual(1);
+    let mut set = due_in(&executor, &[30, 10]);
+    clock.run_for(ms(15));
+    assert!(set.join_all_timeout(Duration::ZERO).is_none());
+    let call = elsewhere(move || (set.join_all_timeout(ms(10)).is_none(), set));
+    eventually("the call waits", || clock.next_deadline() == Some(ms(10)));
+    clock.run_for(ms(9));
+    eventually("the call still waits", || clock.next_deadline() == Some(ms(1)));
+    clock.run_for(ms(1));
+    let (gave_up, mut set) = call.get();
+    assert!(gave_up && !set.is_done());
+    assert_eq!(set.len(), 2);
+    let call = elsewhere(move || (set.join_all_timeout(ms(6)), set.len()));
+    clock.run_for(ms(5));
+    let (results, left) = call.get();
+    assert_eq!((values(results.unwrap()), left), (vec![0, 1], 0));
+}
+
+/// The limit counts from the call, on the clock of each future's own executor.
+#[test]
+fn each_future_is_timed_by_its_own_clock() {
+    let ((early, one), (late, other)) = (manual(1), manual(1));
+    late.advance(LONG);
+    let mut set = due_in(&one, &[10]);
+    set.extend(due_in(&other, &[30]));
+    let call = elsewhere(move || (set.join_all_timeout(ms(20)).is_none(), set));
+    early.run_for(ms(10));
+    eventually("the call waits", || late.next_deadline() == Some(ms(20)));
+    late.run_for(ms(20));
+    let (gave_up, mut set) = call.get();
+    assert!(gave_up);
+    late.run_for(ms(10));
+    assert_eq!(values(set.join_all_timeout(Duration::ZERO).unwrap()), [0, 0]);
+}
+
+/// A raised token ends a wait and takes nothing, unless all have ended.
+#[test]
+fn a_token_ends_a_wait() {
+    let (clock, executor) = manual(1);
+    let mut set = due_in(&executor, &[20, 10]);
+    clock.run_for(ms(10));
+    let token = CancellationToken::new();
+    let raised = token.clone();
+    let call = elsewhere(move || (set.join_all_within(&token).is_none(), set));
+    raised.cancel();
+    let (gave_up, mut set) = call.get();
+    assert!(gave_up && set.len() == 2);
+    assert!(set.join_all_within(&raised).is_none());
+    clock.run_for(ms(10));
+    assert_eq!(values(set.join_all_within(&raised).unwrap()), [0, 1]);
+    assert!(set.is_empty());
+}
+
+/// Everything that has not ended is cancelled as one, and what runs is asked to stop if that is
+/// wanted.
+#[test]
+fn a_set_is_cancelled_as_one() {
+    for signal in [false, true] {
+        let executor = ScheduledThreadPoolExecutor::new(1);
+        let (begun, gate) = (Counter::new(), Counter::new());
+        let (begins, opened) = (begun.clone(), gate.clone());
+        let (tell, told) = mpsc::channel();
+        let running = move || {
+            begins.add();
+            opened.wait_for(1);
+            tell.send(current_task().unwrap().token().is_cancelled()).unwrap();
+            1
+        };
+        let mut set = TaskSet::from_iter([executor.submit(|| 0).unwrap()]);
+        set.push(executor.submit(running).unwrap());
+        set.push(executor.schedule(LONG, || 2).unwrap());
+        begun.wait_for(1);
+        assert_eq!(executor.pending_count(), 1);
+        let cancelled = if signal { set.cancel_and_signal_all() } else { set.cancel_all() };
+        assert_eq!((cancelled, executor.pending_count()), (2, 0));
+        assert!(set.is_done());
+        assert_eq!(set.cancel_all(), 0);
+        gate.add();
+        assert_eq!(told.recv_timeout(LONG), Ok(signal));
+        let [first, second, third] = set.into_iter().collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!(first.join().unwrap(), 0);
+        assert_cancelled(&second, CancelReason::Requested);
+        assert_cancelled(&third, CancelReason::Requested);
+    }
+}
+
+/// A set that is dropped detaches, a guard cancels, and a guard that is detached does not.
+#[test]
+fn only_a_guard_cancels_when_dropped() {
+    let (clock, executor) = manual(1);
+    let ran = Counter::new();
+    let set = || {
+        let ran = ran.clone();
+        let body = move || ran.add();
+        TaskSet::from_iter([executor.schedule(ms(10), body).unwrap()])
+    };
+    drop(set());
+    drop(set().cancel_on_drop().detach());
+    assert_eq!(executor.pending_count(), 2);
+    let mut guard = TaskSet::new().cancel_on_drop();
+    guard.extend(set());
+    assert_eq!((guard.len(), executor.pending_count()), (1, 3));
+    drop(guard);
+    assert_eq!(executor.pending_count(), 2);
+    clock.run_for(ms(10));
+    assert_eq!(ran.get(), 2);
+}
+
+/// A set can be awaited with nothing but a thread.
+#[test]
+fn a_set_can_be_awaited() {
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let set = due_in(&executor, &[3, 1, 2]);
+    assert_eq!(values(block_on(async { set.await })), [0, 1, 2]);
+}
+
+fn poll<F: Future + Unpin>(future: &mut F, wakes: &Arc<Wakes>) -> Poll<F::Output> {
+    let waker = Waker::from(Arc::clone(wakes));
+    Pin::new(future).poll(&mut Context::from_waker(&waker))
+}
+
+/// A task that awaits a set is woken for the future it has come to, and keeps no waker at the
+/// others.
+#[test]
+fn an_awaited_set_waits_for_one_at_a_time() {
+    let (clock, executor) = manual(1);
+    let (wakes, mut all) = (Wakes::new(), due_in(&executor, &[20, 10, 30]).into_future());
+    assert!(poll(&mut all, &wakes).is_pending());
+    assert_eq!(Arc::strong_count(&wakes), 2);
+    clock.run_for(ms(10));
+    assert_eq!(wakes.count(), 0, "the second has ended, the first is waited for");
+    clock.run_for(ms(10));
+    assert_eq!(wakes.count(), 1);
+    assert!(poll(&mut all, &wakes).is_pending());
+    clock.run_for(ms(10));
+    assert_eq!(wakes.count(), 2);
+    let Poll::Ready(results) = poll(&mut all, &wakes) else { panic!("all have ended") };
+    assert_eq!(values(results), [0, 1, 2]);
+    assert_eq!(Arc::strong_count(&wakes), 1);
+}
+
+/// To give up awaiting a set lets go of waker and results, and detaches what has not ended. A
+/// result that panics when it is dropped keeps nothing from being dropped.
+#[test]
+fn an_awaited_set_can_be_given_up() {
+    let (clock, executor) = manual(1);
+    let (wakes, results) = (Wakes::new(), Drops::new());
+    let set: TaskSet<_> = [0, 0, 10]
+        .map(|delay| {
+            let result = results.token();
+            executor.schedule(ms(delay), move || (result, Bomb("dropped"))).unwrap()
+        })
+        .into_iter()
+        .collect();
+    let mut all = set.into_future();
+    clock.run_until_idle();
+    assert!(poll(&mut all, &wakes).is_pending());
+    assert_eq!((Arc::strong_count(&wakes), results.count()), (2, 0));
+    drop(all);
+    assert_eq!((Arc::strong_count(&wakes), results.count()), (1, 2));
+    clock.run_for(ms(10));
+    assert_eq!((wakes.count(), results.count()), (0, 3));
+}
+
+/// On the last worker each future is refused by itself, as it would be alone.
+#[test]
+fn the_last_worker_does_not_join() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let handle = executor.handle();
+    let task = executor.submit(move || {
+        let results = due_in(&handle, &[0, 0]).join_all();
+        results.iter().all(|result| matches!(result, Err(TaskError::WouldDeadlock)))
+    });
+    assert!(task.unwrap().join_timeout(LONG).unwrap().unwrap());
+}

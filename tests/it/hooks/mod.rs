@@ -1,0 +1,7 @@
+//! Code around the runs: hooks, decorators, the hook for the end, and panics in each of them.
+
+mod around_runs;
+pub mod decoration;
+mod decorator_panics;
+mod hook_panics;
+mod terminated;

@@ -1,0 +1,6 @@
+//! What can be seen of an executor: statistics, the pending tasks, `Debug` and `Display`, and events for `tracing`.
+
+mod pending_tasks;
+mod printing;
+mod statistics;
+mod tracing_events;

@@ -1,0 +1,235 @@
+//! What can be printed: every public type says what it is, every error what happened and what to do.
+
+use std::{
+    collections::HashSet,
+    error::Error,
+    fmt::Debug,
+    future::IntoFuture,
+    io,
+    rc::Rc,
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
+
+use punctual::{
+    CancelReason, CancellationToken, Clock, ConfigError, DelayQueue, Delayed,
+    ExecutorCompletionService, ExecutorState, InvokeAnyError, InvokeError, RejectedTask,
+    RejectionReason, ScheduledThreadPoolExecutor, Submission, TaskContext, TaskError, TaskRun,
+    TaskSet, Worker,
+};
+
+use crate::support::{LONG, manual, manual_with, ms};
+
+/// What is printed begins with the type, and has this in it.
+fn shows(value: &impl Debug, parts: &[&str]) {
+    let text = format!("{value:?}");
+    let mut rest = &*text;
+    for part in parts {
+        let (_, behind) = rest.split_once(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+        rest = behind;
+    }
+    assert!(text.starts_with(parts[0]), "{text}");
+}
+
+#[test]
+fn executors_and_their_parts_can_be_printed() {
+    let builder = ScheduledThreadPoolExecutor::builder()
+        .core_pool_size(3)
+        .thread_name("clerk")
+        .max_pending(7)
+        .before_execute(|_| ());
+    shows(&builder, &["Builder", "core_pool_size: 3", "\"clerk\"", "max_pending: Some(7)"]);
+    shows(&builder, &["Builder", "Callbacks", "Hooks", "before: true", "after: false"]);
+    let executor = builder.build().expect("the settings are good");
+    shows(&executor, &["ScheduledThreadPoolExecutor", "clerk"]);
+    shows(&executor.handle(), &["Handle", "clerk", "Running"]);
+    shows(&executor.task().name("letter"), &["TaskBuilder", "letter"]);
+    shows(&Clock::default(), &["Clock", "System"]);
+    let (clock, _) = manual(1);
+    clock.advance(ms(3));
+    shows(&clock, &["ManualClock", "3ms"]);
+}
+
+#[test]
+fn tasks_and_their_futures() {
+    let (_, executor) = manual(1);
+    let later = || executor.task().name("later").schedule(LONG, || 7).expect("it is open");
+    let future = later();
+    shows(&future, &["ScheduledFuture"]);
+    shows(&future.cancel_handle(), &["CancelHandle"]);
+    shows(&future.cancel_on_drop(), &["CancelOnDrop", "ScheduledFuture"]);
+    let set: TaskSet<_> = [later(), later()].into_iter().collect();
+    shows(&set, &["TaskSet [ScheduledFuture", "ScheduledFuture"]);
+    shows(&set.cancel_on_drop(), &["CancelAllOnDrop", "TaskSet"]);
+    let both: TaskSet<_> = [later(), later()].into_iter().collect();
+    shows(&both.into_future(), &["JoinAll", "ended: 0", "left: [ScheduledFuture"]);
+    shows(&executor.pending_tasks(), &["[PendingTask", "later"]);
+    let mut given_back = executor.shutdown_now();
+    shows(&given_back, &["DrainedTasks", "len: 2"]);
+    shows(&given_back.next().expect("there are two"), &["DrainedTask", "later"]);
+    let token = CancellationToken::new();
+    token.cancel();
+    shows(&token, &["CancellationToken", "is_cancelled: true"]);
+}
+
+#[test]
+fn several_as_they_end() {
+    let (_, executor) = manual(1);
+    let service = ExecutorCompletionService::new(&executor.handle());
+    service.schedule(LONG, || 7).expect("it is open");
+    shows(&service, &["ExecutorCompletionService", "pending: 1", "ended: 0"]);
+}
+
+/// What only the user's own code gets to see: a worker, a rejected task, a decorated run.
+#[test]
+fn arguments_of_callbacks_can_be_printed() {
+    let (tell, told) = mpsc::channel();
+    let [worker, rejected, submitted, next, before] = [(); 5].map(|()| tell.clone());
+    let say = |tell: &mpsc::Sender<String>, value: &dyn Debug| {
+        tell.send(format!("{value:?}")).expect("somebody listens");
+    };
+    let (_, executor) = manual_with(|builder| {
+        builder
+            .max_pending(1)
+            .stack_size(1 << 20)
+            .thread_factory(move |own: Worker| {
+                say(&worker, &own);
+                std::thread::Builder::new().spawn(move || own.run()).map(Some)
+            })
+            .rejected_execution_handler(move |task: RejectedTask<'_>| {
+                say(&rejected, &task);
+                let answer = task.run();
+                say(&rejected, &answer);
+                answer
+            })
+            .decorate_task(move |task: &Submission<'_>| {
+                assert!(!task.is_periodic());
+                say(&submitted, task);
+                let next_told = next.clone();
+                move |run: TaskRun<'_>| {
+                    say(&next_told, &run);
+                    run.run()
+                }
+            })
+            .before_execute(move |task: &TaskContext| say(&before, task))
+    });
+    executor.schedule(Duration::from_secs(3600), || ()).expect("there is room for one");
+    executor.task().name("letter").execute(|| ()).expect("it is run here");
+    drop(executor);
+    drop(tell);
+    let all: Vec<_> = told.iter().collect();
+    for expected in ["Worker", "RejectedTask", "Rejection", "Submission", "TaskRun", "TaskContext"]
+    {
+        assert!(all.iter().any(|text| text.starts_with(expected)), "no {expected} in {all:?}");
+    }
+    assert!(all.iter().any(|text| text.contains("letter")), "{all:?}");
+}
+
+#[test]
+fn keys_of_a_queue() {
+    let queue = DelayQueue::new();
+    let keys: HashSet<_> = (0..3).map(|n| queue.insert(LONG, n).expect("it is open")).collect();
+    assert_eq!(keys.len(), 3);
+    keys.iter().for_each(|key| shows(key, &["Key("]));
+    let mut shared = &queue;
+    shared.extend([(LONG, 3), (LONG, 4)]);
+    assert_eq!(queue.len(), 5);
+}
+
+/// A pointer to an element that knows its deadline knows it as well.
+#[test]
+fn a_pointer_to_a_delayed_element_is_delayed() {
+    struct At(Instant);
+
+    impl Delayed for At {
+        fn deadline(&self) -> Option<Instant> {
+            Some(self.0)
+        }
+    }
+
+    fn asked(element: impl Delayed) -> Option<Instant> {
+        element.deadline()
+    }
+
+    let moment = Instant::now();
+    let at = At(moment);
+    assert_eq!(asked(&at), Some(moment));
+    assert_eq!(asked(Box::new(at)), Some(moment));
+    assert_eq!(asked(Rc::new(At(moment))), Some(moment));
+    assert_eq!(asked(Arc::new(At(moment))), Some(moment));
+}
+
+/// Each error says what happened, and what to do where there is something to be done.
+#[test]
+fn errors_name_the_cause_and_the_remedy() {
+    use CancelReason::*;
+    let no_thread = || {
+        let builder = ScheduledThreadPoolExecutor::builder();
+        let factory = |_: Worker| Err(io::Error::other("no more"));
+        let executor = builder.thread_factory(factory).build().expect("the settings are good");
+        executor.submit(|| 7).expect_err("there is no thread")
+    };
+    for (reason, part) in [
+        (RejectionReason::Shutdown, "the executor was shut down"),
+        (RejectionReason::ZeroPeriod, "the shortest is one nanosecond"),
+        (RejectionReason::Saturated, "try again later, or use a handler"),
+        (RejectionReason::Full, "no room for one more task; try again"),
+    ] {
+        assert!(reason.to_string().contains(part), "{reason}");
+    }
+    let texts: [(&dyn Error, &str); 21] = [
+        (&TaskError::Cancelled(Requested), "was cancelled: cancellation was requested"),
+        (&TaskError::Cancelled(Shutdown), "was cancelled: the executor was shut down"),
+        (&TaskError::Cancelled(ShutdownNow), "the executor was stopped by `shutdown_now`"),
+        (&TaskError::Cancelled(ExecutorDropped), "the executor was dropped"),
+        (&TaskError::Cancelled(Removed), "it was removed from the queue"),
+        (&TaskError::Cancelled(Rejected), "it was rejected"),
+        (&TaskError::Cancelled(TimedOut), "its timeout expired"),
+        (&TaskError::ResultTaken, "has already been taken; return an `Arc`"),
+        (&TaskError::WouldDeadlock, "use more workers or a timeout, or do not wait inside a task"),
+        (&no_thread(), "no thread could be started for it: no more; try again"),
+        (&InvokeError::Rejected(no_thread()), "no thread could be started"),
+        (&InvokeError::WouldDeadlock, "use more workers"),
+        (&InvokeError::Interrupted, "interrupted by its token; the tasks were cancelled"),
+        (&InvokeAnyError::<&str>::NoTasks, "pass at least one"),
+        (&InvokeAnyError::Failed("burnt"), "every task failed; the last error: burnt"),
+        (&InvokeAnyError::<&str>::Rejected(no_thread()), "no thread could be started"),
+        (&InvokeAnyError::<&str>::WouldDeadlock, "use more workers"),
+        (&InvokeAnyError::<&str>::Interrupted, "interrupted by its token"),
+        (&ConfigError::ZeroKeepAlive, "set a longer one first"),
+        (&ConfigError::ZeroMaxPending, "let at least one wait"),
+        (&ConfigError::Spawn(io::Error::other("no more")), "ask for fewer"),
+    ];
+    for (error, part) in texts {
+        let text = error.to_string();
+        assert!(text.contains(part), "{text}");
+        assert_eq!(error.source().is_some(), text.contains("no more"), "{text}");
+    }
+    assert!(TaskError::ResultTaken.into_panic().is_none());
+    assert_eq!(InvokeAnyError::<&str>::NoTasks.into_failure(), None);
+}
+
+/// A refusal is an error that names its task; and a task that waits for its own end is told where to
+/// wait.
+#[test]
+fn refusals_are_errors() {
+    let (_, executor) = manual(1);
+    let handle = executor.handle();
+    let waits = executor.submit(move || handle.await_termination(Duration::ZERO));
+    let refused = waits.expect("it is open").join().expect("it runs").expect_err("it is inside");
+    assert!(refused.to_string().contains("wait on another thread"), "{refused}");
+    executor.shutdown();
+    let refused = executor.task().name("late").submit(|| 7).expect_err("it was shut down");
+    shows(&refused, &["RejectedExecutionError", "Shutdown", "late"]);
+    assert_eq!(refused.to_string(), refused.reason().to_string());
+    assert!(refused.source().is_none());
+    assert!(matches!(refused.reason(), RejectionReason::Shutdown));
+    assert_eq!(refused.task().name().as_deref(), Some("late"));
+}
+
+#[test]
+fn the_states_of_an_executor_have_names() {
+    use ExecutorState::*;
+    let names = [Running, ShuttingDown, Stopping, Terminated].map(|state| state.to_string());
+    assert_eq!(names, ["running", "shutting down", "stopping", "terminated"]);
+}

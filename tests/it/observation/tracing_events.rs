@@ -1,0 +1,398 @@
+//! What is said to `tracing`: every event and span of a task, with its fields.
+//!
+//! A subscriber that is set for one thread does not reach the workers, so there is one for the
+//! process. It keeps what carries a text that begins with `traced`, and each test looks for its
+//! own.
+
+#![cfg(feature = "tracing")]
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    fmt,
+    panic::panic_any,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+    subscriber::Interest,
+};
+
+use crate::support::{Log, in_time, manual, manual_with, ms, worker_of};
+
+/// Fields by name, as text; the message is one of them.
+#[derive(Clone, Debug, Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Fields {
+    fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    fn contains(&self, text: &str) -> bool {
+        self.0.values().any(|value| value == text)
+    }
+
+    fn is_traced(&self) -> bool {
+        self.0.values().any(|value| value.starts_with("traced"))
+    }
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+/// An event or a new span; the span in which it happened.
+#[derive(Clone, Debug)]
+struct Said {
+    level: Level,
+    fields: Fields,
+    span: Option<Fields>,
+    is_span: bool,
+}
+
+thread_local! {
+    static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+#[derive(Default)]
+struct Collector {
+    next_id: AtomicU64,
+    open: Mutex<HashMap<u64, Fields>>,
+    said: Mutex<Vec<Said>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Collector {
+    /// The one that listens to the process.
+    fn get() -> &'static Self {
+        static COLLECTOR: OnceLock<Arc<Collector>> = OnceLock::new();
+        COLLECTOR.get_or_init(|| {
+            let collector = Arc::new(Self::default());
+            let dispatch = tracing::Dispatch::new(Shared(Arc::clone(&collector)));
+            tracing::dispatcher::set_global_default(dispatch).expect("there is no other");
+            // Other tests run meanwhile. What they have said between these two steps for the first
+            // time has been written down as of interest to nobody.
+            tracing::callsite::rebuild_interest_cache();
+            collector
+        })
+    }
+
+    /// Everything said so far in which this text is the value of a field, or of the span's.
+    fn said_about(&self, text: &str) -> Vec<Said> {
+        let is_about = |said: &&Said| {
+            let within = said.span.as_ref();
+            said.fields.contains(text) || within.is_some_and(|span| span.contains(text))
+        };
+        lock(&self.said).iter().filter(is_about).cloned().collect()
+    }
+
+    fn say(&self, level: Level, fields: Fields, is_span: bool) {
+        let current = ENTERED.with_borrow(|entered| entered.last().copied());
+        let span = current.and_then(|id| lock(&self.open).get(&id).cloned());
+        if fields.is_traced() || span.as_ref().is_some_and(Fields::is_traced) {
+            lock(&self.said).push(Said { level, fields, span, is_span });
+        }
+    }
+}
+
+/// The collector as a subscriber. On a thread whose name begins with `throws in` and the name of
+/// one of its methods, that method panics.
+struct Shared(Arc<Collector>);
+
+fn maybe_throw(method: &str) {
+    let current = thread::current();
+    let throws_in = current.name().and_then(|name| name.strip_prefix("throws in "));
+    if throws_in.is_some_and(|name| name.starts_with(method)) {
+        panic_any("a subscriber");
+    }
+}
+
+impl Subscriber for Shared {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if metadata.target() == "punctual" { Interest::sometimes() } else { Interest::never() }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        maybe_throw("enabled");
+        metadata.target() == "punctual"
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        maybe_throw("new_span");
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        lock(&self.0.open).insert(id, fields.clone());
+        self.0.say(*attributes.metadata().level(), fields, true);
+        Id::from_u64(id)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        maybe_throw("event");
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        self.0.say(*event.metadata().level(), fields, false);
+    }
+
+    fn enter(&self, span: &Id) {
+        maybe_throw("enter");
+        ENTERED.with_borrow_mut(|entered| entered.push(span.into_u64()));
+    }
+
+    fn exit(&self, _: &Id) {
+        maybe_throw("exit");
+        ENTERED.with_borrow_mut(|entered| entered.pop());
+    }
+
+    fn try_close(&self, span: Id) -> bool {
+        maybe_throw("try_close");
+        lock(&self.0.open).remove(&span.into_u64());
+        true
+    }
+}
+
+/// The one event with this message, or the one span, among what was said.
+fn only<'a>(said: &'a [Said], message: &str) -> &'a Said {
+    let is_it = |said: &&Said| said.fields.get("message") == message;
+    let found: Vec<_> = said.iter().filter(is_it).collect();
+    assert_eq!(found.len(), 1, "{message:?} in {said:#?}");
+    found[0]
+}
+
+/// An executor that is listened to, on a clock that stands still.
+fn listened_to() -> (&'static Collector, ManualClock, ScheduledThreadPoolExecutor) {
+    let collector = Collector::get();
+    let (clock, executor) = manual(1);
+    (collector, clock, executor)
+}
+
+/// A task is announced when it is scheduled, and each run has a span, a start and an end.
+#[test]
+fn the_life_of_a_task_is_told() {
+    let (collector, clock, executor) = listened_to();
+    let time = clock.clone();
+    let task = executor.task().name("traced life");
+    let future = task.schedule(Duration::from_micros(1_500), move || time.advance(ms(3)));
+    let id = future.expect("accepted").id().to_string();
+    clock.advance(Duration::from_micros(1_750));
+    clock.run_until_idle();
+    let said = collector.said_about("traced life");
+    let scheduled = only(&said, "scheduled");
+    assert_eq!(scheduled.level, Level::DEBUG);
+    assert_eq!(scheduled.fields.get("task"), id);
+    assert_eq!(scheduled.fields.get("name"), "traced life");
+    assert_eq!(scheduled.fields.get("delay_us"), "1500");
+    let span = only(&said, "");
+    assert!(span.is_span);
+    assert_eq!(span.level, Level::INFO);
+    assert_eq!(span.fields.get("task"), id);
+    assert_eq!(span.fields.get("name"), "traced life");
+    assert_eq!(span.fields.get("run"), "1");
+    assert_eq!(span.fields.get("lateness_us"), "250");
+    let started = only(&said, "started");
+    let ended = only(&said, "ended");
+    assert_eq!((started.level, ended.level), (Level::DEBUG, Level::DEBUG));
+    assert_eq!(ended.fields.get("run_time_us"), "3000");
+    for inside in [started, ended] {
+        let span = inside.span.as_ref().expect("in a span");
+        assert_eq!(span.get("task"), id);
+    }
+    assert_eq!(said.len(), 4, "{said:#?}");
+}
+
+/// The runs of a periodic task are numbered in their spans.
+#[test]
+fn runs_are_numbered() {
+    let (collector, clock, executor) = listened_to();
+    let task = executor.task().name("traced runs");
+    let beat = task.schedule_at_fixed_rate(ms(1), ms(1), || {});
+    drop(beat.expect("accepted"));
+    clock.run_for(ms(3));
+    let said = collector.said_about("traced runs");
+    let spans = said.iter().filter(|said| said.is_span);
+    let runs: Vec<_> = spans.map(|span| span.fields.get("run")).collect();
+    assert_eq!(runs, ["1", "2", "3"]);
+}
+
+/// A task that is cancelled is told of, once, with the reason.
+#[test]
+fn a_cancellation_is_told_with_its_reason() {
+    let (collector, _clock, executor) = listened_to();
+    let task = executor.task().name("traced cancel");
+    let future = task.schedule(ms(1), || {}).expect("accepted");
+    assert!(future.cancel());
+    assert!(!future.cancel());
+    let said = collector.said_about("traced cancel");
+    let cancelled = only(&said, "cancelled");
+    assert_eq!(cancelled.level, Level::DEBUG);
+    assert_eq!(cancelled.fields.get("task"), future.id().to_string());
+    assert_eq!(cancelled.fields.get("reason"), "cancellation was requested");
+}
+
+/// G17: the end of a periodic task by its time limit is a warning, told once, with the reason.
+#[test]
+fn an_end_without_the_users_doing_is_a_warning() {
+    let (collector, clock, executor) = listened_to();
+    let (time, task) = (clock.clone(), executor.task().name("traced end").timeout(ms(5)));
+    let poller = task.schedule_at_fixed_rate(ms(1), ms(1), move || time.advance(ms(5)));
+    let poller = poller.expect("accepted");
+    clock.run_for(ms(20));
+    let said = collector.said_about("traced end");
+    let ended = only(&said, "a periodic task was ended");
+    assert_eq!(ended.level, Level::WARN);
+    assert_eq!(ended.fields.get("task"), poller.id().to_string());
+    assert_eq!(ended.fields.get("reason"), "the run was over its budget of 5ms");
+}
+
+/// A capture that panics when a cancel drops it is an error, also if no panic began.
+#[test]
+fn a_drop_that_panics_is_told() {
+    struct Quiet;
+    impl Drop for Quiet {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("traced drop"));
+        }
+    }
+    let (collector, _clock, executor) = listened_to();
+    let quiet = Quiet;
+    let future = executor.schedule(ms(1), move || drop(quiet)).expect("accepted");
+    assert!(future.cancel());
+    let said = collector.said_about("traced drop");
+    assert_eq!(only(&said, "the drop of a task's value panicked").level, Level::ERROR);
+}
+
+/// A panic is an error with its message, told once, in the span of the run that panicked.
+#[test]
+fn a_panic_is_told_in_the_span_of_its_run() {
+    let (collector, clock, executor) = listened_to();
+    let named = |name: &'static str| executor.task().name(name);
+    let once = named("traced panic, once").execute(|| panic_any("traced boom, once"));
+    once.expect("accepted");
+    let again = named("traced panic, again");
+    let again = again.schedule_at_fixed_rate(ms(0), ms(1), || panic_any("traced boom, again"));
+    drop(again.expect("accepted"));
+    clock.run_until_idle();
+    for kind in ["once", "again"] {
+        let said = collector.said_about(&format!("traced boom, {kind}"));
+        let panicked = only(&said, "a task panicked");
+        assert_eq!(panicked.level, Level::ERROR);
+        let span = panicked.span.as_ref().expect("in the span of the run");
+        assert_eq!(span.get("name"), format!("traced panic, {kind}"));
+    }
+}
+
+/// HK-004: a panic is told to the panic handler and by an event, each once, and also if the handler
+/// panics; so is that of a hook.
+#[test]
+fn a_panic_is_told_to_the_handler_and_by_an_event() {
+    let collector = Collector::get();
+    let calls = Log::new();
+    let called = calls.clone();
+    let (clock, executor) = manual_with(|builder| {
+        builder.after_execute(|_, _| panic_any("traced boom, hook")).panic_handler(move |report| {
+            called.push(report.message().to_owned());
+            panic_any("the handler");
+        })
+    });
+    executor.task().name("traced both").execute(|| panic_any("traced boom, task")).expect("open");
+    clock.run_until_idle();
+    assert_eq!(calls.entries(), ["traced boom, task", "traced boom, hook"]);
+    let said = collector.said_about("traced both");
+    for (message, panic) in
+        [("a task panicked", "task"), ("the hook after a task panicked", "hook")]
+    {
+        let panicked = only(&said, message);
+        assert_eq!(panicked.level, Level::ERROR);
+        assert_eq!(panicked.fields.get("panic"), format!("traced boom, {panic}"));
+    }
+}
+
+/// The start and end of workers, each kind of end of an executor, and termination are told.
+#[test]
+fn the_end_of_an_executor_is_told() {
+    type End = fn(ScheduledThreadPoolExecutor);
+    let ends: [(&str, End, &str); 3] = [
+        ("traced close", |executor| executor.close().expect("not a task"), "shut down"),
+        (
+            "traced now",
+            |executor| {
+                drop(executor.shutdown_now());
+                executor.close().expect("not a task");
+            },
+            "shut down now",
+        ),
+        ("traced drop of all", drop, "dropped"),
+    ];
+    let collector = Collector::get();
+    for (name, end, message) in ends {
+        let builder = ScheduledThreadPoolExecutor::builder().clock(ManualClock::new());
+        let executor = builder.core_pool_size(1).thread_name(name).build();
+        let executor = executor.expect("the name is good");
+        let beat = executor.schedule_at_fixed_rate(ms(1), ms(1), || {});
+        let task = executor.schedule(Duration::MAX, || {}).expect("accepted");
+        drop(beat.expect("accepted"));
+        if message == "shut down" {
+            // A close would wait for it.
+            assert!(task.cancel());
+        }
+        in_time(name, move || end(executor));
+        let said = collector.said_about(name);
+        assert_eq!(only(&said, message).fields.get("executor"), name);
+        assert_eq!(only(&said, "terminated").level, Level::DEBUG);
+        let said = collector.said_about(&format!("{name}-1"));
+        let told: Vec<_> = said.iter().map(|said| said.fields.get("message")).collect();
+        assert_eq!(told, ["worker started", "worker ended"]);
+    }
+}
+
+/// A subscriber that panics on a worker, in whichever of its methods, does not end the worker.
+#[test]
+fn a_subscriber_that_panics_ends_no_worker() {
+    Collector::get();
+    let survives = |method: &&str| {
+        let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+        let executor = builder.thread_name(format!("throws in {method}")).build();
+        let executor = executor.expect("the name is good");
+        in_thread_survives(executor)
+    };
+    let methods = ["enabled", "new_span", "event", "enter", "exit", "try_close"];
+    let (survived, died): (Vec<&str>, Vec<&str>) =
+        methods.iter().partition(|method| survives(method));
+    assert_eq!((survived, died), (methods.to_vec(), vec![]));
+}
+
+/// Whether the worker runs one task after another, and the executor ends.
+fn in_thread_survives(executor: ScheduledThreadPoolExecutor) -> bool {
+    let survives = move || {
+        assert_eq!(worker_of(&executor), worker_of(&executor));
+        let panics = executor.submit(|| panic_any("a task"));
+        let panics: punctual::ScheduledFuture<()> = panics.expect("accepted");
+        worker_of(&executor);
+        assert!(panics.is_done());
+        executor.close().expect("not a task");
+    };
+    thread::spawn(move || in_time("survives", survives)).join().is_ok()
+}

@@ -1,0 +1,456 @@
+//! What the panic handler is told: whose panic it was, of which task and run, with which text, and
+//! where it began; and that it is told in time, and once.
+
+use std::{
+    panic::{self, panic_any, resume_unwind},
+    sync::{Arc, Mutex},
+    thread::{self, ThreadId},
+};
+
+use punctual::{
+    Builder, CancelHandle, Handle, ManualClock, PanicPolicy, PanicReport, PanicSource,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
+};
+
+use crate::support::{Bomb, Counter, Log, hold, manual_with, ms, worker_of};
+
+/// What a report says.
+#[derive(Clone, Debug)]
+struct Told {
+    source: PanicSource,
+    id: Option<TaskId>,
+    name: Option<String>,
+    run: Option<u64>,
+    message: String,
+    /// File, line and column.
+    location: Option<(String, u32, u32)>,
+    line: String,
+    thread: ThreadId,
+}
+
+impl Told {
+    fn by(report: &PanicReport<'_>) -> Self {
+        let location = report.location();
+        Self {
+            source: report.source(),
+            id: report.task_id(),
+            name: report.task_name().map(|name| name.to_string()),
+            run: report.run_number(),
+            message: report.message().to_owned(),
+            location: location.map(|at| (at.file().to_owned(), at.line(), at.column())),
+            line: report.to_string(),
+            thread: thread::current().id(),
+        }
+    }
+
+    fn line_number(&self) -> Option<u32> {
+        self.location.as_ref().map(|(_, line, _)| *line)
+    }
+}
+
+/// An executor whose handler writes down what it is told.
+fn telling(settings: impl FnOnce(Builder) -> Builder) -> (ManualClock, Executor, Log<Told>) {
+    let log = Log::new();
+    let told = log.clone();
+    let (clock, executor) = manual_with(|builder| {
+        settings(builder.panic_handler(move |report| told.push(Told::by(report))))
+    });
+    (clock, executor, log)
+}
+
+/// Runs a body, and gives what is told of it: one report.
+fn told_of(body: impl FnOnce() + Send + 'static) -> Told {
+    let (clock, executor, log) = telling(|builder| builder);
+    executor.execute(body).expect("accepted");
+    clock.run_until_idle();
+    only(&log)
+}
+
+fn only(log: &Log<Told>) -> Told {
+    let [told] = &log.entries()[..] else { panic!("one report: {log:?}") };
+    told.clone()
+}
+
+/// F1, HK-004 to HK-007: a report says which task it was, by number and name, and in which run; its
+/// line for a log says it all. It comes from the thread in which it happened.
+#[test]
+fn a_report_says_which_run_of_which_task() {
+    let (clock, executor, log) = telling(|builder| builder);
+    let worker = worker_of(&executor);
+    let mut runs = 0;
+    let body = move || {
+        runs += 1;
+        assert!(runs < 3, "disk full");
+    };
+    let series = executor.task().name("back\"up").schedule_at_fixed_rate(ms(1), ms(1), body);
+    let id = series.expect("accepted").id();
+    clock.run_for(ms(10));
+    let told = only(&log);
+    assert_eq!((told.source, told.thread), (PanicSource::Task, worker));
+    assert_eq!(told.id, id.to_string().parse().ok());
+    assert_eq!((told.name.as_deref(), told.run), (Some("back\"up"), Some(3)));
+    let (file, line, column) = told.location.expect("it is known");
+    assert_eq!((&*file, &*told.message), (file!(), "disk full"));
+    let place = format!("{file}:{line}:{column}");
+    let whole = format!(r#"a task (task {id} "back\"up", run 3) panicked at {place}: disk full"#);
+    assert_eq!(told.line, whole);
+}
+
+/// HK-004 to HK-007: a report leaves unknown parts out of its line.
+#[test]
+fn a_report_leaves_out_unknown_parts() {
+    let told = told_of(|| resume_unwind(Box::new("from elsewhere")));
+    assert_eq!((told.name, told.run, told.location), (None, Some(1), None));
+    let id = told.id.expect("it is a task");
+    assert_eq!(told.line, format!("a task (task {id}, run 1) panicked: from elsewhere"));
+}
+
+/// HK-004 to HK-007: the location is that of the very call that panicked, whatever it throws.
+#[test]
+fn the_location_is_that_of_the_very_panic() {
+    let list: Vec<u32> = Vec::new();
+    let first_of = list.first().copied();
+    let first = line!();
+    let bodies: [Box<dyn FnOnce() + Send>; 6] = [
+        Box::new(|| panic!("a literal")),
+        Box::new(move || panic!("a text {first}")),
+        Box::new(|| panic_any(7)),
+        Box::new(move || assert!(first_of.expect("nothing") > 0)),
+        Box::new(move || assert!(list[3] > 0)),
+        Box::new(|| assert_eq!(1, 2)),
+    ];
+    for (body, line) in bodies.into_iter().zip(first + 2..) {
+        let (file, told, column) = told_of(body).location.expect("it is known");
+        assert_eq!((&*file, told), (file!(), line));
+        assert!(column > 8, "{column}");
+    }
+}
+
+/// A panic that is caught, so that nobody is told of it.
+fn caught(message: &'static str) {
+    let caught = panic::catch_unwind(|| panic_any(message));
+    caught.expect_err("it panics");
+}
+
+/// Catches a panic when it is dropped.
+struct Catches;
+
+impl Drop for Catches {
+    fn drop(&mut self) {
+        (0..20).for_each(|_| caught("in a drop"));
+    }
+}
+
+/// HK-007: a panic that was caught is not taken for the one that was resumed after it, and the
+/// panic that began is found behind others that were caught meanwhile.
+#[test]
+fn no_location_is_stale() {
+    let resumed = told_of(|| {
+        caught("an older one");
+        resume_unwind(Box::new("from elsewhere"));
+    });
+    assert_eq!((&*resumed.message, resumed.location), ("from elsewhere", None));
+    let other_type = told_of(|| {
+        caught("the same text");
+        resume_unwind(Box::new("the same text".to_owned()));
+    });
+    assert_eq!(other_type.location, None);
+    let line = line!() + 3;
+    let again = told_of(|| {
+        caught("the same text");
+        panic_any("the same text");
+    });
+    assert_eq!(again.line_number(), Some(line));
+    let line = line!() + 3;
+    let unwinds = told_of(|| {
+        let _guard = Dropped(|| caught("in a drop"));
+        panic_any("the body");
+    });
+    assert_eq!((&*unwinds.message, unwinds.line_number()), ("the body", Some(line)));
+    let many = told_of(|| {
+        let _catches = Catches;
+        panic_any("the body");
+    });
+    assert!(many.line_number().is_none_or(|found| found > line), "{many:?}");
+}
+
+/// Calls something when it is dropped.
+struct Dropped(fn());
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// HK-007: a panic that is caught and resumed is told with the place where it began.
+#[test]
+fn a_panic_that_is_resumed_where_it_began_keeps_its_location() {
+    let line = line!() + 2;
+    let told = told_of(|| {
+        let caught = panic::catch_unwind(|| panic_any("begun here"));
+        caught.unwrap_or_else(|payload| resume_unwind(payload));
+    });
+    assert_eq!((told.line_number(), &*told.message), (Some(line), "begun here"));
+}
+
+/// HK-007: the location of one task's panic is not shown for another that resumes it, nor does a
+/// worker's earlier panic affect later reports.
+#[test]
+fn a_location_does_not_pass_from_task_to_task() {
+    let (clock, executor, log) = telling(|builder| builder);
+    let first = executor.submit::<_, ()>(|| panic_any("the first")).expect("accepted");
+    clock.run_until_idle();
+    let bomb = Bomb("a capture");
+    let waiting = executor.schedule(ms(10), move || hold(&bomb)).expect("accepted");
+    let second = move || {
+        assert!(waiting.cancel());
+        let panic = first.join().expect_err("it panicked").into_panic().expect("a panic");
+        assert!(panic.location().is_some());
+        panic.resume();
+    };
+    executor.execute(second).expect("accepted");
+    executor.execute(|| resume_unwind(Box::new("the third"))).expect("accepted");
+    clock.run_until_idle();
+    let told = log.entries().into_iter().map(|told| (told.message, told.location.is_some()));
+    let expected =
+        [("the first", true), ("a capture", true), ("the first", false), ("the third", false)];
+    assert!(told.eq(expected.map(|(message, known)| (message.to_owned(), known))), "{log:?}");
+}
+
+/// HK-007: a run inside a run, and a hook that panics in between, do not change what is told of the
+/// run around them.
+#[test]
+fn a_run_inside_a_run_keeps_its_own_location() {
+    let (_other_clock, other, inner_log) = telling(|builder| builder);
+    other.schedule(ms(10), || panic_any("the inner")).expect("accepted");
+    let pending = Mutex::new(Some(other.shutdown_now()));
+    let line = line!() + 3;
+    let told = told_of(move || {
+        let _runs = RunsPending(pending);
+        panic_any("the outer");
+    });
+    assert_eq!((&*told.message, told.line_number()), ("the outer", Some(line)));
+    let inner = only(&inner_log);
+    assert_eq!(&*inner.message, "the inner");
+    assert!(inner.line_number().is_some_and(|inner| inner < line));
+}
+
+/// Runs tasks that were given back when it is dropped, also in the middle of a panic.
+struct RunsPending(Mutex<Option<punctual::DrainedTasks>>);
+
+impl Drop for RunsPending {
+    fn drop(&mut self) {
+        let pending = self.0.lock().expect("nobody panics").take();
+        pending.into_iter().flatten().for_each(punctual::DrainedTask::run);
+    }
+}
+
+/// HK-004 to HK-007: the handler is told before anybody can see the outcome, and of a periodic task that
+/// goes on once for each failed run.
+#[test]
+fn the_handler_is_told_before_the_outcome_is_there() {
+    let (states, own) = (Log::new(), Arc::new(Mutex::new(None::<CancelHandle>)));
+    let (log, handle) = (states.clone(), Arc::clone(&own));
+    let (clock, executor) = manual_with(|builder| {
+        builder.panic_handler(move |report| {
+            let state = handle.lock().expect("nobody panics").as_ref().map(CancelHandle::state);
+            log.push((state, report.run_number()));
+        })
+    });
+    let task = executor.task().on_panic(PanicPolicy::resume().stop_after(3));
+    let series = task.schedule_with_fixed_delay(ms(1), ms(1), || panic_any("each run"));
+    let series = series.expect("accepted");
+    *own.lock().expect("nobody panics") = Some(series.cancel_handle());
+    clock.run_for(ms(10));
+    let expected = [1, 2, 3].map(|run| (Some(TaskState::Running), Some(run)));
+    assert_eq!(states.entries(), expected);
+    assert_eq!(series.state(), TaskState::Panicked);
+}
+
+/// AT-004, HK-002: hooks that belong to no task are reported without one.
+#[test]
+fn hooks_of_no_task_are_reported_without_one() {
+    let line = line!() + 2;
+    let (_clock, executor, log) = telling(|builder| {
+        let builder = builder.on_thread_start(|| panic!("first"));
+        let builder = builder.on_thread_stop(|| panic!("last"));
+        builder.terminated(|| panic!("the end"))
+    });
+    let future = executor.submit(|| 7).expect("accepted");
+    executor.close().expect("not on a worker");
+    assert!(matches!(future.join(), Ok(7)));
+    let expected = [
+        (PanicSource::ThreadStart, "the hook at the start of a thread", "first"),
+        (PanicSource::ThreadStop, "the hook at the end of a thread", "last"),
+        (PanicSource::Terminated, "the hook at the end of the executor", "the end"),
+    ];
+    assert_eq!(log.entries().len(), 3);
+    for ((told, (source, who, message)), line) in
+        log.entries().into_iter().zip(expected).zip(line..)
+    {
+        assert_eq!(
+            (told.source, &*told.message, told.line_number()),
+            (source, message, Some(line))
+        );
+        assert_eq!((told.id, told.name, told.run), (None, None, None));
+        let column = told.location.expect("it is known").2;
+        assert_eq!(told.line, format!("{who} panicked at {}:{line}:{column}: {message}", file!()));
+    }
+}
+
+/// F7, HK-004: a handler that panics changes nothing: the outcome stands, the next panic is
+/// reported as well, and the worker lives.
+#[test]
+fn a_handler_that_panics_changes_nothing() {
+    let calls = Log::new();
+    let called = calls.clone();
+    let (clock, executor) = manual_with(|builder| {
+        builder.panic_handler(move |report| {
+            called.push(report.message().to_owned());
+            panic_any(Bomb("what the handler throws"));
+        })
+    });
+    let worker = worker_of(&executor);
+    let tasks = ["one", "two"].map(|text| executor.submit::<_, ()>(move || panic_any(text)));
+    clock.run_until_idle();
+    for (task, text) in tasks.into_iter().zip(["one", "two"]) {
+        let panic = task.expect("accepted").join().expect_err("panicked").into_panic();
+        assert_eq!(panic.expect("a panic").message(), text);
+    }
+    assert_eq!(calls.entries(), ["one", "two"]);
+    assert_eq!(worker_of(&executor), worker);
+}
+
+/// HK-004: the handler may use its executor, and what it submits may fail in turn.
+#[test]
+fn a_handler_may_submit() {
+    let (messages, own) = (Log::new(), Arc::new(Mutex::new(None::<Handle>)));
+    let (log, handle) = (messages.clone(), Arc::clone(&own));
+    let (clock, executor) = manual_with(|builder| {
+        builder.panic_handler(move |report| {
+            log.push(report.message().to_owned());
+            let handle = handle.lock().expect("nobody panics").take();
+            if let Some(handle) = handle {
+                handle.execute(|| panic_any("the second")).expect("accepted");
+            }
+        })
+    });
+    *own.lock().expect("nobody panics") = Some(executor.handle());
+    executor.execute(|| panic_any("the first")).expect("accepted");
+    clock.run_until_idle();
+    assert_eq!(messages.entries(), ["the first", "the second"]);
+}
+
+/// HK-037: a capture that panics when a run drops it is that run's panic, and reported.
+#[test]
+fn a_capture_that_panics_is_reported_if_a_run_drops_it() {
+    let (clock, executor, log) = telling(|builder| builder);
+    let worker = worker_of(&executor);
+    let bomb = Bomb("a capture");
+    let ran = executor.schedule(ms(1), move || hold(&bomb));
+    clock.run_for(ms(1));
+    assert_eq!(ran.expect("accepted").state(), TaskState::Panicked);
+    let told = only(&log);
+    assert_eq!((told.source, &*told.message), (PanicSource::Task, "a capture"));
+    assert!(told.location.is_some_and(|(file, ..)| file.ends_with("support.rs")));
+    assert_eq!(worker_of(&executor), worker);
+}
+
+/// Panics when it is dropped, and not by beginning a panic: the process's hook hears nothing.
+struct Quiet;
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("a quiet capture"));
+    }
+}
+
+type End = fn(Executor, ScheduledFuture<()>);
+
+/// The ways in which a task that waits is dropped without having run.
+const ENDS: [(&str, End); 6] = [
+    ("cancel", |_, future| assert!(future.cancel())),
+    ("remove", |executor, future| assert!(executor.remove(&future))),
+    ("shutdown", |executor, _| {
+        executor.set_executes_existing_delayed_tasks_after_shutdown(false);
+        executor.shutdown();
+    }),
+    ("the drop of the executor", |executor, _| drop(executor)),
+    ("the drop of what shutdown_now gave back", |executor, _| drop(executor.shutdown_now())),
+    ("the same, one by one", |executor, _| executor.shutdown_now().for_each(drop)),
+];
+
+/// G27: a capture that panics when the executor drops it, because the task will not run, reaches
+/// the handler, also if the panic is one that the process's panic hook is not told of.
+#[test]
+fn a_capture_that_panics_is_reported_if_the_task_never_ran() {
+    for (how, end) in ENDS {
+        let (_clock, executor, log) = telling(|builder| builder);
+        let quiet = Quiet;
+        let body = move || drop(quiet);
+        let future = executor.task().name("loud").schedule(ms(1), body).expect("accepted");
+        let id = future.id();
+        end(executor, future);
+        let told = only(&log);
+        assert_eq!((told.source, &*told.message), (PanicSource::Drop, "a quiet capture"), "{how}");
+        assert_eq!((told.name.as_deref(), told.run), (Some("loud"), None), "{how}");
+        assert!(told.id.is_none_or(|told| told == id), "{how}");
+        assert!(told.line.starts_with("the drop of a task's value ("), "{how}: {}", told.line);
+    }
+}
+
+/// G27: so does a result that panics when it is dropped: because the task was cancelled while it
+/// ran, because nobody wants it, or with its future.
+#[test]
+fn a_result_that_panics_is_reported() {
+    type Act = fn(ScheduledFuture<Quiet>, &Counter);
+    let acts: [(&str, Act); 3] = [
+        ("cancelled", |future, gate| {
+            assert!(future.cancel());
+            gate.add();
+        }),
+        ("detached", |future, gate| {
+            drop(future);
+            gate.add();
+        }),
+        ("dropped with its future", |future, gate| {
+            gate.add();
+            future.wait().expect("it ends");
+        }),
+    ];
+    for (how, act) in acts {
+        let (_clock, executor, log) = telling(|builder| builder);
+        let (begun, gate) = (Counter::new(), Counter::new());
+        let (begins, opened) = (begun.clone(), gate.clone());
+        let body = move || {
+            begins.add();
+            opened.wait_for(1);
+            Quiet
+        };
+        let future = executor.submit(body).expect("accepted");
+        begun.wait_for(1);
+        act(future, &gate);
+        executor.close().expect("not on a worker");
+        let told = only(&log);
+        assert_eq!((told.source, &*told.message), (PanicSource::Drop, "a quiet capture"), "{how}");
+    }
+}
+
+/// HK-004: a report can be printed, and shows what it says.
+#[test]
+fn a_report_prints_its_parts() {
+    let log = Log::new();
+    let told = log.clone();
+    let (clock, executor) = manual_with(|builder| {
+        builder.panic_handler(move |report| {
+            told.push(format!("{report:?}"));
+        })
+    });
+    executor.task().name("shown").execute(|| panic_any("no")).expect("accepted");
+    clock.run_until_idle();
+    let [shown] = &log.entries()[..] else { panic!("{log:?}") };
+    for part in ["source: Task", "Some(\"shown\")", "run_number: Some(1)", "message: \"no\""] {
+        assert!(shown.contains(part), "{shown}");
+    }
+}

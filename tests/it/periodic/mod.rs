@@ -1,0 +1,6 @@
+//! Periodic tasks: the grid of a fixed rate, the pause of a fixed delay, and how a periodic task goes on or ends after a panic.
+
+mod fixed_delay;
+pub mod fixed_rate;
+mod panic_policy;
+mod told_of_the_end;

@@ -1,0 +1,152 @@
+//! A periodic task that ends without its user's doing does not end in silence: the handler is told,
+//! the last failure is kept, and the hook after the run sees that it failed.
+
+use punctual::{
+    Builder, CancelReason, DiscardOldestPolicy, ManualClock, Panic, PanicPolicy, PanicSource,
+    ScheduledThreadPoolExecutor as Executor, TaskContext,
+};
+
+use crate::support::{Counter, Log, assert_cancelled, eventually, manual_with, ms};
+
+/// An executor with one worker whose handler writes down source and line.
+fn telling(
+    settings: impl FnOnce(Builder) -> Builder,
+) -> (ManualClock, Executor, Log<(PanicSource, String)>) {
+    let log = Log::new();
+    let told = log.clone();
+    let (clock, executor) = manual_with(|builder| {
+        settings(builder.panic_handler(move |report| {
+            let id = report.task_id().expect("it is a task's").to_string();
+            let line = report.to_string().replace(&id, "7");
+            let is_panic = report.source() == PanicSource::Task;
+            assert!(is_panic || report.location().is_none());
+            told.push((report.source(), line));
+        }))
+    });
+    (clock, executor, log)
+}
+
+/// The line that the handler is to be told, once.
+fn assert_told(log: &Log<(PanicSource, String)>, source: PanicSource, line: &str) {
+    eventually("the handler is told", || !log.entries().is_empty());
+    assert_eq!(log.entries(), [(source, line.to_owned())]);
+}
+
+/// G17: with the default policy a run that takes too long ends the task. The handler is told so at
+/// that time, while the body still runs, and not again when it returns; the hook after the run sees
+/// the failure.
+#[test]
+fn a_task_that_its_time_limit_ends_is_reported() {
+    let after = Log::new();
+    let seen = after.clone();
+    let (clock, executor, log) = telling(|builder| {
+        builder.after_execute(move |_: &TaskContext, outcome: Result<(), &Panic>| {
+            seen.push(outcome.map_err(|panic| panic.message().to_owned()));
+        })
+    });
+    let (begun, gate) = (Counter::new(), Counter::new());
+    let (begins, opened) = (begun.clone(), gate.clone());
+    let body = move || {
+        begins.add();
+        if begins.get() == 2 {
+            opened.wait_for(1);
+        }
+    };
+    let task = executor.task().name("poller").timeout(ms(5));
+    let poller = task.schedule_at_fixed_rate(ms(10), ms(10), body).unwrap();
+    clock.run_for(ms(10));
+    clock.advance(ms(10));
+    begun.wait_for(2);
+    clock.advance(ms(5));
+    poller.wait().unwrap();
+    assert_cancelled(&poller, CancelReason::TimedOut);
+    let why = "the run was over its budget of 5ms";
+    let line = format!("a periodic task (task 7 \"poller\", run 2) was ended: {why}");
+    assert_told(&log, PanicSource::TimeLimit, &line);
+    let failed = poller.last_failure().expect("it is kept");
+    assert_eq!((failed.run_number(), failed.in_a_row(), failed.message()), (2, 1, why));
+    gate.add();
+    clock.run_until_idle();
+    assert_eq!(after.entries(), [Ok(()), Err(why.to_owned())]);
+    assert_told(&log, PanicSource::TimeLimit, &line);
+}
+
+/// A body that panics on its own after the limit has ended its task is told of as well: the two are
+/// two things.
+#[test]
+fn a_late_panic_is_reported_beside_the_end() {
+    let (clock, executor, log) = telling(|builder| builder);
+    let gate = Counter::new();
+    let opened = gate.clone();
+    let task = executor.task().timeout(ms(5));
+    let body = move || {
+        opened.wait_for(1);
+        panic!("late");
+    };
+    let poller = task.schedule_at_fixed_rate(ms(0), ms(10), body).unwrap();
+    eventually("it runs", || executor.active_count() == 1);
+    clock.advance(ms(5));
+    poller.wait().unwrap();
+    eventually("the end is told", || log.entries().len() == 1);
+    gate.add();
+    clock.run_until_idle();
+    let sources: Vec<_> = log.entries().into_iter().map(|(source, _)| source).collect();
+    assert_eq!(sources, [PanicSource::TimeLimit, PanicSource::Task]);
+}
+
+/// A task that its policy lets go on after a run that took too long is no end: the run is a failure,
+/// and the handler is told of that as of a panic.
+#[test]
+fn a_task_that_goes_on_has_not_ended() {
+    let (clock, executor, log) = telling(|builder| builder);
+    let gate = Counter::new();
+    let opened = gate.clone();
+    let task = executor.task().timeout(ms(5)).on_panic(PanicPolicy::resume());
+    let poller = task.schedule_at_fixed_rate(ms(0), ms(10), move || opened.wait_for(1)).unwrap();
+    eventually("it runs", || executor.active_count() == 1);
+    clock.advance(ms(5));
+    gate.add();
+    clock.run_until_idle();
+    assert!(!poller.is_done());
+    let line = "a task (task 7, run 1) panicked: the run was over its budget of 5ms";
+    assert_told(&log, PanicSource::Task, line);
+}
+
+/// G17: a periodic task that another task displaces from a bounded queue is reported; a one-shot
+/// task, whose user waits for its result, is not.
+#[test]
+fn a_displaced_periodic_task_is_reported() {
+    let (_clock, executor, log) =
+        telling(|builder| builder.max_pending(1).rejected_execution_handler(DiscardOldestPolicy));
+    let beat = executor.task().name("beat").schedule_at_fixed_rate(ms(10), ms(10), || ()).unwrap();
+    let once = executor.schedule(ms(20), || ()).unwrap();
+    assert_cancelled(&beat, CancelReason::Rejected);
+    let why = "it was discarded for another task";
+    let line = format!("a periodic task (task 7 \"beat\") was ended: {why}");
+    assert_told(&log, PanicSource::Displaced, &line);
+    executor.schedule(ms(20), || ()).unwrap();
+    assert_cancelled(&once, CancelReason::Rejected);
+    assert_told(&log, PanicSource::Displaced, &line);
+}
+
+/// An end by the user, of whichever kind, is not reported.
+#[test]
+fn an_end_by_the_user_is_not_reported() {
+    type End = fn(&ManualClock, Executor);
+    let ends: [End; 4] = [
+        |_, executor| {
+            executor.pending_tasks().iter().for_each(|task| _ = task.cancel_handle().cancel())
+        },
+        |_, executor| executor.shutdown(),
+        |_, executor| drop(executor.shutdown_now()),
+        |_, executor| drop(executor),
+    ];
+    for end in ends {
+        let (clock, executor, log) = telling(|builder| builder);
+        let beat = executor.schedule_at_fixed_rate(ms(10), ms(10), || ()).unwrap();
+        clock.run_for(ms(25));
+        end(&clock, executor);
+        beat.wait().unwrap();
+        assert!(log.entries().is_empty(), "{log:?}");
+    }
+}

@@ -1,0 +1,163 @@
+//! Waits inside a task that look like deadlocks and are none, and what a refused wait leaves.
+
+use std::sync::{Arc, Mutex, mpsc};
+
+use punctual::{
+    DrainedTask, ExecutorCompletionService, RejectedTask, ScheduledThreadPoolExecutor as Executor,
+    TaskError, TaskSet,
+};
+
+use crate::support::{Counter, LONG, in_time, manual, ms};
+
+/// G18: the only worker may wait for a task that has a time limit: the wait ends with the limit.
+#[test]
+fn the_last_worker_waits_for_a_task_with_a_time_limit() {
+    let executor = Executor::new(1);
+    let handle = executor.handle();
+    let body = move || {
+        let inner = handle.task().timeout(ms(20)).submit(|| 7).unwrap();
+        let waited = inner.wait().is_ok();
+        (waited, inner.join().expect_err("nobody was left to run it").is_timeout())
+    };
+    let outer = executor.submit(body).unwrap();
+    assert_eq!(outer.join_timeout(LONG).expect("it ends").unwrap(), (true, true));
+}
+
+/// A limit that never comes is none, and neither is the limit of a single run.
+#[test]
+fn a_limit_that_never_ends_the_task_is_no_reason_to_wait() {
+    let executor = Executor::new(1);
+    let handle = executor.handle();
+    let body = move || {
+        let endless = handle.task().timeout(std::time::Duration::MAX).submit(|| ()).unwrap();
+        let each_run = handle.task().timeout(ms(5)).schedule_at_fixed_rate(ms(1), ms(1), || ());
+        [endless.wait(), each_run.unwrap().wait()]
+    };
+    let outer = executor.submit(body).unwrap();
+    let waits = outer.join_timeout(LONG).expect("it ends").unwrap();
+    assert!(waits.iter().all(|wait| matches!(wait, Err(TaskError::WouldDeadlock))), "{waits:?}");
+}
+
+/// Of two workers the second may wait as well if the first waits for what has a time limit: the
+/// first will go on.
+#[test]
+fn a_worker_that_waits_with_a_limit_goes_on() {
+    let executor = Executor::new(2);
+    let (handle, both) = (executor.handle(), Counter::new());
+    let first = {
+        let (handle, both) = (handle.clone(), both.clone());
+        executor.submit(move || {
+            let limited = handle.task().timeout(ms(20)).submit(|| ()).unwrap();
+            both.add();
+            both.wait_for(2);
+            limited.wait()
+        })
+    };
+    let second = executor.submit(move || {
+        both.add();
+        both.wait_for(2);
+        handle.submit(|| 7).unwrap().join()
+    });
+    assert!(first.unwrap().join_timeout(LONG).expect("it ends").unwrap().is_ok());
+    // It depends on who waits first whether there is anybody left; nobody waits for ever.
+    let second = second.unwrap().join_timeout(LONG).expect("it ends").unwrap();
+    assert!(matches!(second, Ok(7)), "{second:?}");
+}
+
+/// G18: the only worker may wait for a task that the rejection handler has kept: another thread
+/// runs it.
+#[test]
+fn the_last_worker_waits_for_a_rejected_task_that_was_kept() {
+    let (keep, kept) = mpsc::channel::<DrainedTask>();
+    let keep = Mutex::new(keep);
+    let builder = Executor::builder().core_pool_size(1).max_pending(1);
+    let builder = builder.rejected_execution_handler(move |task: RejectedTask<'_>| {
+        let (task, answer) = task.keep();
+        keep.lock().unwrap().send(task).unwrap();
+        answer
+    });
+    let executor = builder.build().unwrap();
+    let (handle, waits) = (executor.handle(), Counter::new());
+    let begins = waits.clone();
+    let outer = executor.submit(move || {
+        let filler = handle.schedule(LONG, || ()).unwrap();
+        let inner = handle.submit(|| 7).unwrap();
+        begins.add();
+        let answer = inner.join();
+        filler.cancel();
+        answer
+    });
+    waits.wait_for(1);
+    kept.recv_timeout(LONG).unwrap().run();
+    let answer = outer.unwrap().join_timeout(LONG).expect("it ends").unwrap();
+    assert_eq!(answer.unwrap(), 7);
+}
+
+/// A taker on the only worker waits as long as one of the futures has a time limit, also if that
+/// joins while it waits; and is refused when none has.
+#[test]
+fn a_taker_waits_for_a_task_with_a_time_limit() {
+    let executor = Executor::new(1);
+    let handle = executor.handle();
+    let body = move || {
+        let service = ExecutorCompletionService::new(&handle);
+        service.submit(|| 7).unwrap();
+        service.push(handle.task().timeout(ms(20)).submit(|| 8).unwrap());
+        let first = service.take().expect("one has a limit").expect("it is there").join();
+        let second = service.take().map(|future| future.is_some());
+        (first, second)
+    };
+    let (first, second) = executor.submit(body).unwrap().join_timeout(LONG).unwrap().unwrap();
+    assert!(first.expect_err("it never ran").is_timeout());
+    assert!(matches!(second, Err(TaskError::WouldDeadlock)), "{second:?}");
+}
+
+/// The same if the future with the limit joins only when the taker waits, and another worker asks
+/// whether anybody is left.
+#[test]
+fn a_limit_that_joins_later_counts() {
+    let executor = Executor::new(2);
+    let handle = executor.handle();
+    let service = Arc::new(ExecutorCompletionService::new(&handle));
+    service.push(handle.schedule(LONG, || 7).unwrap());
+    let (taker, waits) = (Arc::clone(&service), Counter::new());
+    let begins = waits.clone();
+    let first = executor.submit(move || {
+        begins.add();
+        taker.take().expect("somebody is left").expect("it is there").join()
+    });
+    waits.wait_for(1);
+    let second = executor.submit(move || {
+        service.push(handle.task().timeout(ms(20)).submit(|| 8).unwrap());
+        handle.submit(|| 9).unwrap().join()
+    });
+    let second = second.unwrap().join_timeout(LONG).expect("it ends").unwrap();
+    assert!(matches!(second, Ok(9)), "{second:?}");
+    let first = first.unwrap().join_timeout(LONG).expect("it ends").unwrap();
+    assert!(first.expect_err("it never ran").is_timeout());
+}
+
+/// G18: a wait that is refused takes nothing: the future can be joined later, alone or in its set.
+#[test]
+fn a_refused_wait_leaves_the_future() {
+    let (clock, executor) = manual(1);
+    let handle = executor.handle();
+    let body = move || {
+        let inner = handle.submit(|| 7).unwrap();
+        assert!(matches!(inner.join(), Err(TaskError::WouldDeadlock)));
+        let done = handle.schedule(ms(1), || 8).unwrap();
+        assert!(done.cancel());
+        let mut set = TaskSet::from_iter([done, handle.submit(|| 9).unwrap()]);
+        let results = set.join_all();
+        assert!(matches!(&results[0], Err(error) if error.is_cancelled()));
+        assert!(matches!(results[1], Err(TaskError::WouldDeadlock)));
+        assert_eq!(set.len(), 1);
+        (inner, set)
+    };
+    let outer = executor.submit(body).unwrap();
+    let (inner, mut set) = in_time("the task", move || outer.join().unwrap());
+    assert_eq!(inner.join().unwrap(), 7);
+    assert!(matches!(set.join_all()[..], [Ok(9)]));
+    assert!(set.is_empty());
+    clock.run_until_idle();
+}

@@ -1,0 +1,198 @@
+//! A shutdown with a deadline: what it waits for, what it cancels, and what it reports.
+
+use std::{sync::mpsc, time::Duration};
+
+use punctual::{
+    CancelReason, ManualClock, ScheduledThreadPoolExecutor, ShutdownReport, TaskSummary,
+    WouldDeadlock, current_task,
+};
+
+use crate::support::{
+    Counter, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, manual, ms,
+};
+
+fn names(tasks: &[TaskSummary]) -> Vec<&str> {
+    let mut names: Vec<_> = tasks.iter().map(|task| task.name().unwrap_or("nobody")).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The names of those that ran, were cancelled and still run.
+fn of(report: &ShutdownReport) -> [Vec<&str>; 3] {
+    [names(report.ran()), names(report.cancelled()), names(report.still_running())]
+}
+
+/// Calls it in a thread of its own, which the clock does not wait for.
+fn shut_down(
+    executor: ScheduledThreadPoolExecutor,
+    patience: Duration,
+    grace: Duration,
+) -> crate::support::Elsewhere<(ScheduledThreadPoolExecutor, Result<ShutdownReport, WouldDeadlock>)>
+{
+    elsewhere(move || {
+        let report = executor.shutdown_within(patience, grace);
+        (executor, report)
+    })
+}
+
+/// Waits until somebody waits for just this moment, as seen from now.
+fn await_sleeper(clock: &ManualClock, until: Duration) {
+    crate::support::eventually("somebody waits", || clock.next_deadline() == Some(until));
+}
+
+#[test]
+fn an_idle_executor_ends_at_once() {
+    for used in [false, true] {
+        let (clock, executor) = manual(2);
+        if used {
+            executor.submit(|| ()).unwrap().join().unwrap();
+            clock.run_until_idle();
+        }
+        let report = executor.shutdown_within(LONG, LONG).expect("no worker waits");
+        assert!(report.is_terminated());
+        assert_eq!(of(&report), [vec![], vec![], vec![] as Vec<&str>]);
+        assert_terminated(&executor);
+        assert_eq!(clock.elapsed(), Duration::ZERO);
+    }
+}
+
+/// Tasks that the policies keep run if they are due within the patience; the others are cancelled
+/// at once, and reported.
+#[test]
+fn tasks_due_in_time_run() {
+    let (clock, executor) = manual(1);
+    let soon = executor.task().name("soon").schedule(ms(10), || "ran").unwrap();
+    let panics = executor.task().name("panics").schedule(ms(10), || panic!("so what")).unwrap();
+    let beat = executor.task().name("beat");
+    let beat = beat.schedule_at_fixed_rate(ms(50), ms(50), || ()).unwrap();
+    clock.run_until_idle();
+    let call = shut_down(executor, ms(20), ms(20));
+    crate::support::eventually("the policy has cancelled it", || beat.is_cancelled());
+    await_sleeper(&clock, ms(10));
+    clock.run_for(ms(10));
+    let (executor, report) = call.get();
+    let report = report.unwrap();
+    assert!(report.is_terminated());
+    assert_eq!(of(&report), [vec!["panics", "soon"], vec!["beat"], vec![]]);
+    assert_eq!(soon.join().unwrap(), "ran");
+    assert!(panics.join().unwrap_err().is_panic());
+    assert_cancelled(&beat, CancelReason::Shutdown);
+    assert_terminated(&executor);
+}
+
+/// When patience is over what waits is cancelled, and what runs is asked to stop; a task that
+/// listens has ended within the grace.
+#[test]
+fn tasks_not_due_in_time_are_cancelled() {
+    let (clock, executor) = manual(1);
+    let started = Counter::new();
+    let begins = started.clone();
+    let obedient = executor.task().name("obedient").submit(move || {
+        begins.add();
+        current_task().unwrap().token().sleep(Duration::from_secs(3600)).is_err()
+    });
+    let late = executor.task().name("late").schedule(ms(60), || ()).unwrap();
+    let unnamed = executor.schedule(ms(70), || ()).unwrap();
+    started.wait_for(1);
+    let call = shut_down(executor, ms(20), ms(20));
+    await_sleeper(&clock, ms(20));
+    assert!(!late.is_done());
+    clock.advance(ms(20));
+    let (_, report) = call.get();
+    let report = report.unwrap();
+    assert!(report.is_terminated());
+    assert_eq!(of(&report), [vec!["obedient"], vec!["late", "nobody"], vec![]]);
+    let ids: Vec<_> = report.cancelled().iter().map(TaskSummary::id).collect();
+    assert!(ids.contains(&late.id()) && ids.contains(&unnamed.id()));
+    assert!(obedient.unwrap().join().unwrap(), "its token was raised");
+    assert_cancelled(&late, CancelReason::ShutdownNow);
+}
+
+/// A task that does not listen is reported as still running, by name; the call waits no longer,
+/// and the executor ends when the task does.
+#[test]
+fn tasks_that_do_not_stop_are_named() {
+    let (clock, executor) = manual(2);
+    let (open, gate) = mpsc::channel::<()>();
+    let started = Counter::new();
+    let begins = started.clone();
+    let deaf = executor.task().name("deaf").submit(move || {
+        begins.add();
+        gate.recv_timeout(LONG).is_ok()
+    });
+    started.wait_for(1);
+    let call = shut_down(executor, ms(5), ms(7));
+    await_sleeper(&clock, ms(5));
+    clock.advance(ms(5));
+    await_sleeper(&clock, ms(7));
+    clock.advance(ms(7));
+    let (executor, report) = call.get();
+    let report = report.unwrap();
+    assert!(!report.is_terminated());
+    assert_eq!(of(&report), [vec![], vec![], vec!["deaf"]]);
+    assert_eq!(report.still_running()[0].id(), deaf.as_ref().unwrap().id());
+    assert_shut_down(&executor);
+    open.send(()).unwrap();
+    assert!(deaf.unwrap().join().unwrap());
+    assert_eq!(executor.await_termination(Duration::MAX), Ok(true));
+    let again = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    assert_eq!(of(&again), [vec!["deaf"], vec![], vec![]], "what has ended since is added");
+}
+
+/// Without patience and grace it is a look: everything that waits is cancelled, nothing is waited
+/// for.
+#[test]
+fn no_patience_is_no_wait() {
+    let (clock, executor) = manual(1);
+    let waits = executor.task().name("waits").schedule(LONG, || ()).unwrap();
+    let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    assert_eq!(names(report.cancelled()), ["waits"]);
+    assert!(waits.is_cancelled());
+    assert_eq!(clock.elapsed(), Duration::ZERO);
+    assert_eq!(executor.await_termination(LONG), Ok(true));
+}
+
+/// Tasks that another thread cancels meanwhile are reported as well.
+#[test]
+fn tasks_cancelled_by_others_meanwhile_are_reported() {
+    let (clock, executor) = manual(1);
+    let kept = executor.task().name("kept").schedule(ms(100), || ()).unwrap();
+    let before = executor.task().name("before").schedule(ms(100), || ()).unwrap();
+    before.cancel();
+    let handle = executor.handle();
+    let call = shut_down(executor, LONG, LONG);
+    await_sleeper(&clock, ms(100));
+    crate::support::eventually("it is shut down", || handle.is_shutdown());
+    kept.cancel();
+    let (_, report) = call.get();
+    assert_eq!(of(&report.unwrap()), [vec![], vec!["kept"], vec![]]);
+}
+
+/// In one of the executor's own tasks it would wait for itself: it shuts down, and says so.
+#[test]
+fn a_task_cannot_wait_for_its_own_executor() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let handle = executor.handle();
+    let outcome = executor.submit(move || handle.shutdown_within(LONG, LONG)).unwrap();
+    assert!(outcome.join().unwrap().is_err());
+    assert_shut_down(&executor);
+    assert_eq!(executor.await_termination(LONG), Ok(true));
+}
+
+/// A policy that changes while a shutdown waits acts at once.
+#[test]
+fn a_policy_that_changes_meanwhile_acts_at_once() {
+    let (clock, executor) = manual(1);
+    let handle = executor.handle();
+    let kept = executor.task().name("kept").schedule(LONG, || ()).unwrap();
+    let call = shut_down(executor, Duration::MAX, Duration::ZERO);
+    crate::support::eventually("it is shut down", || handle.is_shutdown());
+    assert!(!kept.is_done());
+    handle.set_executes_existing_delayed_tasks_after_shutdown(false);
+    let (_, report) = call.get();
+    let report = report.unwrap();
+    assert!(report.is_terminated());
+    assert_eq!(of(&report), [vec![], vec!["kept"], vec![]]);
+    assert_cancelled(&kept, CancelReason::Shutdown);
+    assert_eq!(clock.elapsed(), Duration::ZERO);
+}

@@ -1,0 +1,8 @@
+//! Worker threads: how they are made, how many there are, when they start, sleep and go.
+
+pub mod construction;
+mod factories;
+mod idle;
+mod relief;
+mod retiring;
+mod sizing;
