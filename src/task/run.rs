@@ -2,8 +2,8 @@
 //!
 //! While a task runs, its [`Run`] can be reached through a thread-local, for the length of the call
 //! and no longer. `scoped-tls` stores a plain reference for a scope, so entering a run touches no
-//! reference count. A run inside a run, as by `DrainedTask::run`, gives way to the outer one when it
-//! ends, also by unwinding. Nothing is copied until somebody asks.
+//! reference count. After a run inside a run, as by `DrainedTask::run`, the outer one is current
+//! again, also after unwinding. Nothing is copied until somebody asks.
 //!
 //! A run consists of facts. It knows neither hooks nor wrappers; those are called around it by
 //! [`Invocation`](super::hooks::Invocation).
@@ -272,7 +272,7 @@ impl TaskContext {
     /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status
     /// of the thread, but of the task alone.
     ///
-    /// The token belongs to the task, not to the run: once it is raised, by whomever, the task does
+    /// The token belongs to the task, not to the run: once anyone has raised it, the task does
     /// not run again. So a periodic task can end itself by raising its own token. Its future is then
     /// cancelled, as [requested](crate::CancelReason::Requested), when the run has returned. A
     /// periodic task with a [time limit](crate::TaskBuilder::timeout) has a new token for each run,

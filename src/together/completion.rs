@@ -155,10 +155,10 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// its task. Does not block. Costs O(log n) under the lock of the service.
     pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
         let (id, task) = (future.id(), future.task());
-        let is_foreign = !Arc::ptr_eq(future.pool(), self.handle.pool());
+        let is_of_another_pool = !Arc::ptr_eq(future.pool(), self.handle.pool());
         let is_independent = task.may_end_without_worker();
         let (number, takers) =
-            self.shared.step(|state| state.admit(future, is_foreign, is_independent));
+            self.shared.step(|state| state.admit(future, is_of_another_pool, is_independent));
         wake_all(takers.into_values());
         let waker = Arc::new(CompletionWaker { shared: Arc::downgrade(&self.shared), number });
         if task.poll_done(&Waker::from(Arc::clone(&waker))) {
@@ -347,12 +347,12 @@ impl<T> QueueState<T> {
     fn admit(
         &mut self,
         future: ScheduledFuture<T>,
-        is_foreign: bool,
+        is_of_another_pool: bool,
         is_independent: bool,
     ) -> (u64, BTreeMap<u64, Waker>) {
         let number = self.number();
         self.pending.insert(number, future);
-        self.is_mixed |= is_foreign;
+        self.is_mixed |= is_of_another_pool;
         if !is_independent {
             return (number, BTreeMap::new());
         }

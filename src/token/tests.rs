@@ -1,4 +1,4 @@
-//! What a wait leaves on the token that could have ended it: nothing.
+//! A wait leaves nothing on the token that could have ended it.
 
 use super::*;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 
 const SOON: Duration = Duration::from_millis(5);
 
-/// How many wakers are on the lists of the token. They are gone afterwards.
+/// Takes the wakers off the lists of the token, and returns how many there were.
 fn left_on(token: &CancellationToken) -> usize {
     let take = |signal: &Signal| {
         let left = signal.waiters.lock().take();
@@ -20,7 +20,7 @@ fn task(executor: &ScheduledThreadPoolExecutor) -> ScheduledFuture<()> {
     executor.schedule(SOON, || ()).expect("it is open")
 }
 
-/// A call that waits, and is over soon by itself.
+/// A call that waits, and soon ends by itself.
 type Wait = fn(ScheduledThreadPoolExecutor, &CancellationToken);
 
 const WAITS: [(&str, Wait); 9] = [

@@ -1,4 +1,5 @@
-//! The moves of a task's state in every order: each with what else may be done to the task.
+//! The moves of a task's state, each against everything that may happen to the task at the same time,
+//! in every order.
 
 use std::{rc::Rc, time::Duration};
 
@@ -12,7 +13,7 @@ use crate::{
     wait,
 };
 
-/// Runs it as a worker does, and gives the verdict.
+/// Runs a task as a worker does, and returns the verdict.
 fn run(task: Arc<dyn Runnable>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
     let stop = CancellationToken::with_clock(clock.clone());
@@ -21,13 +22,13 @@ fn run(task: Arc<dyn Runnable>) -> Verdict {
     run.task().run(&run, &Hooks::default())
 }
 
-/// Waits as `join` does.
+/// Waits for a task as `join` does.
 fn wait_for(task: &dyn Runnable) {
     let clock = Clock::from(ManualClock::new());
     wait::block_on(&clock, |waker| task.poll_done(waker).then_some(()));
 }
 
-/// A start meets a cancellation: the task runs or it does not, and what it holds is dropped once.
+/// A start races with a cancellation: the task runs or it does not, and its captures are dropped once.
 #[test]
 fn a_task_runs_or_is_cancelled() {
     check(|| {
@@ -53,7 +54,7 @@ fn a_task_runs_or_is_cancelled() {
     });
 }
 
-/// M123: who waits registers while the task ends: it is told, and sees what the body has done.
+/// M123: a waiter registers while the task ends: it is woken, and sees what the body has done.
 #[test]
 fn who_joins_is_told() {
     check(|| {
@@ -68,7 +69,7 @@ fn who_joins_is_told() {
     });
 }
 
-/// One awaits with a waker, which is kept beside the list, and another joins: both are told.
+/// One waiter awaits, with a waker that is kept beside the list, and another joins: both are woken.
 #[test]
 fn all_who_wait_are_told() {
     check(|| {
@@ -83,7 +84,7 @@ fn all_who_wait_are_told() {
     });
 }
 
-/// Who waits is told of a cancellation as of a result, also if it falls into the run.
+/// A waiter is woken by a cancellation as by a result, also by one during the run.
 #[test]
 fn who_joins_is_told_of_a_cancellation() {
     check(|| {
@@ -99,8 +100,8 @@ fn who_joins_is_told_of_a_cancellation() {
     });
 }
 
-/// M124: a periodic task goes back into the queue while it is cancelled: it is not there
-/// afterwards, and its closure is dropped once.
+/// M124: a periodic task is queued again while it is cancelled: it is not in the queue afterwards, and its
+/// closure is dropped once.
 #[test]
 fn what_is_cancelled_is_not_queued() {
     check(|| {
@@ -133,7 +134,7 @@ fn what_is_cancelled_is_not_queued() {
     });
 }
 
-/// M125: who sees that a run was counted sees what happened in it.
+/// M125: a thread that sees that a run was counted sees what happened in it.
 #[test]
 fn what_is_counted_has_happened() {
     check(|| {
@@ -150,7 +151,7 @@ fn what_is_counted_has_happened() {
     });
 }
 
-/// M126: the name that is shown of a running task is its own.
+/// M126: the name that is shown for a running task is its own.
 #[test]
 fn who_is_at_work_has_its_own_name() {
     check(|| {
@@ -172,8 +173,8 @@ fn who_is_at_work_has_its_own_name() {
     });
 }
 
-/// The limit of a task has come, and a strike and a worker both see that: the task is timed out,
-/// by one of them, does not run, and its closure is dropped once.
+/// The time limit of a task has come, and the timer thread and a worker both see that: one of them
+/// times the task out, it does not run, and its closure is dropped once.
 #[test]
 fn a_limit_is_exceeded_once() {
     check(|| {

@@ -1,4 +1,4 @@
-//! A token that is raised while somebody goes to sleep on it.
+//! A token that is raised while a thread or a future begins to wait for it.
 
 use std::{future::Future, pin::Pin, task::Context};
 
@@ -15,7 +15,7 @@ fn token() -> CancellationToken {
     CancellationToken::with_clock(ManualClock::new())
 }
 
-/// Raises the token, after it has written something down.
+/// Raises the token in a thread of its own, after writing a note.
 fn raiser(token: &CancellationToken, note: &Note) -> thread::JoinHandle<()> {
     let (token, note) = (token.clone(), note.clone());
     thread::spawn(move || {
@@ -24,7 +24,7 @@ fn raiser(token: &CancellationToken, note: &Note) -> thread::JoinHandle<()> {
     })
 }
 
-/// M121, M122: who waits is told, and sees what was done before.
+/// M121, M122: a waiter is woken, and sees what was done before the token was raised.
 #[test]
 fn who_waits_is_told() {
     check(|| {
@@ -36,7 +36,7 @@ fn who_waits_is_told() {
     });
 }
 
-/// Who awaits has a place of its own on the list, and is told as well.
+/// A future has a place of its own on the list, and is woken as well.
 #[test]
 fn who_awaits_is_told() {
     check(|| {
@@ -52,8 +52,7 @@ fn who_awaits_is_told() {
     });
 }
 
-/// M122: a child is raised by itself or with its parent: each is enough for who waits, and both at
-/// once are not too much.
+/// M122: a child is raised by itself or with its parent: each wakes a waiter, and so do both at once.
 #[test]
 fn a_child_and_its_parent_are_raised_at_once() {
     check(|| {
@@ -65,7 +64,7 @@ fn a_child_and_its_parent_are_raised_at_once() {
     });
 }
 
-/// M122: two wait: one raise tells both.
+/// M122: raising the token once wakes two waiters.
 #[test]
 fn all_who_wait_are_told() {
     check(|| {
@@ -79,7 +78,7 @@ fn all_who_wait_are_told() {
     });
 }
 
-/// M121: who only looks, and finds the token raised, sees what was done before.
+/// M121: a thread that only checks, and finds the token raised, sees what was done before.
 #[test]
 fn who_looks_sees_what_came_before() {
     check(|| {
