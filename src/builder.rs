@@ -127,7 +127,7 @@ impl Builder {
 
     /// How many tasks may wait, at least one; there is no bound unless this is called. One more is
     /// [rejected](Self::rejected_execution_handler), as
-    /// [`Saturated`](crate::RejectedExecutionError::Saturated). Tasks that run do not count, and a
+    /// [`Saturated`](crate::RejectionReason::Saturated). Tasks that run do not count, and a
     /// periodic task that has run comes back in any case. Costs every submission, cancelling and
     /// taking a lock that all share.
     ///

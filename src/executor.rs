@@ -450,7 +450,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`RejectedExecutionError::ZeroPeriod`] if the period is zero; else as
+    /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero; else as
     /// [`execute`](Self::execute).
     #[doc(alias = "scheduleAtFixedRate")]
     pub fn schedule_at_fixed_rate<F>(
@@ -488,7 +488,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`RejectedExecutionError::ZeroPeriod`] if the delay is zero; else as
+    /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the delay is zero; else as
     /// [`execute`](Self::execute).
     #[doc(alias = "scheduleWithFixedDelay")]
     pub fn schedule_with_fixed_delay<F>(
