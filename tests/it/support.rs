@@ -1,5 +1,5 @@
-//! What the tests share: latches with a limit, things that count or panic when dropped, and the
-//! manual clock.
+//! Helpers for all tests: latches with a limit, values that count or panic when they are dropped,
+//! and the manual clock.
 
 use std::{
     fmt::Debug,

@@ -1,4 +1,4 @@
-//! When the closure of a task and its result are dropped: once, and at the promised moment.
+//! When the closure of a task and its result are dropped: once, and at the promised time.
 
 use std::{
     panic,

@@ -1,5 +1,6 @@
-//! The manual clock that goes on by itself while somebody waits: each wait ends, at its moment, and
-//! nothing else moves the clock. And the one that goes on until a condition holds.
+//! The manual clock in the mode in which it advances by itself while a thread waits: each wait
+//! ends, at its deadline, and nothing else moves the clock. And the clock that advances until a
+//! condition holds.
 
 use std::{sync::mpsc, thread, time::Duration};
 

@@ -1,5 +1,5 @@
-//! The ends of time: delays that are too long to add, moments that are past, and clocks that
-//! have almost come to their last nanosecond.
+//! The ends of time: delays that are too long to add, times in the past, and clocks that have
+//! almost come to their last nanosecond.
 
 use std::{
     sync::mpsc,

@@ -1,4 +1,4 @@
-//! What an executor does to be on time: the timer slack of its workers, and the precise mode.
+//! How an executor is on time: the timer slack of its workers, and the precise mode.
 
 use std::time::{Duration, Instant};
 

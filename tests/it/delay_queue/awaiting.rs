@@ -1,5 +1,5 @@
-//! Awaiting what expires, polled by hand: who is woken, when, and to whom an element goes that
-//! somebody was woken for who does not want it any more.
+//! Awaiting an element, polled by hand: which task is woken, when, and which one gets an element if
+//! the task that was woken for it no longer wants it.
 
 use std::{
     pin::pin,

@@ -1,5 +1,5 @@
-//! The end of the delay queue: who waits at a closed one waits as long as there is something in
-//! it, or out on trial, and no longer.
+//! The end of the delay queue: a taker waits at a closed queue as long as an element is in it, or
+//! in the hand of a sink, and no longer.
 
 use std::{
     panic::{self, AssertUnwindSafe},

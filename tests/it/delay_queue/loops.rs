@@ -1,5 +1,5 @@
-//! Producers, consumers and those who change their minds at one delay queue, all at once: nothing
-//! is lost, nothing comes twice, and who takes does so in order.
+//! Producers, consumers and takers that give up at one delay queue, all at once: nothing is lost,
+//! nothing comes twice, and every taker gets its elements in order.
 
 use std::{
     pin::pin,

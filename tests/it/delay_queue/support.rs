@@ -1,6 +1,5 @@
-//! What the tests of the delay queue share: queues on a clock that stands still, threads of which
-//! is known that they sleep, tasks that are polled by hand, and elements that do something when
-//! they are dropped.
+//! Helpers for the tests of the delay queue: queues on a clock that stands still, threads that are
+//! known to sleep, tasks that are polled by hand, and elements that act when they are dropped.
 
 use std::{
     fmt,

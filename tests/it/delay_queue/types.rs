@@ -1,4 +1,4 @@
-//! What the delay queue's types are to the compiler, and to who prints them.
+//! The delay queue's types: what the compiler knows of them, and what they print.
 
 use std::{cell::Cell, error::Error, rc::Rc, sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Awaiting without a runtime, with wakers made by hand: who is woken, how often, and when a waker
-//! is let go of.
+//! Awaiting without a runtime, with wakers made by hand: which waker is woken, how often, and when
+//! it is dropped.
 
 use std::{
     error::Error,

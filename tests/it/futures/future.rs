@@ -1,5 +1,5 @@
-//! The future: what it says of its task, when it gives the result, who is woken, and how a wait
-//! is given up.
+//! The future: what it shows of its task, when it returns the result, which thread is released, and
+//! how a wait is given up.
 
 use std::{
     panic,

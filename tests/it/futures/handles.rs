@@ -1,5 +1,5 @@
-//! What a task's holder has in hand: the future, as something that is shared, waited for with a
-//! token, and outlives its executor; and the handle and the guard that cancel.
+//! The values that a task's holder has: the future, which can be shared, waited for with a token,
+//! and outlives its executor; and the handle and the guard that cancel.
 
 use std::{
     cell::Cell, error::Error, marker::PhantomPinned, panic, task::Poll, thread, time::Duration,

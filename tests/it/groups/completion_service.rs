@@ -1,5 +1,5 @@
-//! Futures in the order in which they end: who takes which, who is woken, and what a service that
-//! is dropped leaves behind.
+//! Futures in the order in which they end: which taker gets which, which is woken, and what a
+//! service leaves behind when it is dropped.
 
 use std::{
     collections::HashSet,

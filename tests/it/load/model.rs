@@ -1,5 +1,5 @@
 //! The executor against a model that is a sorted list: whatever is asked of it, in whichever order,
-//! the same tasks run at the same moments, in the same order, and have the same fate.
+//! the same tasks run at the same times, in the same order, and have the same fate.
 //!
 //! After each step the clock says when all that was due has run; then everything that can be seen
 //! is compared. A body that panics resumes a panic that never began, so that none is reported.

@@ -1,4 +1,5 @@
-//! What can be seen of an executor: statistics, the pending tasks, `Debug` and `Display`, and events for `tracing`.
+//! What can be seen of an executor: statistics, the pending tasks, `Debug` and `Display`, and
+//! events for `tracing`.
 
 mod pending_tasks;
 mod printing;

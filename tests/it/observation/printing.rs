@@ -1,4 +1,4 @@
-//! What can be printed: every public type says what it is, every error what happened and what to do.
+//! `Debug` and `Display`: every public type prints its parts, every error its cause and the remedy.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! What is said to `tracing`: every event and span of a task, with its fields.
+//! Events for `tracing`: every event and span of a task, with its fields.
 //!
 //! A subscriber that is set for one thread does not reach the workers, so there is one for the
 //! process. It keeps what carries a text that begins with `traced`, and each test looks for its

@@ -1,4 +1,5 @@
-//! Panics: how each is contained and reported, in every combination, and which of them end the process.
+//! Panics: how each is contained and reported, in every combination, and which of them end the
+//! process.
 
 mod combinations;
 pub mod containment;

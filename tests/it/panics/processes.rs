@@ -1,5 +1,5 @@
-//! What becomes of the process: what ends it, as Rust has it, what does not, and what an executor
-//! makes of a process that is stopped, starts others, or has no threads to give.
+//! The process: what ends it, according to Rust, and what does not, and how an executor behaves if
+//! the process is stopped, starts others, or has no threads left.
 //!
 //! Each test runs itself again as a program of its own, which is then looked at.
 

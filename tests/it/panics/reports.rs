@@ -1,5 +1,5 @@
-//! What the panic handler is told: whose panic it was, of which task and run, with which text, and
-//! where it began; and that it is told in time, and once.
+//! Reports to the panic handler: whose panic it was, of which task and run, with which text, and
+//! where it began; and that the report comes in time, and once.
 
 use std::{
     panic::{self, panic_any, resume_unwind},

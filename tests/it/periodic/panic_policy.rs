@@ -1,5 +1,5 @@
-//! What becomes of a periodic task whose runs panic: when it goes on, when it ends, and what is
-//! known of the failure.
+//! Periodic tasks whose runs panic: when they go on, when they end, and what is known of the
+//! failure.
 
 use std::{
     panic::resume_unwind,

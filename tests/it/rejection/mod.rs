@@ -1,4 +1,5 @@
-//! Tasks that are not admitted: the bound, the policies, a handler's choices, and refusals around a shutdown.
+//! Tasks that are not admitted: the bound, the policies, a handler's choices, and refusals around a
+//! shutdown.
 
 mod around_a_shutdown;
 mod blocking;

@@ -1,4 +1,4 @@
-//! What is not admitted: what the stock handlers make of it, for every way to submit.
+//! Tasks that are not admitted: what the stock handlers do with them, for every way to submit.
 
 use std::{
     sync::mpsc,

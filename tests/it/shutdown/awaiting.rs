@@ -1,5 +1,5 @@
-//! Awaiting the end of an executor, and the raise of a token: who is woken, how often, and when a
-//! waker is let go of.
+//! Awaiting the end of an executor, and the raise of a token: which waker is woken, how often, and
+//! when it is dropped.
 
 use std::{
     future::{Future, poll_fn},

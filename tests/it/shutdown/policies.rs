@@ -1,4 +1,5 @@
-//! What a shutdown keeps and what it cancels: the two policies, alone, combined and raced.
+//! The tasks that a shutdown keeps and those that it cancels: the two policies, alone, combined and
+//! raced.
 //!
 //! The big test goes through every set-up. Four workers are blocked by a first wave of tasks, a
 //! second wave is queued behind them, the executor is shut down and the workers are released.

@@ -1,4 +1,5 @@
-//! Submitting: tasks that run once, the order in which they start, and the limits of what can be submitted.
+//! Submitting: tasks that run once, the order in which they start, and the limits of what can be
+//! submitted.
 
 mod limits;
 mod one_shot;

@@ -1,4 +1,5 @@
-//! Time limits: of a task, of each run of a periodic task, ties and races, and the thread that enforces them.
+//! Time limits: of a task, of each run of a periodic task, ties and races, and the thread that
+//! enforces them.
 
 mod one_shot;
 mod periodic;

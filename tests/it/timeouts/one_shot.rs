@@ -1,4 +1,4 @@
-//! The timeout of a one-shot task: when it strikes, what it does to a task that waits or runs, and
+//! The timeout of a one-shot task: when it comes, what it does to a task that waits or runs, and
 //! that a task which ends in time leaves nothing behind.
 
 use std::time::Duration;

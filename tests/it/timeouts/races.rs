@@ -1,5 +1,5 @@
 //! Timeouts in a race, on the system clock: with the ends of their tasks, with cancelling, and with
-//! the next run. Whoever comes first, there is one outcome, and nothing is lost.
+//! the next run. Whichever comes first, there is one outcome, and nothing is lost.
 
 use std::{
     cell::Cell,

@@ -1,6 +1,6 @@
 //! A task that is due never waits beside a worker that the pool may have, although workers go when
-//! they are idle: two of those that wait for tasks stay, and whoever leaves a task behind that
-//! nobody will take starts another.
+//! they are idle: two of the workers that wait for tasks stay, and a worker that leaves a task
+//! behind which no other will take starts another worker.
 
 use std::{
     io,

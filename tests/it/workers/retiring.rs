@@ -1,5 +1,5 @@
-//! Workers that go at the very moment when something comes: no task is left behind, no worker
-//! stays that should go, and the executor ends.
+//! Workers that go at the very time when a task comes: no task is left behind, no worker stays that
+//! should go, and the executor ends.
 
 use std::{
     hint,

@@ -1,4 +1,4 @@
-//! How many workers there are: who starts, who stays and who goes when it is idle, and what
+//! How many workers there are: which start, which stay and which go when they are idle, and what
 //! changing the numbers does while they work.
 
 use std::{
