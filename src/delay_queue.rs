@@ -67,7 +67,7 @@ pub use self::{
     taking::{Drain, Expirations},
 };
 use crate::{
-    queue::{Admission, DelayedWorkQueue},
+    queue::SingleQueue,
     sync::process::{AtomicU64, Ordering},
     time::{Clock, Timestamp},
     unwind::discard,
@@ -89,7 +89,7 @@ use crate::{
 /// deputy another, and an expired element wakes one of them.
 /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
 pub struct DelayQueue<T> {
-    queue: DelayedWorkQueue<T>,
+    queue: SingleQueue<T>,
     clock: Clock,
     /// Tells its keys from those of other queues.
     id: u64,
@@ -124,7 +124,7 @@ impl<T> DelayQueue<T> {
         let clock = clock.into();
         // Ordering: it is one variable, and nothing else hangs on it.
         let id = QUEUES.fetch_add(1, Ordering::Relaxed);
-        Self { queue: DelayedWorkQueue::plain(clock.clone()), clock, id }
+        Self { queue: SingleQueue::new(clock.clone()), clock, id }
     }
 
     /// The clock of the queue: its [`now`](Clock::now) is what decides whether an element has
@@ -248,7 +248,7 @@ impl<T> DelayQueue<T> {
 
     fn reset_with(&self, key: Key, deadline: Timestamp) -> bool {
         let ticket = key.ticket_in(self.id);
-        ticket.is_some_and(|ticket| self.queue.reset(ticket, deadline).is_some())
+        ticket.is_some_and(|ticket| self.queue.reset(ticket, deadline))
     }
 
     /// When the element with this key expires, or has expired. `None` if it never does, or is not
@@ -297,7 +297,7 @@ impl<T> DelayQueue<T> {
     /// have been taken.
     #[must_use = "to drop all elements there is `clear`"]
     pub fn remove_all(&self) -> Vec<Queued<T>> {
-        let mut removed: Vec<_> = self.queue.clear().collect();
+        let mut removed: Vec<_> = self.queue.drain().collect();
         removed.sort_unstable_by_key(|entry| (entry.deadline, entry.sequence));
         let queued = removed.into_iter().map(|entry| {
             let key = Key::of_sequence(self.id, entry.sequence);
@@ -309,7 +309,7 @@ impl<T> DelayQueue<T> {
     /// Drops all elements, expired or not. A panic in one's drop goes no further, and does not
     /// keep the others from being dropped. Java: `clear`.
     pub fn clear(&self) {
-        let mut removed = self.queue.clear();
+        let mut removed = self.queue.drain();
         while let Some(element) = removed.next_element() {
             discard(element);
         }
@@ -334,7 +334,7 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn close(&self) {
-        self.queue.close(Admission::Closed);
+        self.queue.close();
     }
 
     /// Whether the queue is closed.

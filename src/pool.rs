@@ -90,7 +90,7 @@ pub use self::{
 };
 use crate::{
     CancelReason, CancellationToken, WouldDeadlock,
-    queue::{DelayedWorkQueue, Listed, Ticket},
+    queue::{DelayedWorkQueue, SnapshotEntry, Ticket},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64},
@@ -189,8 +189,8 @@ impl Pool {
     }
 
     /// What waits, in due order.
-    pub(crate) fn pending(&self) -> Vec<Listed<Arc<dyn Runnable>>> {
-        self.queue.list(Arc::clone)
+    pub(crate) fn pending(&self) -> Vec<SnapshotEntry<Arc<dyn Runnable>>> {
+        self.queue.snapshot(Arc::clone)
     }
 
     pub(crate) fn crew(&self) -> &Crew {
@@ -384,8 +384,8 @@ impl Pool {
 
     /// Takes tasks out of the queue that have ended. Gives how many.
     pub(crate) fn purge(&self) -> usize {
-        let ended = |one: &Listed<Arc<dyn Runnable>>| one.element.state().is_done();
-        let listed = self.queue.list(Arc::clone);
+        let ended = |one: &SnapshotEntry<Arc<dyn Runnable>>| one.element.state().is_done();
+        let listed = self.queue.snapshot(Arc::clone);
         let purged = listed.iter().filter(|one| ended(one) && self.remove(one.ticket)).count();
         discard(listed);
         purged

@@ -19,7 +19,7 @@
 use std::{io, task::Waker, time::Duration};
 
 use crate::{
-    queue::{DelayedWorkQueue, Ticket},
+    queue::{SingleQueue, Ticket},
     sync::{
         Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -66,7 +66,7 @@ impl Drop for Alarm {
 /// The alarms of the system's clock, and their thread.
 struct Ringer {
     clock: Clock,
-    queue: DelayedWorkQueue<Waker>,
+    queue: SingleQueue<Waker>,
     is_running: AtomicBool,
     /// Held by who starts the thread.
     start: Mutex<()>,
@@ -77,7 +77,7 @@ impl Ringer {
         static RINGER: OnceLock<Ringer> = OnceLock::new();
         RINGER.get_or_init(|| {
             let clock = Clock::system();
-            let queue = DelayedWorkQueue::plain(clock.clone());
+            let queue = SingleQueue::new(clock.clone());
             Self { clock, queue, is_running: AtomicBool::new(false), start: Mutex::new(()) }
         })
     }
@@ -112,7 +112,7 @@ impl Ringer {
 
     fn ring(&self) {
         slack::set(Duration::from_nanos(1));
-        while let Some((entry, _)) = self.queue.take() {
+        while let Some(entry) = self.queue.take() {
             wake_all([entry.element]);
         }
     }

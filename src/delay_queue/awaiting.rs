@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{DelayQueue, Expired, alarm::Alarm};
-use crate::queue::Nap;
+use crate::queue::AsyncWaiter;
 
 impl<T> DelayQueue<T> {
     /// A future of the next element that expires, which takes it; of `None` once the queue is
@@ -57,26 +57,26 @@ impl<T> DelayQueue<T> {
     /// # }).unwrap();
     /// ```
     pub fn next(&self) -> NextExpired<'_, T> {
-        NextExpired { taker: Taker { queue: Shared::Lent(self), nap: None } }
+        NextExpired { taker: Taker { queue: Shared::Lent(self), waiter: AsyncWaiter::new() } }
     }
 
     /// A stream of what expires, which ends when the queue is closed and empty. It is a
     /// `futures_core::Stream` with the feature `stream`; without it there is
     /// [`next`](ExpirationStream::next). Otherwise as [`next`](Self::next).
     pub fn stream(&self) -> ExpirationStream<'_, T> {
-        ExpirationStream { taker: Taker { queue: Shared::Lent(self), nap: None } }
+        ExpirationStream { taker: Taker { queue: Shared::Lent(self), waiter: AsyncWaiter::new() } }
     }
 
     /// The same, but it has its own share of the queue, and so may go where it likes.
     pub fn into_stream(self: Arc<Self>) -> ExpirationStream<'static, T> {
-        ExpirationStream { taker: Taker { queue: Shared::Owned(self), nap: None } }
+        ExpirationStream { taker: Taker { queue: Shared::Owned(self), waiter: AsyncWaiter::new() } }
     }
 }
 
 /// One who takes by polling.
 struct Taker<'a, T> {
     queue: Shared<'a, T>,
-    nap: Option<Nap<Alarm>>,
+    waiter: AsyncWaiter<Alarm>,
 }
 
 enum Shared<'a, T> {
@@ -97,16 +97,17 @@ impl<T> Deref for Shared<'_, T> {
 
 impl<T> Taker<'_, T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        let Self { queue, nap } = self;
+        let Self { queue, waiter } = self;
         let set_alarm = |deadline, waker| Alarm::set(&queue.clock, deadline, waker);
-        let taken = queue.queue.poll_take(nap, context.waker(), set_alarm);
+        let taken = queue.queue.poll_take(waiter, context.waker(), set_alarm);
         taken.map(|entry| entry.map(|entry| queue.expired(entry)))
     }
 }
 
 impl<T> Drop for Taker<'_, T> {
     fn drop(&mut self) {
-        self.queue.queue.give_up(self.nap.take());
+        let Self { queue, waiter } = self;
+        queue.queue.cancel_wait(waiter);
     }
 }
 

@@ -7,7 +7,7 @@ use std::{iter::FusedIterator, vec};
 
 use super::{CheapClone, DelayQueue, Key, Queued};
 use crate::{
-    queue::Listed,
+    queue::SnapshotEntry,
     unwind::{Contained, discard},
 };
 
@@ -30,13 +30,13 @@ impl<T> DelayQueue<T> {
     where
         T: CheapClone,
     {
-        self.queue.first(T::clone).map(|listed| self.queued(listed))
+        self.queue.peek(T::clone).map(|listed| self.queued(listed))
     }
 
     /// The key of the element that will be taken first; for elements of any type.
     #[must_use]
     pub fn peek_key(&self) -> Option<Key> {
-        self.queue.first(|_| ()).map(|listed| self.queued(listed).key)
+        self.queue.peek(|_| ()).map(|listed| self.queued(listed).key)
     }
 
     /// What is in the queue, in the order in which it will be taken, at one moment. O(n log n), of
@@ -47,7 +47,7 @@ impl<T> DelayQueue<T> {
     where
         T: CheapClone,
     {
-        let listed = self.queue.list(T::clone).into_iter();
+        let listed = self.queue.snapshot(T::clone).into_iter();
         listed.map(|listed| self.queued(listed)).collect()
     }
 
@@ -55,7 +55,7 @@ impl<T> DelayQueue<T> {
     /// type. Otherwise as [`to_vec`](Self::to_vec).
     #[must_use]
     pub fn keys(&self) -> Vec<Key> {
-        let listed = self.queue.list(|_| ()).into_iter();
+        let listed = self.queue.snapshot(|_| ()).into_iter();
         listed.map(|listed| self.queued(listed).key).collect()
     }
 
@@ -90,15 +90,15 @@ impl<T> DelayQueue<T> {
     {
         // Of what is removed, or has been taken meanwhile, these may be the last clones: they are
         // dropped behind the door, also if the predicate panics.
-        let listed = self.queue.list(|element| Contained::new(element.clone()));
+        let listed = self.queue.snapshot(|element| Contained::new(element.clone()));
         let unwanted = listed.iter().filter(|listed| !keep(&listed.element));
         let unwanted: Vec<_> = unwanted.map(|listed| listed.ticket).collect();
         let removed = unwanted.into_iter().filter_map(|ticket| self.queue.remove(ticket));
         removed.map(discard).count()
     }
 
-    fn queued<V>(&self, listed: Listed<V>) -> Queued<V> {
-        let Listed { deadline, ticket, element } = listed;
+    fn queued<V>(&self, entry: SnapshotEntry<V>) -> Queued<V> {
+        let SnapshotEntry { deadline, ticket, element } = entry;
         let key = Key::new(self.id, ticket);
         Queued { element, key, deadline: self.clock.instant_of(deadline) }
     }

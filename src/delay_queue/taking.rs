@@ -62,7 +62,7 @@ impl<T> DelayQueue<T> {
     #[doc(alias = "try_take")]
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {
-        self.queue.poll().map(|entry| self.expired(entry))
+        self.queue.try_take().map(|entry| self.expired(entry))
     }
 
     /// Blocks until an element has expired, but no longer than `timeout`. `None` if none has, or
@@ -178,12 +178,12 @@ impl<T> DelayQueue<T> {
     ) -> usize {
         let by = self.clock.read();
         for moved in 0..limit {
-            let Some((element, loan)) = self.queue.lend_due(by) else { return moved };
+            let Some((element, reservation)) = self.queue.reserve_due(by) else { return moved };
             // The whole key, as it is good again if the element comes back.
-            let key = Key::new(self.id, loan.ticket());
-            let deadline = self.clock.shown_at(loan.deadline());
+            let key = Key::new(self.id, reservation.ticket());
+            let deadline = self.clock.shown_at(reservation.deadline());
             if let Err(element) = sink(Expired { element, key, deadline }) {
-                loan.put_back(element);
+                reservation.roll_back(element);
                 return moved;
             }
         }
@@ -191,8 +191,7 @@ impl<T> DelayQueue<T> {
     }
 
     fn take_by(&self, limit: Timestamp) -> Option<Expired<T>> {
-        let (entry, _) = self.queue.take_until(|_| limit)?;
-        Some(self.expired(entry))
+        self.queue.take_until(limit).map(|entry| self.expired(entry))
     }
 
     fn take_by_unless(
@@ -203,12 +202,12 @@ impl<T> DelayQueue<T> {
         let parker = Parker::current();
         // From here on the token wakes this thread, which then asks for its limit again.
         let is_raised = token.poll_raised(parker.waker()).is_some();
-        let limit = |_| Some(if token.is_cancelled() { Timestamp::PAST } else { limit });
+        let limit = || if token.is_cancelled() { Timestamp::PAST } else { limit };
         // By this very parker: a thread that is being torn down has another each time it asks.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.deregister(parker.waker());
         match taken {
-            Some((entry, _)) => Ok(Some(self.expired(entry))),
+            Some(entry) => Ok(Some(self.expired(entry))),
             None if token.is_cancelled() => Err(Cancelled(())),
             None => Ok(None),
         }
@@ -257,7 +256,7 @@ impl<T> Iterator for Drain<'_, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Expired<T>> {
-        self.queue.queue.poll_by(self.by).map(|entry| self.queue.expired(entry))
+        self.queue.queue.try_take_by(self.by).map(|entry| self.queue.expired(entry))
     }
 }
 

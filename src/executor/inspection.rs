@@ -11,8 +11,8 @@ use std::{
 
 use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
-    CancelHandle, ScheduledFuture, Statistics, TaskId, pool::PoolRef, queue::Listed, sync::Arc,
-    task::Runnable,
+    CancelHandle, ScheduledFuture, Statistics, TaskId, pool::PoolRef, queue::SnapshotEntry,
+    sync::Arc, task::Runnable,
 };
 
 impl Handle {
@@ -153,8 +153,8 @@ pub struct PendingTask {
 }
 
 impl PendingTask {
-    fn new(listed: Listed<Arc<dyn Runnable>>, pool_ref: &PoolRef) -> Self {
-        let Listed { deadline, ticket, element: task } = listed;
+    fn new(listed: SnapshotEntry<Arc<dyn Runnable>>, pool_ref: &PoolRef) -> Self {
+        let SnapshotEntry { deadline, ticket, element: task } = listed;
         Self {
             next_run: pool_ref.clock().instant_of(deadline),
             delay: deadline.delay_at(pool_ref.clock().read()),

@@ -313,7 +313,7 @@ impl Pool {
         is_staffed: bool,
     ) -> Result<Ticket, Unadmitted> {
         if !has_room && !self.room.as_ref().is_none_or(Room::enter) {
-            let sequence = self.queue.number(stripe, now);
+            let sequence = self.queue.next_sequence(stripe, now);
             return Err(Unadmitted { reason: RejectionReason::Saturated, sequence, task });
         }
         match self.queue.offer(stripe, now, deadline, task) {
@@ -412,7 +412,7 @@ impl Pool {
         deadline: Timestamp,
         reason: RejectionReason,
     ) -> RejectedExecutionError {
-        let sequence = self.queue.number(stripe, now);
+        let sequence = self.queue.next_sequence(stripe, now);
         RejectedExecutionError::new(reason, self.refused_task(task, sequence, deadline))
     }
 

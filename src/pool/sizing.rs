@@ -62,7 +62,7 @@ impl Pool {
 
     #[cold]
     fn relieve_slowly(self: &Arc<Self>) -> io::Result<()> {
-        let is_left = || self.queue.takers() == 0 && !self.queue.seems_empty();
+        let is_left = || self.queue.waiting() == 0 && !self.queue.seems_empty();
         // Again and again: who wanted to relieve meanwhile has left it to this thread.
         while let Some(turn) = self.crew.turn_to_relieve(is_left) {
             self.start_in(turn)?;
@@ -81,7 +81,7 @@ impl Pool {
         self.fewer_wait();
         let limit = since.after(self.crew.keep_alive());
         let is_over = limit <= self.clock().read();
-        match self.crew.may_go(number, is_over, || self.outlook(), || self.queue.leave()) {
+        match self.crew.may_go(number, is_over, || self.outlook(), || self.queue.end_search()) {
             Answer::Stay => Some(Timestamp::NEVER),
             Answer::Later => Some(limit),
             Answer::Gone(waker) => {
@@ -93,7 +93,7 @@ impl Pool {
 
     /// What a worker sees that is one of those who wait in the queue.
     pub(super) fn outlook(&self) -> Outlook {
-        let (joined, others) = (self.joins.len(), self.queue.takers().saturating_sub(1));
+        let (joined, others) = (self.joins.len(), self.queue.waiting().saturating_sub(1));
         Outlook { joined, idle: others, pending: self.queue.len() }
     }
 

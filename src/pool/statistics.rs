@@ -129,19 +129,19 @@ impl From<Phase> for ExecutorState {
 
 impl Pool {
     pub(crate) fn statistics(&self) -> Statistics {
-        let (heads, (census, done)) = self.crew.count(|totals| self.queue.census(totals));
-        let at_work = census.taken - census.returned - done.ended();
+        let (heads, (counts, done)) = self.crew.count(|totals| self.queue.counts(totals));
+        let at_work = counts.taken - counts.returned - done.ended();
         Statistics {
             state: self.lifecycle.phase().into(),
             core_pool_size: self.crew.core(),
             pool_size: heads.settled,
             largest_pool_size: heads.largest,
             active: at_work as usize,
-            pending: census.len as usize,
-            submitted: census.offered,
+            pending: counts.len as usize,
+            submitted: counts.offered,
             completed: done.completed,
             panicked: done.panicked,
-            cancelled: done.cancelled + census.removed(),
+            cancelled: done.cancelled + counts.removed(),
             rejected: self.rejected.load(Ordering::Relaxed),
             caller_runs: self.caller_runs.load(Ordering::Relaxed),
             caller_panics: self.caller_panics.load(Ordering::Relaxed),

@@ -1,36 +1,22 @@
-//! What was drained from a queue: its heaps, taken out whole, to be emptied outside the locks.
+//! The elements that were drained from a queue: its heaps, taken out whole, and emptied outside the
+//! locks.
 //!
-//! The elements come in the order of their slots, which is about the order in which they were
-//! made; so their memory is walked through from one end to the other, and not from heap place to
-//! heap place, which is all over it.
+//! The elements are returned in the order of their slots, which is about the order in which they
+//! were allocated. So their memory is walked through from one end to the other, which is much
+//! faster than following the heap's order all over it.
 
 use std::collections::VecDeque;
 
-use super::{
-    DelayedWorkQueue,
-    heap::{DelayHeap, Entry},
-};
+use super::heap::{DelayHeap, Entry};
 
 /// See the [module](self).
 pub(crate) struct Drained<E> {
     ready: VecDeque<Entry<E>>,
     heaps: Vec<DelayHeap<E>>,
-    /// The next slot of the last heap.
+    /// The next slot of the last heap to look at.
     slot: u32,
-    /// How many are left in the heaps.
+    /// The number of elements left in the heaps.
     len: usize,
-}
-
-impl<E> DelayedWorkQueue<E> {
-    /// Takes everything out, due or not.
-    pub(crate) fn drain(&self) -> Drained<E> {
-        let mut ready = self.ready.lock();
-        let heaps = self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
-        let drained = Drained::new(ready.remove_all(), heaps);
-        drop(ready);
-        self.end_if_finished();
-        drained
-    }
 }
 
 impl<E> Drained<E> {
@@ -39,8 +25,8 @@ impl<E> Drained<E> {
         Self { ready, heaps, slot: 0, len }
     }
 
-    /// The next element alone. Its key is not looked up: there are so many that most of these
-    /// looks would miss the cache.
+    /// Returns the next element without its key. Looking the key up would miss the cache for most
+    /// of many elements.
     pub(crate) fn next_element(&mut self) -> Option<E> {
         if let Some(entry) = self.ready.pop_front() {
             return Some(entry.element);
@@ -48,7 +34,7 @@ impl<E> Drained<E> {
         self.next_in_heaps().map(|(_, element)| element)
     }
 
-    /// The next element of the last heap that has one, and its slot there.
+    /// Returns the next element of the last heap that has one, and its slot there.
     fn next_in_heaps(&mut self) -> Option<(u32, E)> {
         loop {
             let heap = self.heaps.last_mut()?;

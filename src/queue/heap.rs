@@ -1,62 +1,63 @@
-//! The heap: what is due next. Plain data; no lock, no clock, no task.
+//! The heap: which entry is due next. It is plain data and knows no lock, no clock and no task.
 //!
-//! A heap of four children to a node, in an array. Each entry is a *key*, one 128-bit number
-//! that orders by deadline, then by the order of submission:
+//! It is a four-ary heap in an array. Each entry has a *key*, one 128-bit number that orders by
+//! deadline and then by submission:
 //!
 //! ```text
 //!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
 //! ```
 //!
-//! Equal deadlines are therefore exactly first come, first served, with no rule beside the
-//! comparison of two numbers, and nothing ever wraps.
+//! So entries with equal deadlines leave strictly in the order of submission, the comparison of two
+//! numbers is the only rule, and nothing ever wraps around.
 //!
 //! # Layout
 //!
 //! ```text
 //!   groups   [· · · 0] [1 2 3 4] [5 6 7 8] …   keys; four siblings fill one cache line
-//!   slots    [· · · a] [b c d e] [f g h i] …   for each key the slot of its element
+//!   slots    [· · · a] [b c d e] [f g h i] …   the slot of the element of each key
 //!   table    slot ─▶ (position, element)       see `slots`
 //! ```
 //!
-//! The root stands at position 3, so that the children of any node begin at a multiple of four
-//! and share a line. Unused places hold the largest number, so the smallest of four siblings is
-//! found by comparing all four, with no question whether they exist. Sifting moves keys and slots
+//! The root is at position 3, so that the children of each node begin at a multiple of four and
+//! share a cache line. Unused places hold the largest number, so the smallest of four siblings is
+//! found by comparing all four, without testing which of them exist. Sifting moves keys and slots
 //! and writes positions; it follows no pointer into an element. The arrays grow by chunks
-//! (`chunks`), so no insertion pays for a copy of all.
+//! ([`chunks`]), so no insertion ever copies a whole array.
 //!
-//! # The lane
+//! # The sorted run
 //!
-//! Entries that come in the order in which they fall due need no heap. They go to the [`lane`]
-//! beside it, which is in order by itself; a bit of the position says where an entry is. The
-//! first entry of all is the smaller of root and lane. An entry goes to the heap if the lane ends
-//! with a larger key, and from the lane to the heap in two cases: it is the only one there and a
-//! nearer one comes, or removals have left the lane with more holes than entries.
+//! Entries that arrive in the order in which they become due need no heap. They go to the
+//! [sorted run](sorted_run) beside it; one bit of a position tells which of the two holds the
+//! entry. The first entry overall is the smaller of the heap's root and the first of the run. An
+//! entry goes to the heap if the run ends with a larger key. It moves from the run to the heap in
+//! two cases: it is the only entry of the run and one with a nearer deadline arrives, or removals
+//! have left the run with many more holes than entries.
 //!
 //! # Tickets
 //!
-//! Who inserts gets a [`Ticket`]: slot and sequence. The slot finds the entry, and the sequence,
-//! compared with the key found there, proves that it is still the same one. A ticket of an entry
-//! that is gone is refused, also when its slot has a new tenant.
+//! An insertion returns a [`Ticket`]: slot and sequence. The slot leads to the entry, and the
+//! sequence, compared with the key found there, proves that it is still the same entry. So the
+//! ticket of an entry that has left finds nothing, even after its slot has been reused.
 //!
 //! # Invariants
 //!
 //! 1. No key is smaller than its parent's.
-//! 2. `table[slots[p]].position == p` for every position in use, and likewise for the lane's.
-//! 3. As many elements as keys; every unused place of a group is `VACANT`.
-//! 4. The keys of the lane grow. It is never longer than twice the entries that it once had, and
-//!    when most of these have been removed the rest is in the heap.
+//! 2. `table[slots[p]].position == p` for every position in use, and likewise for the run's.
+//! 3. There are as many elements as keys, and every unused place of a group is `VACANT`.
+//! 4. The keys of the run increase. The run is never longer than twice the number of entries that
+//!    it once had, and once most of these have been removed the rest is in the heap.
 
-use super::{
-    chunks::Chunks,
-    lane::{self, Lane},
-    slots::Slots,
-};
+mod chunks;
+mod slots;
+mod sorted_run;
+
+use self::{chunks::Chunks, slots::Slots, sorted_run::SortedRun};
 use crate::time::Timestamp;
 
-/// The largest number of entries: positions are 31 bits, and one that says where. The crate's own
-/// tests have fewer, so that they can see a heap that is full.
+/// The largest number of entries: a position has 31 bits, and one that tells heap from run. The
+/// crate's own tests have a smaller limit, so that they can fill a heap.
 const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { (i32::MAX - 4 * ARITY as i32) as usize };
-/// With so many holes more than entries the lane gives entries to the heap.
+/// When the run has this many more holes than entries, entries move from it to the heap.
 const TOLERANCE: usize = 64;
 const ARITY: usize = 4;
 const ROOT: usize = 3;
@@ -67,7 +68,7 @@ const VACANT: u128 = u128::MAX;
 #[repr(align(64))]
 struct Group([u128; ARITY]);
 
-/// Names one entry for as long as it is in the heap.
+/// Identifies one entry for as long as it is in the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) slot: u32,
@@ -75,13 +76,14 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// The same entry, which was taken out and put in again since, into this slot.
+    /// Returns the ticket of the same entry after it has been taken out and offered again, into this
+    /// slot.
     pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
         Self { slot: slot.unwrap_or(self.slot), ..self }
     }
 }
 
-/// What was taken out of the heap.
+/// An entry that has been taken out of the heap.
 #[derive(Debug)]
 pub(crate) struct Entry<E> {
     pub(crate) deadline: Timestamp,
@@ -94,9 +96,9 @@ pub(crate) struct DelayHeap<E> {
     groups: Chunks<Group>,
     slots: Chunks<u32>,
     table: Slots<E>,
-    /// How many entries the heap itself has.
+    /// The number of entries in the heap itself, without the run.
     len: usize,
-    lane: Lane,
+    run: SortedRun,
 }
 
 const fn key(deadline: Timestamp, sequence: u64) -> u128 {
@@ -116,7 +118,7 @@ const fn parent(position: usize) -> usize {
     position / ARITY + 2
 }
 
-/// The group that holds the children of a position.
+/// Returns the group that holds the children of a position.
 #[inline]
 const fn children(position: usize) -> usize {
     position - 2
@@ -125,39 +127,39 @@ const fn children(position: usize) -> usize {
 impl<E> DelayHeap<E> {
     pub(crate) fn new() -> Self {
         let (groups, slots) = (Chunks::new(), Chunks::new());
-        Self { groups, slots, table: Slots::new(), len: 0, lane: Lane::new() }
+        Self { groups, slots, table: Slots::new(), len: 0, run: SortedRun::new() }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len + self.lane.len()
+        self.len + self.run.len()
     }
 
-    /// How many more it can hold.
-    pub(super) fn room(&self) -> usize {
+    /// Returns how many more entries there is room for.
+    pub(super) fn remaining_capacity(&self) -> usize {
         CAPACITY - self.len()
     }
 
-    /// The deadline and the sequence of the entry that is due first.
+    /// Returns the deadline and the sequence of the first entry.
     #[inline]
-    pub(crate) fn head(&self) -> Option<(Timestamp, u64)> {
-        let key = self.root().min(self.lane.first());
+    pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
+        let key = self.root().min(self.run.first());
         (key != VACANT).then(|| (deadline_of(key), sequence_of(key)))
     }
 
-    /// The deadlines of the first two entries; those that are not there are never. A second one
-    /// behind many holes of the lane may be missed.
+    /// Returns the deadlines of the first two entries, [`NEVER`](Timestamp::NEVER) for each that does
+    /// not exist. The second one may be missed if it is behind many holes of the run.
     pub(crate) fn first_two(&self) -> [Timestamp; 2] {
         let group = children(ROOT);
         let child =
             if group < self.groups.len() { smallest(&self.groups[group].0).1 } else { VACANT };
-        let mut keys = [self.root(), child, self.lane.first(), self.lane.second()];
+        let mut keys = [self.root(), child, self.run.first(), self.run.second()];
         keys.sort_unstable();
         [deadline_of(keys[0]), deadline_of(keys[1])]
     }
 
-    /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two
-    /// entries may have the same. Gives the element back if two billion are there already.
+    /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two entries may
+    /// have the same sequence. Returns the element if there are two billion entries already.
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
@@ -169,13 +171,13 @@ impl<E> DelayHeap<E> {
             return Err(element);
         }
         let key = key(deadline, sequence);
-        if self.lane.len() == 1 && !self.lane.admits(key) {
-            // One far entry does not close the lane to all that are nearer.
-            self.take_over();
+        if self.run.len() == 1 && !self.run.admits(key) {
+            // One distant entry must not close the run to all that are nearer.
+            self.move_first_to_heap();
         }
-        if self.lane.admits(key) {
-            let slot = self.table.insert(element, self.lane.next());
-            self.lane.push(key, slot);
+        if self.run.admits(key) {
+            let slot = self.table.insert(element, self.run.next());
+            self.run.push(key, slot);
             return Ok(Ticket { slot, sequence });
         }
         let position = self.grow();
@@ -184,65 +186,65 @@ impl<E> DelayHeap<E> {
         Ok(Ticket { slot, sequence })
     }
 
-    /// Takes out the first entry.
+    /// Takes the first entry out.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
         let (key, slot) = self.pop_key()?;
         self.entry(key, slot)
     }
 
-    /// The first entry.
-    pub(super) fn first(&self) -> Option<(Timestamp, Ticket, &E)> {
-        let is_in_lane = self.lane.first() < self.root();
-        let (deadline, sequence) = self.head()?;
-        let slot = if is_in_lane { self.lane.first_slot()? } else { self.slots[ROOT] };
+    /// Returns the first entry without taking it.
+    pub(super) fn peek(&self) -> Option<(Timestamp, Ticket, &E)> {
+        let is_in_run = self.run.first() < self.root();
+        let (deadline, sequence) = self.first_key()?;
+        let slot = if is_in_run { self.run.first_slot()? } else { self.slots[ROOT] };
         Some((deadline, Ticket { slot, sequence }, self.table.get(slot)?))
     }
 
-    /// Takes out the first element, and keeps its slot for it: the ticket comes with it. It is to
-    /// be [put back](Self::put_back) or [forgotten](Self::forget).
-    pub(super) fn lend(&mut self) -> Option<(Timestamp, Ticket, E)> {
+    /// Takes the first element out and keeps its slot reserved. The caller must either
+    /// [roll back](Self::roll_back) or [commit](Self::commit) with the ticket that is returned.
+    pub(super) fn reserve_first(&mut self) -> Option<(Timestamp, Ticket, E)> {
         let (key, slot) = self.pop_key()?;
         let element = self.table.take(slot)?;
         Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
     }
 
-    /// Puts an element back that was lent.
-    pub(super) fn put_back(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
+    /// Ends a reservation by putting an element back into its slot.
+    pub(super) fn roll_back(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
         self.table.put_back(ticket.slot, element);
         self.insert_into_heap(key(deadline, ticket.sequence), ticket.slot);
     }
 
-    /// Gives up the slot of an element that was lent.
-    pub(super) fn forget(&mut self, ticket: Ticket) {
+    /// Ends a reservation by freeing its slot.
+    pub(super) fn commit(&mut self, ticket: Ticket) {
         self.table.free(ticket.slot);
     }
 
-    /// Takes an entry out, wherever it is.
+    /// Removes an entry, wherever it is.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
         let (position, key) = self.find(ticket)?;
-        if !lane::holds(position) {
+        if !sorted_run::contains(position) {
             self.remove_key_at(position as usize);
             return self.entry(key, ticket.slot);
         }
-        self.lane.remove(position);
-        // Two for each hole that is one too many, so that they do not pile up.
+        self.run.remove(position);
+        // Two for each hole above the limit, so that the holes do not accumulate.
         for _ in 0..2 {
-            if self.lane.holes() > self.lane.len() + TOLERANCE {
-                self.take_over();
+            if self.run.holes() > self.run.len() + TOLERANCE {
+                self.move_first_to_heap();
             }
         }
         self.entry(key, ticket.slot)
     }
 
-    /// Moves an entry to another deadline, in place. Whether it was there.
+    /// Moves an entry to another deadline. Returns `false` if there is no such entry.
     pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
         let Some((position, _)) = self.find(ticket) else { return false };
         let key = key(deadline, ticket.sequence);
-        if !lane::holds(position) {
+        if !sorted_run::contains(position) {
             self.sift(position as usize, key, ticket.slot);
         } else {
-            self.lane.remove(position);
+            self.run.remove(position);
             self.insert_into_heap(key, ticket.slot);
         }
         true
@@ -253,14 +255,14 @@ impl<E> DelayHeap<E> {
         Some(deadline_of(key))
     }
 
-    /// Takes out every entry that is `unwanted`, in no particular order, in linear time.
+    /// Removes every entry that is `unwanted`, in no particular order, in linear time.
     pub(crate) fn remove_where(
         &mut self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
-        while self.lane.len() > 0 {
-            self.take_over();
+        while self.run.len() > 0 {
+            self.move_first_to_heap();
         }
         let end = self.end();
         let mut kept = ROOT;
@@ -282,7 +284,7 @@ impl<E> DelayHeap<E> {
         removed
     }
 
-    /// What is here, in no particular order.
+    /// Iterates over all entries, in no particular order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Timestamp, Ticket, &E)> {
         (0..self.slots()).filter_map(|slot| {
             let element = self.table.get(slot)?;
@@ -291,40 +293,40 @@ impl<E> DelayHeap<E> {
         })
     }
 
-    /// Takes out everything, in no particular order.
+    /// Takes everything out, as a heap of its own.
     pub(crate) fn remove_all(&mut self) -> Self {
         std::mem::replace(self, Self::new())
     }
 
-    /// Takes an element out of its slot, and leaves the rest as it is. For a heap that is emptied
-    /// so, slot by slot, and not used for anything else.
+    /// Takes an element out of its slot and leaves everything else as it is. This is for a heap that
+    /// is emptied slot by slot and not used in any other way.
     pub(super) fn take(&mut self, slot: u32) -> Option<E> {
         self.table.take(slot)
     }
 
-    /// The entry of an element that was [taken](Self::take) out of this slot.
+    /// Returns the entry of an element that was [taken](Self::take) out of this slot.
     pub(super) fn entry_of(&self, slot: u32, element: E) -> Entry<E> {
         let key = self.key_at(self.table.position(slot));
         Entry { deadline: deadline_of(key), sequence: sequence_of(key), element }
     }
 
-    /// All slots in use are smaller.
+    /// A bound that is larger than every slot in use.
     pub(super) fn slots(&self) -> u32 {
         self.table.end()
     }
 
-    /// Takes the element of an entry that is out of heap and lane.
-    // Always: given back through memory it is written in halves and read as a whole, for which the
-    // processor stalls, ten nanoseconds under the lock.
+    /// Takes the element of an entry whose key has left heap and run.
+    // Always inlined: an entry that is returned through memory is written in halves and read as a
+    // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
     fn entry(&mut self, key: u128, slot: u32) -> Option<Entry<E>> {
         let element = self.table.remove(slot)?;
         Some(Entry { deadline: deadline_of(key), sequence: sequence_of(key), element })
     }
 
-    /// Takes the first entry of the lane over.
-    fn take_over(&mut self) {
-        if let Some((key, slot)) = self.lane.pop() {
+    /// Moves the first entry of the run to the heap.
+    fn move_first_to_heap(&mut self) {
+        if let Some((key, slot)) = self.run.pop() {
             self.insert_into_heap(key, slot);
         }
     }
@@ -334,13 +336,13 @@ impl<E> DelayHeap<E> {
         self.sift_up(position, key, slot);
     }
 
-    /// The smallest key of the heap itself; larger than any if there is none.
+    /// Returns the smallest key of the heap itself, or `VACANT`, which is larger than any.
     #[inline]
     fn root(&self) -> u128 {
         if self.len == 0 { VACANT } else { self.key(ROOT) }
     }
 
-    /// The first position that is not in use.
+    /// Returns the first position that is not in use.
     #[inline]
     fn end(&self) -> usize {
         self.len + ROOT
@@ -351,7 +353,7 @@ impl<E> DelayHeap<E> {
         self.groups[position / ARITY].0[position % ARITY]
     }
 
-    /// Puts an entry at a position, and tells its element where it is.
+    /// Puts an entry at a position and records that position with its element.
     #[inline]
     fn place(&mut self, position: usize, key: u128, slot: u32) {
         self.groups[position / ARITY].0[position % ARITY] = key;
@@ -359,13 +361,17 @@ impl<E> DelayHeap<E> {
         self.table.set_position(slot, position as u32);
     }
 
-    /// The key at a position, be it of the heap or of the lane.
+    /// Returns the key at a position of the heap or of the run.
     #[inline]
     fn key_at(&self, position: u32) -> u128 {
-        if lane::holds(position) { self.lane.key(position) } else { self.key(position as usize) }
+        if sorted_run::contains(position) {
+            self.run.key(position)
+        } else {
+            self.key(position as usize)
+        }
     }
 
-    /// Where the ticket's entry is, and its key, if it still is.
+    /// Returns the position and the key of the ticket's entry, if it is still here.
     fn find(&self, ticket: Ticket) -> Option<(u32, u128)> {
         self.table.get(ticket.slot)?;
         let position = self.table.position(ticket.slot);
@@ -373,11 +379,11 @@ impl<E> DelayHeap<E> {
         (sequence_of(key) == ticket.sequence).then_some((position, key))
     }
 
-    /// Takes the first entry out of heap or lane; its element stays in its slot.
+    /// Takes the first key out of heap or run. Its element stays in its slot.
     #[inline(always)]
     fn pop_key(&mut self) -> Option<(u128, u32)> {
-        if self.lane.first() < self.root() {
-            return self.lane.pop();
+        if self.run.first() < self.root() {
+            return self.run.pop();
         } else if self.len == 0 {
             return None;
         }
@@ -395,7 +401,7 @@ impl<E> DelayHeap<E> {
         }
     }
 
-    /// Makes room for one more entry; gives its position.
+    /// Adds a position at the end and returns it.
     fn grow(&mut self) -> usize {
         let position = self.end();
         if self.slots.len() == 0 {
@@ -409,7 +415,7 @@ impl<E> DelayHeap<E> {
         position
     }
 
-    /// Gives up the last position.
+    /// Drops the last position.
     fn shrink(&mut self) {
         self.len -= 1;
         let position = self.end();
@@ -421,8 +427,8 @@ impl<E> DelayHeap<E> {
         }
     }
 
-    /// Puts an entry where `position` is free: it may have to go up as well as down, for what
-    /// fills a hole in the middle comes from another branch.
+    /// Puts an entry at or near the free `position`. It may have to go up as well as down, because
+    /// the entry that fills a hole in the middle comes from another branch.
     fn sift(&mut self, position: usize, key: u128, slot: u32) {
         if position > ROOT && key < self.key(parent(position)) {
             self.sift_up(position, key, slot);
@@ -453,11 +459,11 @@ impl<E> DelayHeap<E> {
             if group >= self.groups.len() {
                 break;
             }
-            let (lane, child_key) = smallest(&self.groups[group].0);
+            let (index, child_key) = smallest(&self.groups[group].0);
             if child_key >= key {
                 break;
             }
-            let child = group * ARITY + lane;
+            let child = group * ARITY + index;
             let child_slot = self.slots[child];
             self.place(position, child_key, child_slot);
             position = child;
@@ -476,7 +482,7 @@ impl<E> DelayHeap<E> {
     }
 }
 
-/// The smallest of four siblings and its place among them, without a branch.
+/// Returns the index and the key of the smallest of four siblings, without branching.
 #[inline]
 fn smallest(keys: &[u128; ARITY]) -> (usize, u128) {
     let left = if keys[1] < keys[0] { (1, keys[1]) } else { (0, keys[0]) };

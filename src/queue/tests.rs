@@ -1,27 +1,31 @@
 //! Leader and followers, on the manual clock: its list of sleepers shows who waits until when.
 
 mod history;
-mod plain;
-mod ready;
 mod stress;
 
 use std::{
     sync::{Barrier, Weak, mpsc},
     thread,
+    time::Duration,
 };
 
-use super::{census::Census, *};
-use crate::{ManualClock, sync::Arc};
+use super::{any_queue::AnyQueue, striped::Counts, waiting::Source, *};
+use crate::{
+    ManualClock,
+    sync::{Arc, Parker},
+    time::{Clock, Timestamp},
+    unwind::wake_all,
+};
 
-type Queue<E> = Arc<DelayedWorkQueue<E>>;
+pub(super) type Queue<E> = Arc<DelayedWorkQueue<E>>;
 
-const LIMIT: Duration = Duration::from_secs(10);
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
-const fn at(nanos: u64) -> Timestamp {
+pub(super) const fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-fn queue<E>() -> (ManualClock, Queue<E>) {
+pub(super) fn queue<E>() -> (ManualClock, Queue<E>) {
     let clock = ManualClock::from_zero();
     let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone()), 4, Duration::ZERO));
     (clock, queue)
@@ -30,19 +34,19 @@ fn queue<E>() -> (ManualClock, Queue<E>) {
 impl<E> DelayedWorkQueue<E> {
     /// Offers as a program of many threads would: each time into another stripe.
     fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, Refused<E>> {
-        let now = self.clock.read();
-        let stripe = self.clock.submission_stamp(now) as usize % self.stripes();
+        let now = self.clock().read();
+        let stripe = self.clock().submission_stamp(now) as usize % self.stripes();
         self.offer(stripe, now, deadline, element)
     }
 
     fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Timestamp)> {
-        let limit = self.clock.read().after(timeout);
-        self.take_until(|_| limit)
+        let limit = self.clock().read().after(timeout);
+        self.take_until_by(Parker::current, |_| Some(limit))
     }
 }
 
 /// Runs `body` on a thread that counts as a worker, so that the clock waits for it.
-fn worker<T: Send + 'static>(
+pub(super) fn worker<T: Send + 'static>(
     clock: &ManualClock,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> mpsc::Receiver<T> {
@@ -60,13 +64,16 @@ fn worker<T: Send + 'static>(
 }
 
 /// A thread that takes one element.
-fn taker<E: Send + 'static>(clock: &ManualClock, queue: &Queue<E>) -> mpsc::Receiver<Option<E>> {
+pub(super) fn taker<E: Send + 'static>(
+    clock: &ManualClock,
+    queue: &Queue<E>,
+) -> mpsc::Receiver<Option<E>> {
     let queue = Arc::clone(queue);
     worker(clock, move || queue.take().map(|(entry, _)| entry.element))
 }
 
 /// What the threads have that are through; waits for as many as are expected.
-fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
+pub(super) fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
     let clock = Clock::system();
     let end = clock.read().after(LIMIT);
     let mut results = Vec::new();
@@ -84,9 +91,9 @@ fn elements_come_out_when_due_and_in_order() {
     for nanos in [30, 10, 20, 10] {
         queue.put(at(nanos), nanos).expect("it is open");
     }
-    assert!(queue.poll().is_none());
+    assert!(queue.try_take().is_none());
     clock.advance(Duration::from_nanos(20));
-    let taken: Vec<_> = std::iter::from_fn(|| queue.poll()).map(|e| e.element).collect();
+    let taken: Vec<_> = std::iter::from_fn(|| queue.try_take()).map(|e| e.element).collect();
     assert_eq!(taken, [10, 10, 20]);
     assert_eq!(queue.len(), 1);
 }
@@ -292,12 +299,12 @@ fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
     queue.put(at(1), 'a').expect("it is open");
     queue.put(at(50), 'b').expect("it is open");
     clock.advance(Duration::from_nanos(1));
-    let entry = queue.poll().expect("it is due");
+    let entry = queue.try_take().expect("it is due");
     queue.close(Admission::Returning);
     assert!(queue.put(at(2), 'c').is_err());
     let (ticket, _) = queue.offer_again(at(50), entry.sequence, 'a').expect("it may return");
     clock.advance(Duration::from_nanos(49));
-    assert_eq!(queue.poll().map(|e| e.element), Some('a'), "it keeps its seniority");
+    assert_eq!(queue.try_take().map(|e| e.element), Some('a'), "it keeps its seniority");
     assert_eq!(queue.remove(ticket), None);
     let unwanted = queue.remove_where(|_, element| *element == 'b');
     assert_eq!(unwanted.len(), 1);
@@ -336,14 +343,9 @@ fn a_number_is_given_once_and_in_the_order_of_submission() {
     let (clock, queue) = queue();
     let now = Clock::from(clock).read();
     let offer = || queue.offer(2, now, at(10), 'a').expect("it is open").sequence;
-    let numbers = [offer(), queue.number(2, now), queue.number(2, now), offer()];
+    let numbers = [offer(), queue.next_sequence(2, now), queue.next_sequence(2, now), offer()];
     assert!(numbers.is_sorted_by(|before, after| before < after), "{numbers:?}");
-    assert!(numbers.into_iter().all(|number| stripe::number_of(number) == 2));
-    // Also if the clock stands still, goes back, or is at its end.
-    let stripe = Stripe::<()>::new(3);
-    let numbers = [5, 5, 4, 9].map(|moment| stripe.lock().number(moment));
-    assert_eq!(numbers, [5, 6, 7, 9].map(|moment| moment << 4 | 3));
-    assert_eq!(stripe.lock().number(u64::MAX), u64::MAX << 4 | 3);
+    assert!(numbers.into_iter().all(|number| number & 15 == 2), "the stripe's number");
 }
 
 /// Whoever sheds load takes what would be taken first, be it due or not.
@@ -373,19 +375,12 @@ fn a_census_counts_what_came_and_went() {
     let tickets: Vec<_> = (10..15).map(|nanos| offer(0, nanos)).collect();
     let far = offer(2, 100);
     clock.advance(Duration::from_nanos(50));
-    let first = queue.poll().expect("it is due");
+    let first = queue.try_take().expect("it is due");
     queue.offer_again(at(200), first.sequence, first.element).expect("it is open");
     assert!(queue.remove(tickets[1]).is_some() && queue.remove(far).is_some());
-    let (census, meanwhile) = queue.census(|| "meanwhile");
-    assert_eq!(census, Census { len: 4, offered: 6, returned: 1, taken: 1 });
-    assert_eq!((census.removed(), meanwhile), (2, "meanwhile"));
-
-    let plain = DelayedWorkQueue::plain(Clock::from(clock));
-    (0..3).for_each(|n| drop(plain.insert(at(n), n)));
-    assert!(plain.poll().is_some());
-    assert_eq!(plain.census(|| ()).0, Census { len: 2, offered: 3, returned: 0, taken: 1 });
-    drop(plain.lend_due(at(50)).expect("it is due"));
-    assert_eq!(plain.census(|| ()).0, Census { len: 1, offered: 3, returned: 0, taken: 2 });
+    let (counts, meanwhile) = queue.counts(|| "meanwhile");
+    assert_eq!(counts, Counts { len: 4, offered: 6, returned: 1, taken: 1 });
+    assert_eq!((counts.removed(), meanwhile), (2, "meanwhile"));
 }
 
 /// ST-002: of three hundred threads that poll, each element wakes about one.

@@ -75,8 +75,9 @@ fn wakes(waker: Option<Waker>) {
 
 /// An idle worker asks whether it may go. Whether it did.
 fn retire(pool: &Pool, number: usize) -> bool {
-    pool.queue.arrive();
-    let answer = pool.crew.may_go(number, true, || pool.outlook(), || wakes(pool.queue.leave()));
+    pool.queue.begin_search();
+    let answer =
+        pool.crew.may_go(number, true, || pool.outlook(), || wakes(pool.queue.end_search()));
     answer == Answer::Gone(())
 }
 
@@ -112,7 +113,7 @@ fn who_goes_leaves_no_task_beside_a_busy_worker() {
 
 /// Whether the calling thread, which has just left the queue with an entry, is to start a worker.
 fn relieves(pool: &Pool) -> bool {
-    let is_left = || pool.queue.takers() == 0 && !pool.queue.seems_empty();
+    let is_left = || pool.queue.waiting() == 0 && !pool.queue.seems_empty();
     let may_start = pool.crew.settled() < pool.crew.wanted() && !pool.queue.seems_empty();
     may_start && pool.crew.turn_to_relieve(is_left).map(std::mem::forget).is_some()
 }
@@ -128,10 +129,10 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
         let now = pool.clock().read();
         offer(&pool, 0, Timestamp::from_nanos(1_000), one_shot());
         offer(&pool, 0, now, one_shot());
-        pool.queue.arrive();
+        pool.queue.begin_search();
         let worker = thread::spawn(move || retire(&other, goes));
-        assert!(pool.queue.poll().is_some());
-        wakes(pool.queue.leave());
+        assert!(pool.queue.try_take().is_some());
+        wakes(pool.queue.end_search());
         let is_relieved = relieves(&pool);
         let is_gone = worker.join().expect("nobody panics");
         assert!(is_relieved || !is_gone, "it is left behind");
@@ -147,16 +148,16 @@ fn of_two_who_take_one_relieves() {
         pool.crew.set_core(3);
         for _ in 0..2 {
             settle(&pool);
-            pool.queue.arrive();
+            pool.queue.begin_search();
         }
         // The two that they take are gone already.
         offer(&pool, 0, Timestamp::from_nanos(1_000), one_shot());
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || {
-            wakes(other.queue.leave());
+            wakes(other.queue.end_search());
             relieves(&other)
         });
-        wakes(pool.queue.leave());
+        wakes(pool.queue.end_search());
         let own = relieves(&pool);
         assert!(own ^ worker.join().expect("nobody panics"));
     });

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{super::drained::Drained, *};
 
 impl<E> DelayHeap<E> {
-    /// The three invariants of the module.
+    /// Asserts the invariants of the module.
     fn check(&self) {
         let groups = if self.len == 0 { self.groups.len() } else { (self.end() - 1) / ARITY + 1 };
         assert_eq!(self.groups.len(), groups);
@@ -19,12 +19,12 @@ impl<E> DelayHeap<E> {
             assert_eq!(self.table.position(slot) as usize, position, "index of slot {slot}");
             assert!(self.table.get(slot).is_some(), "slot {slot} is empty");
         }
-        assert!(self.lane.holes() <= 2 * (self.lane.len() + TOLERANCE), "holes");
+        assert!(self.run.holes() <= 2 * (self.run.len() + TOLERANCE), "holes");
         for group in 0..self.groups.len() {
-            for lane in 0..ARITY {
-                let position = group * ARITY + lane;
+            for index in 0..ARITY {
+                let position = group * ARITY + index;
                 if position < ROOT || position >= self.end() {
-                    assert_eq!(self.groups[group].0[lane], VACANT, "unused {position}");
+                    assert_eq!(self.groups[group].0[index], VACANT, "unused {position}");
                 }
             }
         }
@@ -139,8 +139,11 @@ impl Subject {
         let mut keys: Vec<_> = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).collect();
         keys.sort_unstable();
         let deadline = |n: usize| keys.get(n).map_or(Timestamp::NEVER, |key| at(key.0));
-        assert_eq!(self.heap.head(), keys.first().map(|(nanos, sequence)| (at(*nanos), *sequence)));
-        let first = self.heap.first().map(|(at, ticket, element)| {
+        assert_eq!(
+            self.heap.first_key(),
+            keys.first().map(|(nanos, sequence)| (at(*nanos), *sequence))
+        );
+        let first = self.heap.peek().map(|(at, ticket, element)| {
             assert_eq!(self.heap.deadline(ticket), Some(at), "its ticket");
             (at.as_nanos(), ticket.sequence, *element)
         });
@@ -148,7 +151,7 @@ impl Subject {
         assert_eq!(first, expected);
         let [first, second] = self.heap.first_two();
         assert_eq!(first, deadline(0));
-        assert!(second == deadline(1) || self.heap.lane.holes() > 60, "{second:?}");
+        assert!(second == deadline(1) || self.heap.run.holes() > 60, "{second:?}");
     }
 
     /// Pops from both; the model's first is the smallest deadline, then the smallest sequence.
@@ -229,11 +232,11 @@ fn removal_from_the_middle_sifts_both_ways() {
     let delays = [1, 100, 2, 3, 4, 101, 102, 103, 104, 5, 6, 7, 8];
     for remove in 0..delays.len() {
         let mut heap = DelayHeap::new();
-        // The lane ends with these, so all others are in the heap.
+        // The sorted run ends with these, so all others are in the heap.
         let mut insert = |nanos| heap.insert(at(nanos), nanos, nanos).expect("room");
         let far = [1_000, 2_000].map(&mut insert);
         let tickets = delays.map(insert);
-        assert_eq!(heap.lane.len(), far.len());
+        assert_eq!(heap.run.len(), far.len());
         heap.remove(tickets[remove]).expect("it is there");
         heap.check();
         let mut rest = delays.to_vec();
@@ -266,7 +269,7 @@ fn one_far_entry_does_not_close_the_lane() {
     for nanos in [1_000, 1, 2, 3] {
         heap.insert(at(nanos), nanos, nanos).expect("room");
     }
-    assert_eq!((heap.lane.len(), heap.len()), (3, 4));
+    assert_eq!((heap.run.len(), heap.len()), (3, 4));
     heap.check();
 }
 
@@ -292,14 +295,14 @@ fn survivors_do_not_keep_the_lane_long() {
         let mut heap = DelayHeap::new();
         let insert = |n| heap.insert(at(n), n, n).expect("room");
         let tickets: Vec<_> = (0..count).map(insert).collect();
-        assert_eq!(heap.lane.len(), count as usize);
+        assert_eq!(heap.run.len(), count as usize);
         for n in (0..count).map(|n| n * stride % count).filter(|n| n % 500 != 3) {
             assert!(heap.remove(tickets[n as usize]).is_some());
-            assert!(heap.lane.holes() <= count as usize / 2 + TOLERANCE, "many holes");
+            assert!(heap.run.holes() <= count as usize / 2 + TOLERANCE, "many holes");
         }
         heap.check();
         assert_eq!(heap.len(), 100);
-        assert!(heap.lane.holes() <= heap.lane.len() + TOLERANCE, "{}", heap.lane.holes());
+        assert!(heap.run.holes() <= heap.run.len() + TOLERANCE, "{}", heap.run.holes());
         let left: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
         assert_eq!(left, (0..count).filter(|n| n % 500 == 3).collect::<Vec<_>>());
     }

@@ -3,42 +3,43 @@
 //! As in the models of shuttle a queue is closed only when everything has been taken, and time
 //! moves one step at a time.
 
-use super::*;
+use std::time::Duration;
+
+use super::{waiting::Source, *};
 use crate::{
     ManualClock,
     sync::{
-        Arc,
+        Arc, Parker,
         exhaustive::{Note, check},
         thread::{self, JoinHandle},
     },
+    time::{Clock, Timestamp},
 };
 
 const fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-type Queue = Arc<DelayedWorkQueue<char>>;
-
-fn plain() -> (ManualClock, Queue) {
+fn single() -> (ManualClock, Arc<SingleQueue<char>>) {
     let clock = ManualClock::from_zero();
-    (clock.clone(), Arc::new(DelayedWorkQueue::plain(Clock::from(clock))))
+    (clock.clone(), Arc::new(SingleQueue::new(Clock::from(clock))))
 }
 
-fn striped(stripes: usize) -> Queue {
+fn striped(stripes: usize) -> Arc<DelayedWorkQueue<char>> {
     Arc::new(DelayedWorkQueue::new(Clock::from(ManualClock::from_zero()), stripes, Duration::ZERO))
 }
 
 /// A thread that takes one element.
-fn taker(queue: &Queue) -> JoinHandle<Option<char>> {
+fn taker(queue: &Arc<SingleQueue<char>>) -> JoinHandle<Option<char>> {
     let queue = Arc::clone(queue);
-    thread::spawn(move || queue.take().map(|(entry, _)| entry.element))
+    thread::spawn(move || queue.take().map(|entry| entry.element))
 }
 
 /// M110, M113, M118: a submission meets a thread that has found nothing and is about to sleep.
 #[test]
 fn nobody_falls_asleep_over_a_submission() {
     check(|| {
-        let (_, queue) = plain();
+        let (_, queue) = single();
         let taker = taker(&queue);
         queue.insert(at(0), 'a').expect("it is open");
         assert_eq!(taker.join().expect("nobody panics"), Some('a'));
@@ -50,7 +51,8 @@ fn nobody_falls_asleep_over_a_submission() {
 fn nobody_falls_asleep_over_a_submission_to_another_stripe() {
     check(|| {
         let queue = striped(2);
-        let taker = taker(&queue);
+        let other = Arc::clone(&queue);
+        let taker = thread::spawn(move || other.take().map(|(entry, _)| entry.element));
         queue.offer(1, at(0), at(0), 'a').expect("it is open");
         assert_eq!(taker.join().expect("nobody panics"), Some('a'));
     });
@@ -60,7 +62,7 @@ fn nobody_falls_asleep_over_a_submission_to_another_stripe() {
 #[test]
 fn two_submissions_wake_who_is_needed() {
     check(|| {
-        let (_, queue) = plain();
+        let (_, queue) = single();
         let other = Arc::clone(&queue);
         let submitter = thread::spawn(move || other.insert(at(0), 'b').is_ok());
         let taker = {
@@ -77,7 +79,7 @@ fn two_submissions_wake_who_is_needed() {
 #[test]
 fn a_leader_that_leaves_is_followed() {
     check(|| {
-        let (clock, queue) = plain();
+        let (clock, queue) = single();
         queue.insert(at(1), 'a').expect("it is open");
         queue.insert(at(2), 'b').expect("it is open");
         let taken = Note::default();
@@ -99,7 +101,7 @@ fn a_leader_that_leaves_is_followed() {
 #[test]
 fn a_nearer_head_is_waited_for() {
     check(|| {
-        let (clock, queue) = plain();
+        let (clock, queue) = single();
         queue.insert(at(9), 'z').expect("it is open");
         let taker = taker(&queue);
         queue.insert(at(1), 'a').expect("it is open");
@@ -112,9 +114,9 @@ fn a_nearer_head_is_waited_for() {
 #[test]
 fn who_waits_is_told_of_the_end() {
     check(|| {
-        let (_, queue) = plain();
+        let (_, queue) = single();
         let taker = taker(&queue);
-        queue.close(Admission::Closed);
+        queue.close();
         assert_eq!(taker.join().expect("nobody panics"), None);
     });
 }
@@ -124,10 +126,10 @@ fn who_waits_is_told_of_the_end() {
 #[test]
 fn who_takes_the_last_tells_the_others() {
     check(|| {
-        let (_, queue) = plain();
+        let (_, queue) = single();
         queue.insert(at(0), 'a').expect("it is open");
         let takers = [taker(&queue), taker(&queue)];
-        queue.close(Admission::Closed);
+        queue.close();
         let mut taken = takers.map(|taker| taker.join().expect("nobody panics"));
         taken.sort_unstable();
         assert_eq!(taken, [None, Some('a')]);
@@ -142,7 +144,7 @@ fn a_batch_on_its_way_is_seen() {
         queue.offer(0, at(0), at(0), 'a').expect("it is open");
         queue.offer(0, at(0), at(0), 'b').expect("it is open");
         let other = Arc::clone(&queue);
-        let poller = thread::spawn(move || other.poll().is_some());
+        let poller = thread::spawn(move || other.try_take().is_some());
         assert!(!queue.seems_empty());
         assert!(poller.join().expect("nobody panics"));
     });
@@ -156,8 +158,8 @@ fn who_is_to_reconsider_does() {
         let (may_go, other) = (Note::default(), Arc::clone(&queue));
         let told = may_go.clone();
         let waiter = thread::spawn(move || {
-            let limit = |_| if told.get() > 0 { Timestamp::PAST } else { Timestamp::NEVER };
-            other.take_until(limit).is_none()
+            let limit = |_| Some(if told.get() > 0 { Timestamp::PAST } else { Timestamp::NEVER });
+            other.take_until_by(Parker::current, limit).is_none()
         });
         may_go.add();
         queue.reconsider();
@@ -165,9 +167,9 @@ fn who_is_to_reconsider_does() {
     });
 }
 
-/// What the pool's models need: a wait begins, and nothing else is done.
+/// The pool's models need a search that begins without anything else being done.
 impl<E> DelayedWorkQueue<E> {
-    pub(crate) fn arrive(&self) {
-        self.takers.arrive();
+    pub(crate) fn begin_search(&self) {
+        self.waiters().begin_search();
     }
 }

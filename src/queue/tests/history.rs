@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{census::Census, *};
+use super::*;
 
 /// A moment that few others are at, or many, or that never comes.
 fn moments() -> impl Strategy<Value = u64> {
@@ -26,11 +26,10 @@ enum Step {
     Remove(usize),
     Reset(usize, u64),
     /// As a periodic task: out, and in again so much later.
-    PollAndReturn(u64),
+    TakeAndReturn(u64),
     /// As a sink that does not want it, or that does.
-    Lend(bool),
+    Reserve(bool),
     RemoveWhere(u64),
-    Clear,
     Drain,
     Close(Admission),
 }
@@ -46,10 +45,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::RemoveFirst),
         4 => any::<usize>().prop_map(Step::Remove),
         4 => (any::<usize>(), moments()).prop_map(|(which, ahead)| Step::Reset(which, ahead)),
-        3 => moments().prop_map(Step::PollAndReturn),
-        2 => any::<bool>().prop_map(Step::Lend),
+        3 => moments().prop_map(Step::TakeAndReturn),
+        2 => any::<bool>().prop_map(Step::Reserve),
         1 => (2..5_u64).prop_map(Step::RemoveWhere),
-        1 => prop_oneof![3 => Just(Step::Clear), 1 => Just(Step::Drain)],
+        1 => Just(Step::Drain),
         1 => prop_oneof![Just(Admission::Open), Just(Admission::Returning), Just(Admission::Closed)]
             .prop_map(Step::Close),
     ];
@@ -59,71 +58,71 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// A queue and, beside it, what it should hold.
 struct Subject {
     clock: ManualClock,
-    queue: DelayedWorkQueue<u64>,
+    queue: AnyQueue<u64>,
     /// By deadline and sequence: the element.
     model: BTreeMap<(Timestamp, u64), u64>,
     /// By sequence, of every element ever let in: its ticket, and until when it waits, if it does.
     known: BTreeMap<u64, (Ticket, Option<Timestamp>)>,
     admission: Admission,
-    counts: Census,
+    counts: Counts,
     next: u64,
 }
 
 impl Subject {
-    /// On a queue of so many stripes, or on a plain one.
+    /// On a queue with that number of stripes, or on a single one.
     fn new(stripes: Option<usize>) -> Self {
         let clock = ManualClock::from_zero();
         let on = Clock::from(clock.clone());
-        let queue = match stripes {
-            None => DelayedWorkQueue::plain(on),
-            Some(stripes) => DelayedWorkQueue::new(on, stripes, Duration::ZERO),
-        };
-        let (model, known, counts) = (BTreeMap::new(), BTreeMap::new(), Census::default());
+        let queue = AnyQueue::new(on, stripes, Duration::ZERO);
+        let (model, known, counts) = (BTreeMap::new(), BTreeMap::new(), Counts::default());
         Self { clock, queue, model, known, admission: Admission::Open, counts, next: 0 }
     }
 
     fn now(&self) -> Timestamp {
-        self.queue.clock.read()
+        self.queue.clock().read()
     }
 
     fn ahead(&self, nanos: u64) -> Timestamp {
         self.now().after(Duration::from_nanos(nanos))
     }
 
-    fn is_plain(&self) -> bool {
-        self.queue.plain.is_some()
+    /// The queue, if it is a striped one.
+    fn striped(&self) -> Option<&DelayedWorkQueue<u64>> {
+        match &self.queue {
+            AnyQueue::Striped(queue) => Some(queue),
+            AnyQueue::Single(_) => None,
+        }
+    }
+
+    /// The queue, if it is a single one.
+    fn single(&self) -> Option<&SingleQueue<u64>> {
+        match &self.queue {
+            AnyQueue::Striped(_) => None,
+            AnyQueue::Single(queue) => Some(queue),
+        }
     }
 
     fn step(&mut self, step: Step) {
         match step {
             Step::Offer(stripe, ahead) => self.offer(stripe, ahead),
-            Step::InsertAll(ahead) if self.is_plain() => self.insert_all(&ahead),
+            Step::InsertAll(ahead) if self.single().is_some() => self.insert_all(&ahead),
             Step::InsertAll(ahead) => ahead.into_iter().for_each(|ahead| self.offer(0, ahead)),
             Step::Advance(nanos) => self.clock.advance(Duration::from_nanos(nanos)),
-            Step::Poll => _ = self.taken(|queue| queue.poll()),
+            Step::Poll => _ = self.taken(|queue| queue.try_take()),
             Step::Take => self.take(),
             Step::TakeOrGiveUp => {
-                _ = self
-                    .taken(|queue| queue.take_until(|_| Timestamp::PAST).map(|(taken, _)| taken));
+                _ = self.taken(|queue| queue.take_until(Timestamp::PAST).map(|(taken, _)| taken));
             }
-            Step::RemoveFirst => {
-                let expected = self.model.pop_first();
-                self.is_out(expected);
-                self.same(self.queue.remove_first(), expected);
-            }
+            Step::RemoveFirst => self.remove_first(),
             Step::Remove(which) => self.remove(which),
             Step::Reset(which, ahead) => self.reset(which, ahead),
-            Step::PollAndReturn(later) => self.poll_and_return(later),
-            Step::Lend(is_wanted) if self.is_plain() => self.lend(is_wanted),
-            Step::Lend(_) => {}
-            Step::RemoveWhere(n) => {
-                let removed = self.queue.remove_where(|_, element| element % n == 0);
-                self.are_out(removed, |element| element % n == 0);
-            }
-            Step::Clear if self.is_plain() => self.are_out(self.queue.clear().collect(), |_| true),
-            Step::Clear | Step::Drain => self.are_out(self.queue.drain().collect(), |_| true),
+            Step::TakeAndReturn(later) => self.take_and_return(later),
+            Step::Reserve(is_wanted) => self.reserve(is_wanted),
+            Step::RemoveWhere(n) => self.remove_where(n),
+            Step::Drain => self.are_out(self.queue.drain().collect(), |_| true),
             Step::Close(admission) => {
                 self.queue.close(admission);
+                // A single queue is open or closed; nothing returns to it.
                 self.admission = self.admission.max(admission);
             }
         }
@@ -131,12 +130,7 @@ impl Subject {
 
     fn offer(&mut self, stripe: usize, ahead: u64) {
         let (deadline, stripe) = (self.ahead(ahead), stripe % self.queue.stripes());
-        let offered = if self.is_plain() {
-            self.queue.insert(deadline, self.next)
-        } else {
-            self.queue.offer(stripe, self.now(), deadline, self.next)
-        };
-        match offered {
+        match self.queue.offer(stripe, self.now(), deadline, self.next) {
             Ok(ticket) => self.is_in(ticket, deadline),
             Err(refused) => {
                 assert_eq!((refused.why, refused.element), (Refusal::Closed, self.next))
@@ -152,7 +146,8 @@ impl Subject {
     fn insert_all(&mut self, ahead: &[u64]) {
         let elements: Vec<_> =
             ahead.iter().map(|ahead| self.ahead(*ahead)).zip(self.next..).collect();
-        match self.queue.insert_all(elements.clone()) {
+        let Some(queue) = self.single() else { return };
+        match queue.insert_all(elements.clone()) {
             Ok(tickets) => {
                 for (ticket, (deadline, element)) in tickets.into_iter().zip(elements) {
                     assert_eq!(element, self.next);
@@ -203,7 +198,7 @@ impl Subject {
     /// Takes the first, if it is due, from both.
     fn taken(
         &mut self,
-        take: impl FnOnce(&DelayedWorkQueue<u64>) -> Option<Entry<u64>>,
+        take: impl FnOnce(&AnyQueue<u64>) -> Option<Entry<u64>>,
     ) -> Option<((Timestamp, u64), u64)> {
         let is_due = self.model.first_key_value().is_some_and(|(key, _)| key.0 <= self.now());
         let expected = if is_due { self.model.pop_first() } else { None };
@@ -211,6 +206,20 @@ impl Subject {
         self.counts.taken += u64::from(is_due);
         self.same(take(&self.queue), expected);
         expected
+    }
+
+    fn remove_first(&mut self) {
+        let expected = self.model.first_key_value().map(|(key, element)| (*key, *element));
+        let Some(removed) = self.striped().map(|queue| queue.remove_first()) else { return };
+        self.same(removed, expected);
+        self.model.pop_first();
+        self.is_out(expected);
+    }
+
+    fn remove_where(&mut self, n: u64) {
+        let Some(queue) = self.striped() else { return };
+        let removed = queue.remove_where(|_, element| element % n == 0);
+        self.are_out(removed, |element| element % n == 0);
     }
 
     /// Takes as a worker does, if that does not block.
@@ -246,10 +255,11 @@ impl Subject {
         }
     }
 
-    fn poll_and_return(&mut self, later: u64) {
-        let Some(((_, sequence), element)) = self.taken(|queue| queue.poll()) else { return };
+    fn take_and_return(&mut self, later: u64) {
+        let Some(((_, sequence), element)) = self.taken(|queue| queue.try_take()) else { return };
         let deadline = self.ahead(later);
-        let back = self.queue.offer_again(deadline, sequence, element);
+        let Some(queue) = self.striped() else { return };
+        let back = queue.offer_again(deadline, sequence, element);
         assert_eq!(back.is_ok(), self.admission < Admission::Closed);
         if let Ok((ticket, waker)) = back {
             assert!(waker.is_none(), "nobody sleeps");
@@ -259,27 +269,29 @@ impl Subject {
         }
     }
 
-    fn lend(&mut self, is_wanted: bool) {
+    fn reserve(&mut self, is_wanted: bool) {
+        let Some(queue) = self.single() else { return };
         let first = self.model.first_key_value().map(|(key, element)| (*key, *element));
         let due = first.filter(|((deadline, _), _)| *deadline <= self.now());
-        let Some((element, loan)) = self.queue.lend_due(self.now()) else {
+        let Some((element, reservation)) = queue.reserve_due(self.now()) else {
             return assert_eq!(due, None);
         };
         assert_eq!(Some(element), due.map(|(_, element)| element));
         assert!(!self.queue.is_finished());
         assert_eq!(self.queue.len(), self.model.len() - 1);
         if !is_wanted {
-            return loan.put_back(element);
+            return reservation.roll_back(element);
         }
-        drop(loan);
+        drop(reservation);
         self.model.pop_first();
         self.is_out(due);
         self.counts.taken += 1;
     }
 
     fn check(&mut self) {
+        self.counts.len = self.model.len() as u64;
         let queue = &self.queue;
-        let listed = queue.list(|element| *element);
+        let listed = queue.snapshot(|element| *element);
         let listed = listed.iter().map(|one| ((one.deadline, one.ticket.sequence), one.element));
         assert!(listed.eq(self.model.iter().map(|(key, element)| (*key, *element))));
         let mut deadlines = self.model.keys().map(|key| key.0).chain([Timestamp::NEVER; 2]);
@@ -287,8 +299,9 @@ impl Subject {
         let is_over = self.model.is_empty() && self.admission != Admission::Open;
         assert_eq!((queue.len(), queue.is_finished()), (self.model.len(), is_over));
         assert_eq!(queue.is_closed(), self.admission != Admission::Open);
-        self.counts.len = self.model.len() as u64;
-        assert_eq!(queue.census(|| ()).0, self.counts);
+        if let Some(queue) = self.striped() {
+            assert_eq!(queue.counts(|| ()).0, self.counts);
+        }
         for (ticket, deadline) in self.known.values() {
             assert_eq!(queue.deadline(*ticket), *deadline);
         }

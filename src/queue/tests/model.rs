@@ -15,10 +15,15 @@ use shuttle::{
     thread::{self, JoinHandle},
 };
 
-use super::*;
+use super::{any_queue::AnyQueue, *};
 use crate::{
     ManualClock,
-    sync::{Arc, Parker},
+    sync::{
+        Arc, Parker,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Clock, Timestamp},
+    unwind::wake_all,
 };
 
 /// Tries as many schedules of each kind as `PUNCTUAL_SCHEDULES` says.
@@ -29,16 +34,16 @@ fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(model, schedules);
 }
 
-/// The same for each kind of queue: the plain one, and those of one stripe and of two.
+/// The same for each kind of queue: the single one, and those with one stripe and with two.
 fn check_kinds(model: impl Fn(Kind) + Send + Sync + Copy + 'static) {
-    for kind in [Kind::Plain, Kind::Stripes(1), Kind::Stripes(2)] {
+    for kind in [Kind::Single, Kind::Stripes(1), Kind::Stripes(2)] {
         check(move || model(kind));
     }
 }
 
 #[derive(Clone, Copy)]
 enum Kind {
-    Plain,
+    Single,
     Stripes(usize),
 }
 
@@ -50,7 +55,7 @@ const fn at(nanos: u64) -> Timestamp {
 #[derive(Clone)]
 struct Scene {
     clock: ManualClock,
-    queue: Arc<DelayedWorkQueue<char>>,
+    queue: Arc<AnyQueue<char>>,
     taken: Arc<(Mutex<Vec<char>>, Condvar)>,
 }
 
@@ -59,8 +64,8 @@ impl Scene {
         let clock = ManualClock::from_zero();
         let on = Clock::from(clock.clone());
         let queue = match kind {
-            Kind::Plain => DelayedWorkQueue::plain(on),
-            Kind::Stripes(stripes) => DelayedWorkQueue::new(on, stripes, Duration::ZERO),
+            Kind::Single => AnyQueue::new(on, None, Duration::ZERO),
+            Kind::Stripes(stripes) => AnyQueue::new(on, Some(stripes), Duration::ZERO),
         };
         Self { clock, queue: Arc::new(queue), taken: Arc::default() }
     }
@@ -83,19 +88,19 @@ impl Scene {
     /// The same, as a task: it polls, and the clock has its alarms.
     fn awaiting_taker(&self) -> JoinHandle<()> {
         self.spawn(|scene| {
-            let (parker, mut nap) = (Parker::current(), None);
-            while let Some(entry) = scene.await_one(&parker, &mut nap) {
-                scene.note((entry, scene.queue.clock.read()));
+            let (parker, mut waiter) = (Parker::current(), AsyncWaiter::new());
+            while let Some(entry) = scene.await_one(&parker, &mut waiter) {
+                scene.note((entry, scene.queue.clock().read()));
             }
         })
     }
 
-    fn await_one(&self, parker: &Parker, nap: &mut Option<Nap<u64>>) -> Option<Entry<char>> {
+    fn await_one(&self, parker: &Parker, waiter: &mut AsyncWaiter<u64>) -> Option<Entry<char>> {
         loop {
             let alarm = |moment, waker: Waker| self.clock.set_alarm(moment, waker);
-            match self.queue.poll_take(nap, parker.waker(), alarm) {
+            match self.queue.poll_take(waiter, parker.waker(), alarm) {
                 Poll::Ready(taken) => return taken,
-                Poll::Pending => self.queue.clock.wait(parker).park_until(Timestamp::NEVER),
+                Poll::Pending => self.queue.clock().wait(parker).park_until(Timestamp::NEVER),
             }
         }
     }
@@ -108,7 +113,7 @@ impl Scene {
 
     fn offer(&self, stripe: usize, nanos: u64, element: char) -> Ticket {
         let stripe = stripe % self.queue.stripes();
-        self.queue.offer(stripe, self.queue.clock.read(), at(nanos), element).expect("it is open")
+        self.queue.offer(stripe, self.queue.clock().read(), at(nanos), element).expect("it is open")
     }
 
     fn wait_for(&self, count: usize) -> Vec<char> {
@@ -220,7 +225,7 @@ fn who_gives_up_takes_nothing_along() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let poller = scene.spawn(|scene| {
-            let polled = scene.queue.take_until(|_| at(5));
+            let polled = scene.queue.take_until(at(5));
             polled.into_iter().for_each(|entry| scene.note(entry));
         });
         let taker = scene.taker();
@@ -296,12 +301,12 @@ fn what_goes_to_the_list_can_be_removed_all_the_time() {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b', 'c'].map(|element| scene.offer(0, 0, element));
         let taker = scene.spawn(|scene| {
-            assert_eq!(scene.queue.poll().map(|entry| entry.element), Some('a'));
+            assert_eq!(scene.queue.try_take().map(|entry| entry.element), Some('a'));
         });
         assert_eq!(scene.queue.remove(tickets[2]), Some('c'));
         assert!(scene.queue.deadline(tickets[1]).is_some());
         taker.join().expect("nobody panics");
-        assert_eq!(scene.queue.poll().map(|entry| entry.element), Some('b'));
+        assert_eq!(scene.queue.try_take().map(|entry| entry.element), Some('b'));
     });
 }
 
@@ -312,7 +317,7 @@ fn what_goes_back_from_the_list_is_still_there() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b'].map(|element| scene.offer(0, 0, element));
-        assert_eq!(scene.queue.poll().map(|entry| entry.element), Some('a'));
+        assert_eq!(scene.queue.try_take().map(|entry| entry.element), Some('a'));
         scene.queue.close(Admission::Closed);
         let mover = scene.spawn(move |scene| _ = scene.queue.reset(tickets[1], at(10)));
         let taker = scene.taker();
@@ -331,11 +336,11 @@ fn who_moves_a_batch_hides_nothing() {
         let scene = Scene::new(kind);
         let taker = scene.taker();
         let poll = |scene: &Scene| {
-            let now = scene.queue.clock.read();
-            scene.queue.poll().into_iter().for_each(|entry| scene.note((entry, now)));
+            let now = scene.queue.clock().read();
+            scene.queue.try_take().into_iter().for_each(|entry| scene.note((entry, now)));
         };
         let give_up = |scene: &Scene| {
-            scene.queue.take_until(|_| at(0)).into_iter().for_each(|entry| scene.note(entry));
+            scene.queue.take_until(at(0)).into_iter().for_each(|entry| scene.note(entry));
         };
         let others = [scene.spawn(poll), scene.spawn(give_up)];
         scene.offer(0, 0, 'a');
@@ -411,13 +416,13 @@ fn who_awaits_no_longer_passes_on() {
         let scene = Scene::new(kind);
         let taker = scene.taker();
         let fickle = scene.spawn(|scene| {
-            let mut nap: Option<Nap<u64>> = None;
+            let mut waiter: AsyncWaiter<u64> = AsyncWaiter::new();
             let alarm = |moment, waker: Waker| scene.clock.set_alarm(moment, waker);
-            let polled = scene.queue.poll_take(&mut nap, Waker::noop(), alarm);
+            let polled = scene.queue.poll_take(&mut waiter, Waker::noop(), alarm);
             if let Poll::Ready(Some(entry)) = polled {
-                scene.note((entry, scene.queue.clock.read()));
+                scene.note((entry, scene.queue.clock().read()));
             }
-            scene.queue.give_up(nap);
+            scene.queue.cancel_wait(&mut waiter);
         });
         scene.offer(0, 0, 'a');
         scene.offer(1, 10, 'b');
@@ -433,11 +438,12 @@ fn who_awaits_no_longer_passes_on() {
 #[test]
 fn what_is_lent_and_comes_back_is_taken() {
     check(|| {
-        let scene = Scene::new(Kind::Plain);
+        let scene = Scene::new(Kind::Single);
         scene.offer(0, 0, 'a');
         let drainer = scene.spawn(|scene| {
-            if let Some((element, loan)) = scene.queue.lend_due(at(0)) {
-                loan.put_back(element);
+            let AnyQueue::Single(queue) = &*scene.queue else { unreachable!("it is single") };
+            if let Some((element, reservation)) = queue.reserve_due(at(0)) {
+                reservation.roll_back(element);
             }
         });
         let takers = [scene.taker(), scene.awaiting_taker()];
@@ -454,13 +460,13 @@ fn what_is_lent_and_comes_back_is_taken() {
 #[test]
 fn who_loses_the_first_looks_at_the_clock_again() {
     check(|| {
-        let scene = Scene::new(Kind::Plain);
-        assert!(scene.queue.poll().is_none());
+        let scene = Scene::new(Kind::Single);
+        assert!(scene.queue.try_take().is_none());
         scene.advance(1);
         scene.offer(0, 0, 'a');
         scene.offer(0, 1, 'b');
-        let other = scene.spawn(|scene| assert!(scene.queue.poll().is_some()));
-        assert!(scene.queue.poll().is_some());
+        let other = scene.spawn(|scene| assert!(scene.queue.try_take().is_some()));
+        assert!(scene.queue.try_take().is_some());
         scene.end([other]);
     });
 }

@@ -15,7 +15,10 @@ use std::{
 use super::*;
 use crate::{
     ManualClock,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// "Must have happened by now"; only ever reached by a test that fails.
@@ -90,17 +93,23 @@ fn in_time(act: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A queue whose takers wake in time, or a little earlier. One of one stripe may be plain.
-fn queue_on<E>(clock: &Clock, stripes: usize) -> DelayedWorkQueue<E> {
-    if stripes == 1 && Dice::new().below(2) == 0 {
-        return DelayedWorkQueue::plain(clock.clone());
-    }
-    let lead = Duration::from_micros(80 * Dice::new().below(2));
-    DelayedWorkQueue::new(clock.clone(), stripes, lead)
+/// A queue whose takers wake in time, or a little earlier. With one stripe it may be a single queue.
+fn queue_on<E>(clock: &Clock, stripes: usize) -> AnyQueue<E> {
+    let is_single = stripes == 1 && Dice::new().below(2) == 0;
+    AnyQueue::new(clock.clone(), (!is_single).then_some(stripes), lead())
+}
+
+/// The same, with several stripes.
+fn striped_on<E>(clock: &Clock) -> DelayedWorkQueue<E> {
+    DelayedWorkQueue::new(clock.clone(), STRIPES, lead())
+}
+
+fn lead() -> Duration {
+    Duration::from_micros(80 * Dice::new().below(2))
 }
 
 /// Closes a queue when it is dropped, also by a panic, and empties it: that ends everyone.
-struct End<'a, E>(&'a DelayedWorkQueue<E>);
+struct End<'a, E>(&'a AnyQueue<E>);
 
 impl<E> Drop for End<'_, E> {
     fn drop(&mut self) {

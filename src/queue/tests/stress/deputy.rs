@@ -11,7 +11,7 @@ type Taken = Option<(Entry<()>, Timestamp)>;
 /// are to begin with.
 struct Crew {
     clock: ManualClock,
-    queue: Arc<DelayedWorkQueue<()>>,
+    queue: Arc<AnyQueue<()>>,
     /// Who came back, and with what.
     returns: mpsc::Receiver<(usize, Taken)>,
     calls: Vec<mpsc::Sender<()>>,
@@ -26,7 +26,7 @@ impl Crew {
         let (tell, returns) = mpsc::channel();
         let hire = |number| {
             let (call, called) = mpsc::channel();
-            let (queue, tell, clock) = (Arc::clone(&queue), tell.clone(), queue.clock.clone());
+            let (queue, tell, clock) = (Arc::clone(&queue), tell.clone(), queue.clock().clone());
             #[allow(clippy::disallowed_methods, reason = "a test")]
             thread::spawn(move || {
                 clock.worker_begins(&Parker::current());
@@ -55,13 +55,13 @@ impl Crew {
     /// The one who is away longest takes again.
     fn call_back(&mut self) {
         let number = self.away.remove(0);
-        self.queue.clock.worker_starts();
+        self.queue.clock().worker_starts();
         assert!(self.calls[number].send(()).is_ok());
         self.clock.run_until_idle();
     }
 
     fn put(&self, stripe: usize, deadline: u64) -> Ticket {
-        let now = self.queue.clock.read();
+        let now = self.queue.clock().read();
         let ticket = self.queue.offer(stripe, now, at(deadline), ()).expect("it is open");
         self.clock.run_until_idle();
         ticket
@@ -74,7 +74,7 @@ impl Crew {
         for (number, taken) in self.returns.try_iter() {
             self.away.push(number);
             keys.extend(taken.map(|(entry, moment)| {
-                assert_eq!(moment, self.queue.clock.read());
+                assert_eq!(moment, self.queue.clock().read());
                 (entry.deadline.as_nanos(), entry.sequence)
             }));
         }
@@ -152,14 +152,15 @@ fn when_elements_return_to_a_queue_that_was_at_its_end_they_are_taken_in_time() 
     let mut crew = Crew::new(3);
     crew.put(0, 0);
     crew.put(1, 0);
-    let mut entries = std::iter::from_fn(|| crew.queue.poll()).collect::<Vec<_>>();
+    let mut entries = std::iter::from_fn(|| crew.queue.try_take()).collect::<Vec<_>>();
     (0..3).for_each(|_| crew.call_back());
     crew.queue.close(Admission::Returning);
     assert_eq!(crew.taken(), []);
     assert_eq!(crew.away.len(), 3);
     for deadline in [50, 20] {
         let Entry { sequence, .. } = entries.pop().expect("there were two");
-        let (_, waker) = crew.queue.offer_again(at(deadline), sequence, ()).expect("it returns");
+        let AnyQueue::Striped(queue) = &*crew.queue else { unreachable!("it has several stripes") };
+        let (_, waker) = queue.offer_again(at(deadline), sequence, ()).expect("it returns");
         wake_all(waker);
         if deadline == 50 {
             crew.call_back();
@@ -179,7 +180,7 @@ fn whoever_is_there_takes_what_is_due_first() {
     let (mut dice, mut crew) = (Dice(seed), Crew::new(CREW));
     let mut waiting: Vec<(u64, Ticket)> = Vec::new();
     for step in 0..300 {
-        let deadline = crew.queue.clock.read().as_nanos() + dice.below(20);
+        let deadline = crew.queue.clock().read().as_nanos() + dice.below(20);
         let one = dice.below(1 + waiting.len() as u64) as usize;
         match dice.below(8) {
             0..3 => waiting.push((deadline, crew.put(dice.stripe(), deadline))),
@@ -194,7 +195,7 @@ fn whoever_is_there_takes_what_is_due_first() {
             _ => crew.clock.advance(Duration::from_nanos(dice.below(12))),
         }
         let here = CREW - crew.away.len();
-        let now = crew.queue.clock.read().as_nanos();
+        let now = crew.queue.clock().read().as_nanos();
         let mut keys: Vec<_> = waiting.iter().map(|(at, ticket)| (*at, ticket.sequence)).collect();
         keys.sort_unstable();
         let due = keys.iter().filter(|(deadline, _)| *deadline <= now).count();

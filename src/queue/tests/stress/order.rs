@@ -23,7 +23,7 @@ struct Offered {
 /// So many threads offer, all of it due, while one takes; gives what was taken, and what was over
 /// when that `take` began. They wait while there is more than a `backlog`.
 fn taken_while_offered(
-    queue: &DelayedWorkQueue<Offered>,
+    queue: &AnyQueue<Offered>,
     submitters: usize,
     each: u64,
     stripe: fn(usize, &mut Dice) -> usize,
@@ -39,7 +39,7 @@ fn taken_while_offered(
             let stripe = stripe(by, &mut dice) % queue.stripes();
             let deadline = 1 + dice.below(DEADLINES as u64);
             let element = Offered { by, number, deadline, before: over_now() };
-            let now = queue.clock.read();
+            let now = queue.clock().read();
             assert!(queue.offer(stripe, now, at(deadline), element).is_ok());
             over[by].store(number + 1, Ordering::SeqCst);
         }
@@ -108,7 +108,7 @@ fn what_was_before_in_time_and_in_deadline_comes_first() {
 fn what_came_between_the_look_and_the_lock_is_seen() {
     const ROUNDS: u64 = 300;
     let (clock, mut dice) = (late(), Dice::new());
-    let queue = queue_on(&clock, STRIPES);
+    let queue = striped_on(&clock);
     let [begun, looking, offered, over] = [const { AtomicU64::new(0) }; 4];
     let offer = |stripe, deadline, name: char| {
         assert!(queue.offer(stripe, clock.read(), at(deadline), name).is_ok());
@@ -209,7 +209,7 @@ fn what_is_taken_afterwards_is_sorted() {
     });
     clock.advance(Duration::from_nanos(100));
     let len = queue.len();
-    let taken: Vec<_> = std::iter::from_fn(|| queue.poll()).collect();
+    let taken: Vec<_> = std::iter::from_fn(|| queue.try_take()).collect();
     assert_eq!(taken.len(), len);
     assert!(taken.is_sorted_by_key(|entry| (entry.deadline, entry.sequence)));
 }

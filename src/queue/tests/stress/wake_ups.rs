@@ -1,14 +1,15 @@
 //! Nobody is missed, on the system clock: submitters and takers wait for each other, and every
 //! thread that ought to be woken is needed.
 
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use super::*;
+use crate::sync::atomic::AtomicBool;
 
 /// A queue on the system clock, and how many elements of each of two submitters were taken.
 struct Scene {
     clock: Clock,
-    queue: DelayedWorkQueue<usize>,
+    queue: AnyQueue<usize>,
     taken: [AtomicU64; 2],
 }
 
@@ -92,10 +93,10 @@ fn what_is_due_at_once_is_taken() {
 
 /// Takes by polling, as a task does, with an alarm that rings at once.
 fn await_all(scene: &Scene) {
-    let (parker, mut nap) = (Parker::current(), None);
+    let (parker, mut waiter) = (Parker::current(), AsyncWaiter::new());
     let alarm = |_, waker: Waker| waker.wake();
     loop {
-        match scene.queue.poll_take(&mut nap, parker.waker(), alarm) {
+        match scene.queue.poll_take(&mut waiter, parker.waker(), alarm) {
             Poll::Ready(Some(entry)) => _ = scene.note((entry, scene.clock.read())),
             Poll::Ready(None) => return,
             Poll::Pending => scene.clock.wait(&parker).park_until(Timestamp::NEVER),
@@ -349,7 +350,7 @@ fn what_is_on_its_way_to_the_list_is_not_forgotten() {
         let look_in = || {
             for round in 1..=ROUNDS {
                 until(|| begun.load(Ordering::SeqCst) >= round);
-                scene.queue.poll().map(|entry| scene.note((entry, scene.clock.read())));
+                scene.queue.try_take().map(|entry| scene.note((entry, scene.clock.read())));
                 scene.wait_for(0, WIDTH * round);
             }
         };

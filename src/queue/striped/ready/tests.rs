@@ -1,6 +1,14 @@
 //! The ready list: entries on it still wait, and are in order with all the others.
 
 use super::*;
+use crate::{
+    ManualClock,
+    queue::{
+        Admission,
+        striped::BATCH,
+        tests::{LIMIT, Queue, at, queue, taker},
+    },
+};
 
 /// A queue in which all that was put into one stripe is due, in this order, and the first is
 /// taken: the others are on the ready list.
@@ -10,20 +18,20 @@ fn with_ready<const N: usize>(elements: [char; N]) -> (ManualClock, Queue<char>,
     let tickets = elements.into_iter().enumerate().map(|numbered| offer(numbered).expect("open"));
     let tickets = tickets.collect();
     clock.advance(Duration::from_nanos(50));
-    assert_eq!(queue.poll().map(|entry| entry.element), Some(elements[0]));
+    assert_eq!(queue.try_take().map(|entry| entry.element), Some(elements[0]));
     assert_eq!(queue.ready.lock().len(), N - 1);
     (clock, queue, tickets)
 }
 
 fn rest(queue: &DelayedWorkQueue<char>) -> String {
-    std::iter::from_fn(|| queue.poll()).map(|entry| entry.element).collect()
+    std::iter::from_fn(|| queue.try_take()).map(|entry| entry.element).collect()
 }
 
 /// M99, M105.
 #[test]
 fn what_is_ready_still_waits() {
     let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
-    let listed = queue.list(|element| *element);
+    let listed = queue.snapshot(|element| *element);
     assert_eq!(listed.iter().map(|one| one.element).collect::<String>(), "bcd");
     assert_eq!(queue.len(), 3);
     assert_eq!(queue.deadline(tickets[0]), None);
@@ -93,7 +101,7 @@ fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
         let (clock, queue) = queue();
         (0..count).for_each(|n| drop(queue.offer(0, at(1), at(10), n)));
         clock.advance(Duration::from_nanos(50));
-        assert!(queue.poll().is_some());
+        assert!(queue.try_take().is_some());
         assert_eq!(queue.ready.lock().len(), count - 1);
         let until = if is_paused { at(3_050) } else { at(0) };
         assert_eq!(queue.ready.paused_until(), until, "{count}");
@@ -102,7 +110,7 @@ fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
     let (clock, queue, _) = with_ready(['a', 'b']);
     queue.offer(1, at(50), at(9), 'z').expect("it is open");
     clock.advance(Duration::from_nanos(1));
-    assert_eq!(queue.poll().map(|entry| entry.element), Some('z'));
+    assert_eq!(queue.try_take().map(|entry| entry.element), Some('z'));
     assert_eq!(queue.ready.paused_until(), at(3_050));
 }
 

@@ -1,23 +1,23 @@
-//! The lane: entries whose keys only grow, first in, first out.
+//! The sorted run: entries that arrive in the order of their keys, first in, first out.
 //!
-//! Tasks without delay, and timeouts that are all of one length, come in the order in which they
-//! fall due. To keep those in a heap is wasted work: they are sorted already. The lane is an
-//! array of keys and slots that is added to at the back and taken from at the front; an entry
-//! that is removed from the middle leaves a hole.
+//! Tasks without delay, and timeouts that all have the same length, are submitted in the order in
+//! which they become due. Sifting them through a heap would be wasted work, since they are sorted
+//! already. The run is an array of keys and slots: entries are appended at the back and popped
+//! from the front, and an entry that is removed from the middle leaves a hole.
 //!
 //! ```text
 //!               front                              back
 //!   │ · · · · · a b ○ c │ d e f g ○ ○ h i │ j k l m · · · │
-//!     gone           ▲hole
+//!    popped          ▲hole
 //! ```
 //!
-//! The first and the last place in use are never holes: whoever makes one there takes away all
-//! that are next to it. So timeouts that are cancelled soon, from the back, leave nothing, and
-//! the array is never empty but for holes. How many there may be in the middle is the heap's
-//! affair, which takes entries over from here ([`heap`](super::heap)).
+//! The first and the last place in use are never holes: a removal there also drops all holes next
+//! to it. So timeouts that are cancelled soon after they were set, at the back, leave nothing, and
+//! a run never consists of holes alone. The [heap](super) limits the number of holes in the middle
+//! by moving entries from here to itself.
 //!
 //! A position is the number of a place, counted through all chunks (modulo 2³¹). It does not change
-//! as long as the entry is there, and means nothing once the lane is empty.
+//! while the entry is in the run, and is meaningless once the run is empty.
 
 use std::collections::VecDeque;
 
@@ -25,18 +25,19 @@ use super::chunks::CHUNK;
 
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
-/// Set in positions of the lane, and not in those of the heap.
-const LANE: u32 = 1 << 31;
+/// This bit is set in positions of the run, and clear in positions of the heap.
+const IN_RUN: u32 = 1 << 31;
 /// The key of a hole.
 const HOLE: u128 = u128::MAX;
-/// How far `second` looks past holes.
+/// How many places `second` examines before it gives up.
 const GLANCE: usize = 64;
 
-pub(super) struct Lane {
+/// See the [module](self).
+pub(super) struct SortedRun {
     chunks: VecDeque<Chunk>,
     /// The number of the first place of the first chunk.
     base: u32,
-    /// The first place in use and the one after the last, from there.
+    /// The first place in use and the one after the last, relative to `base`.
     front: usize,
     back: usize,
     live: usize,
@@ -51,13 +52,13 @@ struct Chunk {
     slots: Vec<u32>,
 }
 
-/// Whether a position is one of the lane.
+/// Returns `true` if the position is one of the run, and not of the heap.
 #[inline]
-pub(super) fn holds(position: u32) -> bool {
-    position & LANE != 0
+pub(super) fn contains(position: u32) -> bool {
+    position & IN_RUN != 0
 }
 
-impl Lane {
+impl SortedRun {
     pub(super) const fn new() -> Self {
         let chunks = VecDeque::new();
         Self { chunks, base: 0, front: 0, back: 0, live: 0, first: HOLE, last: 0 }
@@ -72,42 +73,42 @@ impl Lane {
         self.back - self.front - self.live
     }
 
-    /// The smallest key; larger than any if there is none.
+    /// Returns the smallest key, or one that is larger than any if the run is empty.
     #[inline]
     pub(super) fn first(&self) -> u128 {
         self.first
     }
 
-    /// The slot of the first entry.
+    /// Returns the slot of the first entry.
     pub(super) fn first_slot(&self) -> Option<u32> {
         self.chunks.front()?.slots.get(self.front).copied()
     }
 
-    /// The next key; perhaps it is missed where there are many holes.
+    /// Returns the second smallest key. It may be missed behind many holes.
     pub(super) fn second(&self) -> u128 {
         let end = self.back.min(self.front + GLANCE);
         let rest = (self.front + 1..end).map(|place| self.key_at(place));
         rest.into_iter().find(|key| *key != HOLE).unwrap_or(HOLE)
     }
 
-    /// Whether the key may be added at the back.
+    /// Returns `true` if the key may be appended.
     #[inline]
     pub(super) fn admits(&self, key: u128) -> bool {
         self.last <= key
     }
 
-    /// The position of the entry that is pushed next.
+    /// Returns the position that the next pushed entry will get.
     #[inline]
     pub(super) fn next(&self) -> u32 {
-        self.base.wrapping_add(self.back as u32) | LANE
+        self.base.wrapping_add(self.back as u32) | IN_RUN
     }
 
-    /// Adds an entry whose key is larger than all others.
+    /// Appends an entry whose key is larger than all others.
     #[inline(always)]
     pub(super) fn push(&mut self, key: u128, slot: u32) {
         let place = self.back;
         if place >> SHIFT == self.chunks.len() {
-            // The first begins small, as in `Chunks`.
+            // The first chunk starts small, as in `Chunks`.
             let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
             let (keys, slots) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
             self.chunks.push_back(Chunk { keys, slots });
@@ -127,7 +128,7 @@ impl Lane {
         if self.live == 0 {
             return None;
         }
-        // What lies before the front is not looked at again: no hole need be made.
+        // Places before the front are not read again, so no hole needs to be written.
         let popped = (self.first, self.chunks[0].slots[self.front]);
         self.live -= 1;
         if self.live == 0 {
@@ -139,14 +140,14 @@ impl Lane {
         Some(popped)
     }
 
-    /// The key of the entry at a position; larger than any if there is none.
+    /// Returns the key of the entry at a position, or one that is larger than any if there is none.
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
         let place = self.place(position);
         if (self.front..self.back).contains(&place) { self.key_at(place) } else { HOLE }
     }
 
-    /// Takes the entry at a position out, which is there.
+    /// Removes the entry at a position. There must be one.
     #[inline]
     pub(super) fn remove(&mut self, position: u32) {
         self.take(self.place(position));
@@ -159,7 +160,7 @@ impl Lane {
 
     #[inline]
     fn place(&self, position: u32) -> usize {
-        (position.wrapping_sub(self.base) & !LANE) as usize
+        (position.wrapping_sub(self.base) & !IN_RUN) as usize
     }
 
     fn take(&mut self, place: usize) {
@@ -174,7 +175,7 @@ impl Lane {
         }
     }
 
-    /// Nothing is left: one chunk is kept, and begins anew.
+    /// Starts anew after the last entry has left, with one chunk kept.
     fn clear(&mut self) {
         self.chunks.truncate(1);
         if let Some(chunk) = self.chunks.front_mut() {
@@ -196,7 +197,7 @@ impl Lane {
         }
     }
 
-    /// The front moves on by one place.
+    /// Moves the front on by one place.
     #[inline]
     fn step(&mut self) {
         self.front += 1;
@@ -204,7 +205,7 @@ impl Lane {
             self.chunks.pop_front();
             self.front -= CHUNK;
             self.back -= CHUNK;
-            self.base = self.base.wrapping_add(CHUNK as u32) & !LANE;
+            self.base = self.base.wrapping_add(CHUNK as u32) & !IN_RUN;
         }
     }
 
@@ -214,7 +215,7 @@ impl Lane {
             let last = self.back >> SHIFT;
             self.chunks[last].keys.pop();
             self.chunks[last].slots.pop();
-            // All but one spare.
+            // One spare chunk is kept.
             self.chunks.truncate(last + 2);
         }
         self.last = self.key_at(self.back - 1);
@@ -225,73 +226,73 @@ impl Lane {
 mod tests {
     use super::*;
 
-    fn push(lane: &mut Lane, key: u128, slot: u32) -> u32 {
-        let position = lane.next();
-        lane.push(key, slot);
+    fn push(run: &mut SortedRun, key: u128, slot: u32) -> u32 {
+        let position = run.next();
+        run.push(key, slot);
         position
     }
 
     /// M84, M88, M90.
     #[test]
     fn what_goes_in_first_comes_out_first() {
-        let mut lane = Lane::new();
+        let mut run = SortedRun::new();
         for round in 0..3_u128 {
             let count = 3 * CHUNK as u32 + 5;
             for n in 0..count {
                 let key = round << 32 | u128::from(n + 2);
-                assert!(lane.admits(key));
-                let position = push(&mut lane, key, n);
-                assert!(holds(position));
-                assert_eq!(lane.key(position), key);
+                assert!(run.admits(key));
+                let position = push(&mut run, key, n);
+                assert!(contains(position));
+                assert_eq!(run.key(position), key);
             }
-            assert!(!lane.admits(1));
+            assert!(!run.admits(1));
             for n in 0..count {
-                assert_eq!(lane.pop().map(|(_, slot)| slot), Some(n));
+                assert_eq!(run.pop().map(|(_, slot)| slot), Some(n));
             }
-            assert_eq!((lane.len(), lane.holes(), lane.chunks.len()), (0, 0, 1));
-            assert!(lane.admits(0), "an empty lane is open to all");
+            assert_eq!((run.len(), run.holes(), run.chunks.len()), (0, 0, 1));
+            assert!(run.admits(0), "an empty run is open to all");
         }
     }
 
     /// M89: two billion places later the numbers begin again.
     #[test]
     fn positions_go_round() {
-        let mut lane = Lane { base: LANE - 2, ..Lane::new() };
+        let mut run = SortedRun { base: IN_RUN - 2, ..SortedRun::new() };
         let count = 4 * CHUNK;
-        let positions: Vec<_> = (0..count).map(|n| push(&mut lane, n as u128, n as u32)).collect();
+        let positions: Vec<_> = (0..count).map(|n| push(&mut run, n as u128, n as u32)).collect();
         for (n, position) in positions.iter().enumerate() {
-            assert!(holds(*position));
-            assert_eq!(lane.key(*position), n as u128);
+            assert!(contains(*position));
+            assert_eq!(run.key(*position), n as u128);
         }
         for (n, position) in positions.into_iter().enumerate() {
-            assert_eq!(lane.key(position), n as u128);
-            assert_eq!(lane.pop(), Some((n as u128, n as u32)));
-            assert_eq!(lane.key(position), HOLE);
+            assert_eq!(run.key(position), n as u128);
+            assert_eq!(run.pop(), Some((n as u128, n as u32)));
+            assert_eq!(run.key(position), HOLE);
         }
     }
 
     /// M86, M87.
     #[test]
     fn holes_at_the_ends_are_taken_away() {
-        let mut lane = Lane::new();
+        let mut run = SortedRun::new();
         let count = 4 * CHUNK;
-        let positions: Vec<_> = (0..count).map(|n| push(&mut lane, n as u128, n as u32)).collect();
+        let positions: Vec<_> = (0..count).map(|n| push(&mut run, n as u128, n as u32)).collect();
         for (n, position) in positions.iter().enumerate().skip(1).take(count - 2) {
-            assert_eq!(lane.key(*position), n as u128);
-            lane.remove(*position);
-            assert_eq!(lane.key(*position), HOLE);
+            assert_eq!(run.key(*position), n as u128);
+            run.remove(*position);
+            assert_eq!(run.key(*position), HOLE);
         }
-        assert_eq!((lane.len(), lane.holes()), (2, count - 2));
-        assert_eq!(lane.second(), HOLE, "that is further than a glance");
-        lane.remove(positions[count - 1]);
-        assert_eq!(lane.key(positions[count - 1]), HOLE);
-        assert_eq!((lane.len(), lane.holes()), (1, 0));
-        assert!(lane.chunks.len() <= 2);
-        assert!(lane.admits(1), "it ends with the first now");
-        assert_eq!(push(&mut lane, 9, 7) & !LANE, 1);
-        assert_eq!(lane.second(), 9);
-        assert_eq!(lane.pop(), Some((0, 0)));
-        assert_eq!(lane.pop(), Some((9, 7)));
-        assert_eq!(lane.pop(), None);
+        assert_eq!((run.len(), run.holes()), (2, count - 2));
+        assert_eq!(run.second(), HOLE, "that is further than a glance");
+        run.remove(positions[count - 1]);
+        assert_eq!(run.key(positions[count - 1]), HOLE);
+        assert_eq!((run.len(), run.holes()), (1, 0));
+        assert!(run.chunks.len() <= 2);
+        assert!(run.admits(1), "it ends with the first now");
+        assert_eq!(push(&mut run, 9, 7) & !IN_RUN, 1);
+        assert_eq!(run.second(), 9);
+        assert_eq!(run.pop(), Some((0, 0)));
+        assert_eq!(run.pop(), Some((9, 7)));
+        assert_eq!(run.pop(), None);
     }
 }

@@ -1,14 +1,14 @@
-//! The second table: for each entry a place that does not change, with the element in it and
-//! where the entry stands in the heap right now.
+//! The slot table: a stable place for each element, and the element's present position in the heap.
 //!
-//! The heap moves its entries about; whoever inserted one needs a name for it that stays. That
-//! name is the *slot*. When the heap moves an entry it writes the new position here, into a
-//! dense array of numbers, and never touches the element; so a sift follows no pointer.
+//! The heap moves its entries, but the caller that inserted one needs a name for it that does not
+//! change. That name is the *slot*. When the heap moves an entry it writes the new position here,
+//! into a dense array of numbers, and never touches the element, so that sifting follows no
+//! pointer.
 //!
-//! Slots come in chunks that are added without moving the others, each with a list of its own
-//! free slots threaded through the unused positions. `partial` is a stack of the chunks with
-//! room; slots are taken from the chunk on top. A chunk that becomes empty gives its memory back,
-//! unless it is the one on top, which is about to be used again: so at most one empty chunk holds
+//! Slots come in chunks, which are added without moving the others. Each chunk has a free list of
+//! its own, threaded through the unused positions. `partial` is a stack of the chunks that have a
+//! free slot, and slots are allocated from the chunk on top. A chunk that becomes empty frees its
+//! memory unless it is on top, where it will be used next. So at most one empty chunk holds
 //! memory, however many entries there once were.
 
 use super::chunks::CHUNK;
@@ -17,14 +17,15 @@ const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
 const NONE: u32 = u32::MAX;
 
+/// See the [module](self).
 pub(super) struct Slots<E> {
     chunks: Vec<Chunk<E>>,
-    /// The chunks that have a free slot.
+    /// The indices of the chunks that have a free slot.
     partial: Vec<u32>,
 }
 
 struct Chunk<E> {
-    /// Of a used slot the position in the heap, of a free one the next free slot in the chunk.
+    /// The heap position of each used slot, and the next free slot of the chunk for each free one.
     positions: Vec<u32>,
     elements: Vec<Option<E>>,
     free: u32,
@@ -36,7 +37,7 @@ impl<E> Slots<E> {
         Self { chunks: Vec::new(), partial: Vec::new() }
     }
 
-    /// Stores an element that stands at `position`.
+    /// Stores an element whose heap position is `position`, and returns its slot.
     #[inline(always)]
     pub(super) fn insert(&mut self, element: E, position: u32) -> u32 {
         let top = match self.partial.last() {
@@ -59,19 +60,19 @@ impl<E> Slots<E> {
         Some(element)
     }
 
-    /// Takes an element out, and leaves the slot to nobody else.
+    /// Takes an element out and keeps its slot reserved.
     #[inline]
     pub(super) fn take(&mut self, slot: u32) -> Option<E> {
         let chunk = self.chunks.get_mut((slot >> SHIFT) as usize)?;
         chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
-    /// Puts an element back that was [taken](Self::take).
+    /// Puts an element back into the slot it was [taken](Self::take) from.
     pub(super) fn put_back(&mut self, slot: u32, element: E) {
         self.chunks[(slot >> SHIFT) as usize].elements[slot as usize & MASK] = Some(element);
     }
 
-    /// Frees a slot whose element was [taken](Self::take).
+    /// Frees a slot whose element was [taken](Self::take) out.
     #[inline]
     pub(super) fn free(&mut self, slot: u32) {
         let index = slot >> SHIFT;
@@ -85,7 +86,7 @@ impl<E> Slots<E> {
         }
     }
 
-    /// All slots in use are smaller.
+    /// A bound that is larger than every slot in use.
     pub(super) fn end(&self) -> u32 {
         (self.chunks.len() << SHIFT) as u32
     }
@@ -100,7 +101,7 @@ impl<E> Slots<E> {
         self.chunks[(slot >> SHIFT) as usize].positions[slot as usize & MASK] = position;
     }
 
-    /// The element in the slot, if there is one.
+    /// Returns the element in the slot, if there is one.
     pub(super) fn get(&self, slot: u32) -> Option<&E> {
         let chunk = self.chunks.get((slot >> SHIFT) as usize)?;
         chunk.elements.get(slot as usize & MASK)?.as_ref()
@@ -108,10 +109,10 @@ impl<E> Slots<E> {
 
     fn grow(&mut self) -> u32 {
         let index = self.chunks.len() as u32;
-        // The first chunk begins small, as in `Chunks`.
+        // The first chunk starts small, as in `Chunks`.
         self.chunks.push(Chunk::new(if index == 0 { 0 } else { CHUNK }));
-        // Room for every chunk: a stack that grows when slots are freed would be one more large
-        // allocation under the lock, at the moment when it is most expensive.
+        // Capacity for every chunk: if the stack grew when slots are freed, that would be one more
+        // large allocation under the lock, at the moment when it is most expensive.
         self.partial.reserve(self.chunks.len());
         self.partial.push(index);
         index
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(slots.remove(99_999), None);
     }
 
-    /// F22, M74, M98: an element stays where it is in memory when others come.
+    /// F22, M74, M98: an element keeps its address when others are inserted.
     #[test]
     fn nothing_moves_when_it_grows() {
         let mut slots = Slots::new();
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(slots.insert(0, 0) as usize, 2 * CHUNK, "no slot was free");
     }
 
-    /// The first chunk grows with what is in it; the others are made at once, and not copied.
+    /// The first chunk grows with its content; the others are allocated whole and never copied.
     #[test]
     fn a_small_queue_stays_small() {
         let mut slots = Slots::new();
@@ -223,7 +224,7 @@ mod tests {
             let taken: Vec<_> = (0..20 * CHUNK).map(|n| slots.insert(n, 0)).collect();
             assert_eq!(slots.backed_chunks(), 20, "round {round}");
             assert_eq!(slots.end() as usize, 20 * CHUNK, "what was full is used again");
-            // In three directions, so that chunks empty in every order.
+            // In three orders, so that chunks become empty in every order.
             let mut order: Vec<_> = taken.into_iter().enumerate().collect();
             match round {
                 0 => {}

@@ -1,50 +1,64 @@
-//! The plain queue: what it lends, and those who await.
+//! The single queue: reservations, and waiters that are polled.
 
 use std::{
     cell::RefCell,
     hint,
-    sync::atomic::AtomicUsize,
-    task::{Poll, Wake, Waker},
+    sync::{atomic::AtomicUsize, mpsc},
+    task::Wake,
+    thread,
 };
 
 use super::*;
-use crate::queue::Nap;
+use crate::{
+    ManualClock,
+    queue::tests::{LIMIT, at, results, worker},
+    sync::Arc,
+};
 
-fn plain<E>() -> (ManualClock, Queue<E>) {
+fn single<E>() -> (ManualClock, Arc<SingleQueue<E>>) {
     let clock = ManualClock::from_zero();
-    (clock.clone(), Arc::new(DelayedWorkQueue::plain(Clock::from(clock))))
+    (clock.clone(), Arc::new(SingleQueue::new(Clock::from(clock))))
 }
 
-impl<E> DelayedWorkQueue<E> {
+/// A thread that takes one element.
+fn taker<E: Send + 'static>(
+    clock: &ManualClock,
+    queue: &Arc<SingleQueue<E>>,
+) -> mpsc::Receiver<Option<E>> {
+    let queue = Arc::clone(queue);
+    worker(clock, move || queue.take().map(|entry| entry.element))
+}
+
+impl<E> SingleQueue<E> {
     fn elements(&self) -> Vec<E>
     where
         E: Clone,
     {
-        self.list(E::clone).into_iter().map(|listed| listed.element).collect()
+        self.snapshot(E::clone).into_iter().map(|listed| listed.element).collect()
     }
 }
 
 /// G31, M83.
 #[test]
 fn what_is_lent_is_gone_until_it_is_back() {
-    let (clock, queue) = plain();
+    let (clock, queue) = single();
     let tickets: Vec<_> = (0..3).map(|n| queue.insert(at(10), n).expect("it is open")).collect();
-    assert!(queue.lend_due(at(9)).is_none(), "it is not due");
+    assert!(queue.reserve_due(at(9)).is_none(), "it is not due");
     clock.advance(Duration::from_nanos(10));
-    let (element, loan) = queue.lend_due(at(10)).expect("it is due");
-    assert_eq!((element, loan.deadline(), loan.ticket()), (0, at(10), tickets[0]));
+    let (element, reservation) = queue.reserve_due(at(10)).expect("it is due");
+    assert_eq!((element, reservation.deadline(), reservation.ticket()), (0, at(10), tickets[0]));
     assert_eq!((queue.len(), queue.elements()), (2, vec![1, 2]));
     assert_eq!((queue.deadline(tickets[0]), queue.remove(tickets[0])), (None, None));
-    assert_eq!(queue.reset(tickets[0], at(1)), None);
+    assert!(!queue.reset(tickets[0], at(1)));
     let newcomer = queue.insert(at(10), 3).expect("it is open");
     assert_ne!(newcomer.slot, tickets[0].slot, "the slot is kept");
-    loan.put_back(element);
+    reservation.roll_back(element);
     assert_eq!(queue.elements(), [0, 1, 2, 3], "at its place");
     assert_eq!(queue.deadline(tickets[0]), Some(at(10)));
     assert_eq!(queue.remove(tickets[0]), Some(0));
 
-    let (_, loan) = queue.lend_due(at(10)).expect("it is due");
-    drop(loan);
+    let (_, reservation) = queue.reserve_due(at(10)).expect("it is due");
+    drop(reservation);
     assert_eq!(queue.remove(tickets[1]), None);
     assert_eq!(queue.elements(), [2, 3]);
     let next = queue.insert(at(10), 4).expect("it is open");
@@ -54,35 +68,35 @@ fn what_is_lent_is_gone_until_it_is_back() {
 /// M22.
 #[test]
 fn a_queue_that_is_cleared_keeps_the_place_of_what_is_lent() {
-    let (_, queue) = plain();
+    let (_, queue) = single();
     let ticket = queue.insert(at(0), 'a').expect("it is open");
     queue.insert(at(0), 'b').expect("it is open");
-    let (element, loan) = queue.lend_due(at(0)).expect("it is due");
-    assert_eq!(queue.clear().map(|entry| entry.element).collect::<Vec<_>>(), ['b']);
+    let (element, reservation) = queue.reserve_due(at(0)).expect("it is due");
+    assert_eq!(queue.drain().map(|entry| entry.element).collect::<Vec<_>>(), ['b']);
     (0..100).for_each(|_| drop(queue.insert(at(0), 'c')));
-    loan.put_back(element);
+    reservation.roll_back(element);
     assert_eq!(queue.deadline(ticket), Some(at(0)));
-    assert_eq!(queue.poll().map(|entry| entry.element), Some('a'));
-    assert_eq!(queue.clear().count(), 100);
-    assert_eq!((queue.len(), queue.poll().is_none()), (0, true));
+    assert_eq!(queue.try_take().map(|entry| entry.element), Some('a'));
+    assert_eq!(queue.drain().count(), 100);
+    assert_eq!((queue.len(), queue.try_take().is_none()), (0, true));
 }
 
 /// M15, M25.
 #[test]
 fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
     for comes_back in [true, false] {
-        let (clock, queue) = plain();
+        let (clock, queue) = single();
         queue.insert(at(0), 'a').expect("it is open");
-        let (element, loan) = queue.lend_due(at(0)).expect("it is due");
-        queue.close(Admission::Closed);
+        let (element, reservation) = queue.reserve_due(at(0)).expect("it is due");
+        queue.close();
         let taker = taker(&clock, &queue);
         clock.run_until_idle();
         assert_eq!(clock.sleepers(), [Timestamp::NEVER], "it waits");
         let expected = if comes_back {
-            loan.put_back(element);
+            reservation.roll_back(element);
             Some('a')
         } else {
-            drop(loan);
+            drop(reservation);
             None
         };
         assert_eq!(taker.recv_timeout(LIMIT), Ok(expected));
@@ -93,16 +107,16 @@ fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
 /// One who empties the queue as of a moment does not run after what falls due meanwhile.
 #[test]
 fn what_was_not_due_at_the_moment_is_left() {
-    let (clock, queue) = plain();
-    assert!(queue.first(|element| *element).is_none());
+    let (clock, queue) = single();
+    assert!(queue.peek(|element| *element).is_none());
     queue.insert(at(2), 'b').expect("it is open");
     let ticket = queue.insert(at(1), 'a').expect("it is open");
     clock.advance(Duration::from_nanos(5));
-    let first = queue.first(|element| *element).expect("it is there");
+    let first = queue.peek(|element| *element).expect("it is there");
     assert_eq!((first.deadline, first.ticket, first.element), (at(1), ticket, 'a'));
-    assert_eq!(queue.poll_by(at(1)).map(|entry| entry.element), Some('a'));
-    assert!(queue.poll_by(at(1)).is_none());
-    assert_eq!(queue.poll().map(|entry| entry.element), Some('b'));
+    assert_eq!(queue.try_take_by(at(1)).map(|entry| entry.element), Some('a'));
+    assert!(queue.try_take_by(at(1)).is_none());
+    assert_eq!(queue.try_take().map(|entry| entry.element), Some('b'));
 }
 
 fn spin_until(is_over: impl Fn() -> bool) {
@@ -119,19 +133,19 @@ fn spin_until(is_over: impl Fn() -> bool) {
 #[test]
 fn who_loses_the_first_element_to_another_looks_at_the_clock_again() {
     const ROUNDS: usize = 3_000;
-    let (clock, queue) = plain();
+    let (clock, queue) = single();
     let arrived = AtomicUsize::new(0);
     let poll_with_the_other = |round: usize| {
         arrived.fetch_add(1, Ordering::SeqCst);
         spin_until(|| arrived.load(Ordering::SeqCst) >= 2 * round);
-        assert!(queue.poll().is_some(), "round {round}");
+        assert!(queue.try_take().is_some(), "round {round}");
     };
     thread::scope(|scope| {
         let (told, tell) = mpsc::sync_channel(0);
         scope.spawn(move || tell.iter().for_each(poll_with_the_other));
         for round in 1..=ROUNDS {
             let now = clock.elapsed().as_nanos() as u64;
-            assert!(queue.poll().is_none(), "the queue has read the clock");
+            assert!(queue.try_take().is_none(), "the queue has read the clock");
             clock.advance(Duration::from_nanos(1));
             queue.insert(at(now), 'a').expect("it is open");
             queue.insert(at(now + 1), 'b').expect("it is open");
@@ -145,7 +159,7 @@ fn who_loses_the_first_element_to_another_looks_at_the_clock_again() {
 /// M20.
 #[test]
 fn all_go_in_or_none() {
-    let (clock, queue) = plain();
+    let (clock, queue) = single();
     let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
     let tickets = queue.insert_all(vec![(at(20), 'b'), (at(10), 'a'), (at(20), 'c')]);
@@ -157,7 +171,7 @@ fn all_go_in_or_none() {
     clock.advance(Duration::from_nanos(20));
     results(&takers, 2);
     assert!(queue.insert_all(Vec::new()).is_ok_and(|tickets| tickets.is_empty()));
-    queue.close(Admission::Closed);
+    queue.close();
     let refused = queue.insert_all(vec![(at(1), 'x'), (at(2), 'y')]).expect_err("it is closed");
     assert_eq!(
         (refused.why, refused.elements),
@@ -177,21 +191,21 @@ impl Wake for Bells {
 
 /// One who awaits, and which alarms it has set.
 struct Awaiting {
-    nap: Option<Nap<()>>,
+    waiter: AsyncWaiter<()>,
     bells: Arc<Bells>,
     alarms: RefCell<Vec<Timestamp>>,
 }
 
 impl Awaiting {
     fn new() -> Self {
-        Self { nap: None, bells: Arc::default(), alarms: RefCell::default() }
+        Self { waiter: AsyncWaiter::new(), bells: Arc::default(), alarms: RefCell::default() }
     }
 
-    fn poll<E>(&mut self, queue: &DelayedWorkQueue<E>) -> Poll<Option<E>> {
+    fn poll<E>(&mut self, queue: &SingleQueue<E>) -> Poll<Option<E>> {
         let waker = Waker::from(Arc::clone(&self.bells));
-        let Self { nap, alarms, .. } = self;
+        let Self { waiter, alarms, .. } = self;
         let set_alarm = |moment, _| alarms.borrow_mut().push(moment);
-        queue.poll_take(nap, &waker, set_alarm).map(|taken| taken.map(|entry| entry.element))
+        queue.poll_take(waiter, &waker, set_alarm).map(|taken| taken.map(|entry| entry.element))
     }
 
     fn rings(&self) -> usize {
@@ -206,7 +220,7 @@ impl Awaiting {
 /// M19, M29.
 #[test]
 fn who_awaits_is_leader_deputy_or_follower() {
-    let (clock, queue) = plain();
+    let (clock, queue) = single();
     queue.insert(at(10), 'a').expect("it is open");
     queue.insert(at(20), 'b').expect("it is open");
     let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
@@ -221,25 +235,25 @@ fn who_awaits_is_leader_deputy_or_follower() {
     clock.advance(Duration::from_nanos(4));
     assert_eq!(crowd[2].poll(&queue), Poll::Ready(Some('d')));
     assert_eq!(crowd.iter().map(Awaiting::rings).sum::<usize>(), 2, "one more, for what is left");
-    for (one, nap) in crowd.iter_mut().map(|one| one.nap.take()).enumerate() {
-        assert_eq!(nap.is_some(), one < 2);
-        queue.give_up(nap);
+    for (number, one) in crowd.iter_mut().enumerate() {
+        assert_eq!(one.waiter.is_listed(), number < 2);
+        queue.cancel_wait(&mut one.waiter);
     }
 }
 
 /// M28.
 #[test]
 fn who_gives_up_passes_on_what_it_was_woken_for() {
-    let (clock, queue) = plain();
+    let (clock, queue) = single();
     let (mut first, mut second) = (Awaiting::new(), Awaiting::new());
     assert!(first.poll(&queue).is_pending());
     assert!(second.poll(&queue).is_pending());
     queue.insert(at(0), 'a').expect("it is open");
     assert_eq!((first.rings(), second.rings()), (0, 1), "the last to lie down");
-    queue.give_up(second.nap.take());
+    queue.cancel_wait(&mut second.waiter);
     assert_eq!(first.rings(), 1);
-    queue.give_up(first.nap.take());
-    assert_eq!(queue.poll().map(|entry| entry.element), Some('a'));
+    queue.cancel_wait(&mut first.waiter);
+    assert_eq!(queue.try_take().map(|entry| entry.element), Some('a'));
     // Also to a thread, which would have slept for ever.
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
@@ -247,17 +261,17 @@ fn who_gives_up_passes_on_what_it_was_woken_for() {
     queue.insert(at(0), 'b').expect("it is open");
     assert_eq!(first.rings(), 2, "the last to lie down");
     assert_eq!(clock.sleepers(), [Timestamp::NEVER]);
-    queue.give_up(first.nap.take());
+    queue.cancel_wait(&mut first.waiter);
     assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('b')));
 }
 
 #[test]
 fn who_awaits_a_closed_queue_is_woken_at_its_end() {
-    let (_, queue) = plain();
+    let (_, queue) = single();
     let ticket = queue.insert(Timestamp::NEVER, 'a').expect("it is open");
     let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
     assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
-    queue.close(Admission::Closed);
+    queue.close();
     assert!(crowd.iter().all(|one| one.rings() == 0));
     queue.remove(ticket);
     assert!(crowd.iter().all(|one| one.rings() == 1));

@@ -1,16 +1,16 @@
 //! An array that grows without ever moving what is in it.
 //!
-//! A plain vector copies itself when it is full: at ten million entries that is tens of
-//! milliseconds, under the heap's lock, for everybody. Here the array is a list of chunks of a
-//! fixed size. Growing adds a chunk; only the first one starts small and is copied while it
-//! grows, so that a queue of ten tasks stays small. An index is split into chunk and offset by a
-//! shift and a mask.
+//! A `Vec` copies itself when it is full: with ten million entries that takes tens of milliseconds
+//! during which the heap's lock is held and every other thread waits. Here the array is a list of
+//! chunks of a fixed size, and growing adds a chunk. Only the first chunk starts small and is
+//! copied while it grows, so that a queue of ten tasks stays small. A shift and a mask split an
+//! index into chunk and offset.
 //!
-//! Shrinking gives chunks back, all but one spare, so that a queue that breathes in and out at
-//! the edge of a chunk does not allocate at every breath.
+//! Shrinking frees all chunks that became empty but one. The spare one keeps a queue whose length
+//! oscillates around the edge of a chunk from allocating again and again.
 
-/// Elements in a chunk. With elements of a cache line it is 32 KiB: big enough that adding one
-/// is rare, small enough that filling one is quick.
+/// The number of elements in a chunk. With elements of one cache line a chunk has 32 KiB: large
+/// enough that chunks are added rarely, small enough that one is filled quickly.
 pub(super) const CHUNK: usize = 512;
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
@@ -52,7 +52,8 @@ impl<T: Copy> Chunks<T> {
         }
     }
 
-    /// Adds a chunk. The first begins empty and grows as a vector does; the others are whole.
+    /// Adds a chunk. The first one begins empty and grows as a `Vec` does; the others are allocated
+    /// at their full size.
     fn grow(&mut self) {
         let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
         self.chunks.push(Vec::with_capacity(capacity));
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(array.len(), 0);
     }
 
-    /// F22, M74, M98: an element stays where it is in memory when others come.
+    /// F22, M74, M98: an element keeps its address when others are inserted.
     #[test]
     fn nothing_moves_when_it_grows() {
         let mut array = Chunks::new();

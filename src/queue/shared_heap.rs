@@ -1,0 +1,207 @@
+//! A heap that threads share: the heap, its lock, and its published head.
+//!
+//! Every change to the heap goes through [`LockedHeap`], which publishes the new head before the
+//! lock is released; so the [published head](PublishedHead) is never stale for a thread that has
+//! the lock. `S` is what the owner keeps under the same lock: a stripe its sequences and counters,
+//! the single queue its counter and its reservations.
+//!
+//! Under the lock entries only move within the heap. No element is dropped there and no user code
+//! runs.
+
+use super::{
+    heap::{DelayHeap, Entry, Ticket},
+    published_head::PublishedHead,
+    snapshot::SnapshotEntry,
+};
+use crate::{
+    sync::{Mutex, MutexGuard},
+    time::Timestamp,
+};
+
+/// See the [module](self).
+pub(super) struct SharedHeap<E, S> {
+    head: PublishedHead,
+    contents: Mutex<Contents<E, S>>,
+}
+
+struct Contents<E, S> {
+    heap: DelayHeap<E>,
+    state: S,
+}
+
+/// A [`SharedHeap`] whose lock is held.
+pub(super) struct LockedHeap<'a, E, S> {
+    head: &'a PublishedHead,
+    contents: MutexGuard<'a, Contents<E, S>>,
+}
+
+impl<E, S> SharedHeap<E, S> {
+    pub(super) fn new(state: S) -> Self {
+        let contents = Contents { heap: DelayHeap::new(), state };
+        Self { head: PublishedHead::new(), contents: Mutex::new(contents) }
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) -> LockedHeap<'_, E, S> {
+        LockedHeap { head: &self.head, contents: self.contents.lock() }
+    }
+
+    /// Returns the published deadline of the first entry; does not lock.
+    #[inline]
+    pub(super) fn head(&self) -> Timestamp {
+        self.head.deadline()
+    }
+}
+
+impl<E, S> LockedHeap<'_, E, S> {
+    #[inline]
+    pub(super) fn state(&self) -> &S {
+        &self.contents.state
+    }
+
+    #[inline]
+    pub(super) fn state_mut(&mut self) -> &mut S {
+        &mut self.contents.state
+    }
+
+    /// Inserts an element. Returns its ticket, and `true` if it became the head; or the element, if
+    /// the heap is full.
+    #[inline(always)]
+    pub(super) fn insert(
+        &mut self,
+        deadline: Timestamp,
+        sequence: u64,
+        element: E,
+    ) -> Result<(Ticket, bool), E> {
+        let ticket = self.contents.heap.insert(deadline, sequence, element)?;
+        Ok((ticket, self.head.publish_nearer(deadline)))
+    }
+
+    /// Takes the first entry out.
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<Entry<E>> {
+        let entry = self.contents.heap.pop();
+        self.publish();
+        entry
+    }
+
+    /// Takes the first entry out if it is due.
+    #[inline(always)]
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<E>> {
+        if self.first_key()?.0 > now { None } else { self.pop() }
+    }
+
+    /// Takes the first entry out, and passes up to `limit` of the entries behind it to `receive` as
+    /// long as they are due.
+    pub(super) fn pop_batch(
+        &mut self,
+        limit: usize,
+        now: Timestamp,
+        mut receive: impl FnMut(Entry<E>),
+    ) -> Option<Entry<E>> {
+        let first = self.contents.heap.pop();
+        for _ in 0..limit {
+            if self.first_key().is_none_or(|(deadline, _)| deadline > now) {
+                break;
+            }
+            self.contents.heap.pop().into_iter().for_each(&mut receive);
+        }
+        // Not earlier: a thread that no longer finds an entry here must find it where it went.
+        self.publish();
+        first
+    }
+
+    /// Takes the first element out if it is due, and keeps its slot reserved: the caller must
+    /// [roll back](Self::roll_back) or [commit](Self::commit).
+    pub(super) fn reserve_due(&mut self, now: Timestamp) -> Option<(Timestamp, Ticket, E)> {
+        if self.first_key()?.0 > now {
+            return None;
+        }
+        let reserved = self.contents.heap.reserve_first();
+        self.publish();
+        reserved
+    }
+
+    /// Ends a reservation by putting an element into the reserved slot.
+    pub(super) fn roll_back(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
+        self.contents.heap.roll_back(deadline, ticket, element);
+        self.publish();
+    }
+
+    /// Ends a reservation by freeing the slot.
+    pub(super) fn commit(&mut self, ticket: Ticket) {
+        self.contents.heap.commit(ticket);
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+        let entry = self.contents.heap.remove(ticket);
+        self.publish();
+        entry
+    }
+
+    /// Moves an entry to another deadline. Returns `false` if there is no such entry.
+    pub(super) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
+        let is_found = self.contents.heap.reset(ticket, deadline);
+        self.publish();
+        is_found
+    }
+
+    pub(super) fn remove_all(&mut self) -> DelayHeap<E> {
+        let removed = self.contents.heap.remove_all();
+        self.publish();
+        removed
+    }
+
+    pub(super) fn remove_where(
+        &mut self,
+        unwanted: impl FnMut(Timestamp, &E) -> bool,
+    ) -> Vec<Entry<E>> {
+        let removed = self.contents.heap.remove_where(unwanted);
+        self.publish();
+        removed
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.contents.heap.len()
+    }
+
+    pub(super) fn remaining_capacity(&self) -> usize {
+        self.contents.heap.remaining_capacity()
+    }
+
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
+        self.contents.heap.deadline(ticket)
+    }
+
+    /// Returns the deadline and the sequence of the first entry.
+    #[inline]
+    pub(super) fn first_key(&self) -> Option<(Timestamp, u64)> {
+        self.contents.heap.first_key()
+    }
+
+    /// Returns the deadlines of the first two entries.
+    pub(super) fn first_two(&self) -> [Timestamp; 2] {
+        self.contents.heap.first_two()
+    }
+
+    pub(super) fn peek(&self) -> Option<(Timestamp, Ticket, &E)> {
+        self.contents.heap.peek()
+    }
+
+    /// Iterates over all entries in no particular order, with what `view` makes of each element.
+    pub(super) fn entries<V>(
+        &self,
+        view: impl Fn(&E) -> V,
+    ) -> impl Iterator<Item = SnapshotEntry<V>> {
+        self.contents.heap.entries().map(move |(deadline, ticket, element)| SnapshotEntry {
+            deadline,
+            ticket,
+            element: view(element),
+        })
+    }
+
+    #[inline]
+    fn publish(&self) {
+        self.head.publish(self.first_key());
+    }
+}

@@ -1,0 +1,336 @@
+//! The [`SingleQueue`]: one heap, and nothing beside it.
+//!
+//! A queue of values is filled and emptied by the user's own threads, which do with each element
+//! what they like. There are no workers with tasks so short that it would pay to keep them away
+//! from the submitters. So this queue has one heap and no ready list: an element is in the heap or
+//! it is not, and its ticket is good until it is taken. It serves the public
+//! [`DelayQueue`](crate::DelayQueue) and its alarms.
+//!
+//! Three things are cheaper here than in a queue with several stripes.
+//!
+//! * **Taking** needs the heap's lock alone, because the first entry of the heap is the first of all.
+//! * **Sequences** come from a counter behind that lock, so an insertion need not read the clock.
+//! * **Due once is due for ever.** Time does not go back, so the last reading of the clock
+//!   (`last_reading`) proves as well as a new one that an earlier deadline has come. The clock is
+//!   read only if the head is later than that. So a queue that lags behind is emptied without a
+//!   reading for each element.
+//!
+//! An element can also be taken out [on trial](reservation). Waiting, wake-ups and the end are
+//! those of every queue ([`waiting`]).
+
+mod reservation;
+
+use std::{
+    collections::VecDeque,
+    ops::Deref,
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use super::{
+    Admission, AllRefused, AsyncWaiter, Drained, Entry, Refusal, Refused, SnapshotEntry, Ticket,
+    admission::AdmissionState,
+    async_waiter,
+    shared_heap::{LockedHeap, SharedHeap},
+    snapshot::in_order,
+    waiters::Waiters,
+    waiting::{self, Source},
+};
+use crate::{
+    sync::{
+        Parker,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Clock, Timestamp},
+    unwind::wake_all,
+};
+
+/// See the [module](self).
+pub(crate) struct SingleQueue<E> {
+    clock: Clock,
+    heap: SharedHeap<E, State>,
+    waiters: Waiters,
+    admission: AdmissionState,
+    /// A time that has come.
+    last_reading: AtomicU64,
+}
+
+/// What the queue keeps under the lock, beside the heap.
+pub(super) struct State {
+    last_sequence: u64,
+    /// The number of elements that are out on trial.
+    reserved: usize,
+}
+
+impl<E> SingleQueue<E> {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            heap: SharedHeap::new(State { last_sequence: 0, reserved: 0 }),
+            waiters: Waiters::new(),
+            admission: AdmissionState::new(),
+            last_reading: AtomicU64::new(0),
+        }
+    }
+
+    /// Admits an element that can be taken once `deadline` has come, after those with the same
+    /// deadline that were admitted before.
+    #[inline(always)]
+    pub(crate) fn insert(&self, deadline: Timestamp, element: E) -> Result<Ticket, Refused<E>> {
+        let (ticket, is_head) = self.admit(&mut self.heap.lock(), deadline, element)?;
+        if is_head {
+            wake_all(self.waiters.notify(deadline));
+        }
+        Ok(ticket)
+    }
+
+    /// Admits all elements, or none.
+    pub(crate) fn insert_all(
+        &self,
+        elements: Vec<(Timestamp, E)>,
+    ) -> Result<Vec<Ticket>, AllRefused<(Timestamp, E)>> {
+        let mut tickets = Vec::with_capacity(elements.len());
+        let Some(nearest) = elements.iter().map(|(deadline, _)| *deadline).min() else {
+            return Ok(tickets);
+        };
+        let mut heap = self.heap.lock();
+        if !self.admission.is_open() {
+            return Err(AllRefused { why: Refusal::Closed, elements });
+        } else if heap.remaining_capacity() < elements.len() {
+            return Err(AllRefused { why: Refusal::Full, elements });
+        }
+        for (deadline, element) in elements {
+            // None is refused: that was asked above, and the lock has been held since.
+            let admitted = self.admit(&mut heap, deadline, element).ok();
+            tickets.extend(admitted.map(|(ticket, _)| ticket));
+        }
+        drop(heap);
+        wake_all(self.waiters.notify(nearest));
+        Ok(tickets)
+    }
+
+    #[inline(always)]
+    fn admit(
+        &self,
+        heap: &mut LockedHeap<'_, E, State>,
+        deadline: Timestamp,
+        element: E,
+    ) -> Result<(Ticket, bool), Refused<E>> {
+        let state = heap.state_mut();
+        state.last_sequence += 1;
+        let sequence = state.last_sequence;
+        if !self.admission.is_open() {
+            return Err(Refused { why: Refusal::Closed, sequence, element });
+        }
+        let inserted = heap.insert(deadline, sequence, element);
+        inserted.map_err(|element| Refused { why: Refusal::Full, sequence, element })
+    }
+
+    /// Waits for an element to become due and takes it. Returns `None` once the queue is closed and
+    /// empty.
+    pub(crate) fn take(&self) -> Option<Entry<E>> {
+        self.take_until(Timestamp::NEVER)
+    }
+
+    /// As [`take`](Self::take), but waits no longer than until `limit`.
+    pub(crate) fn take_until(&self, limit: Timestamp) -> Option<Entry<E>> {
+        self.take_until_by(Parker::current, || limit)
+    }
+
+    /// As [`take_until`](Self::take_until), but asks for the limit again after each wake-up. The
+    /// thread sleeps by the parker that `parker` returns, which others may know and wake.
+    #[inline]
+    pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
+        &self,
+        parker: impl FnOnce() -> P,
+        limit: impl Fn() -> Timestamp,
+    ) -> Option<Entry<E>> {
+        let (entry, _) = waiting::take_until_by(self, parker, |_| Some(limit()))?;
+        Some(entry)
+    }
+
+    /// Takes an element if one is due; does not wait.
+    pub(crate) fn try_take(&self) -> Option<Entry<E>> {
+        let (taken, _) = self.take_now();
+        self.notify_all_if_finished();
+        taken
+    }
+
+    /// Takes an element if one was due at `now`; does not wait.
+    #[inline]
+    pub(crate) fn try_take_by(&self, now: Timestamp) -> Option<Entry<E>> {
+        let taken = self.take_due(now);
+        self.notify_all_if_finished();
+        taken
+    }
+
+    /// As [`take`](Self::take), as the poll of a future; see [`async_waiter`].
+    pub(crate) fn poll_take<A>(
+        &self,
+        waiter: &mut AsyncWaiter<A>,
+        waker: &Waker,
+        set_alarm: impl Fn(Timestamp, Waker) -> A,
+    ) -> Poll<Option<Entry<E>>> {
+        async_waiter::poll_take(self, waiter, waker, set_alarm)
+    }
+
+    /// Ends the wait of a waiter that will not be polled again.
+    pub(crate) fn cancel_wait<A>(&self, waiter: &mut AsyncWaiter<A>) {
+        async_waiter::cancel(self, waiter);
+    }
+
+    /// Removes an element, due or not.
+    #[inline]
+    pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
+        let removed = self.heap.lock().remove(ticket);
+        self.notify_all_if_finished();
+        removed.map(|entry| entry.element)
+    }
+
+    /// Moves an element to another deadline; its ticket stays good. Returns `false` if the element is
+    /// not in the queue.
+    pub(crate) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> bool {
+        let is_found = self.heap.lock().reset(ticket, deadline);
+        if is_found {
+            wake_all(self.waiters.notify(deadline));
+        }
+        is_found
+    }
+
+    /// Returns the deadline of an element, or `None` if it is not in the queue.
+    pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
+        self.heap.lock().deadline(ticket)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.heap.lock().len()
+    }
+
+    /// Returns the first entry, due or not, with what `view` makes of its element. `view` runs under
+    /// the lock, so it is no user code.
+    pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
+        let heap = self.heap.lock();
+        let (deadline, ticket, element) = heap.peek()?;
+        Some(SnapshotEntry { deadline, ticket, element: view(element) })
+    }
+
+    /// Returns all entries in the order in which they would be taken, with what `view` makes of each
+    /// element. `view` runs under the lock, so it is no user code.
+    pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
+        let heap = self.heap.lock();
+        let mut entries = Vec::with_capacity(heap.len());
+        entries.extend(heap.entries(view));
+        drop(heap);
+        in_order(entries)
+    }
+
+    /// Takes everything out, due or not, in no particular order. Elements that are out on trial
+    /// keep their slots.
+    pub(crate) fn drain(&self) -> Drained<E> {
+        let mut heap = self.heap.lock();
+        let drained = if heap.state().reserved > 0 {
+            Drained::new(heap.remove_where(|_, _| true).into(), Vec::new())
+        } else {
+            Drained::new(VecDeque::new(), vec![heap.remove_all()])
+        };
+        drop(heap);
+        self.notify_all_if_finished();
+        drained
+    }
+
+    /// Admits nothing from now on. Elements that are inside can still be taken; once there are none,
+    /// `take` ends.
+    pub(crate) fn close(&self) {
+        let heap = self.heap.lock();
+        self.admission.restrict_to(Admission::Closed);
+        drop(heap);
+        self.notify_all_if_finished();
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        !self.admission.is_open()
+    }
+
+    /// Returns `true` if the queue is closed and empty, so that there never will be an element.
+    #[inline]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_closed() && self.has_nothing_left()
+    }
+
+    #[inline(never)]
+    fn has_nothing_left(&self) -> bool {
+        let heap = self.heap.lock();
+        heap.len() == 0 && heap.state().reserved == 0
+    }
+
+    fn last_reading(&self) -> Timestamp {
+        // Ordering: any time that was ever stored has come.
+        Timestamp::from_nanos(self.last_reading.load(Ordering::Relaxed))
+    }
+
+    fn read_clock(&self) -> Timestamp {
+        let now = self.clock.read();
+        // Ordering: see `last_reading`.
+        self.last_reading.store(now.as_nanos(), Ordering::Relaxed);
+        now
+    }
+
+    #[cold]
+    fn take_by_new_reading(&self) -> (Option<Entry<E>>, Timestamp) {
+        let now = self.read_clock();
+        (self.take_due(now), now)
+    }
+}
+
+impl<E> Source for SingleQueue<E> {
+    type Element = E;
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    #[inline]
+    fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    fn lead(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    #[inline]
+    fn head(&self) -> Timestamp {
+        self.heap.head()
+    }
+
+    fn first_two(&self) -> [Timestamp; 2] {
+        self.heap.lock().first_two()
+    }
+
+    #[inline]
+    fn is_finished(&self) -> bool {
+        Self::is_finished(self)
+    }
+
+    // Always inlined, like everything on this path: see `DelayHeap::entry`.
+    #[inline(always)]
+    fn take_due(&self, now: Timestamp) -> Option<Entry<E>> {
+        if self.head() > now { None } else { self.heap.lock().pop_due(now) }
+    }
+
+    #[inline(always)]
+    fn take_now(&self) -> (Option<Entry<E>>, Timestamp) {
+        let known = self.last_reading();
+        let now = if self.head() <= known { known } else { self.read_clock() };
+        match self.take_due(now) {
+            // Another thread was faster, and the entry that is first now may be due as well.
+            None if now == known => self.take_by_new_reading(),
+            taken => (taken, now),
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(shuttle, loom)))]
+mod tests;

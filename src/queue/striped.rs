@@ -1,0 +1,385 @@
+//! The [`DelayedWorkQueue`]: several heaps, and one order over all of them.
+//!
+//! Its heaps, the *stripes* ([`stripe`]), have a lock each. A thread always offers into the same
+//! stripe, so threads that submit at the same time do not contend. An element's ticket tells which
+//! stripe it went into, so removal is direct and exact.
+//!
+//! ```text
+//!   offer ──▶ stripe 0 ─┐
+//!   offer ──▶ stripe 1 ─┼─▶ take: the first of all, and up to 32 ─▶ ready list ─▶ take
+//!   offer ──▶ stripe 2 ─┘         that are due right behind it
+//! ```
+//!
+//! Submitter and worker should not contend for each element either. So due entries leave a stripe
+//! in batches and go to the [`ready`] list, where they wait in order for all takers.
+//!
+//! # Order over all stripes
+//!
+//! The entry that is taken next is the one with the smallest deadline of all, and among equal ones
+//! the one that was submitted first.
+//!
+//! `take` locks the ready list and reads the published heads. It locks the stripe with the smallest
+//! head, unless the list has a smaller one, and **reads the other heads again** before it pops. Why
+//! this is right: let A be submitted before B (the call was over, in whichever thread) and be due
+//! before B. A thread that takes B, from its stripe or from the list, reads the other heads after B
+//! was admitted, and so after A was. A cannot be on its way from a stripe to the list, because
+//! that takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
+//!
+//! If heads are exactly *equal*, the sequences decide, and those are behind the locks. Between the
+//! list and one stripe both locks are held anyway. That two stripes have equal heads is rare, and
+//! `pop_among_equals` simply takes all locks.
+//!
+//! # Locks
+//!
+//! They are taken in this order: the list's, then the stripes' in the order of their numbers. An
+//! offer takes only its stripe's.
+//!
+//! # What it costs
+//!
+//! | | read-modify-writes | readings of the clock | wake-ups |
+//! |---|---|---|---|
+//! | `offer` | 2 for the lock, 1 more if the head comes nearer | the submitter's one | one, if the head comes nearer and nobody searches or is armed in time |
+//! | `remove` | 2 | 0 | 0 |
+//! | `take`, due | 2 for the list; 2 for a stripe, once for all that it moves | 1 | 0 |
+//! | `take` that waits | the same, 2 to be counted, 4 for the list of waiters if it sleeps | 2, and one for each look | its own |
+//!
+//! Nothing is allocated except when a table grows.
+
+mod ready;
+mod snapshot;
+mod stripe;
+
+use std::{ops::Deref, task::Waker, time::Duration};
+
+use crossbeam_utils::CachePadded;
+
+#[cfg(test)]
+pub(super) use self::snapshot::Counts;
+use self::{
+    ready::{LockedReady, Ready},
+    stripe::{LockedStripe, Stripe},
+};
+use super::{
+    Admission, Drained, Entry, Refused, Ticket,
+    admission::AdmissionState,
+    waiters::Waiters,
+    waiting::{self, Source},
+};
+use crate::{
+    sync::Parker,
+    time::{Clock, Timestamp},
+    unwind::wake_all,
+};
+
+/// See the [module](self).
+pub(crate) struct DelayedWorkQueue<E> {
+    clock: Clock,
+    /// How long before a deadline a sleeping thread wakes, to spin until the deadline has come.
+    lead: Duration,
+    stripes: Box<[CachePadded<Stripe<E>>]>,
+    ready: CachePadded<Ready<E>>,
+    waiters: Waiters,
+    admission: AdmissionState,
+}
+
+/// The largest number of entries that go to the ready list together.
+const BATCH: usize = 32;
+
+impl<E> DelayedWorkQueue<E> {
+    /// Returns an empty queue with that number of stripes, but at least one and at most sixteen.
+    pub(crate) fn new(clock: Clock, stripes: usize, lead: Duration) -> Self {
+        let numbers = 0..stripes.clamp(1, stripe::MOST);
+        Self {
+            lead: if clock.is_manual() { Duration::ZERO } else { lead },
+            clock,
+            stripes: numbers.map(|number| CachePadded::new(stripe::new(number))).collect(),
+            ready: CachePadded::new(Ready::new()),
+            waiters: Waiters::new(),
+            admission: AdmissionState::new(),
+        }
+    }
+
+    pub(crate) fn stripes(&self) -> usize {
+        self.stripes.len()
+    }
+
+    /// Admits an element that can be taken once `deadline` has come. `now` is the time of
+    /// submission, and `stripe` the number of the stripe that the calling thread uses.
+    #[inline]
+    pub(crate) fn offer(
+        &self,
+        stripe: usize,
+        now: Timestamp,
+        deadline: Timestamp,
+        element: E,
+    ) -> Result<Ticket, Refused<E>> {
+        let stamp = self.clock.submission_stamp(now);
+        let offered = self.stripes[stripe].lock().offer(&self.admission, stamp, deadline, element);
+        let (ticket, is_head) = offered?;
+        if is_head {
+            wake_all(self.waiters.notify(deadline));
+        }
+        Ok(ticket)
+    }
+
+    /// Uses up and returns the sequence that an element submitted now would get.
+    pub(crate) fn next_sequence(&self, stripe: usize, now: Timestamp) -> u64 {
+        self.stripes[stripe].lock().next_sequence(self.clock.submission_stamp(now))
+    }
+
+    /// Admits an element that was taken before, with the sequence it had. Returns its ticket, and
+    /// the waiter that the caller has to wake once it holds no lock.
+    pub(crate) fn offer_again(
+        &self,
+        deadline: Timestamp,
+        sequence: u64,
+        element: E,
+    ) -> Result<(Ticket, Option<Waker>), Refused<E>> {
+        let mut stripe = self.lock_of(sequence);
+        let ticket = stripe.offer_again(&self.admission, deadline, sequence, element)?;
+        drop(stripe);
+        Ok((ticket, self.waiters.notify(deadline)))
+    }
+
+    /// Waits for an element to become due and takes it; the time of taking comes with it. Returns
+    /// `None` once the queue is closed and empty.
+    pub(crate) fn take(&self) -> Option<(Entry<E>, Timestamp)> {
+        self.take_until_by(Parker::current, |_| Some(Timestamp::NEVER))
+    }
+
+    /// Takes an element if one is due; does not wait.
+    #[cfg(test)]
+    pub(crate) fn try_take(&self) -> Option<Entry<E>> {
+        let (taken, _) = self.take_now();
+        self.notify_all_if_finished();
+        taken
+    }
+
+    /// As [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
+    /// since the given time. The limit is asked for again after each wake-up. If it is `None`,
+    /// `limit` has [ended the search](Self::end_search) on the thread's behalf.
+    ///
+    /// The thread sleeps by the parker that `parker` returns, which others may know and wake.
+    #[inline]
+    pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
+        &self,
+        parker: impl FnOnce() -> P,
+        limit: impl Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Option<(Entry<E>, Timestamp)> {
+        waiting::take_until_by(self, parker, limit)
+    }
+
+    /// Ends the search of a thread in [`take_until_by`](Self::take_until_by) that will take nothing.
+    /// Returns the waiter that the caller has to wake for the elements that are left.
+    pub(crate) fn end_search(&self) -> Option<Waker> {
+        self.waiters.end_search(|| self.head())
+    }
+
+    /// Wakes everyone who waits to ask for its limit again, including a thread that has asked and
+    /// is about to sleep.
+    pub(crate) fn reconsider(&self) {
+        wake_all(self.waiters.notify_all());
+    }
+
+    fn pop_due(&self, now: Timestamp) -> Option<Entry<E>> {
+        let mut ready = self.ready.lock();
+        let taken = self.pop_first_due(&mut ready, now);
+        if taken.is_some() {
+            ready.count_taken();
+        }
+        taken
+    }
+
+    /// Takes the first entry of all if it is due; see the head of the module.
+    fn pop_first_due(&self, ready: &mut LockedReady<'_, E>, now: Timestamp) -> Option<Entry<E>> {
+        loop {
+            let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
+            let (nearest, head) = heads.min_by_key(|(_, head)| *head)?;
+            let first_ready = ready.first_key();
+            let is_ready = first_ready.is_some_and(|(deadline, _)| deadline < head);
+            if is_ready || head > now {
+                return ready.pop_due(now);
+            }
+            let mut stripe = self.stripes[nearest].lock();
+            let Some(key) = stripe.first_key() else { continue };
+            let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
+            let other =
+                others.map(|(_, stripe)| stripe.head()).fold(Timestamp::NEVER, Timestamp::min);
+            if key.0 > now || other < key.0 {
+                continue;
+            } else if other == key.0 {
+                drop(stripe);
+                return self.pop_among_equals(ready, now);
+            } else if first_ready.is_some_and(|first| first < key) {
+                return ready.pop_due(now);
+            }
+            let limit = if first_ready.is_some() { 0 } else { BATCH };
+            let taken = stripe.pop_batch(limit, now, |entry| ready.push(entry));
+            if limit > 0 && (1..BATCH).contains(&ready.len()) {
+                self.ready.pause_after(now);
+            }
+            return taken;
+        }
+    }
+
+    /// As [`pop_first_due`](Self::pop_first_due), but with all locks held.
+    #[cold]
+    fn pop_among_equals(&self, ready: &mut LockedReady<'_, E>, now: Timestamp) -> Option<Entry<E>> {
+        let mut stripes = self.lock_all();
+        let firsts = stripes.iter_mut().filter_map(|stripe| stripe.first_key().zip(Some(stripe)));
+        match firsts.min_by_key(|(key, _)| *key) {
+            Some((key, stripe)) if ready.first_key().is_none_or(|first| key < first) => {
+                if key.0 <= now { stripe.pop() } else { None }
+            }
+            _ => ready.pop_due(now),
+        }
+    }
+
+    /// Takes the first element of all out, due or not.
+    pub(crate) fn remove_first(&self) -> Option<Entry<E>> {
+        let removed = self.pop_among_equals(&mut self.ready.lock(), Timestamp::NEVER);
+        self.notify_all_if_finished();
+        removed
+    }
+
+    /// Removes an element, due or not.
+    #[inline]
+    pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
+        let removed = self.lock_of(ticket.sequence).remove(ticket);
+        let removed = removed.or_else(|| self.remove_ready(ticket));
+        self.notify_all_if_finished();
+        removed.map(|entry| entry.element)
+    }
+
+    /// Moves an element to another deadline. Returns its ticket from now on, or `None` if the
+    /// element is not in the queue.
+    #[cfg(test)]
+    pub(crate) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
+        let is_found = self.lock_of(ticket.sequence).reset(ticket, deadline);
+        let ticket = if is_found { ticket } else { self.reset_ready(ticket, deadline)? };
+        wake_all(self.waiters.notify(deadline));
+        Some(ticket)
+    }
+
+    /// Returns the deadline of an element, or `None` if it is not in the queue.
+    pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
+        let deadline = self.lock_of(ticket.sequence).deadline(ticket);
+        deadline.or_else(|| self.deadline_ready(ticket))
+    }
+
+    /// Removes the elements that are `unwanted`, those of each stripe in one step. `unwanted` runs
+    /// under the locks, so it is no user code.
+    pub(crate) fn remove_where(
+        &self,
+        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
+    ) -> Vec<Entry<E>> {
+        let mut ready = self.ready.lock();
+        let mut removed = ready.remove_where(&mut unwanted);
+        for stripe in &self.stripes {
+            removed.append(&mut stripe.lock().remove_where(&mut unwanted));
+        }
+        drop(ready);
+        self.notify_all_if_finished();
+        removed
+    }
+
+    /// Takes everything out, due or not.
+    pub(crate) fn drain(&self) -> Drained<E> {
+        let mut ready = self.ready.lock();
+        let heaps = self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
+        let drained = Drained::new(ready.remove_all(), heaps);
+        drop(ready);
+        self.notify_all_if_finished();
+        drained
+    }
+
+    /// Admits no more than `admission` says from now on. Elements that are inside can still be
+    /// taken; once there are none, `take` ends. It may be called again, to close further.
+    pub(crate) fn close(&self, admission: Admission) {
+        let stripes = self.lock_all();
+        self.admission.restrict_to(admission);
+        drop(stripes);
+        self.notify_all_if_finished();
+    }
+
+    /// Returns `true` if no new elements are admitted.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        !self.admission.is_open()
+    }
+
+    /// Returns `true` if the queue is closed and empty, so that there never will be an element.
+    #[inline]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_closed() && self.has_nothing_left()
+    }
+
+    #[inline(never)]
+    fn has_nothing_left(&self) -> bool {
+        let ready = self.ready.lock();
+        ready.len() == 0 && self.stripes.iter().all(|stripe| stripe.lock().len() == 0)
+    }
+
+    /// Locks the stripe into which an element with this sequence went.
+    #[inline]
+    fn lock_of(&self, sequence: u64) -> LockedStripe<'_, E> {
+        // A sequence of another queue, which has more stripes, finds nothing in any of these.
+        self.stripes[stripe::number_of(sequence) % self.stripes.len()].lock()
+    }
+
+    /// Locks all stripes, in the order of their numbers.
+    fn lock_all(&self) -> Vec<LockedStripe<'_, E>> {
+        self.stripes.iter().map(|stripe| stripe.lock()).collect()
+    }
+}
+
+impl<E> Source for DelayedWorkQueue<E> {
+    type Element = E;
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    #[inline]
+    fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    fn lead(&self) -> Duration {
+        self.lead
+    }
+
+    /// Reads the stripes' heads first, because entries move from there to the ready list.
+    fn head(&self) -> Timestamp {
+        let nearest =
+            self.stripes.iter().map(|stripe| stripe.head()).fold(Timestamp::NEVER, Ord::min);
+        nearest.min(self.ready.head())
+    }
+
+    fn first_two(&self) -> [Timestamp; 2] {
+        let nearer = |[a, b]: [Timestamp; 2], [c, d]: [Timestamp; 2]| {
+            if a <= c { [a, b.min(c)] } else { [c, a.min(d)] }
+        };
+        // A stripe that is empty, or whose entries are never due, need not be locked.
+        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
+        let of_each = stripes.map(|stripe| stripe.lock().first_two());
+        nearer(of_each.fold([Timestamp::NEVER; 2], nearer), self.ready.lock().first_two())
+    }
+
+    #[inline]
+    fn is_finished(&self) -> bool {
+        Self::is_finished(self)
+    }
+
+    #[inline(always)]
+    fn take_due(&self, now: Timestamp) -> Option<Entry<E>> {
+        if self.head() <= now { self.pop_due(now) } else { None }
+    }
+
+    #[inline]
+    fn take_now(&self) -> (Option<Entry<E>>, Timestamp) {
+        // The clock is read before the locks are taken: a stale time can only cause one more look.
+        let now = self.ready.pause(&self.clock);
+        (self.take_due(now), now)
+    }
+}

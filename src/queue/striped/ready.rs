@@ -1,0 +1,256 @@
+//! The ready list: entries that are due, on their way from a stripe to the thread that takes them.
+//!
+//! If one thread submits and others take, each element would bring them together at the stripe's
+//! lock, and handing a lock from core to core costs more than running a small task. So a thread
+//! that takes the first element of a stripe, and finds more behind it that are due, moves some of
+//! them here in one step. The next elements are taken from here, and meanwhile the submitter has
+//! its stripe for itself.
+//!
+//! There is **one** list for all takers. If each worker had its own, a task would wait behind the
+//! one that its worker runs, while other workers are idle or run tasks that are due later. An entry
+//! here still waits: it can be removed, it is counted, and a new entry that is nearer goes first.
+//!
+//! # The pause
+//!
+//! If worker and submitter are equally fast, there would always be only one or two entries to move,
+//! and the two would contend for each of them all the same. So after a batch that had some entries
+//! and was not full, the stripes are left alone for a few microseconds ([`PAUSE`]) once the list
+//! is empty. An entry that comes alone is never delayed. In a stream of entries one is delayed by
+//! that time at most, a tenth of what a wake-up takes. With a manual clock there is no pause.
+//!
+//! # Locks
+//!
+//! The list's lock is held during every taking, so no other thread takes while an entry is between
+//! a stripe and the list. Nothing is offered to the list, and entries only move from a stripe to
+//! it. (The one exception, an entry that is moved to another deadline, is safe, because its ticket
+//! changes.)
+//!
+//! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks
+//! at the stripes first and at the list afterwards, and an entry is put here before it leaves its
+//! stripe. So such a thread sees the entry at least once.
+
+use std::{collections::VecDeque, time::Duration};
+
+use super::DelayedWorkQueue;
+use crate::{
+    queue::{
+        heap::{Entry, Ticket},
+        published_head::PublishedHead,
+    },
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+        spin_loop,
+    },
+    time::{Clock, Timestamp},
+};
+
+/// How long the stripes are left alone after a small batch.
+const PAUSE: Duration = Duration::from_micros(3);
+
+/// See the [module](self).
+pub(super) struct Ready<E> {
+    head: PublishedHead,
+    /// The time until which the stripes are left alone.
+    pause: AtomicU64,
+    contents: Mutex<Contents<E>>,
+}
+
+struct Contents<E> {
+    list: VecDeque<Entry<E>>,
+    /// How many elements have been taken from the queue, also those that were never in the list:
+    /// every taking holds this lock.
+    taken: u64,
+}
+
+/// The list with its lock held. Every change to the list publishes the new head.
+pub(super) struct LockedReady<'a, E> {
+    head: &'a PublishedHead,
+    contents: MutexGuard<'a, Contents<E>>,
+}
+
+impl<E> Ready<E> {
+    pub(super) fn new() -> Self {
+        let contents = Mutex::new(Contents { list: VecDeque::new(), taken: 0 });
+        Self { head: PublishedHead::new(), pause: AtomicU64::new(0), contents }
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) -> LockedReady<'_, E> {
+        LockedReady { head: &self.head, contents: self.contents.lock() }
+    }
+
+    /// Returns `true` if the list is empty. A thread that has looked for an entry in its stripe and
+    /// then sees an empty list can be sure that the entry has left the queue.
+    pub(super) fn is_empty(&self) -> bool {
+        self.head() == Timestamp::NEVER
+    }
+
+    /// Begins a pause, after a batch at `now` that had some entries and was not full.
+    pub(super) fn pause_after(&self, now: Timestamp) {
+        // Ordering: relaxed, it orders no other access.
+        self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
+    }
+
+    #[cfg(all(test, not(shuttle)))]
+    pub(super) fn paused_until(&self) -> Timestamp {
+        Timestamp::from_nanos(self.pause.load(Ordering::Relaxed))
+    }
+
+    /// Spins until the pause is over or the list has an entry. Returns the time.
+    #[inline]
+    pub(super) fn pause(&self, clock: &Clock) -> Timestamp {
+        loop {
+            let now = clock.read();
+            // Ordering: as in `pause_after`.
+            let is_over = now.as_nanos() >= self.pause.load(Ordering::Relaxed);
+            if is_over || clock.is_manual() || !self.is_empty() {
+                return now;
+            }
+            spin_loop();
+        }
+    }
+
+    /// Returns the published deadline of the first entry; does not lock.
+    #[inline]
+    pub(super) fn head(&self) -> Timestamp {
+        self.head.deadline()
+    }
+}
+
+/// The part of the queue's methods that looks for an entry that has left its stripe.
+impl<E> DelayedWorkQueue<E> {
+    pub(super) fn deadline_ready(&self, ticket: Ticket) -> Option<Timestamp> {
+        if self.ready.is_empty() { None } else { self.ready.lock().deadline(ticket) }
+    }
+
+    #[cold]
+    pub(super) fn remove_ready(&self, ticket: Ticket) -> Option<Entry<E>> {
+        if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
+    }
+
+    /// Moves an entry from the list back into its stripe, to another deadline.
+    #[cfg(test)]
+    pub(super) fn reset_ready(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
+        // Held to the end, or another thread might see a queue that looks finished.
+        let mut ready = self.ready.lock();
+        let entry = ready.remove(ticket)?;
+        let Entry { deadline: before, sequence, element } = entry;
+        let moved = self.lock_of(sequence).insert(deadline, sequence, element);
+        let moved = moved.map_err(|element| {
+            ready.put_back(Entry { deadline: before, sequence, element });
+        });
+        moved.ok().map(|(ticket, _)| ticket)
+    }
+}
+
+impl<E> LockedReady<'_, E> {
+    /// Returns the deadline and the sequence of the first entry.
+    #[inline]
+    pub(super) fn first_key(&self) -> Option<(Timestamp, u64)> {
+        self.contents.list.front().map(|entry| (entry.deadline, entry.sequence))
+    }
+
+    /// Returns the deadlines of the first two entries.
+    pub(super) fn first_two(&self) -> [Timestamp; 2] {
+        [0, 1].map(|index| {
+            self.contents.list.get(index).map_or(Timestamp::NEVER, |entry| entry.deadline)
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.contents.list.len()
+    }
+
+    /// Counts an element that has been taken from the queue.
+    #[inline]
+    pub(super) fn count_taken(&mut self) {
+        self.contents.taken += 1;
+    }
+
+    /// Returns how many elements have been taken from the queue.
+    pub(super) fn taken(&self) -> u64 {
+        self.contents.taken
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<E>> {
+        self.contents.list.iter()
+    }
+
+    /// Appends an entry that comes after all that are here.
+    #[inline]
+    pub(super) fn push(&mut self, entry: Entry<E>) {
+        let is_first = self.contents.list.is_empty();
+        self.contents.list.push_back(entry);
+        if is_first {
+            self.publish();
+        }
+    }
+
+    /// Puts an entry back at its place in the order.
+    #[cfg(test)]
+    pub(super) fn put_back(&mut self, entry: Entry<E>) {
+        let keys = self.contents.list.iter().map(|entry| (entry.deadline, entry.sequence));
+        let key = (entry.deadline, entry.sequence);
+        let index = keys.take_while(|other| *other < key).count();
+        self.contents.list.insert(index, entry);
+        self.publish();
+    }
+
+    /// Takes the first entry if it was due at `now`. It may not have been: the thread that put it here
+    /// may have read the clock later than the caller.
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<E>> {
+        if self.contents.list.front()?.deadline > now {
+            return None;
+        }
+        let entry = self.contents.list.pop_front();
+        self.publish();
+        entry
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+        let index = self.index_of(ticket)?;
+        let entry = self.contents.list.remove(index);
+        self.publish();
+        entry
+    }
+
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
+        Some(self.contents.list[self.index_of(ticket)?].deadline)
+    }
+
+    pub(super) fn remove_all(&mut self) -> VecDeque<Entry<E>> {
+        let removed = std::mem::take(&mut self.contents.list);
+        self.publish();
+        removed
+    }
+
+    pub(super) fn remove_where(
+        &mut self,
+        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
+    ) -> Vec<Entry<E>> {
+        let mut removed = Vec::new();
+        for entry in std::mem::take(&mut self.contents.list) {
+            if unwanted(entry.deadline, &entry.element) {
+                removed.push(entry);
+            } else {
+                self.contents.list.push_back(entry);
+            }
+        }
+        self.publish();
+        removed
+    }
+
+    fn index_of(&self, ticket: Ticket) -> Option<usize> {
+        self.contents.list.iter().position(|entry| entry.sequence == ticket.sequence)
+    }
+
+    #[inline]
+    fn publish(&self) {
+        self.head.publish(self.first_key());
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(shuttle, loom)))]
+mod tests;

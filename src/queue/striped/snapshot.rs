@@ -1,0 +1,100 @@
+//! How much is in the queue, and what, at one moment.
+//!
+//! Each step is counted where it is made, under the lock that is held there anyway: an admission by
+//! its stripe, a taking by the ready list, whose lock every taking holds. To read the counts, all
+//! these locks are held at once, so nothing moves meanwhile. Removals need no count of their own:
+//!
+//! ```text
+//!   offered + returned = taken + removed + len
+//! ```
+
+use super::{DelayedWorkQueue, Source};
+use crate::{
+    queue::{
+        Ticket,
+        snapshot::{SnapshotEntry, in_order},
+    },
+    time::Timestamp,
+};
+
+/// How many elements there are, were admitted, were admitted again, and were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) len: u64,
+    pub(crate) offered: u64,
+    pub(crate) returned: u64,
+    pub(crate) taken: u64,
+}
+
+impl Counts {
+    /// Returns how many elements have left by other ways than by being taken.
+    pub(crate) fn removed(&self) -> u64 {
+        self.offered + self.returned - self.taken - self.len
+    }
+}
+
+impl<E> DelayedWorkQueue<E> {
+    /// Returns `true` if no entry with a finite deadline is visible; does not lock.
+    pub(crate) fn seems_empty(&self) -> bool {
+        self.head() == Timestamp::NEVER
+    }
+
+    /// Returns the number of elements, due or not.
+    pub(crate) fn len(&self) -> usize {
+        let ready = self.ready.lock();
+        ready.len() + self.stripes.iter().map(|stripe| stripe.lock().len()).sum::<usize>()
+    }
+
+    /// Returns `true` if the queue has at least `count` elements. It takes no more locks than it
+    /// needs to see that.
+    pub(crate) fn has_at_least(&self, count: usize) -> bool {
+        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
+        let mut seen = 0;
+        // Elements that are never due are behind no published head, hence the second look.
+        stripes.map(|stripe| stripe.lock().len()).any(|len| {
+            seen += len;
+            seen >= count
+        }) || self.len() >= count
+    }
+
+    /// Returns how many threads wait for an element, asleep or awake.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiters.count()
+    }
+
+    /// Returns the counts. While `meanwhile` runs, nothing is admitted or taken.
+    pub(crate) fn counts<R>(&self, meanwhile: impl FnOnce() -> R) -> (Counts, R) {
+        let ready = self.ready.lock();
+        let stripes = self.lock_all();
+        let mut counts =
+            Counts { taken: ready.taken(), len: ready.len() as u64, ..Counts::default() };
+        for stripe in &stripes {
+            let (offered, returned) = stripe.admitted();
+            counts.len += stripe.len() as u64;
+            counts.offered += offered;
+            counts.returned += returned;
+        }
+        (counts, meanwhile())
+    }
+
+    /// Returns all entries in the order in which they would be taken, with what `view` makes of each
+    /// element. `view` runs under the locks, so it is no user code.
+    pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
+        let ready = self.ready.lock();
+        let stripes = self.lock_all();
+        let len = ready.len() + stripes.iter().map(|stripe| stripe.len()).sum::<usize>();
+        let mut entries = Vec::with_capacity(len);
+        entries.extend(ready.entries().map(|entry| SnapshotEntry {
+            deadline: entry.deadline,
+            // An entry of the list has no slot any more and is found by its sequence.
+            ticket: Ticket { slot: u32::MAX, sequence: entry.sequence },
+            element: view(&entry.element),
+        }));
+        for stripe in &stripes {
+            entries.extend(stripe.entries(&view));
+        }
+        drop(stripes);
+        drop(ready);
+        in_order(entries)
+    }
+}

@@ -1,0 +1,124 @@
+//! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue).
+//!
+//! The queue has several of these, so that threads that submit at the same time do not contend. A
+//! stripe knows nothing of the others but its own number, which it writes into the sequence of
+//! each element that it admits:
+//!
+//! ```text
+//!   sequence = stamp of the submission (60 bits) │ number of the stripe (4 bits)
+//! ```
+//!
+//! The stamp is the clock's (see [`Clock::submission_stamp`](crate::time::Clock::submission_stamp)).
+//! If two are equal, or the clock should stand still, it is one more than the stripe's last stamp.
+//! So no sequence is used twice, a ticket itself tells which stripe its element is in, and between
+//! elements of different stripes the sequence tells which one was submitted first. (60 bits of
+//! nanoseconds are 36 years, counted from when the clock was made.)
+
+use super::super::{
+    Refusal, Refused, Ticket,
+    admission::AdmissionState,
+    shared_heap::{LockedHeap, SharedHeap},
+};
+use crate::time::Timestamp;
+
+/// The largest number of stripes that a queue can have.
+pub(super) const MOST: usize = 1 << NUMBER_BITS;
+const NUMBER_BITS: u32 = 4;
+const LATEST: u64 = u64::MAX >> NUMBER_BITS;
+
+/// See the [module](self).
+pub(super) type Stripe<E> = SharedHeap<E, StripeState>;
+
+/// A stripe whose lock is held.
+pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState>;
+
+/// What a stripe keeps under its lock, beside the heap.
+pub(in crate::queue) struct StripeState {
+    number: u64,
+    last_stamp: u64,
+    /// How many elements have been admitted, without those that came back.
+    offered: u64,
+    /// How many elements have been admitted again.
+    returned: u64,
+}
+
+pub(super) fn new<E>(number: usize) -> Stripe<E> {
+    let number = number as u64;
+    SharedHeap::new(StripeState { number, last_stamp: 0, offered: 0, returned: 0 })
+}
+
+/// Returns the number of the stripe into which an element with this sequence went.
+pub(super) fn number_of(sequence: u64) -> usize {
+    sequence as usize & (MOST - 1)
+}
+
+impl<E> LockedStripe<'_, E> {
+    /// Admits an element with this stamp, if the queue does. Returns its ticket, and `true` if it
+    /// became the stripe's head.
+    #[inline(always)]
+    pub(super) fn offer(
+        &mut self,
+        admission: &AdmissionState,
+        stamp: u64,
+        deadline: Timestamp,
+        element: E,
+    ) -> Result<(Ticket, bool), Refused<E>> {
+        let sequence = self.next_sequence(stamp);
+        if !admission.is_open() {
+            return Err(Refused { why: Refusal::Closed, sequence, element });
+        }
+        let inserted = self.insert(deadline, sequence, element);
+        let full = |element| Refused { why: Refusal::Full, sequence, element };
+        let inserted = inserted.map_err(full)?;
+        self.state_mut().offered += 1;
+        Ok(inserted)
+    }
+
+    /// Uses up and returns the next sequence, for a submission with this stamp.
+    #[inline]
+    pub(super) fn next_sequence(&mut self, stamp: u64) -> u64 {
+        let state = self.state_mut();
+        let stamp = stamp.max(state.last_stamp + 1).min(LATEST);
+        state.last_stamp = stamp;
+        stamp << NUMBER_BITS | state.number
+    }
+
+    /// Admits an element that was taken out before, if the queue does.
+    pub(super) fn offer_again(
+        &mut self,
+        admission: &AdmissionState,
+        deadline: Timestamp,
+        sequence: u64,
+        element: E,
+    ) -> Result<Ticket, Refused<E>> {
+        if admission.is_closed_to_all() {
+            return Err(Refused { why: Refusal::Closed, sequence, element });
+        }
+        let inserted = self.insert(deadline, sequence, element);
+        let full = |element| Refused { why: Refusal::Full, sequence, element };
+        let (ticket, _) = inserted.map_err(full)?;
+        self.state_mut().returned += 1;
+        Ok(ticket)
+    }
+
+    /// Returns how many elements have been admitted, and how many of them again.
+    pub(super) fn admitted(&self) -> (u64, u64) {
+        (self.state().offered, self.state().returned)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(shuttle, loom)))]
+mod tests {
+    use super::*;
+
+    /// Sequences grow also if the clock stands still, goes back, or is at its end.
+    #[test]
+    fn a_sequence_is_used_once_whatever_the_clock_says() {
+        let stripe = new::<()>(3);
+        let sequences = [5, 5, 4, 9].map(|stamp| stripe.lock().next_sequence(stamp));
+        assert_eq!(sequences, [5, 6, 7, 9].map(|stamp| stamp << 4 | 3));
+        assert_eq!(stripe.lock().next_sequence(u64::MAX), u64::MAX << 4 | 3);
+        assert!(sequences.into_iter().all(|sequence| number_of(sequence) == 3));
+    }
+}

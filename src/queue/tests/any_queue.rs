@@ -1,0 +1,145 @@
+//! Either of the two queues, for tests that hold for both.
+
+use std::{
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use super::{
+    Admission, AsyncWaiter, DelayedWorkQueue, Drained, Entry, Refused, SingleQueue, SnapshotEntry,
+    Ticket, async_waiter,
+    waiting::{self, Source},
+};
+use crate::{
+    sync::Parker,
+    time::{Clock, Timestamp},
+};
+
+pub(super) enum AnyQueue<E> {
+    Striped(DelayedWorkQueue<E>),
+    Single(SingleQueue<E>),
+}
+
+/// Does the same to either queue.
+macro_rules! either {
+    ($any:expr, $queue:ident => $act:expr) => {
+        match $any {
+            AnyQueue::Striped($queue) => $act,
+            AnyQueue::Single($queue) => $act,
+        }
+    };
+}
+
+#[allow(dead_code, reason = "the models need less of it than the tests")]
+impl<E> AnyQueue<E> {
+    /// A queue with that number of stripes, or a single one.
+    pub(super) fn new(clock: Clock, stripes: Option<usize>, lead: Duration) -> Self {
+        match stripes {
+            Some(stripes) => Self::Striped(DelayedWorkQueue::new(clock, stripes, lead)),
+            None => Self::Single(SingleQueue::new(clock)),
+        }
+    }
+
+    pub(super) fn stripes(&self) -> usize {
+        match self {
+            Self::Striped(queue) => queue.stripes(),
+            Self::Single(_) => 1,
+        }
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        either!(self, queue => Source::clock(queue))
+    }
+
+    pub(super) fn head(&self) -> Timestamp {
+        either!(self, queue => Source::head(queue))
+    }
+
+    pub(super) fn offer(
+        &self,
+        stripe: usize,
+        now: Timestamp,
+        deadline: Timestamp,
+        element: E,
+    ) -> Result<Ticket, Refused<E>> {
+        match self {
+            Self::Striped(queue) => queue.offer(stripe, now, deadline, element),
+            Self::Single(queue) => queue.insert(deadline, element),
+        }
+    }
+
+    pub(super) fn take(&self) -> Option<(Entry<E>, Timestamp)> {
+        self.take_until(Timestamp::NEVER)
+    }
+
+    pub(super) fn take_until(&self, limit: Timestamp) -> Option<(Entry<E>, Timestamp)> {
+        let limit = |_| Some(limit);
+        either!(self, queue => waiting::take_until_by(queue, Parker::current, limit))
+    }
+
+    pub(super) fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Timestamp)> {
+        self.take_until(self.clock().read().after(timeout))
+    }
+
+    pub(super) fn try_take(&self) -> Option<Entry<E>> {
+        either!(self, queue => queue.try_take())
+    }
+
+    pub(super) fn poll_take<A>(
+        &self,
+        waiter: &mut AsyncWaiter<A>,
+        waker: &Waker,
+        set_alarm: impl Fn(Timestamp, Waker) -> A,
+    ) -> Poll<Option<Entry<E>>> {
+        either!(self, queue => async_waiter::poll_take(queue, waiter, waker, set_alarm))
+    }
+
+    pub(super) fn cancel_wait<A>(&self, waiter: &mut AsyncWaiter<A>) {
+        either!(self, queue => async_waiter::cancel(queue, waiter));
+    }
+
+    pub(super) fn remove(&self, ticket: Ticket) -> Option<E> {
+        either!(self, queue => queue.remove(ticket))
+    }
+
+    /// Returns the ticket from now on.
+    pub(super) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
+        match self {
+            Self::Striped(queue) => queue.reset(ticket, deadline),
+            Self::Single(queue) => queue.reset(ticket, deadline).then_some(ticket),
+        }
+    }
+
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
+        either!(self, queue => queue.deadline(ticket))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        either!(self, queue => queue.len())
+    }
+
+    pub(super) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
+        either!(self, queue => queue.snapshot(view))
+    }
+
+    pub(super) fn drain(&self) -> Drained<E> {
+        either!(self, queue => queue.drain())
+    }
+
+    /// The single queue is open or closed.
+    pub(super) fn close(&self, admission: Admission) {
+        match self {
+            Self::Striped(queue) => queue.close(admission),
+            Self::Single(queue) if admission > Admission::Open => queue.close(),
+            Self::Single(_) => {}
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        either!(self, queue => queue.is_closed())
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        either!(self, queue => queue.is_finished())
+    }
+}

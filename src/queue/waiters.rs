@@ -1,0 +1,254 @@
+//! The waiters: who searches for an element, who sleeps until when, and who is woken.
+//!
+//! A thread in `take` either *searches*, that is, it is awake and will look at the heads, or it
+//! *waits*, that is, it sleeps and is listed here together with a moment at which it wakes by
+//! itself. At most two waiters have such a moment: the **leader** waits for the first deadline and
+//! its **deputy** for the second. All others, the **followers**, wait without a limit. So one
+//! deadline wakes one thread, however many there are, and a leader that leaves with its element
+//! has nobody to wake, because the deputy leads already.
+//!
+//! A task that awaits an element is a waiter, too: it searches while it is polled, waits between
+//! two polls, and has an alarm in place of the moment at which a thread wakes
+//! ([`async_waiter`](super::async_waiter)).
+//!
+//! ```text
+//!                    begin_wait               its moment, or notify
+//!       searching ──────────────▶ waiting ──────────────────────────▶ searching
+//!          │  ▲
+//!          │  └── begin_search
+//!          └── end_search, with an element or without
+//! ```
+//!
+//! # Who wakes a waiter
+//!
+//! * *A thread that makes a head nearer*, after it has published the head, if nobody searches and
+//!   nobody is armed early enough.
+//! * *A thread that ends its search*, for the elements that it leaves behind, under the same
+//!   condition. Of several searchers the last one does it: it passes the baton.
+//! * *A thread that closes a queue that is empty, or empties one that is closed*: it wakes all, for
+//!   there will be no more elements.
+//! * *A caller that changes how long one may wait*: it wakes all, so that each asks for its limit
+//!   again.
+//!
+//! News for everyone also concerns a thread that has looked and is not listed yet. So each such
+//! wake-up of all begins a new *round*, counted under the lock of the list. A thread reads the
+//! number of the round before it looks; if it has changed by the time the thread is listed, the
+//! thread looks again.
+//!
+//! Nothing else wakes anybody. The notifier increments `searching` on behalf of the waiter that it
+//! wakes, so that no second one is woken before the first has looked.
+//!
+//! # The invariant, and why no wake-up is lost
+//!
+//! > As long as a head is published, somebody searches, or somebody waits who is armed for that
+//! > head's deadline or for an earlier moment, or nobody waits.
+//!
+//! Waiters are listed under a lock, but an insertion must not take a lock that all insertions
+//! share. So two numbers are kept outside the lock: `searching`, and `wake_before`, the smallest
+//! moment for which a waiter is armed. Each side first writes what the other one reads:
+//!
+//! | the inserting thread | the thread that waits or leaves |
+//! |---|---|
+//! | 1. publishes the head | 1. lists itself and sets `wake_before` (to wait) |
+//! | 2. reads `searching`; not zero: done | 2. decrements `searching`; others are left: done |
+//! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
+//! | 4. wakes a waiter, under the lock | 4. nearer than `wake_before`: searches on, or wakes a waiter |
+//!
+//! All these accesses are sequentially consistent, so there is one order of them. If the inserting
+//! thread reads `searching` before the last searcher decrements it, that searcher reads the heads
+//! afterwards and sees the new one. If it reads `searching` later, it finds zero, and
+//! `wake_before` as the waiter has set it. If other searchers are left, the question passes to
+//! them, and the last of them answers it.
+//!
+//! A head that is moved back, removed, or taken by a thread that did not search wakes nobody: the
+//! waiter that is armed for it wakes too early, once. `wake_before` is zero while nobody waits: all
+//! threads are busy then, and look when they are done.
+
+use std::{collections::BTreeMap, task::Waker};
+
+use crossbeam_utils::CachePadded;
+
+use crate::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Timestamp,
+};
+
+/// See the [module](self).
+pub(super) struct Waiters {
+    /// How many threads are in `take` and awake.
+    searching: CachePadded<AtomicUsize>,
+    /// The smallest moment for which a waiter is armed; zero if nobody waits.
+    wake_before: CachePadded<AtomicU64>,
+    /// How often all were notified. It is written under the lock of the list.
+    rounds: AtomicU64,
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
+    /// The leader is first. The followers are at the end, and of these the one that began to wait
+    /// last is woken first, because its core is still warm.
+    waiters: BTreeMap<WaiterId, Waker>,
+    last_number: u64,
+}
+
+/// Identifies a waiter for one wait. Ordered by the moments for which the waiters are armed, and
+/// then by when they began to wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WaiterId {
+    armed: Timestamp,
+    number: u64,
+}
+
+/// A wait that has begun.
+pub(super) struct BegunWait {
+    pub(super) id: WaiterId,
+    /// When the waiter has to wake by itself.
+    pub(super) until: Timestamp,
+    /// The waiter was the last searcher, so it has to read the heads once more.
+    pub(super) was_last_searcher: bool,
+    /// All have been notified since the waiter read the round, so it has to look once more.
+    pub(super) is_round_over: bool,
+}
+
+impl Waiters {
+    pub(super) fn new() -> Self {
+        let (searching, wake_before) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self {
+            searching: CachePadded::new(searching),
+            wake_before: CachePadded::new(wake_before),
+            rounds: AtomicU64::new(0),
+            list: Mutex::default(),
+        }
+    }
+
+    /// Counts the calling thread as one that searches.
+    #[inline]
+    pub(super) fn begin_search(&self) {
+        // Ordering: see the head of the module; likewise everywhere in this file.
+        self.searching.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns `true` if the calling thread is probably the only one that searches.
+    pub(super) fn is_only_searcher(&self) -> bool {
+        self.searching.load(Ordering::SeqCst) == 1
+    }
+
+    /// Ends the search of a thread that does not begin to wait either. Returns the waiter that the
+    /// caller has to wake for the elements that are left, if any.
+    #[inline]
+    pub(super) fn end_search(&self, head: impl FnOnce() -> Timestamp) -> Option<Waker> {
+        if self.searching.fetch_sub(1, Ordering::SeqCst) > 1 {
+            return None;
+        }
+        self.notify(head())
+    }
+
+    /// Returns the waiter that the caller has to wake for an element that is due at `due`, if any.
+    #[inline]
+    #[must_use]
+    pub(super) fn notify(&self, due: Timestamp) -> Option<Waker> {
+        if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
+            return None;
+        }
+        self.notify_one(due)
+    }
+
+    /// Returns `true` if a waiter is armed for that moment or an earlier one, or nobody waits.
+    #[inline]
+    pub(super) fn is_covered(&self, due: Timestamp) -> bool {
+        due.as_nanos() >= self.wake_before.load(Ordering::SeqCst)
+    }
+
+    #[cold]
+    fn notify_one(&self, due: Timestamp) -> Option<Waker> {
+        let mut list = self.list.lock();
+        // Both may have changed while this thread waited for the lock.
+        if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
+            return None;
+        }
+        let (_, woken) = list.waiters.pop_last()?;
+        self.searching.fetch_add(1, Ordering::SeqCst);
+        self.publish_wake_before(&list);
+        Some(woken)
+    }
+
+    /// Returns the number of the round. A thread reads it before it looks at anything of which
+    /// [`notify_all`](Self::notify_all) brings news.
+    #[inline]
+    pub(super) fn round(&self) -> u64 {
+        self.rounds.load(Ordering::SeqCst)
+    }
+
+    /// Begins a new round and returns all waiters, which the caller has to wake.
+    #[must_use]
+    pub(super) fn notify_all(&self) -> Vec<Waker> {
+        let mut list = self.list.lock();
+        self.rounds.fetch_add(1, Ordering::SeqCst);
+        self.searching.fetch_add(list.waiters.len(), Ordering::SeqCst);
+        let woken = std::mem::take(&mut list.waiters);
+        self.publish_wake_before(&list);
+        drop(list);
+        woken.into_values().collect()
+    }
+
+    /// Returns how many threads are in `take` and have found nothing so far, asleep or awake.
+    pub(super) fn count(&self) -> usize {
+        // A thread moves between the two under the lock, so none is counted twice.
+        let list = self.list.lock();
+        list.waiters.len() + self.searching.load(Ordering::SeqCst)
+    }
+
+    /// Lists a thread that searched. `first` and `second` are the next deadlines as the thread has
+    /// seen them, and `round` is the [round](Self::round) that it read before.
+    pub(super) fn begin_wait(
+        &self,
+        waker: Waker,
+        [first, second]: [Timestamp; 2],
+        round: u64,
+    ) -> BegunWait {
+        let mut list = self.list.lock();
+        list.last_number += 1;
+        let until = list.moment_for(first, second);
+        let id = WaiterId { armed: until, number: list.last_number };
+        list.waiters.insert(id, waker);
+        self.publish_wake_before(&list);
+        let was_last_searcher = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
+        BegunWait { id, until, was_last_searcher, is_round_over: self.round() != round }
+    }
+
+    /// Ends a wait, for whatever reason; the thread searches again. Returns its waker if no
+    /// notifier has used it.
+    pub(super) fn end_wait(&self, id: WaiterId) -> Option<Waker> {
+        let mut list = self.list.lock();
+        // If it is not listed, its notifier has counted it as searching already.
+        let waker = list.waiters.remove(&id)?;
+        self.searching.fetch_add(1, Ordering::SeqCst);
+        self.publish_wake_before(&list);
+        Some(waker)
+    }
+
+    fn publish_wake_before(&self, list: &List) {
+        let smallest = list.waiters.first_key_value().map(|(id, _)| id.armed);
+        let smallest = smallest.map_or(0, Timestamp::as_nanos);
+        self.wake_before.store(smallest, Ordering::SeqCst);
+    }
+}
+
+impl List {
+    /// Returns for which of the next two deadlines a new waiter is to be armed, if for any.
+    fn moment_for(&self, first: Timestamp, second: Timestamp) -> Timestamp {
+        let mut armed = self.waiters.keys().map(|id| id.armed);
+        let [leader, deputy] = [armed.next(), armed.next()];
+        if leader.is_none_or(|moment| moment > first) {
+            first
+        } else if deputy.is_none_or(|moment| moment > second) {
+            second
+        } else {
+            Timestamp::NEVER
+        }
+    }
+}

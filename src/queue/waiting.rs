@@ -1,0 +1,197 @@
+//! Waiting for an element: the wait loop and the sleep protocol, written once for both queues.
+//!
+//! A queue that can be waited for is a [`Source`]. A thread that finds nothing due *searches*: it
+//! looks again, spins if the next deadline is near or elements arrive in quick succession, and
+//! then sleeps until it is woken or its moment has come ([`waiters`](super::waiters)).
+//!
+//! The sleep protocol is that of [`Search`]. A searcher
+//!
+//! 1. reads the [round](Waiters::round), and looks for an element, for the end of the queue and for
+//!    its own limit,
+//! 2. lists itself with the next two deadlines ([`Search::begin_wait`]), and
+//! 3. looks at the heads once more if it was the last searcher.
+//!
+//! It sleeps only if the last step found nothing new, and if no new round has begun. Whether it is
+//! a thread that parks ([`take_until_by`]) or a task that returns `Pending`
+//! ([`async_waiter`](super::async_waiter)) makes no difference to the protocol.
+
+use std::{mem, ops::Deref, task::Waker, time::Duration};
+
+use super::{
+    Entry,
+    waiters::{WaiterId, Waiters},
+};
+use crate::{
+    sync::{Parker, spin},
+    time::{Clock, Timestamp},
+    unwind::wake_all,
+};
+
+/// A queue that can be waited for.
+pub(super) trait Source {
+    type Element;
+
+    fn clock(&self) -> &Clock;
+
+    fn waiters(&self) -> &Waiters;
+
+    /// How long before a deadline a sleeping thread wakes, to spin until the deadline has come.
+    fn lead(&self) -> Duration;
+
+    /// Returns the nearest published deadline; does not lock.
+    fn head(&self) -> Timestamp;
+
+    /// Returns the first two deadlines.
+    fn first_two(&self) -> [Timestamp; 2];
+
+    /// Returns `true` if the queue is closed and empty, so that there never will be an element.
+    ///
+    /// Ordering: a thread that closes the queue, or takes the last element out of a closed one,
+    /// asks this and then wakes everyone. A thread that is about to sleep reads the round first and
+    /// asks this then. If the queue ends only afterwards, the wake-up of everyone either finds that
+    /// thread listed or begins a new round.
+    fn is_finished(&self) -> bool;
+
+    /// Takes the first element if it was due at `now`.
+    fn take_due(&self, now: Timestamp) -> Option<Entry<Self::Element>>;
+
+    /// Takes the first element if it is due, and returns the time as of which that was decided.
+    fn take_now(&self) -> (Option<Entry<Self::Element>>, Timestamp);
+
+    /// Wakes everyone if there never will be an element.
+    #[inline]
+    fn notify_all_if_finished(&self) {
+        if self.is_finished() {
+            wake_all(self.waiters().notify_all());
+        }
+    }
+}
+
+/// Waits for an element to become due and takes it; the time of taking comes with it. Returns
+/// `None` once the queue is closed and empty, or the limit has come.
+///
+/// `limit` is called with the time since which the thread has waited, and again after each wake-up.
+/// If it returns `None`, it has [ended the search](Waiters::end_search) on the thread's behalf, and
+/// the thread leaves. `parker` makes the parker by which the thread sleeps, which others may know
+/// and wake.
+#[inline]
+pub(super) fn take_until_by<Q: Source, P: Deref<Target = Parker>>(
+    queue: &Q,
+    parker: impl FnOnce() -> P,
+    limit: impl Fn(Timestamp) -> Option<Timestamp>,
+) -> Option<(Entry<Q::Element>, Timestamp)> {
+    let (taken, now) = queue.take_now();
+    if let Some(entry) = taken {
+        queue.notify_all_if_finished();
+        return Some((entry, now));
+    }
+    wait_until(queue, limit, now, &parker())
+}
+
+/// The wait loop, for a thread that has found nothing.
+fn wait_until<Q: Source>(
+    queue: &Q,
+    limit: impl Fn(Timestamp) -> Option<Timestamp>,
+    since: Timestamp,
+    parker: &Parker,
+) -> Option<(Entry<Q::Element>, Timestamp)> {
+    let mut waker = None;
+    let wait = queue.clock().wait(parker);
+    let mut search = Search::begin(queue);
+    loop {
+        let now = queue.clock().read();
+        let taken = queue.take_due(now);
+        let round = queue.waiters().round();
+        let limit = if taken.is_some() { Some(now) } else { limit(since) };
+        let Some(limit) = limit else {
+            search.was_ended();
+            return None;
+        };
+        if taken.is_some() || now >= limit || queue.is_finished() {
+            drop(search);
+            queue.notify_all_if_finished();
+            if let Some(entry) = &taken {
+                parker.spin().learn(entry.deadline.since(since));
+            }
+            return taken.map(|entry| (entry, now));
+        }
+        if spin_until_due(queue, now, limit, parker) {
+            continue;
+        }
+        let waker_to_list = waker.unwrap_or_else(|| wait.parker().waker().clone());
+        let begun = search.begin_wait(waker_to_list, round);
+        if !begun.must_look_again {
+            wait.park_until(begun.until.before(queue.lead()).min(limit));
+        }
+        (search, waker) = Search::resume(queue, begun.id);
+    }
+}
+
+/// Spins until the next deadline if that is near. Else spins for a while, unless another thread does.
+/// Returns `true` if an element is due.
+fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker: &Parker) -> bool {
+    let head = queue.head();
+    let until = if queue.clock().is_manual() {
+        return false;
+    } else if head <= now.after(queue.lead()) && head < Timestamp::NEVER {
+        head
+    } else if queue.waiters().is_only_searcher() {
+        now.after(parker.spin().span())
+    } else {
+        return false;
+    };
+    spin::spin_until(|| {
+        let (now, next) = (queue.clock().read(), queue.head());
+        let is_due = next <= now;
+        // If the head has moved away, the queue may be finished.
+        (is_due || next > head || now >= until.min(limit)).then_some(is_due)
+    })
+}
+
+/// One thread or task that searches. Dropping it ends the search, also during a panic, and wakes
+/// a waiter for the elements that are left.
+pub(super) struct Search<'a, Q: Source>(&'a Q);
+
+/// A wait that has begun, after everything that might have changed meanwhile was looked at.
+pub(super) struct Wait {
+    pub(super) id: WaiterId,
+    /// When the waiter has to wake by itself.
+    pub(super) until: Timestamp,
+    /// Something has changed, so the waiter must not sleep.
+    pub(super) must_look_again: bool,
+}
+
+impl<'a, Q: Source> Search<'a, Q> {
+    pub(super) fn begin(queue: &'a Q) -> Self {
+        queue.waiters().begin_search();
+        Self(queue)
+    }
+
+    /// Ends a wait and searches again. The waker comes back if no notifier has used it.
+    pub(super) fn resume(queue: &'a Q, id: WaiterId) -> (Self, Option<Waker>) {
+        let waker = queue.waiters().end_wait(id);
+        (Self(queue), waker)
+    }
+
+    /// Begins to wait; see the head of the module. `round` was read before the searcher looked.
+    pub(super) fn begin_wait(self, waker: Waker, round: u64) -> Wait {
+        let queue = self.0;
+        let begun = queue.waiters().begin_wait(waker, queue.first_two(), round);
+        // It is listed now, so it must not be counted off as a searcher that leaves.
+        mem::forget(self);
+        let is_uncovered = || !queue.waiters().is_covered(queue.head());
+        let must_look_again = begun.is_round_over || begun.was_last_searcher && is_uncovered();
+        Wait { id: begun.id, until: begun.until, must_look_again }
+    }
+
+    /// Drops a search that was ended by another caller.
+    fn was_ended(self) {
+        mem::forget(self);
+    }
+}
+
+impl<Q: Source> Drop for Search<'_, Q> {
+    fn drop(&mut self) {
+        wake_all(self.0.waiters().end_search(|| self.0.head()));
+    }
+}
