@@ -70,6 +70,10 @@ impl Limit {
         }
     }
 
+    pub(crate) fn token(&self) -> Option<&CancellationToken> {
+        self.token.as_ref()
+    }
+
     /// Returns `true` if the token is raised.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.token.as_ref().is_some_and(CancellationToken::is_cancelled)

@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer; a module uses lower layers and itself, and of its own
 /// layer only what is named beside it.
-const LAYERS: [(&str, u8, &[&str]); 18] = [
+const LAYERS: [(&str, u8, &[&str]); 19] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -19,6 +19,7 @@ const LAYERS: [(&str, u8, &[&str]); 18] = [
     ("trace", 1, &["unwind"]),
     ("error", 1, &["unwind"]),
     ("token", 2, &[]),
+    ("limit", 2, &["token"]),
     ("queue", 2, &[]),
     ("task", 2, &["token"]),
     ("pool", 3, &[]),
@@ -32,17 +33,19 @@ const LAYERS: [(&str, u8, &[&str]); 18] = [
 ];
 
 /// The public names that modules import from the crate's root, and where they live.
-const HOMES: [(&str, &[&str]); 13] = [
+const HOMES: [(&str, &[&str]); 14] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
-    ("error", &["ConfigError", "CancelReason", "Panic", "Rejected", "RejectedExecutionError"]),
+    ("error", &["ConfigError", "CancelReason", "Panic", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
-    ("error", &["InvokeAnyError", "InvokeError"]),
+    ("together", &["InvokeAnyError", "InvokeError"]),
+    ("limit", &["Limit", "LimitReached"]),
     ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor"]),
     ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
     (
         "pool",
         &[
+            "RejectedExecutionError",
             "RejectedExecutionHandler",
             "Shared",
             "ShutdownReport",

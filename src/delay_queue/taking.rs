@@ -1,13 +1,9 @@
 //! Taking out what has expired: by blocking, by looking, all at once, one after the other.
 
-use std::{
-    fmt,
-    iter::FusedIterator,
-    time::{Duration, Instant},
-};
+use std::{fmt, iter::FusedIterator, time::Duration};
 
 use super::{DelayQueue, Expired, Key};
-use crate::{CancellationToken, Cancelled, queue::Entry, sync::Parker, time::Timestamp};
+use crate::{CancellationToken, Limit, LimitReached, queue::Entry, sync::Parker, time::Timestamp};
 
 impl<T> DelayQueue<T> {
     /// Blocks until an element has expired, and takes it. `None` once the queue is
@@ -35,24 +31,38 @@ impl<T> DelayQueue<T> {
         self.take_by(Timestamp::NEVER)
     }
 
-    /// The same, but does not wait once `token` is raised. An element that has expired by then
-    /// comes first, unless the token was raised before the call. Java: `take` in a thread that
-    /// may be interrupted.
+    /// Blocks until an element has expired, or until `limit` is reached, and takes it. Returns
+    /// `Ok(None)` if the queue is [closed](Self::close) and empty. An element that has expired when the
+    /// limit is reached is taken, unless a token was raised before the call. Java:
+    /// `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
     ///
     /// ```
-    /// use punctual::{CancellationToken, DelayQueue};
+    /// use std::time::Duration;
+    /// use punctual::{CancellationToken, DelayQueue, Limit, LimitReached};
     ///
     /// let (queue, token) = (DelayQueue::<u32>::new(), CancellationToken::new());
+    /// let limit = Limit::from(Duration::from_millis(1)).unless(&token);
+    /// assert_eq!(queue.take_within(limit.clone()).err(), Some(LimitReached::TimedOut));
     /// token.cancel();
-    /// assert!(queue.take_unless(&token).is_err());
+    /// assert_eq!(queue.take_within(limit).err(), Some(LimitReached::Cancelled));
     /// ```
     ///
     /// # Errors
     ///
-    /// [`Cancelled`] if the token was raised. Nothing is taken then.
+    /// [`LimitReached`], which says whether the time was up or the token was raised. Nothing is taken
+    /// then.
     #[doc(alias = "interrupt")]
-    pub fn take_unless(&self, token: &CancellationToken) -> Result<Option<Expired<T>>, Cancelled> {
-        self.take_by_unless(Timestamp::NEVER, token)
+    pub fn take_within(&self, limit: impl Into<Limit>) -> Result<Option<Expired<T>>, LimitReached> {
+        let limit = limit.into();
+        let deadline = limit.deadline(&self.clock);
+        let taken = match limit.token() {
+            None => self.take_by(deadline),
+            Some(token) => self.take_by_unless(deadline, token),
+        };
+        match taken {
+            None if limit.is_cancelled() || !self.is_finished() => Err(limit.reached()),
+            taken => Ok(taken),
+        }
     }
 
     /// Takes an element if one has expired; does not wait. Java: `poll()`, and `remove()` since
@@ -70,27 +80,6 @@ impl<T> DelayQueue<T> {
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
         self.take_by(self.clock.read().after(timeout))
-    }
-
-    /// Blocks until an element has expired, but not beyond `limit`. `None` if none has, or if the
-    /// queue is closed and empty. On a manual clock
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
-    pub fn poll_until(&self, limit: Instant) -> Option<Expired<T>> {
-        self.take_by(self.clock.deadline_of(limit))
-    }
-
-    /// As [`poll_timeout`](Self::poll_timeout), but does not wait once `token` is raised. Java:
-    /// `poll(timeout, unit)` in a thread that may be interrupted.
-    ///
-    /// # Errors
-    ///
-    /// [`Cancelled`] if the token was raised. Nothing is taken then.
-    pub fn poll_timeout_unless(
-        &self,
-        timeout: Duration,
-        token: &CancellationToken,
-    ) -> Result<Option<Expired<T>>, Cancelled> {
-        self.take_by_unless(self.clock.read().after(timeout), token)
     }
 
     /// A blocking iterator of what expires, which ends when the queue is closed and empty. Several
@@ -194,11 +183,7 @@ impl<T> DelayQueue<T> {
         self.queue.take_until(limit).map(|entry| self.expired(entry))
     }
 
-    fn take_by_unless(
-        &self,
-        limit: Timestamp,
-        token: &CancellationToken,
-    ) -> Result<Option<Expired<T>>, Cancelled> {
+    fn take_by_unless(&self, limit: Timestamp, token: &CancellationToken) -> Option<Expired<T>> {
         let parker = Parker::current();
         // From here on the token wakes this thread, which then asks for its limit again.
         let is_raised = token.poll_raised(parker.waker()).is_some();
@@ -206,11 +191,7 @@ impl<T> DelayQueue<T> {
         // By this very parker: a thread that is being torn down has another each time it asks.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.deregister(parker.waker());
-        match taken {
-            Some(entry) => Ok(Some(self.expired(entry))),
-            None if token.is_cancelled() => Err(Cancelled(())),
-            None => Ok(None),
-        }
+        taken.map(|entry| self.expired(entry))
     }
 
     #[inline]

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{
-    DelayQueue, ExecutorCompletionService, ScheduledFuture, ScheduledThreadPoolExecutor, TaskSet,
+    DelayQueue, ExecutorCompletionService, Limit, ScheduledFuture, ScheduledThreadPoolExecutor,
+    TaskSet,
 };
 
 const SOON: Duration = Duration::from_millis(5);
@@ -50,9 +51,9 @@ const WAITS: [(&str, Wait); 9] = [
     ("take", |_, token| {
         let queue = DelayQueue::new();
         queue.insert(SOON, ()).expect("it is open");
-        drop(queue.take_unless(token));
+        drop(queue.take_within(token));
     }),
-    ("poll", |_, token| drop(DelayQueue::<()>::new().poll_timeout_unless(SOON, token))),
+    ("poll", |_, token| drop(DelayQueue::<()>::new().take_within(Limit::from(SOON).unless(token)))),
 ];
 
 fn sleep() {

@@ -5,7 +5,7 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use punctual::{
-    CancelReason, CancellationToken, DelayQueue, ManualClock, PanicPolicy,
+    CancelReason, CancellationToken, DelayQueue, LimitReached, ManualClock, PanicPolicy,
     ScheduledThreadPoolExecutor, TaskError, current_task,
 };
 
@@ -187,7 +187,7 @@ fn a_queue_returns_its_elements_at_their_deadlines() {
             (0..3).map(|_| (queue.take().map(|it| it.element), clock.elapsed())).collect();
         assert_eq!(taken, [1, 2, 3].map(|n| (Some(n), n * HOUR)));
         let start = queue.clock().now();
-        assert_eq!(queue.poll_until(start + HOUR), None);
+        assert_eq!(queue.take_within(start + HOUR), Err(LimitReached::TimedOut));
         assert_eq!(queue.clock().now(), start + HOUR);
     });
 }

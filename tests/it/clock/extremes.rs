@@ -8,7 +8,7 @@ use std::{
 
 use punctual::{
     BlockPolicy, CancelHandle, CancellationToken, DelayQueue, ExecutorCompletionService, Handle,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskSet,
+    Limit, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskSet,
 };
 
 use crate::support::{Counter, Log, in_time, manual, ms};
@@ -202,7 +202,8 @@ const WAITS: [(&str, Wait); 12] = [
     ("a token", |scene, limit| scene.token.sleep(limit).is_err()),
     ("an element", |scene, limit| scene.queue.poll_timeout(limit).is_some()),
     ("an element, or a token", |scene, limit| {
-        scene.queue.poll_timeout_unless(limit, &CancellationToken::new()).unwrap().is_some()
+        let limit = Limit::from(limit).unless(&CancellationToken::new());
+        scene.queue.take_within(limit).is_ok_and(|taken| taken.is_some())
     }),
 ];
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use punctual::{
-    DelayQueue, Delayed, ManualClock,
+    DelayQueue, Delayed, LimitReached, ManualClock,
     delay_queue::{Expired, InsertError, Queued},
 };
 
@@ -149,7 +149,7 @@ fn a_poll_without_time_is_a_poll() {
         assert_eq!(element(queue.poll_timeout(Duration::ZERO)), Some(n));
     }
     assert!(queue.poll_timeout(Duration::ZERO).is_none());
-    assert!(queue.poll_until(clock.now()).is_none());
+    assert_eq!(queue.take_within(clock.now()).err(), Some(LimitReached::TimedOut));
 }
 
 /// DQ-016: to ask an empty queue for its head is no error.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{CancellationToken, DelayQueue, ManualClock, delay_queue::Key};
+use punctual::{CancellationToken, DelayQueue, Limit, ManualClock, delay_queue::Key};
 
 use crate::{
     delay_queue::support::{DAY, element, fill, queue_by_hand, until_asleep},
@@ -21,10 +21,10 @@ type Wait = fn(&DelayQueue<u32>) -> Option<u32>;
 const WAITS: [Wait; 7] = [
     |queue| element(queue.take()),
     |queue| element(queue.poll_timeout(30 * DAY)),
-    |queue| element(queue.take_unless(&CancellationToken::new()).expect("not raised")),
+    |queue| element(queue.take_within(&CancellationToken::new()).expect("not raised")),
     |queue| {
         let token = CancellationToken::new();
-        element(queue.poll_timeout_unless(30 * DAY, &token).expect("not raised"))
+        element(queue.take_within(Limit::from(30 * DAY).unless(&token)).expect("not raised"))
     },
     |queue| element(queue.expirations().next()),
     |queue| element(block_on(queue.next())),

@@ -253,7 +253,7 @@ fn take_or_give_up(queue: &DelayQueue<u64>, way: usize, dice: &mut Dice) -> Opti
             let token = CancellationToken::new();
             thread::scope(|scope| {
                 scope.spawn(|| token.cancel());
-                queue.take_unless(&token).ok().flatten()
+                queue.take_within(&token).ok().flatten()
             })
         }
         _ => {

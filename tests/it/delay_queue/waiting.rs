@@ -8,7 +8,7 @@ use std::{
 };
 
 use punctual::{
-    CancellationToken, Cancelled, DelayQueue, ManualClock, ScheduledThreadPoolExecutor,
+    CancellationToken, DelayQueue, Limit, LimitReached, ManualClock, ScheduledThreadPoolExecutor,
 };
 
 use crate::{
@@ -28,12 +28,12 @@ fn a_take_blocks_until_the_token_is_raised() {
     queue.insert(DAY, 32).expect("the queue is open");
     let token = CancellationToken::new();
     let (waiter, stop) = (Arc::clone(&queue), token.clone());
-    let taken = elsewhere(move || waiter.take_unless(&stop));
+    let taken = elsewhere(move || waiter.take_within(&stop));
     until_asleep(&clock, DAY);
     token.cancel();
     assert!(taken.get().is_err());
     for _ in 0..2 {
-        assert!(queue.take_unless(&token).is_err());
+        assert!(queue.take_within(&token).is_err());
         assert!(token.is_cancelled());
     }
     assert_eq!(queue.len(), 1);
@@ -51,9 +51,10 @@ fn a_poll_waits_no_longer_than_it_may() {
     }
     for poll in [
         |queue: &DelayQueue<i32>| queue.poll_timeout(ms(12)),
-        |queue: &DelayQueue<i32>| queue.poll_until(Instant::now() + ms(12)),
+        |queue: &DelayQueue<i32>| queue.take_within(Instant::now() + ms(12)).ok().flatten(),
         |queue: &DelayQueue<i32>| {
-            queue.poll_timeout_unless(ms(12), &CancellationToken::new()).expect("not raised")
+            let limit = Limit::from(ms(12)).unless(&CancellationToken::new());
+            queue.take_within(limit).ok().flatten()
         },
     ] {
         let start = Instant::now();
@@ -69,8 +70,8 @@ fn a_poll_waits_no_longer_than_it_may() {
 fn a_token_ends_every_wait() {
     type Wait = fn(&DelayQueue<i32>, &CancellationToken) -> bool;
     let waits: [Wait; 2] = [
-        |queue, token| queue.take_unless(token).is_err(),
-        |queue, token| queue.poll_timeout_unless(2 * LONG, token).is_err(),
+        |queue, token| queue.take_within(token).is_err(),
+        |queue, token| queue.take_within(Limit::from(2 * LONG).unless(token)).is_err(),
     ];
     for wait in waits {
         let (clock, queue) = queue_by_hand();
@@ -97,9 +98,9 @@ fn a_token_ends_every_wait_on_the_systems_clock() {
         thread::scope(|scope| {
             scope.spawn(|| token.cancel());
             if round % 2 == 0 {
-                assert!(queue.take_unless(&token).is_err());
+                assert!(queue.take_within(&token).is_err());
             } else {
-                assert!(queue.poll_timeout_unless(DAY, &token).is_err());
+                assert!(queue.take_within(Limit::from(DAY).unless(&token)).is_err());
             }
         });
     }
@@ -112,7 +113,7 @@ fn a_token_ends_every_wait_on_the_systems_clock() {
             assert!(stop.sleep(ms(20)).is_ok());
             token.cancel();
         });
-        assert!(queue.take_unless(token).is_err());
+        assert!(queue.take_within(token).is_err());
     });
     assert!(start.elapsed() >= ms(20));
 }
@@ -230,11 +231,11 @@ fn polls_that_wait_one_after_the_other() {
     let token = CancellationToken::new();
     let (waiter, stop) = (Arc::clone(&queue), token.clone());
     let polled = elsewhere(move || {
-        let first = waiter.poll_timeout_unless(ms(12), &stop).map(element);
-        let second = waiter.poll_timeout_unless(LONG, &stop).map(element);
-        let third = waiter.poll_timeout_unless(LONG, &stop).map(element);
-        let fourth = waiter.poll_timeout_unless(LONG, &stop).map(element);
-        [first, second, third, fourth].map(Result::ok)
+        let first = waiter.take_within(Limit::from(ms(12)).unless(&stop)).map(element);
+        let second = waiter.take_within(Limit::from(LONG).unless(&stop)).map(element);
+        let third = waiter.take_within(Limit::from(LONG).unless(&stop)).map(element);
+        let fourth = waiter.take_within(Limit::from(LONG).unless(&stop)).map(element);
+        [first, second, third, fourth]
     });
     until_asleep(&clock, ms(12));
     clock.advance(ms(12));
@@ -243,11 +244,12 @@ fn polls_that_wait_one_after_the_other() {
     fill(&queue, [1]);
     until_asleep(&clock, LONG);
     token.cancel();
-    assert_eq!(polled.get(), [Some(None), Some(Some(1)), None, None]);
+    let (timed_out, cancelled) = (Err(LimitReached::TimedOut), Err(LimitReached::Cancelled));
+    assert_eq!(polled.get(), [timed_out, Ok(Some(1)), cancelled, cancelled]);
 }
 
 /// A thread that polls, with a token.
-type Poller = Elsewhere<Result<Option<u64>, Cancelled>>;
+type Poller = Elsewhere<Result<Option<u64>, LimitReached>>;
 
 /// Starts as many threads that poll, each of which has been seen to sleep.
 fn sleepers(
@@ -258,7 +260,8 @@ fn sleepers(
     let threads = (0..count).map(|n| {
         // Each has a nearer limit than those before, so it is seen.
         let (waiter, stop, limit) = (Arc::clone(&queue), token(n), DAY - ms(n));
-        let polled = elsewhere(move || waiter.poll_timeout_unless(limit, &stop).map(element));
+        let polled =
+            elsewhere(move || waiter.take_within(Limit::from(limit).unless(&stop)).map(element));
         until_asleep(&clock, limit);
         polled
     });
@@ -279,7 +282,7 @@ fn a_token_reaches_a_thread_that_is_being_torn_down() {
     let (waiter, stop) = (Arc::clone(&queue), token.clone());
     thread::spawn(move || {
         LAST.set(Some(OnDrop(Box::new(move || {
-            tell.send(waiter.take_unless(&stop).map(element)).expect("the test waits");
+            tell.send(waiter.take_within(&stop).map(element)).expect("the test waits");
         }))));
         // What the crate has of this thread comes after that, and so is dropped before.
         assert!(DelayQueue::<i32>::new().poll_timeout(ms(1)).is_none());
@@ -336,7 +339,8 @@ fn a_taker_that_gives_up_leaves_the_head_to_another() {
         queue.insert(DAY, 1).expect("the queue is open");
         let token = CancellationToken::new();
         let (leader, stop) = (Arc::clone(&queue), token.clone());
-        let gives_up = elsewhere(move || leader.poll_timeout_unless(ms(10), &stop).ok().flatten());
+        let gives_up =
+            elsewhere(move || leader.take_within(Limit::from(ms(10)).unless(&stop)).ok().flatten());
         until_asleep(&clock, ms(10));
         let followers = [2, 3].map(|_| {
             let follower = Arc::clone(&queue);
@@ -367,7 +371,7 @@ fn an_element_that_meets_a_token_is_taken() {
         let (one, stop, go) = (Arc::clone(&queue), token.clone(), Arc::clone(&start));
         let with_token = elsewhere(move || {
             go.wait();
-            one.take_unless(&stop).map(element)
+            one.take_within(&stop).map(element)
         });
         let other = Arc::clone(&queue);
         let without = elsewhere(move || element(other.take()));
@@ -384,7 +388,7 @@ fn an_element_that_meets_a_token_is_taken() {
                 assert_eq!((taken, without.get()), (Some(1), None));
             }
             // Nothing was taken, or the other was faster.
-            Err(Cancelled { .. }) => assert_eq!(without.get(), Some(1)),
+            Err(_) => assert_eq!(without.get(), Some(1)),
         }
         raised.get();
         assert!(queue.is_empty());
