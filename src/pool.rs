@@ -8,12 +8,12 @@
 //!
 //! The pool ties the two towers below it together: the queue knows nothing of tasks, and a task
 //! knows nothing of the queue. What needs both is here: admission, cancelling, re-arming, and
-//! the three ways to [stop](stopping).
+//! the three ways to [stop](shutdown).
 //!
 //! # Admission
 //!
 //! A submission first sees to it that there is a worker, then offers the task to the queue. So a
-//! task in the queue always has a worker that will come for it ([`crew`] has the argument), and a
+//! task in the queue always has a worker that will come for it ([`workers`] has the argument), and a
 //! task for which no worker could be started was never queued. Offer and shutdown meet at the
 //! lock of a stripe of the queue, and nowhere else. What is not admitted: [`rejection`].
 //!
@@ -44,57 +44,58 @@
 //! again, not even for a moment.
 
 mod callbacks;
-mod crew;
+mod capacity;
+mod deadlock;
 mod drained;
-mod joins;
-mod lifecycle;
-mod policies;
 mod pool_ref;
-mod record;
 mod rejection;
-mod room;
-mod serving;
 mod setting;
 mod shared;
-mod sizing;
+mod shutdown;
 mod statistics;
-mod stopping;
 mod timeouts;
 mod worker;
+mod workers;
 
 use std::{io, time::Duration};
 
 pub(crate) use self::{
     callbacks::Callbacks,
-    joins::Joining,
-    lifecycle::Phase,
+    deadlock::Joining,
     pool_ref::{PoolRef, PoolRefs},
     shared::{share_factory, share_handler},
+    shutdown::Phase,
 };
 use self::{
-    crew::Crew, drained::DetachedContext, joins::Joins, lifecycle::Lifecycle, record::Record,
-    room::Room, setting::Setting, timeouts::Timeouts,
+    capacity::Room,
+    deadlock::Joins,
+    drained::DetachedContext,
+    setting::Setting,
+    shutdown::{Lifecycle, Record, scope as serving},
+    timeouts::Timeouts,
+    workers::Crew,
 };
 pub use self::{
     drained::{DrainedTask, DrainedTasks},
-    policies::{
-        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
+    rejection::{
+        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
+        RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy,
     },
-    record::{ShutdownReport, TaskSummary},
-    rejection::{RejectedExecutionHandler, RejectedTask, Rejection},
     shared::Shared,
+    shutdown::{ShutdownReport, TaskSummary},
     statistics::{ExecutorState, Statistics},
     worker::{ThreadFactory, Worker},
 };
 use crate::{
     CancelReason, CancellationToken, WouldDeadlock,
     queue::{DelayedWorkQueue, Listed, Ticket},
+    statistics::WorkerStats,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64},
         thread,
     },
-    task::{Cancellation, Hooks, PanicSource, Run, Runnable, Subject, WorkerStats},
+    task::{Cancellation, Hooks, PanicSource, Run, Runnable, Subject},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -439,7 +440,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether the pool cannot end before the calling thread has gone on; see [`serving`].
+    /// Whether the pool cannot end before the calling thread has gone on; see [`shutdown::scope`].
     pub(crate) fn would_wait_for_itself(&self) -> bool {
         serving::serves(self)
     }
@@ -454,7 +455,7 @@ impl Pool {
             return Ok(None);
         }
         let task = task();
-        if Run::is_of(&task) && joins::is_stuck(&*task) {
+        if Run::is_of(&task) && deadlock::is_stuck(&*task) {
             return Err(WouldDeadlock(()));
         }
         if !serving::works_for(self) || self.lifecycle.phase() >= Phase::Stopping {

@@ -58,7 +58,6 @@ mod job;
 mod period;
 mod runnable;
 mod state;
-mod stats;
 
 pub(crate) use self::{
     cell::{Companion, Limit},
@@ -67,7 +66,6 @@ pub(crate) use self::{
     hooks::{Drops, Hooks, Subject},
     job::{Job, OneShot, Periodic},
     runnable::{Cancellation, Claim, Runnable, Verdict},
-    stats::{Totals, WorkerStats},
 };
 pub use self::{
     context::{TaskContext, current_task},
@@ -83,10 +81,10 @@ use self::{
     cell::{Cell, More},
     job::Ran,
     state::Cancel,
-    stats::Ended,
 };
 use crate::{
     CancelReason, CancellationToken, Panic, TaskError,
+    statistics::Ended,
     sync::{Arc, Mutex, MutexGuard},
     time::Timestamp,
     unwind::{discard, discard_with, wake_all},

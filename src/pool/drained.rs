@@ -8,8 +8,9 @@ use super::end_as_cancelled;
 use crate::{
     CancelReason, CancellationToken, TaskId,
     queue::{Drained, Entry},
+    statistics::{Totals, WorkerStats},
     sync::Arc,
-    task::{Drops, Hooks, Run, Runnable, Totals, Verdict, WorkerContext, WorkerStats},
+    task::{Drops, Hooks, Run, Runnable, Verdict, WorkerContext},
     time::{Clock, Timestamp},
     trace,
     unwind::discard,

@@ -18,15 +18,21 @@
 
 use std::{fmt, time::Duration};
 
-use super::{DrainedTask, Pool, policies::StockPolicy, room::Room, serving};
+mod policies;
+
+pub use self::policies::{
+    AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
+};
+use super::{DrainedTask, Pool, capacity::Room, shutdown::scope as serving};
 use crate::{
     CancelReason, RejectedExecutionError, TaskId,
     queue::{Entry, Refusal, Refused, Ticket},
+    statistics::Totals,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Cancellation, Runnable, Totals},
+    task::{Cancellation, Runnable},
     time::Timestamp,
     trace,
     unwind::{Contained, discard},

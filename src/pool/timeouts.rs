@@ -41,7 +41,7 @@ use std::{io, panic, time::Duration};
 
 use super::{
     Pool, PoolRef,
-    serving::{self, Role, Serving},
+    shutdown::scope::{self as serving, Role, Serving},
     worker::factory_error,
 };
 use crate::{

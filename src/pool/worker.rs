@@ -1,7 +1,7 @@
 //! The worker: takes a task when it is due, runs it, and puts it back if it is to run again.
 //!
 //! A worker owns nothing but its thread. It ends when the queue is closed and empty, or when it
-//! has been surplus and idle for long enough ([`crew`](super::crew)). Nothing that a task does
+//! has been surplus and idle for long enough ([`crew`](super::workers)). Nothing that a task does
 //! ends it: the task catches the panics of its closure and its drops, and what is left to drop
 //! here is dropped behind the same door.
 //!
@@ -13,18 +13,19 @@ use std::{cell::Cell, fmt, io, rc::Rc};
 
 use super::{
     Pool,
-    crew::Turn,
-    serving::{self, Role, Serving},
+    shutdown::scope::{self as serving, Role, Serving},
+    workers::Turn,
 };
 use crate::{
     CancelReason,
     queue::Entry,
+    statistics::WorkerStats,
     sync::{
         Arc, Parker,
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    task::{PanicSource, Run, Runnable, Verdict, WorkerContext, WorkerStats},
+    task::{PanicSource, Run, Runnable, Verdict, WorkerContext},
     time::{Timestamp, slack},
     trace,
     unwind::{contain, discard, message_of},

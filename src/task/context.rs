@@ -12,10 +12,10 @@ use super::{
     decorate::Wrapper,
     failure::FailedRun,
     hooks::{Drops, Hooks, Subject},
-    stats::{Ended, WorkerStats},
 };
 use crate::{
     CancellationToken, Panic, TaskId,
+    statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
     time::{Clock, Timestamp},
     trace,

@@ -2,7 +2,7 @@
 
 use std::{task::Waker, time::Duration};
 
-use super::{crew::Answer, *};
+use super::{workers::Answer, *};
 use crate::{
     ManualClock, TaskState,
     queue::Ticket,

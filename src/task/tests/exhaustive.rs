@@ -138,7 +138,7 @@ fn what_is_cancelled_is_not_queued() {
 #[test]
 fn what_is_counted_has_happened() {
     check(|| {
-        let (stats, note) = (Arc::new(WorkerStats::default()), Note::default());
+        let (stats, note) = (Arc::new(crate::statistics::WorkerStats::default()), Note::default());
         let (own, noted) = (Arc::clone(&stats), note.clone());
         let worker = thread::spawn(move || {
             noted.add();
@@ -155,7 +155,7 @@ fn what_is_counted_has_happened() {
 #[test]
 fn who_is_at_work_has_its_own_name() {
     check(|| {
-        let stats = Arc::new(WorkerStats::default());
+        let stats = Arc::new(crate::statistics::WorkerStats::default());
         let own = Arc::clone(&stats);
         let worker = thread::spawn(move || {
             own.begin(1, Some("one".into()));

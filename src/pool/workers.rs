@@ -43,7 +43,7 @@
 //! * *A worker that puts a periodic task back* looks for a task itself, as the next thing it does. It
 //!   says so before: else another might start a worker for that task.
 //! * *Whoever enlarges the core* starts workers for the tasks that wait.
-//! * *A wait for a task* is refused only if no worker can be started for that (`joins`).
+//! * *A wait for a task* is refused only if no worker can be started for that (`deadlock`).
 //!
 //! None of this asks whether the queue is closed: what a shutdown has left is due as well.
 //!
@@ -90,6 +90,7 @@
 //! time; so an idle pool makes no wake-ups, whatever its core size. How it comes to go when nothing
 //! waits any more: [`staying`].
 
+mod sizing;
 mod staying;
 mod threads;
 
@@ -100,13 +101,13 @@ use self::{
     threads::Threads,
 };
 use crate::{
+    statistics::{Totals, WorkerStats},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         is_finished,
         thread::JoinHandle,
     },
-    task::{Totals, WorkerStats},
     time::{Clock, saturating_nanos},
     unwind::{discard, wake_all},
     wait::{self, WaitList},

@@ -14,15 +14,14 @@
 
 use std::cell::RefCell;
 
-use super::Pool;
-use crate::sync::thread_local;
+use crate::{pool::Pool, sync::thread_local};
 
 thread_local! {
     static SERVED: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(in crate::pool) enum Role {
     /// It runs the pool's tasks.
     Worker,
     /// It shuts the pool down, or brings its end about.
@@ -32,10 +31,10 @@ pub(super) enum Role {
 }
 
 /// The calling thread serves a pool until this is dropped.
-pub(super) struct Serving(());
+pub(in crate::pool) struct Serving(());
 
 impl Serving {
-    pub(super) fn begin(pool: &Pool, role: Role) -> Self {
+    pub(in crate::pool) fn begin(pool: &Pool, role: Role) -> Self {
         let _ = SERVED.try_with(|served| served.borrow_mut().push((address(pool), role)));
         Self(())
     }
@@ -49,17 +48,17 @@ impl Drop for Serving {
 }
 
 /// Whether the calling thread serves the pool, in whichever role.
-pub(super) fn serves(pool: &Pool) -> bool {
+pub(in crate::pool) fn serves(pool: &Pool) -> bool {
     served(|(served, _)| served == address(pool))
 }
 
 /// Whether the calling thread is a worker of the pool.
-pub(super) fn works_for(pool: &Pool) -> bool {
+pub(in crate::pool) fn works_for(pool: &Pool) -> bool {
     served(|one| one == (address(pool), Role::Worker))
 }
 
 /// Whether the calling thread is in the middle of starting one of the pool's threads.
-pub(super) fn starts_for(pool: &Pool) -> bool {
+pub(in crate::pool) fn starts_for(pool: &Pool) -> bool {
     served(|one| one == (address(pool), Role::Starter))
 }
 

@@ -20,7 +20,7 @@
 //! # Why nobody relies on who is leaving
 //!
 //! A worker that waits is none for the others, so the last one that does not wait does not
-//! [retire](super::crew), until one of the others waits no longer or there is another worker. Who
+//! [retire](super::workers), until one of the others waits no longer or there is another worker. Who
 //! waits is on the list before it counts the workers, and who retires reads the list while it keeps
 //! the count: one of the two sees the other.
 //!

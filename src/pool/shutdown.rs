@@ -6,17 +6,22 @@
 //! | `stop` (drop) | nothing | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
-//! Each moves the [`lifecycle`](super::lifecycle) on, closes the queue, and ends the tasks taken
+//! Each moves the [`lifecycle`](lifecycle) on, closes the queue, and ends the tasks taken
 //! out. What is due is decided when the queue is closed: a task that was admitted without delay is
 //! due. Workers end when the queue is closed and empty; the last one out brings the end about.
 //! `shutdown_within` is the first way, and the third if that takes too long.
 
 use std::time::Duration;
 
-use super::{
-    DrainedTasks, Phase, Pool, ShutdownReport, TaskSummary,
-    serving::{Role, Serving},
-};
+mod lifecycle;
+mod report;
+pub(super) mod scope;
+
+pub(crate) use self::lifecycle::Phase;
+pub use self::report::{ShutdownReport, TaskSummary};
+use self::scope::{Role, Serving};
+pub(super) use self::{lifecycle::Lifecycle, report::Record};
+use super::{DrainedTasks, Pool};
 use crate::{
     WouldDeadlock,
     queue::{Admission, Entry},

@@ -46,7 +46,7 @@ pub(crate) struct Totals {
 
 /// How a task has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Completed,
     Panicked,
     Cancelled,
@@ -55,7 +55,7 @@ pub(super) enum Ended {
 impl WorkerStats {
     /// A run of a task begins.
     #[inline]
-    pub(super) fn begin(&self, id: u64, name: Option<Arc<str>>) {
+    pub(crate) fn begin(&self, id: u64, name: Option<Arc<str>>) {
         if name.is_some() {
             *self.0.name.lock() = name;
             self.0.has_name.store(true, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl WorkerStats {
 
     /// The body has returned.
     #[inline]
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.0.current.store(0, Ordering::Release);
         // Ordering: this thread has written it.
         if self.0.has_name.load(Ordering::Relaxed) {
@@ -78,7 +78,7 @@ impl WorkerStats {
     /// last. The smaller count comes last: a reader that goes the other way finds no task that
     /// panicked without a failed run, and no failed run that is not a run.
     #[inline]
-    pub(super) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
+    pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);
         if missed > 0 {
             add(&self.0.missed_runs, missed);

@@ -19,7 +19,7 @@
 //! A shutdown moves the phase *first* and closes the queue then. So whoever is refused finds the
 //! pool shut down. And whoever is accepted is seen: the queue is finished only when his task has
 //! been taken or removed, and the pool does not tidy before. That somebody comes for the task is
-//! the affair of the [`crew`](super::crew).
+//! the affair of the [`crew`](crate::pool::workers).
 
 use std::task::Waker;
 
@@ -51,7 +51,7 @@ pub(crate) enum Phase {
 impl Phase {
     /// Why a task ends that a pool in this phase does not keep. One that runs keeps all it has
     /// room for.
-    pub(super) fn reason(self) -> CancelReason {
+    pub(in crate::pool) fn reason(self) -> CancelReason {
         match self {
             Self::Running => CancelReason::Rejected,
             Self::ShuttingDown => CancelReason::Shutdown,
@@ -75,7 +75,7 @@ struct Inner {
 }
 
 impl Lifecycle {
-    pub(super) fn new() -> Self {
+    pub(in crate::pool) fn new() -> Self {
         let inner = Inner { phase: Phase::Running, holds: 0, waiters: WaitList::default() };
         Self { inner: Mutex::new(inner), phase: AtomicU8::new(Phase::Running as u8) }
     }
@@ -93,7 +93,7 @@ impl Lifecycle {
     }
 
     /// Moves on to `phase`, unless the pool is further already, and holds up termination.
-    pub(super) fn advance(&self, phase: Phase) {
+    pub(in crate::pool) fn advance(&self, phase: Phase) {
         let mut inner = self.inner.lock();
         inner.holds += 1;
         self.set(&mut inner, phase);
@@ -101,7 +101,7 @@ impl Lifecycle {
 
     /// Holds up termination, unless it has come.
     #[must_use]
-    pub(super) fn hold(&self) -> bool {
+    pub(in crate::pool) fn hold(&self) -> bool {
         let mut inner = self.inner.lock();
         let is_in_time = inner.phase < Phase::Tidying;
         inner.holds += usize::from(is_in_time);
@@ -110,7 +110,7 @@ impl Lifecycle {
 
     /// Gives a hold back. Whether the caller is to tidy and then to [terminate](Self::terminate).
     #[must_use]
-    pub(super) fn release(&self, is_finished: impl FnOnce() -> bool) -> bool {
+    pub(in crate::pool) fn release(&self, is_finished: impl FnOnce() -> bool) -> bool {
         let mut inner = self.inner.lock();
         inner.holds -= 1;
         let is_stopping = Phase::Running < inner.phase && inner.phase < Phase::Tidying;
@@ -123,7 +123,7 @@ impl Lifecycle {
 
     /// The end. Gives who waits for it.
     #[must_use]
-    pub(super) fn terminate(&self) -> Vec<Waker> {
+    pub(in crate::pool) fn terminate(&self) -> Vec<Waker> {
         let mut inner = self.inner.lock();
         self.set(&mut inner, Phase::Terminated);
         inner.waiters.take()
@@ -157,7 +157,7 @@ impl Lifecycle {
     }
 
     /// Forgets the waker of who no longer waits.
-    pub(super) fn forget(&self, waker: &Waker) -> Option<Waker> {
+    pub(in crate::pool) fn forget(&self, waker: &Waker) -> Option<Waker> {
         self.inner.lock().waiters.deregister(waker)
     }
 

@@ -20,7 +20,7 @@ pub struct TaskSummary {
 }
 
 impl TaskSummary {
-    pub(super) fn new(id: u64, name: Option<Arc<str>>) -> Self {
+    pub(in crate::pool) fn new(id: u64, name: Option<Arc<str>>) -> Self {
         Self { id: TaskId(id), name }
     }
 
@@ -41,10 +41,10 @@ impl TaskSummary {
 /// [shut down with a deadline](crate::Handle::shutdown_within).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownReport {
-    pub(super) is_terminated: bool,
-    pub(super) ran: Vec<TaskSummary>,
-    pub(super) cancelled: Vec<TaskSummary>,
-    pub(super) still_running: Vec<TaskSummary>,
+    pub(in crate::pool) is_terminated: bool,
+    pub(in crate::pool) ran: Vec<TaskSummary>,
+    pub(in crate::pool) cancelled: Vec<TaskSummary>,
+    pub(in crate::pool) still_running: Vec<TaskSummary>,
 }
 
 impl ShutdownReport {
@@ -76,7 +76,7 @@ impl ShutdownReport {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Record {
+pub(in crate::pool) struct Record {
     is_open: AtomicBool,
     ended: Mutex<Ended>,
 }
@@ -89,7 +89,7 @@ struct Ended {
 
 impl Record {
     /// From now on everything is recorded.
-    pub(super) fn open(&self) {
+    pub(in crate::pool) fn open(&self) {
         // Ordering: what is admitted or ends after this call is ordered after it by the queue's locks.
         self.is_open.store(true, Ordering::Relaxed);
     }
@@ -101,7 +101,7 @@ impl Record {
 
     /// A worker has done with a task.
     #[inline]
-    pub(super) fn ended(&self, id: u64, task: &dyn Runnable) {
+    pub(in crate::pool) fn ended(&self, id: u64, task: &dyn Runnable) {
         if self.is_open() {
             self.note(id, task);
         }
@@ -109,7 +109,7 @@ impl Record {
 
     /// A task that runs has been ended by its time limit; one that has got a value for that case is
     /// noted when its body has returned.
-    pub(super) fn timed_out(&self, id: u64, task: &dyn Runnable) {
+    pub(in crate::pool) fn timed_out(&self, id: u64, task: &dyn Runnable) {
         if task.state() == TaskState::Cancelled {
             self.ended(id, task);
         }
@@ -131,7 +131,7 @@ impl Record {
 
     /// A task has been cancelled.
     #[inline]
-    pub(super) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
+    pub(in crate::pool) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
         if self.is_open() {
             let summary = TaskSummary::new(id, name());
             let mut ended = self.ended.lock();
@@ -142,7 +142,11 @@ impl Record {
     }
 
     /// What has been recorded.
-    pub(super) fn report(&self, is_terminated: bool, running: Vec<TaskSummary>) -> ShutdownReport {
+    pub(in crate::pool) fn report(
+        &self,
+        is_terminated: bool,
+        running: Vec<TaskSummary>,
+    ) -> ShutdownReport {
         let Ended { ran, cancelled } = self.ended.lock().clone();
         ShutdownReport { is_terminated, ran, cancelled, still_running: running }
     }

@@ -2,15 +2,12 @@
 //!
 //! *Growing* starts workers for tasks that wait, as many as there are of either. *Shrinking* ends
 //! nothing: the workers that are now too many are roused once, see that they are surplus, and go
-//! after the keep-alive if nothing comes ([`crew`](super::crew)). Whoever runs a task finishes it.
+//! after the keep-alive if nothing comes ([`workers`](super)). Whoever runs a task finishes it.
 
 use std::{io, time::Duration};
 
-use super::{
-    Pool,
-    crew::{Answer, Outlook},
-};
-use crate::{ConfigError, sync::Arc, time::Timestamp, trace, unwind::wake_all};
+use super::{Answer, Outlook};
+use crate::{ConfigError, pool::Pool, sync::Arc, time::Timestamp, trace, unwind::wake_all};
 
 impl Pool {
     pub(crate) fn set_core_pool_size(self: &Arc<Self>, size: usize) {
@@ -50,9 +47,9 @@ impl Pool {
     }
 
     /// Starts a worker if a task waits for which nobody will come, although the pool may have one
-    /// more. Does not wait if somebody else is starting one. See [`crew`](super::crew).
+    /// more. Does not wait if somebody else is starting one. See [`workers`](super).
     #[inline]
-    pub(super) fn relieve(self: &Arc<Self>) -> io::Result<()> {
+    pub(in crate::pool) fn relieve(self: &Arc<Self>) -> io::Result<()> {
         // What is never due needs nobody.
         if self.crew.settled() >= self.crew.wanted() || self.queue.seems_empty() {
             return Ok(());
@@ -73,7 +70,7 @@ impl Pool {
     /// Until when a worker that has been idle since then waits for a task. Nothing if it has left the
     /// queue, to go.
     #[inline]
-    pub(super) fn idle_limit(&self, number: usize, since: Timestamp) -> Option<Timestamp> {
+    pub(in crate::pool) fn idle_limit(&self, number: usize, since: Timestamp) -> Option<Timestamp> {
         if !self.crew.is_elastic() {
             return Some(Timestamp::NEVER);
         }
@@ -92,14 +89,14 @@ impl Pool {
     }
 
     /// What a worker sees that is one of those who wait in the queue.
-    pub(super) fn outlook(&self) -> Outlook {
+    pub(in crate::pool) fn outlook(&self) -> Outlook {
         let (joined, others) = (self.joins.len(), self.queue.takers().saturating_sub(1));
         Outlook { joined, idle: others, pending: self.queue.len() }
     }
 
     /// There may be fewer tasks now than somebody stays for.
     #[inline]
-    pub(super) fn fewer_wait(&self) {
+    pub(in crate::pool) fn fewer_wait(&self) {
         if self.crew.staying().ends_for_tasks(|count| self.queue.has_at_least(count)) {
             self.queue.reconsider();
         }
