@@ -22,7 +22,7 @@ use std::{
 pub use self::cancel::{CancelHandle, CancelOnDrop};
 use crate::{
     CancelReason, CancellationToken, FailedRun, Panic, TaskError, TaskId, TaskState, WouldDeadlock,
-    pool::{Joining, Pool, PoolRef},
+    pool::{JoinGuard, Pool, PoolRef},
     queue::Ticket,
     sync::{
         Arc, Parker,
@@ -339,7 +339,7 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Says that this thread is about to wait for the task without a limit.
-    fn enter_join(&self) -> Result<Option<Joining<'_>>, WouldDeadlock> {
+    fn enter_join(&self) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
         self.pool_ref.enter_join(|| Arc::clone(&self.task).erase())
     }
 

@@ -61,19 +61,19 @@ use std::{io, time::Duration};
 
 pub(crate) use self::{
     callbacks::Callbacks,
-    deadlock::Joining,
+    deadlock::JoinGuard,
     pool_ref::{PoolRef, PoolRefs},
     shared::{share_factory, share_handler},
     shutdown::Phase,
 };
 use self::{
-    capacity::Room,
-    deadlock::Joins,
+    capacity::Capacity,
+    deadlock::JoinRegistry,
     drained::DetachedContext,
     setting::Setting,
-    shutdown::{Lifecycle, Record, scope as serving},
+    shutdown::{Lifecycle, Record, scope},
     timeouts::Timeouts,
-    workers::Crew,
+    workers::Workers,
 };
 pub use self::{
     drained::{DrainedTask, DrainedTasks},
@@ -137,13 +137,13 @@ pub(crate) struct Pool {
     config: Config,
     queue: DelayedWorkQueue<Arc<dyn Runnable>>,
     lifecycle: Lifecycle,
-    crew: Crew,
+    workers: Workers,
     /// What the policies say now; see `policy_changed`.
     keep_delayed: AtomicBool,
     keep_periodic: AtomicBool,
     /// Raised by `shutdown_now`; the parent of every task's token.
     stop: CancellationToken,
-    joins: Joins,
+    joins: JoinRegistry,
     thread_factory: Setting<dyn ThreadFactory>,
     rejection: Setting<dyn RejectedExecutionHandler>,
     /// How many submissions were not admitted.
@@ -152,7 +152,7 @@ pub(crate) struct Pool {
     caller_runs: AtomicU64,
     caller_panics: AtomicU64,
     /// The bound on how many tasks may wait, if there is one.
-    room: Option<Room>,
+    capacity: Option<Capacity>,
     timeouts: Timeouts,
     record: Record,
 }
@@ -162,17 +162,17 @@ impl Pool {
         Arc::new(Self {
             queue: DelayedWorkQueue::new(config.clock.clone(), config.stripes, config.lead),
             lifecycle: Lifecycle::new(),
-            crew: Crew::new(config.core_pool_size, config.core_timeout, config.keep_alive),
+            workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
             keep_delayed: AtomicBool::new(config.keep_delayed),
             keep_periodic: AtomicBool::new(config.keep_periodic),
             stop: CancellationToken::with_clock(config.clock.clone()),
-            joins: Joins::new(),
+            joins: JoinRegistry::new(),
             thread_factory: Setting::new(config.thread_factory.clone()),
             rejection: Setting::new(config.rejection.clone()),
             rejected: AtomicU64::new(0),
             caller_runs: AtomicU64::new(0),
             caller_panics: AtomicU64::new(0),
-            room: config.max_pending.map(Room::new),
+            capacity: config.max_pending.map(Capacity::new),
             timeouts: Timeouts::new(),
             record: Record::default(),
             config,
@@ -192,8 +192,8 @@ impl Pool {
         self.queue.list(Arc::clone)
     }
 
-    pub(crate) fn crew(&self) -> &Crew {
-        &self.crew
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     pub(crate) fn callbacks(&self) -> &Callbacks {
@@ -233,19 +233,19 @@ impl Pool {
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
         // Not the phase: it moves before the queue is closed, and until then tasks are admitted.
-        if self.crew.settled() >= self.crew.wanted() || self.queue.is_closed() {
+        if self.workers.started() >= self.workers.wanted() || self.queue.is_closed() {
             return Ok(true);
         }
-        match self.start_worker(|| self.crew.wanted()) {
+        match self.start_worker(|| self.workers.wanted()) {
             Ok(_) => Ok(true),
-            Err(error) => self.do_without(error).map(|()| false),
+            Err(error) => self.tolerate_spawn_failure(error).map(|()| false),
         }
     }
 
     /// A worker could not be started: an error if there is none.
     #[cold]
-    pub(super) fn do_without(&self, error: io::Error) -> io::Result<()> {
-        if self.crew.size() == 0 {
+    pub(super) fn tolerate_spawn_failure(&self, error: io::Error) -> io::Result<()> {
+        if self.workers.size() == 0 {
             return Err(error);
         }
         trace::spawn_failed(&error);
@@ -254,9 +254,9 @@ impl Pool {
 
     /// A task that waited does so no longer.
     #[inline]
-    fn leave_room(&self) {
-        if let Some(room) = &self.room {
-            room.leave();
+    fn release_capacity(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.leave();
         }
     }
 
@@ -271,8 +271,8 @@ impl Pool {
                 ticket.slot
             })
         };
-        if let Some(room) = &self.room {
-            room.return_to();
+        if let Some(capacity) = &self.capacity {
+            capacity.return_to();
         }
         let is_queued = task.rearm(&mut enqueue);
         wake_all(wake);
@@ -282,7 +282,7 @@ impl Pool {
     /// Ends a periodic task that was not put back.
     #[cold]
     fn end_periodic(&self, task: &Arc<dyn Runnable>, sequence: u64, stats: &WorkerStats) {
-        self.leave_room();
+        self.release_capacity();
         let reason = self.lifecycle.phase().reason();
         let found = self.end_taken(&**task, sequence, reason, stats);
         if found != Cancellation::TooLate && reason == CancelReason::Rejected {
@@ -357,15 +357,15 @@ impl Pool {
     fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };
         discard(task);
-        self.has_removed();
+        self.entry_removed();
         true
     }
 
     /// A task has been taken out of the queue, and not by a worker.
     #[inline]
-    fn has_removed(&self) {
-        self.leave_room();
-        self.fewer_wait();
+    fn entry_removed(&self) {
+        self.release_capacity();
+        self.pending_decreased();
     }
 
     /// Takes a task that waits out of the queue, and ends it. Whether it waited.
@@ -433,7 +433,7 @@ impl Pool {
         let own = thread::current().id();
         // A worker at its end joins the others, if a thread-local of the user's owned the executor.
         let others = |worker: &thread::JoinHandle<()>| worker.thread().id() != own;
-        for worker in self.crew.take_threads().into_iter().filter(others) {
+        for worker in self.workers.take_threads().into_iter().filter(others) {
             // A worker does not panic; what a thread-local of the user's throws is not ours.
             discard(worker.join());
         }
@@ -442,7 +442,7 @@ impl Pool {
 
     /// Whether the pool cannot end before the calling thread has gone on; see [`shutdown::scope`].
     pub(crate) fn would_wait_for_itself(&self) -> bool {
-        serving::serves(self)
+        scope::is_in_scope_of(self)
     }
 
     /// Says that the calling thread is about to wait for a task without a limit; until what is
@@ -450,18 +450,18 @@ impl Pool {
     pub(crate) fn enter_join(
         self: &Arc<Self>,
         task: impl FnOnce() -> Arc<dyn Runnable>,
-    ) -> Result<Option<Joining<'_>>, WouldDeadlock> {
-        if !Run::is_any() && !serving::works_for(self) {
+    ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
+        if !Run::is_any() && !scope::is_worker_of(self) {
             return Ok(None);
         }
         let task = task();
         if Run::is_of(&task) && deadlock::is_stuck(&*task) {
             return Err(WouldDeadlock(()));
         }
-        if !serving::works_for(self) || self.lifecycle.phase() >= Phase::Stopping {
+        if !scope::is_worker_of(self) || self.lifecycle.phase() >= Phase::Stopping {
             return Ok(None);
         }
-        self.enter_joins(task).map(Some)
+        self.register_join(task).map(Some)
     }
 }
 

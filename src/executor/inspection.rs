@@ -27,14 +27,14 @@ impl Handle {
     #[doc(alias = "getPoolSize")]
     #[must_use]
     pub fn pool_size(&self) -> usize {
-        self.pool().crew().size()
+        self.pool().workers().size()
     }
 
     /// The most workers there have ever been at once. Java: `getLargestPoolSize`.
     #[doc(alias = "getLargestPoolSize")]
     #[must_use]
     pub fn largest_pool_size(&self) -> usize {
-        self.pool().crew().largest()
+        self.pool().workers().largest()
     }
 
     /// How many tasks are at work. As [`statistics`](Self::statistics). Java: `getActiveCount`.

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// See the [module](self).
-pub(super) struct Room {
+pub(super) struct Capacity {
     bound: usize,
     inner: Mutex<Inner>,
 }
@@ -45,7 +45,7 @@ impl Inner {
     }
 }
 
-impl Room {
+impl Capacity {
     pub(super) fn new(bound: usize) -> Self {
         Self { bound, inner: Mutex::default() }
     }

@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// The tasks that workers wait for.
-pub(super) struct Joins(Mutex<Vec<Arc<dyn Runnable>>>);
+pub(super) struct JoinRegistry(Mutex<Vec<Arc<dyn Runnable>>>);
 
 /// Who is left if another worker waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,12 +55,12 @@ enum Left {
 }
 
 /// One worker that waits; ends with its drop.
-pub(crate) struct Joining<'a> {
+pub(crate) struct JoinGuard<'a> {
     pool: &'a Pool,
     task: Arc<dyn Runnable>,
 }
 
-impl Joins {
+impl JoinRegistry {
     pub(super) fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
@@ -79,23 +79,23 @@ pub(super) fn is_stuck(task: &dyn Runnable) -> bool {
 
 impl Pool {
     /// Puts the calling worker on the list, unless nobody would be left.
-    pub(super) fn enter_joins(
+    pub(super) fn register_join(
         self: &Arc<Self>,
         task: Arc<dyn Runnable>,
-    ) -> Result<Joining<'_>, WouldDeadlock> {
+    ) -> Result<JoinGuard<'_>, WouldDeadlock> {
         let mut awaited = self.joins.0.lock();
         awaited.push(Arc::clone(&task));
         let waiting = awaited.len();
         drop(awaited);
-        let joining = Joining { pool: self, task };
-        if waiting < self.crew.live() {
+        let joining = JoinGuard { pool: self, task };
+        if waiting < self.workers.live() {
             return Ok(joining);
         }
         match self.left_by_joins() {
             Left::Somebody => Ok(joining),
             Left::Nobody => Err(WouldDeadlock(())),
             Left::OneToBeStarted => {
-                let started = self.start_worker(|| self.crew.wanted()).map(drop);
+                let started = self.start_worker(|| self.workers.wanted()).map(drop);
                 started.unwrap_or_else(|error| trace::spawn_failed(&error));
                 let is_left = self.left_by_joins() == Left::Somebody;
                 if is_left { Ok(joining) } else { Err(WouldDeadlock(())) }
@@ -108,11 +108,11 @@ impl Pool {
         let all = self.joins.0.lock().clone();
         let stuck = all.iter().filter(|task| is_stuck(&***task));
         let stuck: Vec<_> = stuck.map(|task| task.state()).collect();
-        let live = self.crew.live();
+        let live = self.workers.live();
         discard(all);
         if stuck.len() < live {
             Left::Somebody
-        } else if live < self.crew.wanted() && stuck.contains(&TaskState::Scheduled) {
+        } else if live < self.workers.wanted() && stuck.contains(&TaskState::Scheduled) {
             Left::OneToBeStarted
         } else {
             Left::Nobody
@@ -120,7 +120,7 @@ impl Pool {
     }
 }
 
-impl Drop for Joining<'_> {
+impl Drop for JoinGuard<'_> {
     fn drop(&mut self) {
         let mut awaited = self.pool.joins.0.lock();
         if let Some(index) = awaited.iter().position(|task| Arc::ptr_eq(task, &self.task)) {
@@ -129,7 +129,7 @@ impl Drop for Joining<'_> {
         }
         drop(awaited);
         // Who stayed because it was the last that did not wait may go now.
-        if self.pool.crew.staying().ends_beside_joins() {
+        if self.pool.workers.staying().ends_beside_joins() {
             self.pool.queue.reconsider();
         }
     }

@@ -23,7 +23,7 @@ mod policies;
 pub use self::policies::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
 };
-use super::{DrainedTask, Pool, capacity::Room, shutdown::scope as serving};
+use super::{DrainedTask, Pool, capacity::Capacity, shutdown::scope};
 use crate::{
     CancelReason, RejectedExecutionError, TaskId,
     queue::{Entry, Refusal, Refused, Ticket},
@@ -137,7 +137,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(pool) = self.0.take() {
-            pool.leave_room();
+            pool.release_capacity();
             discard(pool);
         }
     }
@@ -227,10 +227,10 @@ impl RejectedTask<'_> {
     /// [somebody has to move it](crate::ManualClock#when-it-blocks)), or if this is one of its own workers. A shutdown ends the wait, and
     /// the handler is asked again.
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
-        let Some(room) = &self.pool.room else { return self.abort() };
+        let Some(capacity) = &self.pool.capacity else { return self.abort() };
         let clock = self.pool.clock();
-        let would_block = self.is_shutdown() || serving::works_for(self.pool);
-        if would_block || !room.enter_before(clock, clock.read().after(timeout)) {
+        let would_block = self.is_shutdown() || scope::is_worker_of(self.pool);
+        if would_block || !capacity.enter_before(clock, clock.read().after(timeout)) {
             return self.abort();
         }
         let place = Place(Some(Arc::clone(self.pool)));
@@ -318,15 +318,15 @@ impl Pool {
         has_room: bool,
         is_staffed: bool,
     ) -> Result<Ticket, Unadmitted> {
-        if !has_room && !self.room.as_ref().is_none_or(Room::enter) {
+        if !has_room && !self.capacity.as_ref().is_none_or(Capacity::enter) {
             let sequence = self.queue.number(stripe, now);
             return Err(Unadmitted { error: RejectedExecutionError::Saturated, sequence, task });
         }
         match self.queue.offer(stripe, now, deadline, task) {
-            Ok(ticket) if self.crew.settled() >= self.crew.wanted() => Ok(ticket),
+            Ok(ticket) if self.workers.started() >= self.workers.wanted() => Ok(ticket),
             Ok(ticket) => self.rescue(ticket, is_staffed),
             Err(Refused { why, sequence, element: task }) => {
-                self.leave_room();
+                self.release_capacity();
                 let error = match why {
                     Refusal::Closed => RejectedExecutionError::Shutdown,
                     Refusal::Full => RejectedExecutionError::Full,
@@ -340,20 +340,20 @@ impl Pool {
     /// one for this task; see the head of `crew`.
     #[cold]
     fn rescue(self: &Arc<Self>, ticket: Ticket, is_staffed: bool) -> Result<Ticket, Unadmitted> {
-        let started = if self.crew.settled() == 0 {
-            self.start_worker(|| self.crew.wanted()).map(drop)
+        let started = if self.workers.started() == 0 {
+            self.start_worker(|| self.workers.wanted()).map(drop)
         } else if is_staffed {
-            self.relieve()
+            self.compensate()
         } else {
             // It has just been tried.
             Ok(())
         };
-        let Err(error) = started.or_else(|error| self.do_without(error)) else {
+        let Err(error) = started.or_else(|error| self.tolerate_spawn_failure(error)) else {
             return Ok(ticket);
         };
         // Not there: it has been run, or removed by somebody else.
         let Some(task) = self.queue.remove(ticket) else { return Ok(ticket) };
-        self.has_removed();
+        self.entry_removed();
         if self.lifecycle.hold() {
             // It may have been all that the end waited for.
             self.release();
@@ -415,7 +415,7 @@ impl Pool {
     /// Ends the waiting task that is due first, to make room.
     fn discard_oldest(&self) {
         if let Some(Entry { sequence, element, .. }) = self.queue.remove_first() {
-            self.has_removed();
+            self.entry_removed();
             let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
             if found != Cancellation::TooLate && element.is_periodic() {
                 self.tell_displaced(&*element, sequence, "it was discarded for another task");

@@ -19,7 +19,7 @@ pub(super) mod scope;
 
 pub(crate) use self::lifecycle::Phase;
 pub use self::report::{ShutdownReport, TaskSummary};
-use self::scope::{Role, Serving};
+use self::scope::{PoolScope, Role};
 pub(super) use self::{lifecycle::Lifecycle, report::Record};
 use super::{DrainedTasks, Pool};
 use crate::{
@@ -67,14 +67,14 @@ impl Pool {
     fn begin_stopping(&self, what: &'static str, phase: Phase) -> Stopping<'_> {
         self.lifecycle.advance(phase);
         trace::lifecycle(what, self.thread_name());
-        Stopping { pool: self, phase, _serving: Serving::begin(self, Role::Stopper) }
+        Stopping { pool: self, phase, _scope: PoolScope::enter(self, Role::Stopper) }
     }
 
     /// Nobody is admitted any more, or only periodic tasks between two runs; nobody waits for room.
     fn close_queue(&self, admission: Admission) {
         self.queue.close(admission);
-        if let Some(room) = &self.room {
-            room.close();
+        if let Some(capacity) = &self.capacity {
+            capacity.close();
         }
     }
 
@@ -84,7 +84,7 @@ impl Pool {
             return;
         }
         // Whoever waits for the end waits for this thread now.
-        let _serving = Serving::begin(self, Role::Stopper);
+        let _scope = PoolScope::enter(self, Role::Stopper);
         self.timeouts.close();
         self.config.callbacks.call(PanicSource::Terminated);
         let waiters = self.lifecycle.terminate();
@@ -109,7 +109,7 @@ impl Pool {
             }
             is_over = self.await_termination(grace)?;
         }
-        let at_work = self.crew.worker_stats().into_iter().filter_map(|stats| stats.current());
+        let at_work = self.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
         let running = at_work.map(|(id, name)| TaskSummary::new(id, name)).collect();
         Ok(self.record.report(is_over, running))
     }
@@ -153,14 +153,14 @@ impl Pool {
 struct Stopping<'a> {
     pool: &'a Pool,
     phase: Phase,
-    _serving: Serving,
+    _scope: PoolScope,
 }
 
 impl Stopping<'_> {
     /// Takes tasks out of the closed queue, and ends them.
     fn cancel_where(self, unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool) {
         let removed = self.pool.queue.remove_where(|deadline, task| unwanted(deadline, &**task));
-        self.pool.fewer_wait();
+        self.pool.pending_decreased();
         for Entry { sequence, element, .. } in removed {
             self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
             discard(element);

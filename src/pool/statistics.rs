@@ -129,12 +129,12 @@ impl From<Phase> for ExecutorState {
 
 impl Pool {
     pub(crate) fn statistics(&self) -> Statistics {
-        let (heads, (census, done)) = self.crew.count(|totals| self.queue.census(totals));
+        let (heads, (census, done)) = self.workers.count(|totals| self.queue.census(totals));
         let at_work = census.taken - census.returned - done.ended();
         Statistics {
             state: self.lifecycle.phase().into(),
-            core_pool_size: self.crew.core(),
-            pool_size: heads.settled,
+            core_pool_size: self.workers.core(),
+            pool_size: heads.started,
             largest_pool_size: heads.largest,
             active: at_work as usize,
             pending: census.len as usize,

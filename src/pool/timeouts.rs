@@ -41,7 +41,7 @@ use std::{io, panic, time::Duration};
 
 use super::{
     Pool, PoolRef,
-    shutdown::scope::{self as serving, Role, Serving},
+    shutdown::scope::{self, PoolScope, Role},
     worker::factory_error,
 };
 use crate::{
@@ -57,21 +57,21 @@ use crate::{
     unwind::{AlreadyTold, contain, discard},
 };
 
-type Strike = Box<dyn FnOnce(&Pool) + Send>;
-type Strikes = DelayedWorkQueue<Strike>;
+type Expiry = Box<dyn FnOnce(&Pool) + Send>;
+type ExpiryQueue = DelayedWorkQueue<Expiry>;
 
 /// See the [module](self).
 pub(super) struct Timeouts {
-    queue: OnceLock<Arc<Strikes>>,
-    has_keeper: AtomicBool,
+    queue: OnceLock<Arc<ExpiryQueue>>,
+    has_thread: AtomicBool,
     /// How many limits have been exceeded: of tasks, and of single runs.
     exceeded: Arc<AtomicU64>,
 }
 
 impl Timeouts {
     pub(super) fn new() -> Self {
-        let (has_keeper, exceeded) = (AtomicBool::new(false), Arc::default());
-        Self { queue: OnceLock::new(), has_keeper, exceeded }
+        let (has_thread, exceeded) = (AtomicBool::new(false), Arc::default());
+        Self { queue: OnceLock::new(), has_thread, exceeded }
     }
 
     /// How many limits have been exceeded: of tasks, and of single runs.
@@ -84,20 +84,20 @@ impl Timeouts {
         let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::Closed);
         let mut left = queue.drain();
-        while let Some(strike) = left.next_element() {
-            discard(strike);
+        while let Some(expire) = left.next_element() {
+            discard(expire);
         }
     }
 }
 
 /// The thread that lets timeouts strike.
-struct Keeper(Arc<Pool>);
+struct TimerThread(Arc<Pool>);
 
-impl Keeper {
+impl TimerThread {
     fn work(self) {
         let pool = &*self.0;
         // Who joins the pool's threads waits for this one as well.
-        let _serving = Serving::begin(pool, Role::Stopper);
+        let _scope = PoolScope::enter(pool, Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
         slack::set(pool.config.timer_slack);
         let Some(queue) = pool.timeouts.queue.get() else { return };
@@ -114,7 +114,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for TimerThread {
     fn drop(&mut self) {
         self.0.clock().worker_ended();
     }
@@ -122,7 +122,7 @@ impl Drop for Keeper {
 
 /// Where the timeouts of a task go.
 struct Timer {
-    strikes: Arc<Strikes>,
+    queue: Arc<ExpiryQueue>,
     stripe: usize,
     clock: Clock,
     exceeded: Arc<AtomicU64>,
@@ -131,15 +131,15 @@ struct Timer {
 impl Timer {
     /// Nothing if there has never been a timekeeper: then the pool is at its end.
     fn of(pool_ref: &PoolRef) -> Option<Self> {
-        let strikes = Arc::clone(pool_ref.timeouts.queue.get()?);
+        let queue = Arc::clone(pool_ref.timeouts.queue.get()?);
         let (stripe, clock) = (pool_ref.stripe(), pool_ref.clock().clone());
-        Some(Self { strikes, stripe, clock, exceeded: Arc::clone(&pool_ref.timeouts.exceeded) })
+        Some(Self { queue, stripe, clock, exceeded: Arc::clone(&pool_ref.timeouts.exceeded) })
     }
 
     /// Lets `strike` happen at a moment, unless the pool ends before.
-    fn watch(&self, deadline: Timestamp, strike: Strike) -> Option<Watch> {
-        match self.strikes.offer(self.stripe, self.clock.read(), deadline, strike) {
-            Ok(ticket) => Some(Watch { strikes: Arc::clone(&self.strikes), ticket }),
+    fn watch(&self, deadline: Timestamp, expire: Expiry) -> Option<TimeoutGuard> {
+        match self.queue.offer(self.stripe, self.clock.read(), deadline, expire) {
+            Ok(ticket) => Some(TimeoutGuard { queue: Arc::clone(&self.queue), ticket }),
             Err(refused) => {
                 discard(refused.element);
                 None
@@ -149,57 +149,58 @@ impl Timer {
 }
 
 /// A timeout that may strike; until this is dropped.
-struct Watch {
-    strikes: Arc<Strikes>,
+struct TimeoutGuard {
+    queue: Arc<ExpiryQueue>,
     ticket: Ticket,
 }
 
-impl Drop for Watch {
+impl Drop for TimeoutGuard {
     fn drop(&mut self) {
-        discard(self.strikes.remove(self.ticket));
+        discard(self.queue.remove(self.ticket));
     }
 }
 
 impl Pool {
     /// Sees to it that there is a timekeeper, unless the pool is at its end.
-    pub(crate) fn ensure_timekeeper(self: &Arc<Self>) -> io::Result<()> {
+    pub(crate) fn ensure_timer_thread(self: &Arc<Self>) -> io::Result<()> {
         // Ordering: whoever sees it sees the queue, and does without the turn.
-        let has_keeper = || self.timeouts.has_keeper.load(Ordering::Acquire);
-        if has_keeper() || self.queue.is_closed() {
+        let has_thread = || self.timeouts.has_thread.load(Ordering::Acquire);
+        if has_thread() || self.queue.is_closed() {
             return Ok(());
         }
-        if serving::starts_for(self) {
+        if scope::is_starting_thread_of(self) {
             // The thread factory submits something, and has the turn.
             return Err(factory_error("uses its executor"));
         }
-        let Some(turn) = self.crew.turn(|_| !has_keeper()) else { return Ok(()) };
+        let Some(permit) = self.workers.spawn_permit(|_| !has_thread()) else { return Ok(()) };
         // Held, so that who tidies finds the queue and closes it.
         if !self.lifecycle.hold() {
             return Ok(());
         }
         let config = &self.config;
         self.timeouts.queue.get_or_init(|| {
-            Arc::new(Strikes::new(config.clock.clone(), config.stripes, config.lead))
+            Arc::new(ExpiryQueue::new(config.clock.clone(), config.stripes, config.lead))
         });
         self.clock().worker_starts();
-        let (keeper, name) = (Keeper(Arc::clone(self)), format!("{}-timeouts", self.thread_name()));
-        let started = self.start_thread(turn, name, None, || keeper.work());
-        self.timeouts.has_keeper.store(started.is_ok(), Ordering::Release);
+        let (thread, name) =
+            (TimerThread(Arc::clone(self)), format!("{}-timeouts", self.thread_name()));
+        let started = self.start_thread(permit, name, None, || thread.work());
+        self.timeouts.has_thread.store(started.is_ok(), Ordering::Release);
         // Others who wanted a thread meanwhile have left that to whoever had the turn.
-        self.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
         self.release();
         started
     }
 
     /// Ends a one-shot task at its limit if it has not ended.
-    pub(crate) fn watch_task(
+    pub(crate) fn set_timeout(
         pool_ref: &PoolRef,
         task: Arc<dyn Runnable>,
         ticket: Ticket,
         limit: Timestamp,
     ) {
         let watched = Arc::clone(&task);
-        let strike = move |pool: &Pool| {
+        let expire = move |pool: &Pool| {
             let found = watched.time_out(None, pool.callbacks().hooks.drops(ticket.sequence));
             if found != Cancellation::TooLate {
                 pool.note_timed_out(&*watched, ticket.sequence, found);
@@ -208,7 +209,7 @@ impl Pool {
             discard(watched);
         };
         let timer = Timer::of(pool_ref).filter(|_| limit < Timestamp::NEVER);
-        if let Some(watch) = timer.and_then(|timer| timer.watch(limit, Box::new(strike))) {
+        if let Some(watch) = timer.and_then(|timer| timer.watch(limit, Box::new(expire))) {
             task.attach(Box::new(watch));
         }
     }
@@ -252,7 +253,7 @@ struct LimitedRun<'a> {
     limit: Timestamp,
     /// Whether a run that takes too long ends the task; else it fails.
     ends_task: bool,
-    watch: Option<Watch>,
+    watch: Option<TimeoutGuard>,
     /// Whether it took too long; known once the body has returned.
     is_over: Option<bool>,
 }
@@ -264,14 +265,14 @@ impl<'a> LimitedRun<'a> {
         let watched = run.clone();
         let token = run.task.token(&run.stop);
         let exceeded = Arc::clone(&timer.exceeded);
-        let strike = move |_: &Pool| {
+        let expire = move |_: &Pool| {
             if ends_task {
                 end_over_limit(&watched, budget, &exceeded);
             }
             token.cancel();
             discard(watched);
         };
-        let watch = timer.watch(limit, Box::new(strike));
+        let watch = timer.watch(limit, Box::new(expire));
         Self { run, timer, budget, limit, ends_task, watch, is_over: None }
     }
 

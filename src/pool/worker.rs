@@ -13,8 +13,8 @@ use std::{cell::Cell, fmt, io, rc::Rc};
 
 use super::{
     Pool,
-    shutdown::scope::{self as serving, Role, Serving},
-    workers::Turn,
+    shutdown::scope::{self, PoolScope, Role},
+    workers::SpawnPermit,
 };
 use crate::{
     CancelReason,
@@ -176,15 +176,15 @@ struct Member {
     /// Whether others may rely on it to look for a task: it has been idle, or is coming.
     is_relied_on: Cell<bool>,
     /// Whether it is coming, as the crew knows, and has not looked yet.
-    is_coming: Cell<bool>,
+    will_search: Cell<bool>,
 }
 
 impl Member {
     /// All that a worker does.
     fn serve(self) {
         // To the very end: what is told of the end must not wait for this thread either.
-        let _serving = Serving::begin(&self.pool, Role::Worker);
-        self.pool.count_on(self.number);
+        let _scope = PoolScope::enter(&self.pool, Role::Worker);
+        self.pool.worker_started(self.number);
         let callbacks = &self.pool.config.callbacks;
         let parker = Parker::current();
         let before = self.pool.clock().worker_begins(&parker);
@@ -210,7 +210,7 @@ impl Member {
             keeps_limits: true,
         });
         let limit = |since| {
-            self.has_looked();
+            self.has_searched();
             pool.idle_limit(self.number, since)
         };
         let parker = || {
@@ -218,9 +218,9 @@ impl Member {
             Parker::current()
         };
         while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
-            pool.leave_room();
+            pool.release_capacity();
             // Before the task, which may take long.
-            self.turn_away();
+            self.stops_searching();
             self.process(&worker, entry, now);
         }
     }
@@ -231,9 +231,9 @@ impl Member {
         let task = run.task();
         match task.run(&run) {
             Verdict::Again(next) => {
-                self.turn_back();
+                self.returns_to_search();
                 if !pool.rearm(task, sequence, next) {
-                    self.turn_away();
+                    self.stops_searching();
                     pool.end_periodic(task, sequence, &worker.stats);
                 }
             }
@@ -253,24 +253,24 @@ impl Member {
 
     /// It is about to put a task back, and to look for one then: nobody need be started for that.
     #[inline]
-    fn turn_back(&self) {
-        if self.pool.crew.settled() < self.pool.crew.wanted() {
-            self.pool.crew.turn_back(self.number);
-            self.is_coming.set(true);
+    fn returns_to_search(&self) {
+        if self.pool.workers.started() < self.pool.workers.wanted() {
+            self.pool.workers.returns_to_search(self.number);
+            self.will_search.set(true);
             self.is_relied_on.set(true);
         }
     }
 
     /// It has looked for a task, and is idle now as the queue knows, or has found one.
-    fn has_looked(&self) {
-        if self.is_coming.take() {
-            self.pool.crew.has_looked(self.number);
+    fn has_searched(&self) {
+        if self.will_search.take() {
+            self.pool.workers.has_searched(self.number);
         }
     }
 
     /// It is about to do something that may take long. Who has relied on it is relieved.
     #[inline]
-    fn turn_away(&self) {
+    fn stops_searching(&self) {
         if self.is_relied_on.get() {
             self.be_relieved();
         }
@@ -279,14 +279,14 @@ impl Member {
     #[cold]
     fn be_relieved(&self) {
         self.is_relied_on.set(false);
-        self.has_looked();
-        self.pool.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.has_searched();
+        self.pool.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.pool.crew.dismiss(self.number);
+        self.pool.workers.remove(self.number);
         self.pool.release();
         self.pool.clock().worker_ended();
     }
@@ -295,36 +295,38 @@ impl Drop for Member {
 impl Pool {
     /// Starts a worker if there are fewer than `wanted`. Whether it did.
     pub(super) fn start_worker(self: &Arc<Self>, wanted: impl Fn() -> usize) -> io::Result<bool> {
-        if serving::starts_for(self) {
+        if scope::is_starting_thread_of(self) {
             // The thread factory submits something: for that as well a worker is being started.
-            let has_worker = self.crew.settled() > 0;
+            let has_worker = self.workers.started() > 0;
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
         }
-        let Some(turn) = self.crew.turn(|settled| settled < wanted()) else { return Ok(false) };
-        let has_started = self.start_in(turn)?;
+        let Some(permit) = self.workers.spawn_permit(|started| started < wanted()) else {
+            return Ok(false);
+        };
+        let has_started = self.start_in(permit)?;
         // Who wanted to start one as well, and did not wait for the turn, has left it to this thread.
-        self.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
         Ok(has_started)
     }
 
     /// Starts a worker. Whether it did: not if the pool is at its end.
-    pub(super) fn start_in(self: &Arc<Self>, turn: Turn<'_>) -> io::Result<bool> {
+    pub(super) fn start_in(self: &Arc<Self>, permit: SpawnPermit<'_>) -> io::Result<bool> {
         if !self.lifecycle.hold() {
             return Ok(false);
         }
         self.clock().worker_starts();
-        let (number, stats) = turn.hire();
+        let (number, stats) = permit.add_worker();
         let name = format!("{}-{number}", self.thread_name());
-        let (is_relied_on, is_coming) = (Cell::new(true), Cell::new(true));
+        let (is_relied_on, will_search) = (Cell::new(true), Cell::new(true));
         let (pool, own_name) = (Arc::clone(self), name.clone());
-        let member = Member { pool, number, stats, name: own_name, is_relied_on, is_coming };
-        self.start_thread(turn, name, Some(number), || member.serve())?;
+        let member = Member { pool, number, stats, name: own_name, is_relied_on, will_search };
+        self.start_thread(permit, name, Some(number), || member.serve())?;
         Ok(true)
     }
 
     /// A worker can be relied on from now on.
-    fn count_on(&self, number: usize) {
-        if self.crew.settle(number) {
+    fn worker_started(&self, number: usize) {
+        if self.workers.mark_started(number) {
             self.queue.reconsider();
         }
     }
@@ -332,7 +334,7 @@ impl Pool {
     /// Has the factory start a thread; for the worker of this number, if it is for one.
     pub(super) fn start_thread(
         &self,
-        turn: Turn<'_>,
+        permit: SpawnPermit<'_>,
         name: String,
         number: Option<usize>,
         work: impl FnOnce() + Send + 'static,
@@ -346,7 +348,7 @@ impl Pool {
         });
         let index = number;
         let worker = Worker { name, index, stack_size: self.config.stack_size, work };
-        let starting = Serving::begin(self, Role::Starter);
+        let starting = PoolScope::enter(self, Role::Starter);
         let factory = self.thread_factory.get();
         let started = contain(|| factory.new_thread(worker));
         discard(factory);
@@ -355,16 +357,16 @@ impl Pool {
         match started {
             Ok(Ok(thread)) if !was_dropped => {
                 if let Some(number) = number {
-                    self.count_on(number);
+                    self.worker_started(number);
                 }
-                turn.succeed(thread);
+                permit.succeed(thread);
                 Ok(())
             }
             Ok(Ok(_)) => Err(factory_error("dropped the worker")),
             Ok(Err(error)) => Err(error),
             Err(payload) => {
                 // First: what the payload does when it is dropped may need a turn.
-                drop(turn);
+                drop(permit);
                 let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
                 discard(payload);
                 Err(error)

@@ -114,10 +114,10 @@ use crate::{
 };
 
 /// See the [module](self).
-pub(crate) struct Crew {
+pub(crate) struct Workers {
     inner: Mutex<Inner>,
     /// How many workers can be relied on; written under the lock.
-    settled: AtomicUsize,
+    started: AtomicUsize,
     /// Written under the lock.
     core: AtomicUsize,
     core_timeout: AtomicBool,
@@ -129,17 +129,17 @@ pub(crate) struct Crew {
 #[derive(Default)]
 struct Inner {
     /// One for each worker that lives, or is being started, by its number.
-    seats: BTreeMap<usize, Seat>,
+    slots: BTreeMap<usize, WorkerSlot>,
     /// How many of these are settled.
-    settled: usize,
+    started: usize,
     /// How many of the settled ones are coming, and have not looked for a task yet.
-    coming: usize,
+    about_to_search: usize,
     /// The most that have ever been settled.
     largest: usize,
     /// Somebody starts a thread.
-    starting: bool,
+    is_spawning: bool,
     /// How many have ever been hired.
-    hired: usize,
+    last_number: usize,
     threads: Threads<JoinHandle<()>>,
     /// What those did who have gone.
     retired: Totals,
@@ -147,22 +147,22 @@ struct Inner {
     queue: WaitList,
 }
 
-struct Seat {
+struct WorkerSlot {
     stats: Arc<WorkerStats>,
-    is_settled: bool,
+    has_started: bool,
     /// Whether it is about to look for a task: new, or back from one that it has put back.
-    is_coming: bool,
+    will_search: bool,
 }
 
 /// The right to start a thread; ends with its drop.
-pub(super) struct Turn<'a> {
-    crew: &'a Crew,
+pub(super) struct SpawnPermit<'a> {
+    workers: &'a Workers,
 }
 
 /// What [`Crew::count`] counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headcount {
-    pub(super) settled: usize,
+    pub(super) started: usize,
     pub(super) largest: usize,
 }
 
@@ -178,7 +178,7 @@ pub(super) enum Answer<L> {
 
 /// What a worker that has nothing to do sees of the pool.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outlook {
+pub(super) struct PoolView {
     /// How many workers wait for a task to end.
     pub(super) joined: usize,
     /// How many other workers wait for a task to take.
@@ -189,47 +189,48 @@ pub(super) struct Outlook {
 
 impl Inner {
     /// Whether the worker was not settled before, and is there.
-    fn settle(&mut self, number: usize) -> bool {
-        let Some(seat) = self.seats.get_mut(&number) else { return false };
-        if std::mem::replace(&mut seat.is_settled, true) {
+    fn mark_started(&mut self, number: usize) -> bool {
+        let Some(slot) = self.slots.get_mut(&number) else { return false };
+        if std::mem::replace(&mut slot.has_started, true) {
             return false;
         }
-        self.settled += 1;
-        self.coming += 1;
-        self.largest = self.largest.max(self.settled);
+        self.started += 1;
+        self.about_to_search += 1;
+        self.largest = self.largest.max(self.started);
         true
     }
 
-    fn set_coming(&mut self, number: usize, is_coming: bool) {
-        if let Some(seat) = self.seats.get_mut(&number).filter(|seat| seat.is_settled) {
-            let was_coming = std::mem::replace(&mut seat.is_coming, is_coming);
-            self.coming = self.coming + usize::from(is_coming) - usize::from(was_coming);
+    fn set_will_search(&mut self, number: usize, will_search: bool) {
+        if let Some(slot) = self.slots.get_mut(&number).filter(|slot| slot.has_started) {
+            let was_coming = std::mem::replace(&mut slot.will_search, will_search);
+            self.about_to_search =
+                self.about_to_search + usize::from(will_search) - usize::from(was_coming);
         }
     }
 
-    fn dismiss(&mut self, number: usize) {
-        if let Some(seat) = self.seats.remove(&number) {
-            self.settled -= usize::from(seat.is_settled);
-            self.coming -= usize::from(seat.is_settled && seat.is_coming);
-            self.retired = self.retired.plus(seat.stats.totals());
+    fn remove(&mut self, number: usize) {
+        if let Some(slot) = self.slots.remove(&number) {
+            self.started -= usize::from(slot.has_started);
+            self.about_to_search -= usize::from(slot.has_started && slot.will_search);
+            self.retired = self.retired.plus(slot.stats.totals());
         }
     }
 
     /// Whether somebody is coming to look for a task, or is being started for that.
-    fn is_somebody_coming(&self) -> bool {
-        self.starting || self.seats.len() > self.settled || self.coming > 0
+    fn is_anyone_about_to_search(&self) -> bool {
+        self.is_spawning || self.slots.len() > self.started || self.about_to_search > 0
     }
 
     fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {
-        self.seats.values().map(|seat| &seat.stats)
+        self.slots.values().map(|slot| &slot.stats)
     }
 }
 
-impl Crew {
+impl Workers {
     pub(super) fn new(core: usize, core_timeout: bool, keep_alive: Duration) -> Self {
         Self {
             inner: Mutex::default(),
-            settled: AtomicUsize::new(0),
+            started: AtomicUsize::new(0),
             core: AtomicUsize::new(core),
             core_timeout: AtomicBool::new(core_timeout),
             keep_alive: AtomicU64::new(saturating_nanos(keep_alive)),
@@ -282,19 +283,19 @@ impl Crew {
 
     /// How many workers can be relied on.
     #[inline]
-    pub(super) fn settled(&self) -> usize {
+    pub(super) fn started(&self) -> usize {
         // Ordering: see the head of the module.
-        self.settled.load(Ordering::SeqCst)
+        self.started.load(Ordering::SeqCst)
     }
 
     /// The same, not in the middle of a worker's making up its mind to go.
     pub(crate) fn size(&self) -> usize {
-        self.inner.lock().settled
+        self.inner.lock().started
     }
 
     /// How many there are, with those that are being started.
     pub(super) fn live(&self) -> usize {
-        self.inner.lock().seats.len()
+        self.inner.lock().slots.len()
     }
 
     pub(crate) fn largest(&self) -> usize {
@@ -304,7 +305,7 @@ impl Crew {
     /// Whether a worker may be surplus now.
     #[inline]
     pub(super) fn is_elastic(&self) -> bool {
-        self.core_timeout() || self.settled() > self.core()
+        self.core_timeout() || self.started() > self.core()
     }
 
     /// Counts heads, and while nobody comes or goes lets `count` work, which can ask for the sum
@@ -314,7 +315,7 @@ impl Crew {
         let totals =
             || inner.worker_stats().map(|stats| stats.totals()).fold(inner.retired, Totals::plus);
         let counted = count(&totals);
-        (Headcount { settled: inner.settled, largest: inner.largest }, counted)
+        (Headcount { started: inner.started, largest: inner.largest }, counted)
     }
 
     pub(super) fn worker_stats(&self) -> Vec<Arc<WorkerStats>> {
@@ -325,55 +326,61 @@ impl Crew {
 
     /// The right to start a thread, as soon as nobody else has it. Nothing if that is not needed
     /// any more then: `is_needed` is asked with the number of settled workers.
-    pub(super) fn turn(&self, is_needed: impl Fn(usize) -> bool) -> Option<Turn<'_>> {
+    pub(super) fn spawn_permit(
+        &self,
+        is_needed: impl Fn(usize) -> bool,
+    ) -> Option<SpawnPermit<'_>> {
         // The system's clock: on a manual one a worker that waits here would count as idle.
         let clock = Clock::system();
-        wait::block_on(&clock, |waker| self.poll_turn(waker, &is_needed))
+        wait::block_on(&clock, |waker| self.poll_permit(waker, &is_needed))
     }
 
-    fn poll_turn(
+    fn poll_permit(
         &self,
         waker: &Waker,
         is_needed: impl Fn(usize) -> bool,
-    ) -> Option<Option<Turn<'_>>> {
+    ) -> Option<Option<SpawnPermit<'_>>> {
         let waker = waker.clone();
         let mut inner = self.inner.lock();
-        let (turn, unused) = if !is_needed(inner.settled) {
+        let (permit, unused) = if !is_needed(inner.started) {
             (Some(None), Some(waker))
-        } else if inner.starting {
+        } else if inner.is_spawning {
             (None, inner.queue.register(waker))
         } else {
-            inner.starting = true;
-            (Some(Some(Turn { crew: self })), Some(waker))
+            inner.is_spawning = true;
+            (Some(Some(SpawnPermit { workers: self })), Some(waker))
         };
         drop(inner);
         discard(unused);
-        turn
+        permit
     }
 
     /// The right to start a worker for a task for which nobody will come: if the pool may have one
     /// more, and nobody is coming who will look. `is_left` says whether there is such a task, and
     /// nobody idle.
-    pub(super) fn turn_to_relieve(&self, is_left: impl FnOnce() -> bool) -> Option<Turn<'_>> {
+    pub(super) fn try_spawn_permit(
+        &self,
+        is_left: impl FnOnce() -> bool,
+    ) -> Option<SpawnPermit<'_>> {
         let mut inner = self.inner.lock();
-        let is_full = inner.settled >= self.wanted();
-        if is_full || inner.is_somebody_coming() || !is_left() {
+        let is_full = inner.started >= self.wanted();
+        if is_full || inner.is_anyone_about_to_search() || !is_left() {
             return None;
         }
-        inner.starting = true;
-        Some(Turn { crew: self })
+        inner.is_spawning = true;
+        Some(SpawnPermit { workers: self })
     }
 
     /// A worker can be relied on from now on: it has begun, or its factory has said that it will.
     /// Whether that makes a difference to others who are idle: there are too many now, or one that
     /// stayed because all others waited for tasks need not.
-    pub(super) fn settle(&self, number: usize) -> bool {
+    pub(super) fn mark_started(&self, number: usize) -> bool {
         let mut inner = self.inner.lock();
-        if !inner.settle(number) {
+        if !inner.mark_started(number) {
             return false;
         }
         self.publish(&inner);
-        let is_surplus = inner.settled > self.core();
+        let is_surplus = inner.started > self.core();
         // Perhaps there are enough now.
         let waiting = inner.queue.take();
         drop(inner);
@@ -382,13 +389,13 @@ impl Crew {
     }
 
     /// A worker has looked for a task: from now on the queue knows whether it is idle.
-    pub(super) fn has_looked(&self, number: usize) {
-        self.inner.lock().set_coming(number, false);
+    pub(super) fn has_searched(&self, number: usize) {
+        self.inner.lock().set_will_search(number, false);
     }
 
     /// A worker that has run a task will look for the next at once.
-    pub(super) fn turn_back(&self, number: usize) {
-        self.inner.lock().set_coming(number, true);
+    pub(super) fn returns_to_search(&self, number: usize) {
+        self.inner.lock().set_will_search(number, true);
     }
 
     // Going.
@@ -396,21 +403,21 @@ impl Crew {
     /// Whether an idle worker may go when it has been idle for long enough; if that `is_over` it
     /// goes, and leaves the queue in the same step. If it may not that is noted, for who changes
     /// what it has seen.
-    pub(super) fn may_go<L>(
+    pub(super) fn try_retire<L>(
         &self,
         number: usize,
         is_over: bool,
-        look: impl FnOnce() -> Outlook,
+        look: impl FnOnce() -> PoolView,
         leave: impl FnOnce() -> L,
     ) -> Answer<L> {
         let mut inner = self.inner.lock();
-        if !self.core_timeout() && inner.settled <= self.core() {
+        if !self.core_timeout() && inner.started <= self.core() {
             return Answer::Stay;
         }
-        let others = inner.settled.saturating_sub(1);
+        let others = inner.started.saturating_sub(1);
         if is_over && others < self.wanted() {
             // Ordering: see the head of the module.
-            self.settled.store(others, Ordering::SeqCst);
+            self.started.store(others, Ordering::SeqCst);
         }
         let noted = self.staying.suspect();
         let reason = self.reason_to_stay(&inner, look());
@@ -418,7 +425,7 @@ impl Crew {
         let answer = match reason {
             Some(_) => Answer::Stay,
             None if is_over => {
-                inner.dismiss(number);
+                inner.remove(number);
                 Answer::Gone(leave())
             }
             None => Answer::Later,
@@ -430,9 +437,9 @@ impl Crew {
     }
 
     /// Why an idle worker has to stay, if it has.
-    fn reason_to_stay(&self, inner: &Inner, outlook: Outlook) -> Option<Reason> {
-        let Outlook { joined, idle, pending } = outlook;
-        let others = inner.settled.saturating_sub(1);
+    fn reason_to_stay(&self, inner: &Inner, view: PoolView) -> Option<Reason> {
+        let PoolView { joined, idle, pending } = view;
+        let others = inner.started.saturating_sub(1);
         if joined > 0 && others <= joined {
             Some(Reason::Joins)
         } else if others >= self.wanted() || idle >= pending.min(staying::MOST) {
@@ -448,9 +455,9 @@ impl Crew {
     }
 
     /// A worker has ended, or never began.
-    pub(super) fn dismiss(&self, number: usize) {
+    pub(super) fn remove(&self, number: usize) {
         let mut inner = self.inner.lock();
-        inner.dismiss(number);
+        inner.remove(number);
         self.publish(&inner);
     }
 
@@ -461,35 +468,35 @@ impl Crew {
 
     fn publish(&self, inner: &Inner) {
         // Ordering: see the head of the module.
-        self.settled.store(inner.settled, Ordering::SeqCst);
+        self.started.store(inner.started, Ordering::SeqCst);
     }
 }
 
-impl Turn<'_> {
+impl SpawnPermit<'_> {
     /// One worker more, tentatively. Gives its number and its statistics.
-    pub(super) fn hire(&self) -> (usize, Arc<WorkerStats>) {
+    pub(super) fn add_worker(&self) -> (usize, Arc<WorkerStats>) {
         let stats = Arc::new(WorkerStats::default());
-        let seat = Seat { stats: Arc::clone(&stats), is_settled: false, is_coming: true };
-        let mut inner = self.crew.inner.lock();
-        inner.hired += 1;
-        let number = inner.hired;
-        inner.seats.insert(number, seat);
+        let slot = WorkerSlot { stats: Arc::clone(&stats), has_started: false, will_search: true };
+        let mut inner = self.workers.inner.lock();
+        inner.last_number += 1;
+        let number = inner.last_number;
+        inner.slots.insert(number, slot);
         (number, stats)
     }
 
     /// The thread has been started.
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
-        let mut inner = self.crew.inner.lock();
+        let mut inner = self.workers.inner.lock();
         let gone = inner.threads.add(thread, is_finished);
         drop(inner);
         discard(gone);
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SpawnPermit<'_> {
     fn drop(&mut self) {
-        let mut inner = self.crew.inner.lock();
-        inner.starting = false;
+        let mut inner = self.workers.inner.lock();
+        inner.is_spawning = false;
         let waiting = inner.queue.take();
         drop(inner);
         wake_all(waiting);

@@ -53,7 +53,7 @@ impl TaskBuilder<'_> {
         match pool_ref.submit(pool_ref.stripe(), task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {
                 if let Some(limit) = limit {
-                    Pool::watch_task(pool_ref, task.clone(), ticket, limit);
+                    Pool::set_timeout(pool_ref, task.clone(), ticket, limit);
                 }
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
@@ -80,7 +80,7 @@ impl TaskBuilder<'_> {
     fn ensure_threads(&self, pool_ref: &PoolRef) -> io::Result<bool> {
         let is_staffed = pool_ref.ensure_worker()?;
         if self.timeout.is_some() {
-            pool_ref.ensure_timekeeper()?;
+            pool_ref.ensure_timer_thread()?;
         }
         Ok(is_staffed)
     }

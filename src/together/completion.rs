@@ -53,7 +53,7 @@ use std::{
 use crate::{
     CancelHandle, CancelReason, CancellationToken, Handle, RejectedExecutionError, ScheduledFuture,
     TaskError, TaskId, WouldDeadlock,
-    pool::Joining,
+    pool::JoinGuard,
     sync::{Arc, Mutex, Parker, Weak},
     task::{Drops, OneShot, Run, Runnable, Task},
     time::Timestamp,
@@ -296,7 +296,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     }
 
     /// Says that this thread is about to wait without a limit. Its waker is here already.
-    fn enter_join(&self, gate: &Gate) -> Result<Option<Joining<'_>>, WouldDeadlock> {
+    fn enter_join(&self, gate: &Gate) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
         let state = self.shared.0.lock();
         if state.waits_for_itself() {
             return Err(WouldDeadlock(()));

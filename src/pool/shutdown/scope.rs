@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use crate::{pool::Pool, sync::thread_local};
 
 thread_local! {
-    static SERVED: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
+    static SCOPES: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,39 +31,39 @@ pub(in crate::pool) enum Role {
 }
 
 /// The calling thread serves a pool until this is dropped.
-pub(in crate::pool) struct Serving(());
+pub(in crate::pool) struct PoolScope(());
 
-impl Serving {
-    pub(in crate::pool) fn begin(pool: &Pool, role: Role) -> Self {
-        let _ = SERVED.try_with(|served| served.borrow_mut().push((address(pool), role)));
+impl PoolScope {
+    pub(in crate::pool) fn enter(pool: &Pool, role: Role) -> Self {
+        let _ = SCOPES.try_with(|served| served.borrow_mut().push((address(pool), role)));
         Self(())
     }
 }
 
-impl Drop for Serving {
+impl Drop for PoolScope {
     fn drop(&mut self) {
         // The last to begin is the first to end.
-        let _ = SERVED.try_with(|served| served.borrow_mut().pop());
+        let _ = SCOPES.try_with(|served| served.borrow_mut().pop());
     }
 }
 
 /// Whether the calling thread serves the pool, in whichever role.
-pub(in crate::pool) fn serves(pool: &Pool) -> bool {
+pub(in crate::pool) fn is_in_scope_of(pool: &Pool) -> bool {
     served(|(served, _)| served == address(pool))
 }
 
 /// Whether the calling thread is a worker of the pool.
-pub(in crate::pool) fn works_for(pool: &Pool) -> bool {
+pub(in crate::pool) fn is_worker_of(pool: &Pool) -> bool {
     served(|one| one == (address(pool), Role::Worker))
 }
 
 /// Whether the calling thread is in the middle of starting one of the pool's threads.
-pub(in crate::pool) fn starts_for(pool: &Pool) -> bool {
+pub(in crate::pool) fn is_starting_thread_of(pool: &Pool) -> bool {
     served(|one| one == (address(pool), Role::Starter))
 }
 
 fn served(found: impl Fn((usize, Role)) -> bool) -> bool {
-    SERVED.try_with(|served| served.borrow().iter().any(|one| found(*one))).unwrap_or(false)
+    SCOPES.try_with(|served| served.borrow().iter().any(|one| found(*one))).unwrap_or(false)
 }
 
 fn address(pool: &Pool) -> usize {

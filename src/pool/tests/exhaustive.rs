@@ -57,10 +57,10 @@ fn a_change_of_policy_is_not_missed() {
 
 /// A worker that can be relied on, as far as the pool knows, and that has looked for a task.
 fn settle(pool: &Pool) -> usize {
-    let turn = pool.crew.turn(|_| true).expect("nobody else starts one");
-    let (number, _) = turn.hire();
-    pool.crew.settle(number);
-    pool.crew.has_looked(number);
+    let permit = pool.workers.spawn_permit(|_| true).expect("nobody else starts one");
+    let (number, _) = permit.add_worker();
+    pool.workers.mark_started(number);
+    pool.workers.has_searched(number);
     number
 }
 
@@ -76,7 +76,8 @@ fn wakes(waker: Option<Waker>) {
 /// An idle worker asks whether it may go. Whether it did.
 fn retire(pool: &Pool, number: usize) -> bool {
     pool.queue.arrive();
-    let answer = pool.crew.may_go(number, true, || pool.outlook(), || wakes(pool.queue.leave()));
+    let answer =
+        pool.workers.try_retire(number, true, || pool.view(), || wakes(pool.queue.leave()));
     answer == Answer::Gone(())
 }
 
@@ -89,7 +90,7 @@ fn the_last_worker_leaves_no_task_behind() {
         let (number, other) = (settle(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || retire(&other, number));
         offer(&pool, 0, Timestamp::NEVER, one_shot());
-        let has_worker = pool.crew.settled() > 0;
+        let has_worker = pool.workers.started() > 0;
         let is_gone = worker.join().expect("nobody panics");
         assert!(!(has_worker && is_gone), "it is left behind");
     });
@@ -100,11 +101,11 @@ fn the_last_worker_leaves_no_task_behind() {
 fn who_goes_leaves_no_task_beside_a_busy_worker() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.crew.set_core(2);
+        pool.workers.set_core(2);
         let (_busy, number, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || retire(&other, number));
         offer(&pool, 0, Timestamp::NEVER, one_shot());
-        let is_full = pool.crew.settled() >= pool.crew.wanted();
+        let is_full = pool.workers.started() >= pool.workers.wanted();
         let is_gone = worker.join().expect("nobody panics");
         assert!(!(is_full && is_gone), "it is left behind");
     });
@@ -113,8 +114,8 @@ fn who_goes_leaves_no_task_beside_a_busy_worker() {
 /// Whether the calling thread, which has just left the queue with an entry, is to start a worker.
 fn relieves(pool: &Pool) -> bool {
     let is_left = || pool.queue.takers() == 0 && !pool.queue.seems_empty();
-    let may_start = pool.crew.settled() < pool.crew.wanted() && !pool.queue.seems_empty();
-    may_start && pool.crew.turn_to_relieve(is_left).map(std::mem::forget).is_some()
+    let may_start = pool.workers.started() < pool.workers.wanted() && !pool.queue.seems_empty();
+    may_start && pool.workers.try_spawn_permit(is_left).map(std::mem::forget).is_some()
 }
 
 /// Of two idle workers one takes a task, and leaves another behind, while the other goes: that one
@@ -123,7 +124,7 @@ fn relieves(pool: &Pool) -> bool {
 fn who_takes_and_who_goes_leave_no_task_behind() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.crew.set_core(2);
+        pool.workers.set_core(2);
         let (_takes, goes, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
         let now = pool.clock().read();
         offer(&pool, 0, Timestamp::from_nanos(1_000), one_shot());
@@ -144,7 +145,7 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
 fn of_two_who_take_one_relieves() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.crew.set_core(3);
+        pool.workers.set_core(3);
         for _ in 0..2 {
             settle(&pool);
             pool.queue.arrive();
@@ -171,7 +172,7 @@ fn who_waits_for_a_task_is_not_left_alone() {
         let (_who_waits, idle) = (settle(&pool), settle(&pool));
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || retire(&other, idle));
-        let joining = pool.enter_joins(one_shot());
+        let joining = pool.register_join(one_shot());
         let is_gone = worker.join().expect("nobody panics");
         assert!(joining.is_err() || !is_gone, "nobody is left to run it");
     });

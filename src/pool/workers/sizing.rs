@@ -6,18 +6,18 @@
 
 use std::{io, time::Duration};
 
-use super::{Answer, Outlook};
+use super::{Answer, PoolView};
 use crate::{ConfigError, pool::Pool, sync::Arc, time::Timestamp, trace, unwind::wake_all};
 
 impl Pool {
     pub(crate) fn set_core_pool_size(self: &Arc<Self>, size: usize) {
-        let before = self.crew.set_core(size);
+        let before = self.workers.set_core(size);
         if size < before {
             self.queue.reconsider();
         }
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
             // Also after a shutdown, for what that has left.
-            match self.start_worker(|| self.crew.core()) {
+            match self.start_worker(|| self.workers.core()) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => return trace::spawn_failed(&error),
@@ -31,7 +31,7 @@ impl Pool {
         keep_alive: Option<Duration>,
         core_timeout: Option<bool>,
     ) -> Result<(), ConfigError> {
-        if !self.crew.set_times(keep_alive, core_timeout) {
+        if !self.workers.set_times(keep_alive, core_timeout) {
             return Err(ConfigError::ZeroKeepAlive);
         }
         self.queue.reconsider();
@@ -43,26 +43,26 @@ impl Pool {
         if self.queue.is_closed() {
             return Ok(false);
         }
-        self.start_worker(|| self.crew.core())
+        self.start_worker(|| self.workers.core())
     }
 
     /// Starts a worker if a task waits for which nobody will come, although the pool may have one
     /// more. Does not wait if somebody else is starting one. See [`workers`](super).
     #[inline]
-    pub(in crate::pool) fn relieve(self: &Arc<Self>) -> io::Result<()> {
+    pub(in crate::pool) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // What is never due needs nobody.
-        if self.crew.settled() >= self.crew.wanted() || self.queue.seems_empty() {
+        if self.workers.started() >= self.workers.wanted() || self.queue.seems_empty() {
             return Ok(());
         }
-        self.relieve_slowly()
+        self.compensate_slow()
     }
 
     #[cold]
-    fn relieve_slowly(self: &Arc<Self>) -> io::Result<()> {
+    fn compensate_slow(self: &Arc<Self>) -> io::Result<()> {
         let is_left = || self.queue.takers() == 0 && !self.queue.seems_empty();
         // Again and again: who wanted to relieve meanwhile has left it to this thread.
-        while let Some(turn) = self.crew.turn_to_relieve(is_left) {
-            self.start_in(turn)?;
+        while let Some(permit) = self.workers.try_spawn_permit(is_left) {
+            self.start_in(permit)?;
         }
         Ok(())
     }
@@ -71,14 +71,14 @@ impl Pool {
     /// queue, to go.
     #[inline]
     pub(in crate::pool) fn idle_limit(&self, number: usize, since: Timestamp) -> Option<Timestamp> {
-        if !self.crew.is_elastic() {
+        if !self.workers.is_elastic() {
             return Some(Timestamp::NEVER);
         }
         // Perhaps others have stayed for the one that it has run.
-        self.fewer_wait();
-        let limit = since.after(self.crew.keep_alive());
+        self.pending_decreased();
+        let limit = since.after(self.workers.keep_alive());
         let is_over = limit <= self.clock().read();
-        match self.crew.may_go(number, is_over, || self.outlook(), || self.queue.leave()) {
+        match self.workers.try_retire(number, is_over, || self.view(), || self.queue.leave()) {
             Answer::Stay => Some(Timestamp::NEVER),
             Answer::Later => Some(limit),
             Answer::Gone(waker) => {
@@ -89,15 +89,15 @@ impl Pool {
     }
 
     /// What a worker sees that is one of those who wait in the queue.
-    pub(in crate::pool) fn outlook(&self) -> Outlook {
+    pub(in crate::pool) fn view(&self) -> PoolView {
         let (joined, others) = (self.joins.len(), self.queue.takers().saturating_sub(1));
-        Outlook { joined, idle: others, pending: self.queue.len() }
+        PoolView { joined, idle: others, pending: self.queue.len() }
     }
 
     /// There may be fewer tasks now than somebody stays for.
     #[inline]
-    pub(in crate::pool) fn fewer_wait(&self) {
-        if self.crew.staying().ends_for_tasks(|count| self.queue.has_at_least(count)) {
+    pub(in crate::pool) fn pending_decreased(&self) {
+        if self.workers.staying().ends_for_tasks(|count| self.queue.has_at_least(count)) {
             self.queue.reconsider();
         }
     }
