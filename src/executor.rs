@@ -184,10 +184,10 @@ impl ScheduledThreadPoolExecutor {
         }
         let parker = crate::sync::Parker::current();
         wait::block_on(pool.clock(), |waker| {
-            pool.lifecycle().poll(waker).or_else(|| token.poll(waker))
+            pool.poll_terminated(waker).or_else(|| token.poll(waker))
         });
         token.forget(parker.waker());
-        if pool.lifecycle().phase() != Phase::Terminated {
+        if pool.phase() != Phase::Terminated {
             drop(pool.shutdown_now());
         }
         pool.join()

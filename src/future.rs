@@ -133,7 +133,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        let deadline = self.pool_ref.clock().read().after(timeout);
+        let deadline = self.pool_ref.pool().clock().read().after(timeout);
         self.unregistered(self.block_until(deadline))
     }
 
@@ -144,7 +144,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Within: as [`join`](Self::join), but a wait that has an end is not a deadlock.
     pub fn join_unless(&self, token: &CancellationToken) -> Option<Result<T, TaskError>> {
-        let answer = wait::block_on(self.pool_ref.clock(), |waker| {
+        let answer = wait::block_on(self.pool_ref.pool().clock(), |waker| {
             // The task first: a result that is there is given, whatever the token says.
             let result = self.poll_join(waker).map(Some);
             result.or_else(|| token.poll(waker).map(|()| None))
@@ -175,7 +175,9 @@ impl<T> ScheduledFuture<T> {
         let Ok(_waiting) = self.enter_join() else {
             return Err(TaskError::WouldDeadlock);
         };
-        wait::block_on(self.pool_ref.clock(), |waker| self.task.poll_done(waker).then_some(()));
+        wait::block_on(self.pool_ref.pool().clock(), |waker| {
+            self.task.poll_done(waker).then_some(())
+        });
         Ok(())
     }
 
@@ -204,8 +206,8 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline = self.pool_ref.deadline(&**self.task, self.ticket())?;
-        Some(deadline.delay_at(self.pool_ref.clock().read()))
+        let deadline = self.pool_ref.pool().deadline(&**self.task, self.ticket())?;
+        Some(deadline.delay_at(self.pool_ref.pool().clock().read()))
     }
 
     /// The number of the task.
@@ -225,7 +227,7 @@ impl<T> ScheduledFuture<T> {
     /// task that runs goes on to the end of its body, but its future is cancelled now, and a
     /// periodic one does not run again. Does not wait. Java: `cancel(false)`.
     pub fn cancel(&self) -> bool {
-        self.pool_ref.cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
+        self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
     }
 
     /// As [`cancel`](Self::cancel), and raises the [token](crate::TaskContext::token) of a task
@@ -233,7 +235,7 @@ impl<T> ScheduledFuture<T> {
     /// before and its body still runs; the call then returns `false`, because it did not end the
     /// task. Java: `cancel(true)`.
     pub fn cancel_and_signal(&self) -> bool {
-        self.pool_ref.cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
+        self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
 
     /// A handle that can cancel the task and not take its result.
@@ -242,7 +244,7 @@ impl<T> ScheduledFuture<T> {
         // Ordering: read in the drop, which comes after every use.
         self.has_handles.store(true, Ordering::Relaxed);
         let task = Arc::clone(&self.task).erase();
-        CancelHandle::new(task, Arc::clone(&self.pool_ref), self.ticket())
+        CancelHandle::new(task, self.pool_ref.clone(), self.ticket())
     }
 
     /// The last run of a periodic task that failed; `None` if none has, and for a one-shot task,
@@ -321,7 +323,7 @@ impl<T> ScheduledFuture<T> {
 
     /// The pool of the task.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.pool_ref
+        self.pool_ref.pool()
     }
 
     /// Takes the task out of the queue of this pool, if it waits there.
@@ -331,7 +333,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Where a panic in the drop of the result is reported.
     fn drops(&self) -> Drops<'_> {
-        self.pool_ref.callbacks().hooks.drops(self.id)
+        self.pool_ref.pool().callbacks().hooks.drops(self.id)
     }
 
     fn ticket(&self) -> Ticket {
@@ -340,12 +342,12 @@ impl<T> ScheduledFuture<T> {
 
     /// Says that this thread is about to wait for the task without a limit.
     fn enter_join(&self) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        self.pool_ref.enter_join(|| Arc::clone(&self.task).erase())
+        self.pool_ref.pool().enter_join(|| Arc::clone(&self.task).erase())
     }
 
     fn block_until(&self, deadline: Timestamp) -> Option<Result<T, TaskError>> {
         let poll = |waker: &Waker| self.poll_join(waker);
-        wait::block_soon(self.pool_ref.clock(), deadline, || self.is_done(), poll)
+        wait::block_soon(self.pool_ref.pool().clock(), deadline, || self.is_done(), poll)
     }
 
     /// The poll of [`wait`]: the result once the task has ended.

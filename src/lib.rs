@@ -120,7 +120,8 @@ mod pool;
 mod queue;
 mod task;
 mod token;
-// Layer 1: time, waiting, user code, counts, what is said about it.
+// Layer 1: time, waiting, user code, counts, threads on demand, what is said about it.
+mod lazy_thread;
 mod statistics;
 mod time;
 mod trace;

@@ -1,4 +1,4 @@
-//! The machine: tasks, a queue, and the workers between them.
+//! The pool: tasks, a queue, and the workers between them.
 //!
 //! ```text
 //!   admit ──▶ queue ──▶ worker: run ──▶ Ended
@@ -6,50 +6,55 @@
 //!               └──────────── rearm ──────────────────┘
 //! ```
 //!
-//! The pool ties the two towers below it together: the queue knows nothing of tasks, and a task
-//! knows nothing of the queue. What needs both is here: admission, cancelling, re-arming, and
-//! the three ways to [stop](shutdown).
+//! The pool is the only place that knows both of the towers below it: the queue knows nothing of
+//! tasks, and a task knows nothing of the queue. It consists of parts, each with private state of
+//! its own; the functions of [`Pool`] stand beside the part that they are about:
 //!
-//! # Admission
+//! | part | what it holds | functions of the pool |
+//! |---|---|---|
+//! | [`capacity`] | the bound on pending tasks | [`admission`]: `admit` |
+//! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
+//! | [`workers`] | the workers and what threads are started with | `ensure_worker`, `compensate`, `set_core_pool_size` |
+//! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
+//! | [`deadlock`] | what workers wait for | `enter_join` |
+//! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
 //!
-//! A submission first sees to it that there is a worker, then offers the task to the queue. So a
-//! task in the queue always has a worker that will come for it ([`workers`] has the argument), and a
-//! task for which no worker could be started was never queued. Offer and shutdown meet at the
-//! lock of a stripe of the queue, and nowhere else. What is not admitted: [`rejection`].
+//! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
+//!
+//! # Re-arming
+//!
+//! [`Pool::rearm`] holds the task's lock while the queue takes those of a stripe and of its gate,
+//! one after the other. That order, task before queue, is never reversed: nothing under a lock of
+//! the queue touches a task's lock. It makes "the task is not cancelled" and "the task is in the
+//! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
 //!
 //! # Cancelling
 //!
 //! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by
-//! its slot. When it returns the closure is dropped, unless the task runs, and the entry is gone.
-//! The two steps can fall around three others:
+//! its slot. When it returns the closure has been dropped, unless the task is running, and the
+//! entry is gone. Three other steps can fall between those two:
 //!
 //! * *A worker takes the entry in between*: it finds nothing to run, and drops the node.
-//! * *A worker re-arms*: it does so under the task's lock, so it comes before the decision (and
+//! * *A worker re-arms*: it does so under the task's lock, so either before the decision (and
 //!   the entry is taken out again) or after it (and nothing is queued).
-//! * *The slot has a new tenant*: the queue compares the number, and refuses.
+//! * *The slot has been given to another entry*: the queue compares the number, and refuses.
 //!
 //! # What a task costs
 //!
 //! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
 //! eleven read-modify-writes: six for locks (the stripe twice, the task), three for the count of
-//! the node, two for the pool_ref's. To schedule it, drop the future and run it takes a second
-//! reading, and thirteen: the stripe's lock, the list's and twice the task's, three for the node,
-//! two for the pool_ref. Who is woken, and when nobody is: [`queue`](crate::queue).
-//!
-//! # The one place with two locks
-//!
-//! [`Pool::rearm`] holds the task's lock while the queue's is taken. That order, task before
-//! queue, is never reversed: nothing under a lock of the queue's touches a task's. It makes "is it
-//! cancelled?" and "it is in the queue" one step, so a cancelled periodic task is never queued
-//! again, not even for a moment.
+//! the node, two for that of the pool reference. To schedule it, drop the future and run it takes a
+//! second reading, and thirteen: the stripe's lock, the ready list's and twice the task's, three for
+//! the node, two for the pool reference. Which thread is woken, and when none is:
+//! [`queue`](crate::queue).
 
+mod admission;
 mod callbacks;
 mod capacity;
 mod deadlock;
 mod drained;
 mod pool_ref;
 mod rejection;
-mod setting;
 mod shared;
 mod shutdown;
 mod statistics;
@@ -57,23 +62,23 @@ mod timeouts;
 mod worker;
 mod workers;
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
 pub(crate) use self::{
     callbacks::Callbacks,
     deadlock::JoinGuard,
     pool_ref::{PoolRef, PoolRefs},
-    shared::{share_factory, share_handler},
+    shared::{Replaceable, share_factory, share_handler},
     shutdown::Phase,
 };
 use self::{
     capacity::Capacity,
     deadlock::JoinRegistry,
     drained::DetachedContext,
-    setting::Setting,
-    shutdown::{Lifecycle, Record, scope},
+    rejection::Rejections,
+    shutdown::Shutdown,
     timeouts::Timeouts,
-    workers::Workers,
+    workers::{Spawner, Workers},
 };
 pub use self::{
     drained::{DrainedTask, DrainedTasks},
@@ -87,22 +92,17 @@ pub use self::{
     worker::{ThreadFactory, Worker},
 };
 use crate::{
-    CancelReason, CancellationToken, WouldDeadlock,
+    CancelReason,
     queue::{DelayedWorkQueue, Listed, Ticket},
     statistics::WorkerStats,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64},
-        thread,
-    },
-    task::{Cancellation, Hooks, PanicSource, Run, Runnable, Subject},
+    sync::Arc,
+    task::{Cancellation, Hooks, PanicSource, Runnable, Subject},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
-    wait,
 };
 
-/// What a pool is made with; filled in by the builder.
+/// What a pool is made with; the builder fills it in.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) core_pool_size: usize,
@@ -125,7 +125,8 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Threads of std; who is refused gets the closure back.
+    /// The default factory, which starts threads of the standard library, and the default handler,
+    /// which has the submission fail.
     pub(crate) fn defaults() -> (Callback<dyn ThreadFactory>, Callback<dyn RejectedExecutionHandler>)
     {
         (Contained::new(Arc::new(worker::std_thread)), Contained::new(Arc::new(AbortPolicy)))
@@ -134,134 +135,85 @@ impl Config {
 
 /// See the [module](self).
 pub(crate) struct Pool {
-    config: Config,
+    clock: Clock,
+    callbacks: Callbacks,
     queue: DelayedWorkQueue<Arc<dyn Runnable>>,
-    lifecycle: Lifecycle,
-    workers: Workers,
-    /// What the policies say now; see `policy_changed`.
-    keep_delayed: AtomicBool,
-    keep_periodic: AtomicBool,
-    /// Raised by `shutdown_now`; the parent of every task's token.
-    stop: CancellationToken,
-    joins: JoinRegistry,
-    thread_factory: Setting<dyn ThreadFactory>,
-    rejection: Setting<dyn RejectedExecutionHandler>,
-    /// How many submissions were not admitted.
-    rejected: AtomicU64,
-    /// How many of these were run in the thread that submitted them, and how many panicked there.
-    caller_runs: AtomicU64,
-    caller_panics: AtomicU64,
-    /// The bound on how many tasks may wait, if there is one.
+    /// The bound on how many tasks may be pending, if there is one.
     capacity: Option<Capacity>,
+    rejections: Rejections,
+    workers: Workers,
+    spawner: Spawner,
+    shutdown: Shutdown,
+    joins: JoinRegistry,
     timeouts: Timeouts,
-    record: Record,
 }
 
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
+        let clock = &config.clock;
         Arc::new(Self {
-            queue: DelayedWorkQueue::new(config.clock.clone(), config.stripes, config.lead),
-            lifecycle: Lifecycle::new(),
-            workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
-            keep_delayed: AtomicBool::new(config.keep_delayed),
-            keep_periodic: AtomicBool::new(config.keep_periodic),
-            stop: CancellationToken::with_clock(config.clock.clone()),
-            joins: JoinRegistry::new(),
-            thread_factory: Setting::new(config.thread_factory.clone()),
-            rejection: Setting::new(config.rejection.clone()),
-            rejected: AtomicU64::new(0),
-            caller_runs: AtomicU64::new(0),
-            caller_panics: AtomicU64::new(0),
+            queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
             capacity: config.max_pending.map(Capacity::new),
-            timeouts: Timeouts::new(),
-            record: Record::default(),
-            config,
+            workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
+            spawner: Spawner::new(&config),
+            shutdown: Shutdown::new(clock, config.keep_delayed, config.keep_periodic),
+            joins: JoinRegistry::new(),
+            timeouts: Timeouts::new(config.stripes, config.lead),
+            rejections: Rejections::new(config.rejection),
+            callbacks: config.callbacks,
+            clock: config.clock,
         })
     }
 
+    #[inline]
     pub(crate) fn clock(&self) -> &Clock {
-        &self.config.clock
+        &self.clock
     }
 
-    pub(crate) fn pending_count(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// What waits, in due order.
-    pub(crate) fn pending(&self) -> Vec<Listed<Arc<dyn Runnable>>> {
-        self.queue.list(Arc::clone)
+    #[inline]
+    pub(crate) fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
     }
 
     pub(crate) fn workers(&self) -> &Workers {
         &self.workers
     }
 
-    pub(crate) fn callbacks(&self) -> &Callbacks {
-        &self.config.callbacks
-    }
-
-    pub(crate) fn max_pending(&self) -> Option<usize> {
-        self.config.max_pending
-    }
-
-    pub(crate) fn thread_factory(&self) -> &Setting<dyn ThreadFactory> {
-        &self.thread_factory
-    }
-
-    pub(crate) fn rejection(&self) -> &Setting<dyn RejectedExecutionHandler> {
-        &self.rejection
-    }
-
-    /// What a task keeps that leaves the pool without having run.
-    fn detached_context(&self) -> DetachedContext {
-        DetachedContext { clock: self.clock().clone(), hooks: self.config.callbacks.hooks.clone() }
-    }
-
-    pub(crate) fn lifecycle(&self) -> &Lifecycle {
-        &self.lifecycle
+    pub(crate) fn thread_factory(&self) -> &Replaceable<dyn ThreadFactory> {
+        self.spawner.factory()
     }
 
     pub(crate) fn thread_name(&self) -> &str {
-        &self.config.thread_name
+        self.spawner.thread_name()
     }
 
-    // Admission.
-
-    /// Starts a worker, unless there are as many as the core pool size, or the pool was shut
-    /// down. An error only if there is none at all: a pool that has one can do its work. Whether
-    /// it need not do without one that could not be started.
-    #[inline]
-    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
-        // Not the phase: it moves before the queue is closed, and until then tasks are admitted.
-        if self.workers.started() >= self.workers.wanted() || self.queue.is_closed() {
-            return Ok(true);
-        }
-        match self.start_worker(|| self.workers.wanted()) {
-            Ok(_) => Ok(true),
-            Err(error) => self.tolerate_spawn_failure(error).map(|()| false),
-        }
+    pub(crate) fn rejection(&self) -> &Replaceable<dyn RejectedExecutionHandler> {
+        self.rejections.handler()
     }
 
-    /// A worker could not be started: an error if there is none.
-    #[cold]
-    pub(super) fn tolerate_spawn_failure(&self, error: io::Error) -> io::Result<()> {
-        if self.workers.size() == 0 {
-            return Err(error);
-        }
-        trace::spawn_failed(&error);
-        Ok(())
+    pub(crate) fn max_pending(&self) -> Option<usize> {
+        self.capacity.as_ref().map(Capacity::bound)
     }
 
-    /// A task that waited does so no longer.
-    #[inline]
-    fn release_capacity(&self) {
-        if let Some(capacity) = &self.capacity {
-            capacity.leave();
-        }
+    pub(crate) fn pending_count(&self) -> usize {
+        self.queue.len()
     }
 
-    /// Puts a periodic task that has run back into the queue, unless the pool takes it no more.
-    /// Whether it is there. The one place here that holds two locks; see the head of the module.
+    /// Returns the pending tasks in due order.
+    pub(crate) fn pending(&self) -> Vec<Listed<Arc<dyn Runnable>>> {
+        self.queue.list(Arc::clone)
+    }
+
+    /// Returns what a task keeps that leaves the pool without having run.
+    fn detached_context(&self) -> DetachedContext {
+        DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
+    }
+
+    // Re-arming.
+
+    /// Puts a periodic task that has run back into the queue, unless the queue admits it no more or
+    /// the task has been cancelled. Returns `true` if the task is queued. See the head of the module
+    /// for the locks.
     fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Timestamp) -> bool {
         let mut wake = None;
         let mut enqueue = || {
@@ -272,7 +224,7 @@ impl Pool {
             })
         };
         if let Some(capacity) = &self.capacity {
-            capacity.return_to();
+            capacity.force_acquire();
         }
         let is_queued = task.rearm(&mut enqueue);
         wake_all(wake);
@@ -283,7 +235,7 @@ impl Pool {
     #[cold]
     fn end_periodic(&self, task: &Arc<dyn Runnable>, sequence: u64, stats: &WorkerStats) {
         self.release_capacity();
-        let reason = self.lifecycle.phase().reason();
+        let reason = self.phase().reason();
         let found = self.end_taken(&**task, sequence, reason, stats);
         if found != Cancellation::TooLate && reason == CancelReason::Rejected {
             let why = "the queue has no place for its next run";
@@ -291,8 +243,8 @@ impl Pool {
         }
     }
 
-    /// Ends a task as cancelled that a worker has taken and that does not come back: so its end is
-    /// counted here.
+    /// Ends a task as cancelled that a worker has taken and that does not come back. The worker
+    /// counts its end, since the queue no longer does.
     fn end_taken(
         &self,
         task: &dyn Runnable,
@@ -304,18 +256,18 @@ impl Pool {
         self.end_as_cancelled(task, id, reason)
     }
 
-    /// Says that a periodic task has lost its place in the queue, and has ended.
+    /// Reports that a periodic task has lost its place in the queue, and has ended.
     #[cold]
     fn tell_displaced(&self, task: &dyn Runnable, id: u64, why: &str) {
         let subject = Subject { id: Some(id), name: task.name(), run: None };
-        self.callbacks().hooks.tell_ended(PanicSource::Displaced, &subject, why);
+        self.callbacks.hooks.tell_ended(PanicSource::Displaced, &subject, why);
     }
 
     // Cancelling.
 
-    /// Ends a task as cancelled and takes it out of the queue. Whether this call did it. `ticket`
-    /// is the one with which the task was submitted. With `signal` a body that runs is asked to
-    /// stop, also if the task was cancelled before without that.
+    /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it.
+    /// `ticket` is the one with which the task was submitted. With `signal` a body that runs is asked
+    /// to stop, even if the task was cancelled before without that.
     pub(crate) fn cancel<R>(
         &self,
         task: &R,
@@ -330,8 +282,8 @@ impl Pool {
         self.take_out(task, ticket, found, signal)
     }
 
-    /// Takes a task that has been ended by hand out of the queue, or asks it to stop. Whether it
-    /// had been ended in time.
+    /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` is
+    /// what the attempt to end it found; returns `true` unless that was too late.
     #[inline]
     fn take_out<R>(&self, task: &R, ticket: Ticket, found: Cancellation, signal: bool) -> bool
     where
@@ -339,20 +291,20 @@ impl Pool {
     {
         match found {
             Cancellation::TooLate if signal => {
-                task.signal(&self.stop);
+                task.signal(self.shutdown.token());
                 return false;
             }
             Cancellation::TooLate => return false,
             Cancellation::Waiting(slot) => {
                 self.remove(ticket.moved_to(slot));
             }
-            Cancellation::Running if signal => task.token(&self.stop).cancel(),
+            Cancellation::Running if signal => task.token(self.shutdown.token()).cancel(),
             Cancellation::Running => {}
         }
         true
     }
 
-    /// Takes an entry out of the queue, if it is there. Whether it was.
+    /// Takes an entry out of the queue. Returns `true` if it was there.
     #[inline]
     fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };
@@ -361,14 +313,14 @@ impl Pool {
         true
     }
 
-    /// A task has been taken out of the queue, and not by a worker.
+    /// Called when a task has been taken out of the queue, and not by a worker.
     #[inline]
     fn entry_removed(&self) {
         self.release_capacity();
         self.pending_decreased();
     }
 
-    /// Takes a task that waits out of the queue, and ends it. Whether it waited.
+    /// Takes a pending task out of the queue, and ends it. Returns `true` if it was pending.
     pub(crate) fn remove_waiting<R>(&self, task: &R, ticket: Ticket) -> bool
     where
         R: Runnable + ?Sized,
@@ -381,7 +333,7 @@ impl Pool {
         is_removed
     }
 
-    /// Takes tasks out of the queue that have ended. Gives how many.
+    /// Takes tasks out of the queue that have ended. Returns how many.
     pub(crate) fn purge(&self) -> usize {
         let ended = |one: &Listed<Arc<dyn Runnable>>| one.element.state().is_done();
         let listed = self.queue.list(Arc::clone);
@@ -395,77 +347,23 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
-        let found = end_as_cancelled(task, id, reason, &self.config.callbacks.hooks);
+        let found = end_as_cancelled(task, id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {
-            self.record.cancelled(id, || task.name());
+            self.shutdown.log().cancelled(id, || task.name());
         }
         found
     }
 
-    /// The moment a task waits for; nothing if it does not wait.
+    /// Returns the deadline that a task waits for, if it is pending.
     pub(crate) fn deadline<R>(&self, task: &R, ticket: Ticket) -> Option<Timestamp>
     where
         R: Runnable + ?Sized,
     {
         self.queue.deadline(ticket.moved_to(task.slot()))
     }
-
-    // Waiting for the end.
-
-    /// Waits for every worker to have ended; whether they have, after at most `timeout`.
-    pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        if self.would_wait_for_itself() {
-            return Err(WouldDeadlock(()));
-        }
-        let deadline = self.clock().read().after(timeout);
-        let terminated =
-            wait::block_until(self.clock(), deadline, |waker| self.lifecycle.poll(waker));
-        if terminated.is_none() {
-            let parker = crate::sync::Parker::current();
-            discard(self.lifecycle.forget(parker.waker()));
-        }
-        Ok(terminated.is_some())
-    }
-
-    /// The same without a limit; when it returns the threads are gone as well.
-    pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
-        self.await_termination(Duration::MAX)?;
-        let own = thread::current().id();
-        // A worker at its end joins the others, if a thread-local of the user's owned the executor.
-        let others = |worker: &thread::JoinHandle<()>| worker.thread().id() != own;
-        for worker in self.workers.take_threads().into_iter().filter(others) {
-            // A worker does not panic; what a thread-local of the user's throws is not ours.
-            discard(worker.join());
-        }
-        Ok(())
-    }
-
-    /// Whether the pool cannot end before the calling thread has gone on; see [`shutdown::scope`].
-    pub(crate) fn would_wait_for_itself(&self) -> bool {
-        scope::is_in_scope_of(self)
-    }
-
-    /// Says that the calling thread is about to wait for a task without a limit; until what is
-    /// returned is dropped. An error if nobody would be left to run it.
-    pub(crate) fn enter_join(
-        self: &Arc<Self>,
-        task: impl FnOnce() -> Arc<dyn Runnable>,
-    ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !Run::is_any() && !scope::is_worker_of(self) {
-            return Ok(None);
-        }
-        let task = task();
-        if Run::is_of(&task) && deadlock::is_stuck(&*task) {
-            return Err(WouldDeadlock(()));
-        }
-        if !scope::is_worker_of(self) || self.lifecycle.phase() >= Phase::Stopping {
-            return Ok(None);
-        }
-        self.register_join(task).map(Some)
-    }
 }
 
-/// Ends a task as cancelled, unless it has ended, and says so.
+/// Ends a task as cancelled, unless it has ended, and traces it.
 fn end_as_cancelled<R>(task: &R, id: u64, reason: CancelReason, hooks: &Hooks) -> Cancellation
 where
     R: Runnable + ?Sized,

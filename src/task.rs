@@ -65,7 +65,7 @@ pub(crate) use self::{
     decorate::Wrapper,
     hooks::{Drops, Hooks, Subject},
     job::{Job, OneShot, Periodic},
-    runnable::{Cancellation, Claim, Runnable, Verdict},
+    runnable::{Awaited, Cancellation, Claim, Runnable, Verdict},
 };
 pub use self::{
     context::{TaskContext, current_task},
@@ -377,6 +377,10 @@ impl<J: Job> Runnable for Task<J> {
 
     fn give_away(&self) {
         self.0.lock().more().is_given_away = true;
+    }
+
+    fn awaited(self: Arc<Self>) -> Arc<dyn Awaited> {
+        self
     }
 
     fn attach(&self, companion: Companion) {

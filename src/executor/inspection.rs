@@ -156,12 +156,12 @@ impl PendingTask {
     fn new(listed: Listed<Arc<dyn Runnable>>, pool_ref: &PoolRef) -> Self {
         let Listed { deadline, ticket, element: task } = listed;
         Self {
-            next_run: pool_ref.clock().instant_of(deadline),
-            delay: deadline.delay_at(pool_ref.clock().read()),
+            next_run: pool_ref.pool().clock().instant_of(deadline),
+            delay: deadline.delay_at(pool_ref.pool().clock().read()),
             // One that has begun meanwhile has no count to be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
-            handle: CancelHandle::new(task, Arc::clone(pool_ref), ticket),
+            handle: CancelHandle::new(task, pool_ref.clone(), ticket),
         }
     }
 

@@ -13,7 +13,7 @@ impl Handle {
     #[doc(alias = "getCorePoolSize")]
     #[must_use]
     pub fn core_pool_size(&self) -> usize {
-        self.pool().workers().core()
+        self.pool().workers().core_size()
     }
 
     /// Changes how many workers there are to be. Growing starts workers at once, as many as there

@@ -31,13 +31,13 @@ impl CancelHandle {
     /// See [`ScheduledFuture::cancel`].
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel(&self) -> bool {
-        self.pool_ref.cancel(&*self.task, self.ticket, CancelReason::Requested, false)
+        self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, false)
     }
 
     /// See [`ScheduledFuture::cancel_and_signal`].
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal(&self) -> bool {
-        self.pool_ref.cancel(&*self.task, self.ticket, CancelReason::Requested, true)
+        self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, true)
     }
 
     /// Whether the task has ended.

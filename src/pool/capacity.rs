@@ -1,115 +1,133 @@
-//! Room: the bound on how many tasks may wait, and who waits for room.
+//! Capacity: the bound on how many tasks may be pending, and the submitters that wait for it.
 //!
-//! There is one only if the builder was given a bound: an exact one costs every submission and
-//! every taking a lock that all share.
+//! A pool has one only if the builder was given a bound. An exact bound costs every submission and
+//! every take a lock that all of them share.
 //!
-//! A task takes a place before it is offered to the queue, and leaves it when it is taken out to
-//! run or to be dropped. A periodic task that has run comes back in any case, even if that is one
-//! too many: refused, it would be lost for being late.
+//! A submission acquires a permit before it offers the task to the queue. The permit is released
+//! when the task is taken out of the queue, to run or to be dropped. A periodic task that has run
+//! comes back in any case, even if that is one too many ([`force_acquire`]): if it were refused, it
+//! would be lost for being late.
 //!
-//! Each place that becomes free wakes one who waits. He may have given up in that moment; then he
-//! passes it on ([`Room::give_up`]). And he may have woken for another reason, his time being up,
-//! and got a place that somebody else was woken for; then he is off the list, so that no later
-//! place is announced to him. So no free place is forgotten while somebody waits.
+//! # Why no permit is left unused while a submitter waits
 //!
-//! At a shutdown the room is closed when the queue has been. From then on everybody may enter: it
-//! is the queue that refuses, and says why.
+//! Each released permit wakes one waiter. A waiter whose time ran out concurrently forwards the
+//! wake-up ([`cancel_wait`]). A waiter may also wake for another reason and acquire a permit that
+//! somebody else was woken for; it is taken off the list then, so no later permit is announced to
+//! it.
+//!
+//! # Shutdown
+//!
+//! Once the queue is closed there is no bound: every submitter may acquire, and it is the queue
+//! that refuses the task and says why. Whether the queue is closed is asked of the queue, under the
+//! lock of this module (`is_closed`, an atomic read), and is not stored here. The closer closes the
+//! queue first and calls [`wake_all`](Capacity::wake_all) then. So a waiter that looked before that
+//! is on the list and is woken, and one that looks afterwards finds the queue closed.
+//!
+//! [`force_acquire`]: Capacity::force_acquire
+//! [`cancel_wait`]: Capacity::cancel_wait
 
 use std::task::Waker;
 
 use crate::{
     sync::{Mutex, Parker},
     time::{Clock, Timestamp},
-    unwind::{discard, wake_all},
+    unwind::{self, discard},
     wait::{self, WaitList},
 };
 
 /// See the [module](self).
 pub(super) struct Capacity {
     bound: usize,
-    inner: Mutex<Inner>,
+    usage: Mutex<Usage>,
 }
 
 #[derive(Default)]
-struct Inner {
-    taken: usize,
-    is_closed: bool,
+struct Usage {
+    acquired: usize,
     waiters: WaitList,
 }
 
-impl Inner {
-    fn enter(&mut self, bound: usize) -> bool {
-        let may_enter = self.is_closed || self.taken < bound;
-        self.taken += usize::from(may_enter);
-        may_enter
+impl Usage {
+    fn try_acquire(&mut self, bound: usize, is_closed: impl FnOnce() -> bool) -> bool {
+        let is_granted = self.acquired < bound || is_closed();
+        self.acquired += usize::from(is_granted);
+        is_granted
     }
 }
 
 impl Capacity {
     pub(super) fn new(bound: usize) -> Self {
-        Self { bound, inner: Mutex::default() }
+        Self { bound, usage: Mutex::default() }
     }
 
-    /// Takes a place, if there is one, or the room is closed.
-    pub(super) fn enter(&self) -> bool {
-        self.inner.lock().enter(self.bound)
+    pub(super) fn bound(&self) -> usize {
+        self.bound
     }
 
-    /// Takes a place in any case.
-    pub(super) fn return_to(&self) {
-        self.inner.lock().taken += 1;
+    /// Acquires a permit if one is left, or if the queue is closed.
+    pub(super) fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
+        self.usage.lock().try_acquire(self.bound, is_closed)
     }
 
-    /// Waits until it can [enter](Self::enter). Whether it did before the deadline.
-    pub(super) fn enter_before(&self, clock: &Clock, deadline: Timestamp) -> bool {
-        let entered = wait::block_until(clock, deadline, |waker| self.poll(waker));
-        if entered.is_none() {
-            self.give_up(Parker::current().waker());
+    /// Acquires a permit even if that is one too many.
+    pub(super) fn force_acquire(&self) {
+        self.usage.lock().acquired += 1;
+    }
+
+    /// Blocks until it can [acquire](Self::try_acquire) a permit. Returns `true` if it did so
+    /// before the deadline.
+    pub(super) fn acquire_before(
+        &self,
+        clock: &Clock,
+        deadline: Timestamp,
+        is_closed: impl Fn() -> bool,
+    ) -> bool {
+        let poll = |waker: &_| self.poll_acquire(waker, &is_closed);
+        let acquired = wait::block_until(clock, deadline, poll);
+        if acquired.is_none() {
+            self.cancel_wait(Parker::current().waker());
         }
-        entered.is_some()
+        acquired.is_some()
     }
 
-    /// The poll of [`wait`]: an answer once the caller has entered.
-    fn poll(&self, waker: &Waker) -> Option<()> {
+    /// The poll of [`wait`]: an answer once the caller has a permit.
+    fn poll_acquire(&self, waker: &Waker, is_closed: impl FnOnce() -> bool) -> Option<()> {
         let own = waker.clone();
-        let mut inner = self.inner.lock();
-        let has_entered = inner.enter(self.bound);
-        let unused = if has_entered {
-            (inner.waiters.deregister(waker), Some(own))
+        let mut usage = self.usage.lock();
+        let is_granted = usage.try_acquire(self.bound, is_closed);
+        let unused = if is_granted {
+            (usage.waiters.deregister(waker), Some(own))
         } else {
-            (inner.waiters.register(own), None)
+            (usage.waiters.register(own), None)
         };
-        drop(inner);
+        drop(usage);
         discard(unused);
-        has_entered.then_some(())
+        is_granted.then_some(())
     }
 
-    /// One who waited does not wait any longer.
-    fn give_up(&self, waker: &Waker) {
-        let mut inner = self.inner.lock();
-        let unused = inner.waiters.deregister(waker);
-        // Not on the list: a place was meant for him.
-        let next = if unused.is_none() { inner.waiters.take_one() } else { None };
-        drop(inner);
+    /// Takes a waiter off the list that does not wait any longer.
+    fn cancel_wait(&self, waker: &Waker) {
+        let mut usage = self.usage.lock();
+        let unused = usage.waiters.deregister(waker);
+        // If it is off the list already, it was woken for a permit, which is free still.
+        let next = if unused.is_none() { usage.waiters.take_one() } else { None };
+        drop(usage);
         discard(unused);
-        wake_all(next);
+        unwind::wake_all(next);
     }
 
-    /// Leaves a place, to somebody who waits for one.
-    pub(super) fn leave(&self) {
-        let mut inner = self.inner.lock();
-        inner.taken = inner.taken.saturating_sub(1);
-        let next = inner.waiters.take_one();
-        drop(inner);
-        wake_all(next);
+    /// Releases a permit, and wakes a submitter that waits for one.
+    pub(super) fn release(&self) {
+        let mut usage = self.usage.lock();
+        usage.acquired = usage.acquired.saturating_sub(1);
+        let next = usage.waiters.take_one();
+        drop(usage);
+        unwind::wake_all(next);
     }
 
-    /// Nobody has to wait any longer.
-    pub(super) fn close(&self) {
-        let mut inner = self.inner.lock();
-        inner.is_closed = true;
-        let waiters = inner.waiters.take();
-        drop(inner);
-        wake_all(waiters);
+    /// Wakes all submitters that wait, after the queue has been closed.
+    pub(super) fn wake_all(&self) {
+        let waiters = self.usage.lock().waiters.take();
+        unwind::wake_all(waiters);
     }
 }

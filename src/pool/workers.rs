@@ -1,101 +1,124 @@
-//! The crew: how many workers there are, how many there are to be, and who may start one.
+//! The workers: how many there are, how many there are to be, and who may start one.
 //!
 //! ```text
-//!             turn, hire          begins, or the factory says yes
-//!   nobody ────────────▶ tentative ────────────────────────────▶ settled ──▶ dismissed
-//!                            └───────────────────────────────────────────────▲
-//!                             the factory says no, or drops the worker
+//!            permit, add_worker      begins, or the factory returns Ok
+//!   absent ────────────────▶ starting ──────────────────────────────▶ started ──▶ removed
+//!                                └───────────────────────────────────────────────▲
+//!                                 the factory fails, or drops the worker
 //! ```
 //!
 //! # Starting
 //!
-//! The thread factory is user code, so no lock is held while it works. In its place there is a
-//! *turn*: one thread at a time starts a worker, and others who want one wait for their turn. So
-//! nobody relies on a worker that never comes to be: what others see is the number of **settled**
-//! workers, those that have begun, or whose factory has said that they will. A worker that works
-//! is settled, whatever its factory is doing meanwhile; so every worker that looks whether it is
-//! surplus is counted itself. If there are too many now, those who looked before it came look again
-//! ([`Crew::settle`]).
+//! The thread factory is user code, so no lock is held while it works. In place of a lock there is
+//! a *permit*: one thread at a time starts a worker, and others that want one wait for the permit.
+//! So nobody relies on a worker that never comes to be: what others see is the number of **started**
+//! workers, those that have begun, or for which the factory has returned `Ok`. A worker that runs is
+//! counted as started whatever its factory is doing meanwhile, so every worker that checks whether
+//! it is surplus is counted itself. If there are too many now, the workers that checked before the
+//! new one was counted check again ([`Workers::mark_started`]).
 //!
 //! # The rule
 //!
-//! > A task that is due never waits beside a worker that the pool may have.
+//! > A task that is due never waits while the pool may have another worker.
 //!
-//! A pool may have as many workers as its core size says, but at least one: so many are *wanted*. A
-//! settled worker that waits for a task to take is *idle*, as the queue knows. One that is *coming*
-//! has not looked for one yet: it is new, or puts a periodic task back. The rule holds if this does
-//! whenever nobody is in the middle of one of the steps below:
+//! A pool may have as many workers as its core size says, but at least one: that many are *wanted*.
+//! A started worker that waits for a task to take is *idle*, as the queue knows. A worker is *about
+//! to search* if it has not looked for a task yet: it is new, or it is putting a periodic task back.
+//! The rule holds if the following does whenever no thread is in the middle of one of the steps
+//! below:
 //!
-//! > If a task waits, somebody is idle, is coming or is being started, or as many are settled as are
-//! > wanted.
+//! > If a task is pending, a worker is idle, is about to search or is being started, or as many are
+//! > started as are wanted.
 //!
-//! For the queue sees to it that somebody who is idle wakes up in time. (A start that fails is the
-//! one exception: whoever tried goes on, and the next step tries again.) It is kept by those who
-//! could break it:
+//! For the queue ensures that an idle worker wakes up in time. (A start that fails is the one
+//! exception: the thread that tried goes on, and the next step tries again.) The statement is
+//! preserved by those that could break it:
 //!
-//! * *A submitter* starts a worker first, unless there are as many as are wanted. When the task is
-//!   in the queue it looks again: others may have gone, or the new one has found something else.
-//! * *An idle worker that takes an entry* looks at what it leaves behind, before it runs it. If
-//!   nobody else is idle or coming, it starts a worker (`Pool::relieve`). So does one that was coming.
-//!   Another that finds the next entry at once need not: nobody has relied on it.
-//! * *An idle worker that goes* leaves somebody idle behind if something waits. That is more than
-//!   is needed: for two tasks two stay, so that with two beats no thread comes and goes.
+//! * *A submission* starts a worker first, unless there are as many as are wanted. Once the task is
+//!   queued it looks again: other workers may have retired, or the new one has found another task.
+//! * *An idle worker that takes an entry* looks at what it leaves behind before it runs the entry. If
+//!   no other worker is idle or about to search, it starts one (`Pool::compensate`). So does a worker
+//!   that was about to search. One that finds its next entry at once need not, since nobody has
+//!   relied on it.
+//! * *An idle worker that retires* leaves an idle worker behind if a task is pending. In fact it
+//!   leaves two behind if there are two tasks, which is more than the rule needs, so that a pool with
+//!   two periodic tasks does not start and end a thread at every run.
 //! * *A worker that puts a periodic task back* looks for a task itself, as the next thing it does. It
-//!   says so before: else another might start a worker for that task.
-//! * *Whoever enlarges the core* starts workers for the tasks that wait.
-//! * *A wait for a task* is refused only if no worker can be started for that (`deadlock`).
+//!   announces this before; otherwise another thread might start a worker for that task.
+//! * *A thread that enlarges the core* starts workers for the pending tasks.
+//! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
-//! None of this asks whether the queue is closed: what a shutdown has left is due as well.
+//! None of this asks whether the queue is closed: the tasks that a shutdown has left fall due as
+//! well.
 //!
-//! # Going
+//! # Retiring
 //!
 //! A worker is *surplus* if there are more than the core pool size, or if core threads may time
-//! out. One that has been surplus and idle for the keep-alive asks whether it [may
-//! go](Crew::may_go). If there are more than are wanted it may. Else it must not leave a task behind,
-//! and a submission must not rely on one who is leaving. So each writes first what the other reads:
+//! out. One that has been surplus and idle for the keep-alive asks whether it may retire
+//! ([`Workers::try_retire`]). If there are more than are wanted, it may. Otherwise it must not leave
+//! a task behind, and no submission may rely on a worker that is leaving. So each of the two writes
+//! first what the other reads:
 //!
-//! | who submits | who goes |
+//! | the submission | the retiring worker |
 //! |---|---|
-//! | 1. puts the task into the queue | 1. says that there is one settled worker less |
-//! | 2. reads the number of settled workers; if too few, looks | 2. counts tasks and idle workers; if it has to, stays |
+//! | 1. puts the task into the queue | 1. lowers the number of started workers by one |
+//! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
-//! The lock of a stripe orders the two: if the worker looks after the task came in it sees it, and
-//! if it looked before, the submitter, who got that lock later, sees that it has gone. The same
-//! between one who takes and one who goes:
+//! The lock of a stripe orders the two: if the worker looks after the task was queued, it sees the
+//! task; if it looked before, the submission, which got that lock later, sees that the worker has
+//! gone. The same holds between a worker that takes an entry and one that retires:
 //!
-//! | who takes | who goes |
+//! | the taking worker | the retiring worker |
 //! |---|---|
-//! | 1. is no longer idle | 1. says that there is one settled worker less |
-//! | 2. reads the number of settled workers; if too few, looks | 2. counts idle workers; if too few, stays |
+//! | 1. is no longer idle | 1. lowers the number of started workers by one |
+//! | 2. reads the number of started workers; if it is too small, looks | 2. counts idle workers; stays if there are too few |
 //!
-//! These four are sequentially consistent: one of the two sees the other. A worker asks while the
-//! queue knows it as one that waits, so nobody starts another only because this one asks. If it goes
-//! it leaves the queue under the crew's lock, so nobody who counts takes it for idle any more.
+//! These four steps are sequentially consistent, so one of the two sees the other. A worker asks
+//! while the queue counts it as one that waits, so no thread starts another worker only because this
+//! one asks. If it retires it leaves the queue under the lock of this module, so no thread that
+//! counts under that lock takes it for idle any more.
 //!
-//! *To look* is to take the crew's lock and to count who is idle, coming or being started
-//! ([`Crew::turn_to_relieve`]). Of two that take at once the one who leaves the queue later sees the
-//! other gone, and of two that look the first has the turn, which the second sees. Nobody waits for
-//! the turn with an entry in its hands: the thread that has it may be one that starts no worker, or
-//! its worker may have found something already. So whoever has had a turn looks when that is over.
+//! *To look* is to take the lock of this module and to count the workers that are idle, about to
+//! search or being started ([`Workers::try_spawn_permit`]). Of two that take an entry at once, the
+//! one that leaves the queue later sees that the other has left; and of two that look, the first has
+//! the permit, which the second sees. No thread waits for the permit with an entry in its hands: the
+//! thread that has it may be one that starts no worker, or its worker may have found an entry
+//! already. So a thread that has had a permit looks when it has given it back.
 //!
-//! A worker that is coming says under the crew's lock that it has looked. Then the queue knows that
-//! it waits, or it is one that takes.
+//! A worker that was about to search says under the lock of this module that it has searched. By
+//! then the queue knows that it waits, or it is one that takes an entry.
 //!
-//! Settings are changed under the crew's lock. Who goes reads them under it; who submits reads them
-//! when its task is in the queue, where the one who makes the core larger looks after that.
+//! Settings are changed under the lock of this module. A retiring worker reads them under that lock;
+//! a submission reads them when its task is queued, and a thread that enlarges the core looks after
+//! that at the queue.
 //!
 //! # Staying
 //!
-//! A worker that stays because something waits sleeps until that is due, and not a keep-alive at a
-//! time; so an idle pool makes no wake-ups, whatever its core size. How it comes to go when nothing
-//! waits any more: [`staying`].
+//! A worker that stays because a task is pending sleeps until that is due, and not one keep-alive at
+//! a time; so an idle pool makes no wake-ups, whatever its core size. How such a worker comes to
+//! retire when nothing is pending any more: [`staying`].
+//!
+//! # Locks
+//!
+//! One lock protects everything in [`Roster`]. These functions call a closure under it, which looks
+//! at the queue while the count cannot change. The closure takes the locks below one after the
+//! other, except for the ready list and the stripes, which nest in this order:
+//!
+//! | closure | locks that it takes |
+//! |---|---|
+//! | `view` of [`Workers::try_retire`] | the join registry; the queue's gate; the ready list, then each stripe |
+//! | `leave_queue` of [`Workers::try_retire`] | the queue's gate |
+//! | `is_uncovered` of [`Workers::try_spawn_permit`] | the queue's gate |
+//! | `read` of [`Workers::count`] | the ready list, then all stripes |
 
 mod sizing;
+mod spawning;
 mod staying;
 mod threads;
 
 use std::{collections::BTreeMap, task::Waker, time::Duration};
 
+pub(super) use self::spawning::{Spawner, factory_error};
 use self::{
     staying::{Reason, Staying},
     threads::Threads,
@@ -115,80 +138,81 @@ use crate::{
 
 /// See the [module](self).
 pub(crate) struct Workers {
-    inner: Mutex<Inner>,
+    roster: Mutex<Roster>,
     /// How many workers can be relied on; written under the lock.
     started: AtomicUsize,
-    /// Written under the lock.
-    core: AtomicUsize,
+    /// Written under the lock, as the two settings below.
+    core_size: AtomicUsize,
     core_timeout: AtomicBool,
     /// In nanoseconds.
     keep_alive: AtomicU64,
     staying: Staying,
 }
 
+/// Which workers there are.
 #[derive(Default)]
-struct Inner {
-    /// One for each worker that lives, or is being started, by its number.
+struct Roster {
+    /// One slot for each worker that is started or starting, by its number.
     slots: BTreeMap<usize, WorkerSlot>,
-    /// How many of these are settled.
+    /// How many of these are started.
     started: usize,
-    /// How many of the settled ones are coming, and have not looked for a task yet.
+    /// How many of the started ones are about to search.
     about_to_search: usize,
-    /// The most that have ever been settled.
+    /// The most that have ever been started at once.
     largest: usize,
-    /// Somebody starts a thread.
+    /// Set while a [`SpawnPermit`] is out.
     is_spawning: bool,
-    /// How many have ever been hired.
+    /// The number of the last worker that was added.
     last_number: usize,
     threads: Threads<JoinHandle<()>>,
-    /// What those did who have gone.
+    /// What the workers did that have been removed.
     retired: Totals,
-    /// Who wants to start a thread as well.
-    queue: WaitList,
+    /// Threads that wait for the permit.
+    waiting: WaitList,
 }
 
 struct WorkerSlot {
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// Whether it is about to look for a task: new, or back from one that it has put back.
+    /// Set if it has not looked for a task since it was added, or since it put one back.
     will_search: bool,
 }
 
-/// The right to start a thread; ends with its drop.
+/// The right to start a thread, which one thread has at a time; returned by its drop.
 pub(super) struct SpawnPermit<'a> {
     workers: &'a Workers,
 }
 
-/// What [`Crew::count`] counts.
+/// How many workers there are and were, from [`Workers::count`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Headcount {
+pub(super) struct WorkerCounts {
     pub(super) started: usize,
     pub(super) largest: usize,
 }
 
-/// What an idle worker is told that asks whether it may go.
+/// The answer to an idle worker that asks whether it may retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer<L> {
+pub(super) enum Retirement<L> {
     Stay,
-    /// When it has been idle for long enough.
-    Later,
-    /// It has left.
-    Gone(L),
+    /// It may once it has been idle for long enough.
+    NotYet,
+    /// It has left the queue and is no longer counted.
+    Retired(L),
 }
 
-/// What a worker that has nothing to do sees of the pool.
+/// What an idle worker that asks whether it may retire sees of the pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolView {
     /// How many workers wait for a task to end.
     pub(super) joined: usize,
     /// How many other workers wait for a task to take.
     pub(super) idle: usize,
-    /// How many tasks wait.
+    /// How many tasks are pending.
     pub(super) pending: usize,
 }
 
-impl Inner {
-    /// Whether the worker was not settled before, and is there.
+impl Roster {
+    /// Returns `true` if the worker is there and was not started before.
     fn mark_started(&mut self, number: usize) -> bool {
         let Some(slot) = self.slots.get_mut(&number) else { return false };
         if std::mem::replace(&mut slot.has_started, true) {
@@ -202,9 +226,9 @@ impl Inner {
 
     fn set_will_search(&mut self, number: usize, will_search: bool) {
         if let Some(slot) = self.slots.get_mut(&number).filter(|slot| slot.has_started) {
-            let was_coming = std::mem::replace(&mut slot.will_search, will_search);
+            let before = std::mem::replace(&mut slot.will_search, will_search);
             self.about_to_search =
-                self.about_to_search + usize::from(will_search) - usize::from(was_coming);
+                self.about_to_search + usize::from(will_search) - usize::from(before);
         }
     }
 
@@ -216,8 +240,8 @@ impl Inner {
         }
     }
 
-    /// Whether somebody is coming to look for a task, or is being started for that.
-    fn is_anyone_about_to_search(&self) -> bool {
+    /// Returns `true` if a worker is about to search for a task, or is being started.
+    fn is_search_imminent(&self) -> bool {
         self.is_spawning || self.slots.len() > self.started || self.about_to_search > 0
     }
 
@@ -227,59 +251,18 @@ impl Inner {
 }
 
 impl Workers {
-    pub(super) fn new(core: usize, core_timeout: bool, keep_alive: Duration) -> Self {
+    pub(super) fn new(core_size: usize, core_timeout: bool, keep_alive: Duration) -> Self {
         Self {
-            inner: Mutex::default(),
+            roster: Mutex::default(),
             started: AtomicUsize::new(0),
-            core: AtomicUsize::new(core),
+            core_size: AtomicUsize::new(core_size),
             core_timeout: AtomicBool::new(core_timeout),
             keep_alive: AtomicU64::new(saturating_nanos(keep_alive)),
             staying: Staying::default(),
         }
     }
 
-    // Ordering: settings, which are changed under the lock; who decides by them has it, or asks
-    // again when the queue's locks have ordered it after the change.
-
-    #[inline]
-    pub(crate) fn core(&self) -> usize {
-        self.core.load(Ordering::Relaxed)
-    }
-
-    /// How many workers there may be, as long as there is work for them.
-    #[inline]
-    pub(super) fn wanted(&self) -> usize {
-        self.core().max(1)
-    }
-
-    pub(super) fn set_core(&self, size: usize) -> usize {
-        let _inner = self.inner.lock();
-        self.core.swap(size, Ordering::Relaxed)
-    }
-
-    pub(crate) fn keep_alive(&self) -> Duration {
-        Duration::from_nanos(self.keep_alive.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn core_timeout(&self) -> bool {
-        self.core_timeout.load(Ordering::Relaxed)
-    }
-
-    /// Sets when idle workers go. Whether it can be so: not if core threads would time out at
-    /// once.
-    pub(super) fn set_times(&self, keep_alive: Option<Duration>, timeout: Option<bool>) -> bool {
-        let _inner = self.inner.lock();
-        let keep_alive = keep_alive.unwrap_or_else(|| self.keep_alive());
-        let timeout = timeout.unwrap_or_else(|| self.core_timeout());
-        if timeout && keep_alive.is_zero() {
-            return false;
-        }
-        self.keep_alive.store(saturating_nanos(keep_alive), Ordering::Relaxed);
-        self.core_timeout.store(timeout, Ordering::Relaxed);
-        true
-    }
-
-    // Who there is.
+    // Counts.
 
     /// How many workers can be relied on.
     #[inline]
@@ -288,44 +271,49 @@ impl Workers {
         self.started.load(Ordering::SeqCst)
     }
 
-    /// The same, not in the middle of a worker's making up its mind to go.
+    /// How many workers are started, read under the lock: a worker that is deciding whether to
+    /// retire still counts.
     pub(crate) fn size(&self) -> usize {
-        self.inner.lock().started
+        self.roster.lock().started
     }
 
-    /// How many there are, with those that are being started.
+    /// How many workers there are, including those that are starting.
     pub(super) fn live(&self) -> usize {
-        self.inner.lock().slots.len()
+        self.roster.lock().slots.len()
     }
 
     pub(crate) fn largest(&self) -> usize {
-        self.inner.lock().largest
+        self.roster.lock().largest
     }
 
-    /// Whether a worker may be surplus now.
+    /// Returns `true` if a worker may be surplus now.
     #[inline]
-    pub(super) fn is_elastic(&self) -> bool {
-        self.core_timeout() || self.started() > self.core()
+    pub(super) fn may_have_surplus(&self) -> bool {
+        self.core_timeout() || self.started() > self.core_size()
     }
 
-    /// Counts heads, and while nobody comes or goes lets `count` work, which can ask for the sum
-    /// of what has been done.
-    pub(super) fn count<R>(&self, count: impl FnOnce(&dyn Fn() -> Totals) -> R) -> (Headcount, R) {
-        let inner = self.inner.lock();
+    /// Counts the workers, and calls `read` **under the lock**, while none is added or removed. It is
+    /// given a function that sums up what all workers have done.
+    pub(super) fn count<R>(
+        &self,
+        read: impl FnOnce(&dyn Fn() -> Totals) -> R,
+    ) -> (WorkerCounts, R) {
+        let roster = self.roster.lock();
         let totals =
-            || inner.worker_stats().map(|stats| stats.totals()).fold(inner.retired, Totals::plus);
-        let counted = count(&totals);
-        (Headcount { started: inner.started, largest: inner.largest }, counted)
+            || roster.worker_stats().map(|stats| stats.totals()).fold(roster.retired, Totals::plus);
+        let result = read(&totals);
+        (WorkerCounts { started: roster.started, largest: roster.largest }, result)
     }
 
     pub(super) fn worker_stats(&self) -> Vec<Arc<WorkerStats>> {
-        self.inner.lock().worker_stats().map(Arc::clone).collect()
+        self.roster.lock().worker_stats().map(Arc::clone).collect()
     }
 
     // Starting.
 
-    /// The right to start a thread, as soon as nobody else has it. Nothing if that is not needed
-    /// any more then: `is_needed` is asked with the number of settled workers.
+    /// Waits for the permit to start a thread, until no other thread has it. Returns `None` once the
+    /// permit is not needed any more: `is_needed` is asked, **under the lock**, with the number of
+    /// started workers, and reads nothing but atomics.
     pub(super) fn spawn_permit(
         &self,
         is_needed: impl Fn(usize) -> bool,
@@ -341,105 +329,109 @@ impl Workers {
         is_needed: impl Fn(usize) -> bool,
     ) -> Option<Option<SpawnPermit<'_>>> {
         let waker = waker.clone();
-        let mut inner = self.inner.lock();
-        let (permit, unused) = if !is_needed(inner.started) {
+        let mut roster = self.roster.lock();
+        let (permit, unused) = if !is_needed(roster.started) {
             (Some(None), Some(waker))
-        } else if inner.is_spawning {
-            (None, inner.queue.register(waker))
+        } else if roster.is_spawning {
+            (None, roster.waiting.register(waker))
         } else {
-            inner.is_spawning = true;
+            roster.is_spawning = true;
             (Some(Some(SpawnPermit { workers: self })), Some(waker))
         };
-        drop(inner);
+        drop(roster);
         discard(unused);
         permit
     }
 
-    /// The right to start a worker for a task for which nobody will come: if the pool may have one
-    /// more, and nobody is coming who will look. `is_left` says whether there is such a task, and
-    /// nobody idle.
+    /// Returns the permit to start a worker for a task for which none would come: if the pool may
+    /// have one more, and none is about to search. `is_uncovered` returns `true` if there is such a
+    /// task and no idle worker. It is called **under the lock**, and takes the lock of the queue's
+    /// gate.
     pub(super) fn try_spawn_permit(
         &self,
-        is_left: impl FnOnce() -> bool,
+        is_uncovered: impl FnOnce() -> bool,
     ) -> Option<SpawnPermit<'_>> {
-        let mut inner = self.inner.lock();
-        let is_full = inner.started >= self.wanted();
-        if is_full || inner.is_anyone_about_to_search() || !is_left() {
+        let mut roster = self.roster.lock();
+        let is_full = roster.started >= self.wanted();
+        if is_full || roster.is_search_imminent() || !is_uncovered() {
             return None;
         }
-        inner.is_spawning = true;
+        roster.is_spawning = true;
         Some(SpawnPermit { workers: self })
     }
 
-    /// A worker can be relied on from now on: it has begun, or its factory has said that it will.
-    /// Whether that makes a difference to others who are idle: there are too many now, or one that
-    /// stayed because all others waited for tasks need not.
+    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if
+    /// idle workers are to check again: there are too many now, or one that stayed because all others
+    /// waited for tasks need not any more.
     pub(super) fn mark_started(&self, number: usize) -> bool {
-        let mut inner = self.inner.lock();
-        if !inner.mark_started(number) {
+        let mut roster = self.roster.lock();
+        if !roster.mark_started(number) {
             return false;
         }
-        self.publish(&inner);
-        let is_surplus = inner.started > self.core();
-        // Perhaps there are enough now.
-        let waiting = inner.queue.take();
-        drop(inner);
+        self.publish(&roster);
+        let is_surplus = roster.started > self.core_size();
+        // There may be enough workers now for those that wait for the permit.
+        let waiting = roster.waiting.take();
+        drop(roster);
         wake_all(waiting);
         is_surplus | self.staying.ends_beside_joins()
     }
 
-    /// A worker has looked for a task: from now on the queue knows whether it is idle.
-    pub(super) fn has_searched(&self, number: usize) {
-        self.inner.lock().set_will_search(number, false);
+    /// Notes that a worker has run a task and will search for the next one at once.
+    pub(super) fn announce_search(&self, number: usize) {
+        self.roster.lock().set_will_search(number, true);
     }
 
-    /// A worker that has run a task will look for the next at once.
-    pub(super) fn returns_to_search(&self, number: usize) {
-        self.inner.lock().set_will_search(number, true);
+    /// Notes that a worker has searched; from now on the queue knows whether it is idle.
+    pub(super) fn search_done(&self, number: usize) {
+        self.roster.lock().set_will_search(number, false);
     }
 
-    // Going.
+    // Retiring.
 
-    /// Whether an idle worker may go when it has been idle for long enough; if that `is_over` it
-    /// goes, and leaves the queue in the same step. If it may not that is noted, for who changes
-    /// what it has seen.
+    /// Decides whether an idle worker may retire. If it has been idle for long enough (`is_over`), it
+    /// retires, and leaves the queue, in this very step. If it has to stay, the reason is noted, for
+    /// the threads that change what the worker has seen.
+    ///
+    /// `view` and `leave_queue` are called **under the lock**, and take locks of the queue and of the
+    /// join registry; see the table at the head of the module.
     pub(super) fn try_retire<L>(
         &self,
         number: usize,
         is_over: bool,
-        look: impl FnOnce() -> PoolView,
-        leave: impl FnOnce() -> L,
-    ) -> Answer<L> {
-        let mut inner = self.inner.lock();
-        if !self.core_timeout() && inner.started <= self.core() {
-            return Answer::Stay;
+        view: impl FnOnce() -> PoolView,
+        leave_queue: impl FnOnce() -> L,
+    ) -> Retirement<L> {
+        let mut roster = self.roster.lock();
+        if !self.core_timeout() && roster.started <= self.core_size() {
+            return Retirement::Stay;
         }
-        let others = inner.started.saturating_sub(1);
+        let others = roster.started.saturating_sub(1);
         if is_over && others < self.wanted() {
             // Ordering: see the head of the module.
             self.started.store(others, Ordering::SeqCst);
         }
-        let noted = self.staying.suspect();
-        let reason = self.reason_to_stay(&inner, look());
+        let noted = self.staying.note_any();
+        let reason = self.reason_to_stay(&roster, view());
         self.staying.note(noted, reason);
         let answer = match reason {
-            Some(_) => Answer::Stay,
+            Some(_) => Retirement::Stay,
             None if is_over => {
-                inner.remove(number);
-                Answer::Gone(leave())
+                roster.remove(number);
+                Retirement::Retired(leave_queue())
             }
-            None => Answer::Later,
+            None => Retirement::NotYet,
         };
         if is_over {
-            self.publish(&inner);
+            self.publish(&roster);
         }
         answer
     }
 
-    /// Why an idle worker has to stay, if it has.
-    fn reason_to_stay(&self, inner: &Inner, view: PoolView) -> Option<Reason> {
+    /// Returns why an idle worker has to stay, if it has to.
+    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reason> {
         let PoolView { joined, idle, pending } = view;
-        let others = inner.started.saturating_sub(1);
+        let others = roster.started.saturating_sub(1);
         if joined > 0 && others <= joined {
             Some(Reason::Joins)
         } else if others >= self.wanted() || idle >= pending.min(staying::MOST) {
@@ -449,56 +441,56 @@ impl Workers {
         }
     }
 
-    /// Who stays until there are fewer tasks, or until not all others wait for some.
+    /// Which workers stay until there are fewer tasks, or until not all others wait for tasks.
     pub(super) fn staying(&self) -> &Staying {
         &self.staying
     }
 
-    /// A worker has ended, or never began.
+    /// Removes a worker that has ended, or that never began.
     pub(super) fn remove(&self, number: usize) {
-        let mut inner = self.inner.lock();
-        inner.remove(number);
-        self.publish(&inner);
+        let mut roster = self.roster.lock();
+        roster.remove(number);
+        self.publish(&roster);
     }
 
-    /// The threads, to be joined.
+    /// Takes the threads out, to be joined.
     pub(super) fn take_threads(&self) -> Vec<JoinHandle<()>> {
-        self.inner.lock().threads.take()
+        self.roster.lock().threads.take()
     }
 
-    fn publish(&self, inner: &Inner) {
+    fn publish(&self, roster: &Roster) {
         // Ordering: see the head of the module.
-        self.started.store(inner.started, Ordering::SeqCst);
+        self.started.store(roster.started, Ordering::SeqCst);
     }
 }
 
 impl SpawnPermit<'_> {
-    /// One worker more, tentatively. Gives its number and its statistics.
+    /// Adds a worker that is starting. Returns its number and its statistics.
     pub(super) fn add_worker(&self) -> (usize, Arc<WorkerStats>) {
         let stats = Arc::new(WorkerStats::default());
         let slot = WorkerSlot { stats: Arc::clone(&stats), has_started: false, will_search: true };
-        let mut inner = self.workers.inner.lock();
-        inner.last_number += 1;
-        let number = inner.last_number;
-        inner.slots.insert(number, slot);
+        let mut roster = self.workers.roster.lock();
+        roster.last_number += 1;
+        let number = roster.last_number;
+        roster.slots.insert(number, slot);
         (number, stats)
     }
 
-    /// The thread has been started.
+    /// Keeps the handle of the thread that has been started, and returns the permit.
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
-        let mut inner = self.workers.inner.lock();
-        let gone = inner.threads.add(thread, is_finished);
-        drop(inner);
+        let mut roster = self.workers.roster.lock();
+        let gone = roster.threads.add(thread, is_finished);
+        drop(roster);
         discard(gone);
     }
 }
 
 impl Drop for SpawnPermit<'_> {
     fn drop(&mut self) {
-        let mut inner = self.workers.inner.lock();
-        inner.is_spawning = false;
-        let waiting = inner.queue.take();
-        drop(inner);
+        let mut roster = self.workers.roster.lock();
+        roster.is_spawning = false;
+        let waiting = roster.waiting.take();
+        drop(roster);
         wake_all(waiting);
     }
 }

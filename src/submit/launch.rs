@@ -5,7 +5,7 @@ use std::{io, panic};
 use super::{TaskBuilder, Tried};
 use crate::{
     Rejected, RejectedExecutionError, ScheduledFuture, Submission,
-    pool::{Pool, PoolRef},
+    pool::PoolRef,
     queue::Ticket,
     sync::Arc,
     task::{Job, Limit, Task, Wrapper},
@@ -29,7 +29,7 @@ impl TaskBuilder<'_> {
         let is_staffed = match self.ensure_threads(pool_ref) {
             Ok(is_staffed) => is_staffed,
             Err(error) => {
-                pool_ref.count_rejected();
+                pool_ref.pool().count_rejected();
                 let error = RejectedExecutionError::Spawn(error);
                 return Err(Rejected { error, closure: closure_of(job) });
             }
@@ -50,15 +50,15 @@ impl TaskBuilder<'_> {
             None => task,
             Some(at) => task.limited(Limit { at, value: on_timeout.take() }),
         });
-        match pool_ref.submit(pool_ref.stripe(), task.clone(), now, deadline, is_staffed) {
+        match pool_ref.admit(task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {
                 if let Some(limit) = limit {
-                    Pool::set_timeout(pool_ref, task.clone(), ticket, limit);
+                    pool_ref.set_timeout(task.clone(), ticket, limit);
                 }
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
                 }
-                Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
+                Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
             }
             Err((sequence, error)) => match task.reclaim() {
                 Some((job, value)) => {
@@ -68,7 +68,7 @@ impl TaskBuilder<'_> {
                 // It was in the queue for a moment, and there somebody has cancelled it.
                 None => {
                     let ticket = Ticket { slot: u32::MAX, sequence };
-                    Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
+                    Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
                 }
             },
         }
@@ -78,9 +78,9 @@ impl TaskBuilder<'_> {
     /// not do without a worker that could not be started.
     #[inline]
     fn ensure_threads(&self, pool_ref: &PoolRef) -> io::Result<bool> {
-        let is_staffed = pool_ref.ensure_worker()?;
+        let is_staffed = pool_ref.pool().ensure_worker()?;
         if self.timeout.is_some() {
-            pool_ref.ensure_timer_thread()?;
+            pool_ref.pool().ensure_timer_thread()?;
         }
         Ok(is_staffed)
     }
@@ -95,8 +95,8 @@ impl TaskBuilder<'_> {
     ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| Pool::budget(pool_ref, budget, self.on_panic));
-        match &pool_ref.callbacks().decorate {
+        let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_panic));
+        match &pool_ref.pool().callbacks().decorate {
             None => Ok(budget),
             Some(decorate) => {
                 let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };

@@ -121,9 +121,6 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    /// For a task of the crate's own, whose values do not panic.
-    pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
-
     /// For tasks whose numbers are not at hand.
     pub(crate) fn of_any(hooks: &'a Hooks) -> Self {
         Self { hooks: Some(hooks), id: None }

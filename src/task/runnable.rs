@@ -43,6 +43,9 @@ pub(crate) trait Runnable: Send + Sync {
     /// Keeps something that is to be dropped when the task has ended, or at once if it has.
     fn attach(&self, companion: Companion);
 
+    /// Returns the task as something that a worker can wait for.
+    fn awaited(self: Arc<Self>) -> Arc<dyn Awaited>;
+
     fn state(&self) -> TaskState;
     fn name(&self) -> Option<Arc<str>>;
     fn is_periodic(&self) -> bool;
@@ -58,6 +61,16 @@ pub(crate) trait Runnable: Send + Sync {
     fn poll_done(&self, waker: &Waker) -> bool;
     /// Forgets the waker of who no longer waits.
     fn forget(&self, waker: &Waker);
+}
+
+/// What a worker can wait for, as the pool's detection of deadlocks sees it.
+pub(crate) trait Awaited: Send + Sync {
+    /// Returns `true` if it is done, so that whoever waits for it goes on.
+    fn is_done(&self) -> bool;
+    /// Returns `true` if it can become done although no worker of the pool runs anything.
+    fn may_end_without_worker(&self) -> bool;
+    /// Returns `true` if no worker has begun what is awaited, so that another worker could do it.
+    fn needs_free_worker(&self) -> bool;
 }
 
 /// A task, as the holder of its future sees it.

@@ -1,16 +1,17 @@
-//! Which pools the calling thread serves: those whose end it must not wait for.
+//! The pools whose termination the calling thread must not wait for.
 //!
-//! A pool ends when its workers have ended and no shutdown is under way. So three kinds of threads
-//! would wait for themselves: its workers; one that is in the middle of shutting it down, and runs
-//! user code there: the captures of a task it has cancelled may own the executor, and their
-//! drop would wait; and one that is starting a worker, by a factory that is user code too.
+//! A pool terminates when its workers have ended and no shutdown is under way. So three kinds of
+//! threads would wait for themselves: the pool's workers; a thread that is shutting the pool down
+//! and runs user code there, since the captures of a task that it has cancelled may own the
+//! executor, whose drop would wait; and a thread that is starting a worker, since the thread
+//! factory is user code too.
 //!
-//! A thread can serve several at once (a task of one pool shuts down another), so this is a
-//! stack: a few addresses, for as long as the guards live.
+//! A thread can be inside several pools at once (a task of one pool shuts down another), so this is
+//! a stack in a thread-local: a few addresses, which are valid as long as the guards live.
 //!
 //! A thread that is being torn down may have lost its stack already, and still drop an executor
-//! that a thread-local owned. It then counts as serving nobody. That is right unless one of the
-//! tasks that this drop cancels waits in its own drop for the same pool: only there it would hang.
+//! that a thread-local owned. It then counts as being inside no pool. That is right unless one of
+//! the tasks that this drop cancels waits, in its own drop, for the same pool: only then it hangs.
 
 use std::cell::RefCell;
 
@@ -20,50 +21,51 @@ thread_local! {
     static SCOPES: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// What a thread does for a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::pool) enum Role {
     /// It runs the pool's tasks.
     Worker,
-    /// It shuts the pool down, or brings its end about.
+    /// It shuts the pool down, or brings about its termination.
     Stopper,
     /// It has the pool's thread factory start a thread.
     Starter,
 }
 
-/// The calling thread serves a pool until this is dropped.
+/// The calling thread acts for a pool, in one role, until this is dropped.
 pub(in crate::pool) struct PoolScope(());
 
 impl PoolScope {
     pub(in crate::pool) fn enter(pool: &Pool, role: Role) -> Self {
-        let _ = SCOPES.try_with(|served| served.borrow_mut().push((address(pool), role)));
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push((address(pool), role)));
         Self(())
     }
 }
 
 impl Drop for PoolScope {
     fn drop(&mut self) {
-        // The last to begin is the first to end.
-        let _ = SCOPES.try_with(|served| served.borrow_mut().pop());
+        // The last scope that was entered is the first to be left.
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().pop());
     }
 }
 
-/// Whether the calling thread serves the pool, in whichever role.
+/// Returns `true` if the calling thread acts for the pool, in whichever role.
 pub(in crate::pool) fn is_in_scope_of(pool: &Pool) -> bool {
-    served(|(served, _)| served == address(pool))
+    any_scope(|(inside, _)| inside == address(pool))
 }
 
-/// Whether the calling thread is a worker of the pool.
+/// Returns `true` if the calling thread is a worker of the pool.
 pub(in crate::pool) fn is_worker_of(pool: &Pool) -> bool {
-    served(|one| one == (address(pool), Role::Worker))
+    any_scope(|scope| scope == (address(pool), Role::Worker))
 }
 
-/// Whether the calling thread is in the middle of starting one of the pool's threads.
+/// Returns `true` if the calling thread is in the middle of starting one of the pool's threads.
 pub(in crate::pool) fn is_starting_thread_of(pool: &Pool) -> bool {
-    served(|one| one == (address(pool), Role::Starter))
+    any_scope(|scope| scope == (address(pool), Role::Starter))
 }
 
-fn served(found: impl Fn((usize, Role)) -> bool) -> bool {
-    SCOPES.try_with(|served| served.borrow().iter().any(|one| found(*one))).unwrap_or(false)
+fn any_scope(is_it: impl Fn((usize, Role)) -> bool) -> bool {
+    SCOPES.try_with(|scopes| scopes.borrow().iter().any(|scope| is_it(*scope))).unwrap_or(false)
 }
 
 fn address(pool: &Pool) -> usize {

@@ -2,7 +2,7 @@
 
 use std::{task::Waker, time::Duration};
 
-use super::{workers::Answer, *};
+use super::{workers::Retirement, *};
 use crate::{
     ManualClock, TaskState,
     queue::Ticket,
@@ -60,7 +60,7 @@ fn settle(pool: &Pool) -> usize {
     let permit = pool.workers.spawn_permit(|_| true).expect("nobody else starts one");
     let (number, _) = permit.add_worker();
     pool.workers.mark_started(number);
-    pool.workers.has_searched(number);
+    pool.workers.search_done(number);
     number
 }
 
@@ -76,9 +76,13 @@ fn wakes(waker: Option<Waker>) {
 /// An idle worker asks whether it may go. Whether it did.
 fn retire(pool: &Pool, number: usize) -> bool {
     pool.queue.arrive();
-    let answer =
-        pool.workers.try_retire(number, true, || pool.view(), || wakes(pool.queue.leave()));
-    answer == Answer::Gone(())
+    let answer = pool.workers.try_retire(
+        number,
+        true,
+        || pool.view_under_workers_lock(),
+        || wakes(pool.queue.leave()),
+    );
+    answer == Retirement::Retired(())
 }
 
 /// A task comes in while the last worker goes: the worker sees it and stays, or who brings it sees
@@ -101,7 +105,7 @@ fn the_last_worker_leaves_no_task_behind() {
 fn who_goes_leaves_no_task_beside_a_busy_worker() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.workers.set_core(2);
+        pool.workers.set_core_size(2);
         let (_busy, number, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || retire(&other, number));
         offer(&pool, 0, Timestamp::NEVER, one_shot());
@@ -124,7 +128,7 @@ fn relieves(pool: &Pool) -> bool {
 fn who_takes_and_who_goes_leave_no_task_behind() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.workers.set_core(2);
+        pool.workers.set_core_size(2);
         let (_takes, goes, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
         let now = pool.clock().read();
         offer(&pool, 0, Timestamp::from_nanos(1_000), one_shot());
@@ -145,7 +149,7 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
 fn of_two_who_take_one_relieves() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.workers.set_core(3);
+        pool.workers.set_core_size(3);
         for _ in 0..2 {
             settle(&pool);
             pool.queue.arrive();
@@ -172,7 +176,7 @@ fn who_waits_for_a_task_is_not_left_alone() {
         let (_who_waits, idle) = (settle(&pool), settle(&pool));
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || retire(&other, idle));
-        let joining = pool.register_join(one_shot());
+        let joining = pool.register_join(one_shot().awaited());
         let is_gone = worker.join().expect("nobody panics");
         assert!(joining.is_err() || !is_gone, "nobody is left to run it");
     });
@@ -211,7 +215,7 @@ fn a_task_without_a_worker_holds_up_the_end() {
         let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
         let submitter = thread::spawn(move || {
             // It has seen a worker, a moment ago.
-            other.submit(0, own, Timestamp::PAST, Timestamp::PAST, true).is_ok()
+            other.admit(0, own, Timestamp::PAST, Timestamp::PAST, true).is_ok()
         });
         pool.shutdown();
         let is_let_in = submitter.join().expect("nobody panics");

@@ -9,32 +9,33 @@ fn add_worker(workers: &Workers) -> usize {
     permit.add_worker().0
 }
 
-/// So many workers that have looked for a task.
+/// Adds so many workers, which have searched for a task.
 fn start_workers(workers: &Workers, count: usize) -> Vec<usize> {
     let numbers: Vec<_> = (0..count).map(|_| add_worker(workers)).collect();
     for number in &numbers {
         workers.mark_started(*number);
-        workers.has_searched(*number);
+        workers.search_done(*number);
     }
     numbers
 }
 
-/// What a worker sees beside which so many are idle, if so many tasks wait.
+/// What a worker sees beside `idle` idle ones, if `pending` tasks are pending.
 fn seen(idle: usize, pending: usize) -> PoolView {
     PoolView { joined: 0, idle, pending }
 }
 
-/// Whether a worker that has been idle for long enough goes.
+/// Returns `true` if a worker that has been idle for long enough retires.
 fn goes(workers: &Workers, number: usize, look: impl FnOnce() -> PoolView) -> bool {
-    workers.try_retire(number, true, look, || ()) == Answer::Gone(())
+    workers.try_retire(number, true, look, || ()) == Retirement::Retired(())
 }
 
-/// Whether one that is idle may go later.
+/// Returns `true` if a worker that is idle may retire later.
 fn try_retire(workers: &Workers, look: impl FnOnce() -> PoolView) -> bool {
-    workers.try_retire(1, false, look, || unreachable!("it is not over yet")) == Answer::<()>::Later
+    workers.try_retire(1, false, look, || unreachable!("it is not over yet"))
+        == Retirement::<()>::NotYet
 }
 
-/// How many there are, how many can be relied on, and how many there were at most.
+/// How many there are, how many of them are started, and how many were started at most.
 fn heads(workers: &Workers) -> [usize; 3] {
     assert_eq!((workers.started(), workers.live()), (workers.size(), workers.worker_stats().len()));
     let (counted, ()) = workers.count(|_| ());
@@ -61,8 +62,8 @@ fn a_worker_lives_from_the_attempt_and_is_relied_on_from_its_beginning() {
     assert_eq!(heads(&workers), [1, 1, 2], "who has gone is gone");
 }
 
-/// Those who are idle look again if there are too many now, or if one has stayed because all others
-/// waited for tasks.
+/// Idle workers check again if there are too many now, or if one has stayed because all others waited
+/// for tasks.
 #[test]
 fn who_settles_says_whether_that_makes_a_difference_to_others() {
     let differences = |core, core_timeout| {
@@ -72,7 +73,7 @@ fn who_settles_says_whether_that_makes_a_difference_to_others() {
     assert_eq!(differences(2, false), [false, false, true, true]);
     assert_eq!(differences(3, false), [false, false, false, true]);
     assert_eq!(differences(3, true), [false, false, false, true]);
-    assert!(!new_workers(0, false).mark_started(1), "nobody has last_number it");
+    assert!(!new_workers(0, false).mark_started(1), "nobody has added it");
 
     let workers = new_workers(3, true);
     start_workers(&workers, 2);
@@ -81,18 +82,18 @@ fn who_settles_says_whether_that_makes_a_difference_to_others() {
     assert!(!workers.staying().ends_beside_joins(), "they have been told");
 }
 
-/// Who is too many goes, whatever waits. One that the pool may have looks for work when it no
-/// longer counts, so that a submission that saw it has put its task where it looks.
+/// A worker that is too many retires, whatever is pending. One that the pool may have looks for work
+/// once it no longer counts, so that a submission that saw it has put its task where it looks.
 #[test]
 fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
     let workers = new_workers(1, false);
     let numbers = start_workers(&workers, 2);
-    assert!(workers.is_elastic());
+    assert!(workers.may_have_surplus());
     assert!(goes(&workers, numbers[0], || seen(0, 9)));
     assert_eq!(heads(&workers), [1, 1, 2]);
-    assert!(!workers.is_elastic());
+    assert!(!workers.may_have_surplus());
     assert!(!goes(&workers, numbers[1], || unreachable!("it is the core")));
-    workers.set_core(0);
+    workers.set_core_size(0);
     let looks = |finds| {
         assert_eq!(workers.started(), 0, "nobody relies on who may go");
         seen(0, finds)
@@ -103,7 +104,7 @@ fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
     assert_eq!(heads(&workers), [0, 0, 2]);
 }
 
-/// For one task one worker stays idle, and for more two, however many are busy.
+/// One worker stays idle for one task, and two for more, however many are busy.
 #[test]
 fn who_may_time_out_leaves_a_leader_and_a_deputy() {
     let stays = |idle, pending| {
@@ -122,7 +123,7 @@ fn who_may_time_out_leaves_a_leader_and_a_deputy() {
     assert_eq!([0, 1, 2, 9].map(|pending| stays(2, pending)), [false; 4]);
 }
 
-/// Who stays is told when there are fewer tasks than it stays for, once.
+/// A worker that stays is told once, when there are fewer tasks than it stays for.
 #[test]
 fn who_stays_for_tasks_is_told_when_there_are_fewer() {
     let workers = new_workers(9, true);
@@ -142,7 +143,8 @@ fn who_stays_for_tasks_is_told_when_there_are_fewer() {
     assert_eq!([1, 0].map(is_told), [false, true]);
 }
 
-/// A worker is started for tasks that are left if the pool may have one more, and nobody is coming.
+/// A worker is started for tasks that are left if the pool may have one more, and none is about to
+/// search.
 #[test]
 fn who_relieves_others_is_one_more_at_most() {
     let workers = new_workers(3, true);
@@ -158,22 +160,22 @@ fn who_relieves_others_is_one_more_at_most() {
     assert!(!may_start(true));
     workers.mark_started(new);
     assert!(!may_start(true), "one has not looked yet");
-    workers.has_searched(new);
+    workers.search_done(new);
     assert!(may_start(true));
-    workers.returns_to_search(new);
-    workers.returns_to_search(new);
+    workers.announce_search(new);
+    workers.announce_search(new);
     assert!(!may_start(true), "one has turned back");
-    workers.has_searched(new);
-    workers.has_searched(new);
+    workers.search_done(new);
+    workers.search_done(new);
     assert!(may_start(true));
-    workers.returns_to_search(new);
+    workers.announce_search(new);
     workers.remove(new);
     assert!(may_start(true));
     start_workers(&workers, 2);
     assert!(!may_start(true), "there are as many as there may be");
 }
 
-/// Who waits for a task runs none meanwhile: one that does not wait has to stay.
+/// A worker that waits for a task runs none meanwhile, so one that does not wait has to stay.
 #[test]
 fn who_is_surplus_stays_if_all_others_wait_for_tasks() {
     let workers = new_workers(1, true);
