@@ -102,7 +102,7 @@ use crate::{
     unwind::{Callback, Contained, discard, wake_all},
 };
 
-/// What a pool is made with; the builder fills it in.
+/// The settings that a pool is made with; the builder fills them in.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) core_pool_size: usize,
@@ -115,7 +115,7 @@ pub(crate) struct Config {
     /// How long before a deadline a worker wakes; see `Builder::precise`.
     pub(crate) lead: Duration,
     pub(crate) clock: Clock,
-    /// How many heaps the queue has.
+    /// The number of heaps of the queue.
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
     pub(crate) keep_periodic: bool,

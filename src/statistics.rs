@@ -33,7 +33,7 @@ struct Counters {
     runs: AtomicU64,
 }
 
-/// How many tasks have ended and how, and how many runs there were.
+/// The numbers of tasks that have ended in each way, and of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) completed: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Totals {
     pub(crate) runs: u64,
 }
 
-/// How a task has ended.
+/// The way in which a task has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Completed,
@@ -136,7 +136,7 @@ impl Totals {
         }
     }
 
-    /// How many tasks have ended.
+    /// Returns how many tasks have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.completed + self.panicked + self.cancelled
     }

@@ -105,7 +105,7 @@ impl SystemAlarms {
     }
 }
 
-/// What the thread does.
+/// The loop of the thread.
 fn wake_when_due(queue: &DelayedWorkQueue<Waker>) {
     slack::set(Duration::from_nanos(1));
     while let Some((entry, _)) = queue.take() {

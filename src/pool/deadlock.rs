@@ -47,10 +47,10 @@ use crate::{
     unwind::discard,
 };
 
-/// What the workers of a pool wait for, one entry for each worker that waits.
+/// The waits of a pool's workers, one entry for each worker that waits.
 pub(super) struct JoinRegistry(Mutex<Vec<Arc<dyn Awaited>>>);
 
-/// What is left if another worker waits.
+/// The means that are left to end a wait if another worker waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Remaining {
     /// A worker that does not wait, or a wait that can end without one.

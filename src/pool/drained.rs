@@ -47,7 +47,7 @@ pub struct DrainedTasks {
     detached_context: DetachedContext,
 }
 
-/// What a task keeps of the executor that it was in.
+/// The part of its executor that a task keeps when it has left.
 #[derive(Clone)]
 pub(super) struct DetachedContext {
     pub(super) clock: Clock,

@@ -25,7 +25,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct PoolRef(Arc<CachePadded<Target>>);
 
-/// What the clones of one [`PoolRef`] share.
+/// The pool and the stripe that the clones of one [`PoolRef`] share.
 struct Target {
     pool: Arc<Pool>,
     stripe: usize,

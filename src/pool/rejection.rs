@@ -277,14 +277,15 @@ pub(super) struct NotAdmitted {
 /// The handler of a pool, and how often it was needed.
 pub(super) struct Rejections {
     handler: Replaceable<dyn RejectedExecutionHandler>,
-    /// How many submissions were not admitted.
+    /// The number of submissions that were not admitted.
     rejected: AtomicU64,
-    /// How many of these were run on the thread that submitted them, and how many panicked there.
+    /// The number of these that were run on the thread that submitted them, and of those that panicked
+    /// there.
     caller_runs: AtomicU64,
     caller_panics: AtomicU64,
 }
 
-/// How many submissions were not admitted, and what the handler did with them.
+/// The number of submissions that were not admitted, and what the handler did with them.
 pub(super) struct RejectionCounts {
     pub(super) rejected: u64,
     pub(super) caller_runs: u64,

@@ -51,7 +51,7 @@ use crate::{
     wait::{self, Place},
 };
 
-/// How far a pool has come, what it keeps when it is shut down, and what has ended since.
+/// The phase of a pool, what it keeps when it is shut down, and the tasks that have ended since.
 pub(super) struct Shutdown {
     lifecycle: Lifecycle,
     /// The policies; see `Pool::policy_changed`.
@@ -84,12 +84,12 @@ impl Shutdown {
         self.lifecycle.hold()
     }
 
-    /// The parent of every task's token.
+    /// Returns the parent of every task's token.
     pub(super) fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// Where tasks that end are recorded for a report.
+    /// Returns the log of the tasks that end, for a report.
     #[inline]
     pub(super) fn log(&self) -> &EndLog {
         &self.log

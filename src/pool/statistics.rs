@@ -26,7 +26,7 @@ use std::fmt;
 
 use super::{Phase, Pool};
 
-/// How many workers and tasks an executor has and had, in one consistent snapshot; from
+/// The numbers of workers and tasks that an executor has and had, in one consistent snapshot; from
 /// [`Handle::statistics`](crate::Handle::statistics).
 ///
 /// Always `submitted == pending + active + completed + panicked + cancelled`,
@@ -47,51 +47,51 @@ use super::{Phase, Pool};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// How far the executor has come.
+    /// The state of the executor.
     pub state: ExecutorState,
-    /// How many workers there are to be. Java: `getCorePoolSize`.
+    /// The number of workers that there are to be. Java: `getCorePoolSize`.
     pub core_pool_size: usize,
-    /// How many workers there are. Java: `getPoolSize`.
+    /// The number of workers. Java: `getPoolSize`.
     pub pool_size: usize,
     /// The most workers there have ever been at once. Java: `getLargestPoolSize`.
     pub largest_pool_size: usize,
-    /// How many tasks are running. Java: `getActiveCount`.
+    /// The number of running tasks. Java: `getActiveCount`.
     pub active: usize,
-    /// How many tasks are pending. Java: `getQueue().size()`.
+    /// The number of pending tasks. Java: `getQueue().size()`.
     pub pending: usize,
-    /// How many tasks have been admitted.
+    /// The number of tasks that have been admitted.
     pub submitted: u64,
-    /// How many tasks ended with a result.
+    /// The number of tasks that ended with a result.
     pub completed: u64,
-    /// How many tasks ended with a panic.
+    /// The number of tasks that ended with a panic.
     pub panicked: u64,
-    /// How many tasks were cancelled, for whatever reason, including a timeout, a removal and a
+    /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal and a
     /// shutdown, and including those that `shutdown_now` gave back even if the caller ran them. A
     /// task that is cancelled while it runs is active until its body has returned.
     pub cancelled: u64,
-    /// How many submissions were not admitted, whatever the handler did with them.
+    /// The number of submissions that were not admitted, whatever the handler did with them.
     pub rejected: u64,
-    /// How many of the rejected submissions were run on the thread that submitted them, because the
+    /// The number of rejected submissions that were run on the thread that submitted them, because the
     /// handler said so ([`CallerRunsPolicy`](crate::CallerRunsPolicy)).
     pub caller_runs: u64,
-    /// How many of the caller's runs panicked.
+    /// The number of the caller's runs that panicked.
     pub caller_panics: u64,
-    /// How many runs there have been; each run of a periodic task counts. The caller's runs are not
+    /// The number of runs; each run of a periodic task counts. The caller's runs are not
     /// included.
     pub runs: u64,
-    /// How many of these runs panicked, or took longer than the
+    /// The number of these runs that panicked, or took longer than the
     /// [time limit](crate::TaskBuilder::timeout) of a run, including those after which the task went
     /// on.
     pub failed_runs: u64,
-    /// How many runs of fixed-rate tasks did not take place because the one before was late, by
+    /// The number of runs of fixed-rate tasks that did not take place because the one before was late, by
     /// their [`MissedRuns`](crate::MissedRuns) policy. Counted with the next run.
     pub missed_runs: u64,
-    /// How many [time limits](crate::TaskBuilder::timeout) have been exceeded: by one-shot tasks,
+    /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot tasks,
     /// whether they waited or ran, and by single runs of periodic tasks.
     pub timed_out: u64,
 }
 
-/// How far an executor has come.
+/// The state of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ExecutorState {

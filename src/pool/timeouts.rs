@@ -60,17 +60,17 @@ use crate::{
     unwind::{AlreadyTold, contain, discard},
 };
 
-/// What the timer thread does when a limit has come.
+/// The action of the timer thread when a limit has come.
 type Expiry = Box<dyn FnOnce(&Pool) + Send>;
 type ExpiryQueue = DelayedWorkQueue<Expiry>;
 
 /// See the [module](self).
 pub(super) struct Timeouts {
     thread: LazyThread<ExpiryQueue>,
-    /// How many heaps the queue is to have, and how early its thread is to wake.
+    /// The number of heaps that the queue is to have, and how early its thread is to wake.
     stripes: usize,
     lead: Duration,
-    /// How many limits have been exceeded, of tasks and of single runs.
+    /// The number of limits that have been exceeded, of tasks and of single runs.
     exceeded: Arc<AtomicU64>,
 }
 
@@ -79,7 +79,7 @@ impl Timeouts {
         Self { thread: LazyThread::new(), stripes, lead, exceeded: Arc::default() }
     }
 
-    /// How many limits have been exceeded, of tasks and of single runs.
+    /// Returns how many limits have been exceeded, of tasks and of single runs.
     pub(super) fn exceeded(&self) -> u64 {
         self.exceeded.load(Ordering::Relaxed)
     }
@@ -124,7 +124,7 @@ impl Drop for TimerThread {
     }
 }
 
-/// Where the timeouts of a task go.
+/// The queue that the timeouts of a task go to.
 struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,

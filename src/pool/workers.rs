@@ -139,7 +139,7 @@ use crate::{
 /// See the [module](self).
 pub(crate) struct Workers {
     roster: Mutex<Roster>,
-    /// How many workers can be relied on; written under the lock.
+    /// The number of workers that can be relied on; written under the lock.
     started: AtomicUsize,
     /// Written under the lock, as the two settings below.
     core_size: AtomicUsize,
@@ -149,14 +149,14 @@ pub(crate) struct Workers {
     staying: Staying,
 }
 
-/// Which workers there are.
+/// The workers that there are.
 #[derive(Default)]
 struct Roster {
     /// One slot for each worker that is started or starting, by its number.
     slots: BTreeMap<usize, WorkerSlot>,
-    /// How many of these are started.
+    /// The number of these that are started.
     started: usize,
-    /// How many of the started ones are about to search.
+    /// The number of started ones that are about to search.
     about_to_search: usize,
     /// The most that have ever been started at once.
     largest: usize,
@@ -165,7 +165,7 @@ struct Roster {
     /// The number of the last worker that was added.
     last_number: usize,
     threads: Threads<JoinHandle<()>>,
-    /// What the workers did that have been removed.
+    /// The sum of what the workers did that have been removed.
     retired: Totals,
     /// Threads that wait for the permit.
     waiting: WaitList,
@@ -183,7 +183,7 @@ pub(super) struct SpawnPermit<'a> {
     workers: &'a Workers,
 }
 
-/// How many workers there are and were, from [`Workers::count`].
+/// The numbers of workers, from [`Workers::count`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerCounts {
     pub(super) started: usize,
@@ -200,14 +200,14 @@ pub(super) enum Retirement<L> {
     Retired(L),
 }
 
-/// What an idle worker that asks whether it may retire sees of the pool.
+/// The state of the pool as seen by an idle worker that asks whether it may retire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolView {
-    /// How many workers wait for a task to end.
+    /// The number of workers that wait for a task to end.
     pub(super) joined: usize,
-    /// How many other workers wait for a task to take.
+    /// The number of other workers that wait for a task to take.
     pub(super) idle: usize,
-    /// How many tasks are pending.
+    /// The number of pending tasks.
     pub(super) pending: usize,
 }
 
@@ -264,20 +264,20 @@ impl Workers {
 
     // Counts.
 
-    /// How many workers can be relied on.
+    /// Returns the number of workers that can be relied on.
     #[inline]
     pub(super) fn started(&self) -> usize {
         // Ordering: see the head of the module.
         self.started.load(Ordering::SeqCst)
     }
 
-    /// How many workers are started, read under the lock: a worker that is deciding whether to
-    /// retire still counts.
+    /// Returns the number of started workers, read under the lock: a worker that is deciding whether
+    /// to retire still counts.
     pub(crate) fn size(&self) -> usize {
         self.roster.lock().started
     }
 
-    /// How many workers there are, including those that are starting.
+    /// Returns the number of workers, including those that are starting.
     pub(super) fn live(&self) -> usize {
         self.roster.lock().slots.len()
     }
@@ -441,7 +441,8 @@ impl Workers {
         }
     }
 
-    /// Which workers stay until there are fewer tasks, or until not all others wait for tasks.
+    /// Returns the notes of the workers that stay until there are fewer tasks, or until not all others
+    /// wait for tasks.
     pub(super) fn staying(&self) -> &Staying {
         &self.staying
     }

@@ -54,7 +54,7 @@ pub(super) struct More {
     pub(super) abandoned: bool,
     /// Somebody outside the pool holds the task and may run it.
     pub(super) is_given_away: bool,
-    /// The task is run by hand: its time limit is the timekeeper's affair alone, also for its token.
+    /// The task is run by hand: only the timer thread watches its time limit, also for its token.
     pub(super) ignores_limit: bool,
     /// What is called around each run; on the worker's stack while one is under way.
     pub(super) wrapper: Option<Wrapper>,

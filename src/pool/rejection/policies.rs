@@ -64,7 +64,7 @@ pub enum StockPolicy {
     DiscardOldest,
     /// [`BlockPolicy`].
     Block {
-        /// How long it waits at most.
+        /// The longest that it waits.
         timeout: Duration,
     },
 }

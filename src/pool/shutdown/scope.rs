@@ -21,7 +21,7 @@ thread_local! {
     static SCOPES: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a thread does for a pool.
+/// The part that a thread plays in a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::pool) enum Role {
     /// It runs the pool's tasks.

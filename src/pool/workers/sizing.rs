@@ -26,7 +26,7 @@ impl Workers {
         self.core_size.load(Ordering::Relaxed)
     }
 
-    /// How many workers there may be, as long as there is work for them.
+    /// Returns how many workers there may be, as long as there is work for them.
     #[inline]
     pub(in crate::pool) fn wanted(&self) -> usize {
         self.core_size().max(1)

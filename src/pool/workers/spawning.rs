@@ -22,7 +22,7 @@ use crate::{
     unwind::{contain, discard, message_of},
 };
 
-/// What the threads of a pool are started with.
+/// The settings that the threads of a pool are started with.
 pub(in crate::pool) struct Spawner {
     factory: Replaceable<dyn ThreadFactory>,
     thread_name: String,
@@ -44,12 +44,12 @@ impl Spawner {
         &self.factory
     }
 
-    /// What the names of the threads begin with.
+    /// Returns the beginning of the names of the threads.
     pub(in crate::pool) fn thread_name(&self) -> &str {
         &self.thread_name
     }
 
-    /// How late the system may wake a thread.
+    /// Returns how late the system may wake a thread.
     pub(in crate::pool) fn timer_slack(&self) -> Duration {
         self.timer_slack
     }

@@ -19,7 +19,7 @@ fn start_workers(workers: &Workers, count: usize) -> Vec<usize> {
     numbers
 }
 
-/// What a worker sees beside `idle` idle ones, if `pending` tasks are pending.
+/// The view of a worker beside `idle` idle ones, if `pending` tasks are pending.
 fn seen(idle: usize, pending: usize) -> PoolView {
     PoolView { joined: 0, idle, pending }
 }
@@ -35,7 +35,7 @@ fn try_retire(workers: &Workers, look: impl FnOnce() -> PoolView) -> bool {
         == Retirement::<()>::NotYet
 }
 
-/// How many there are, how many of them are started, and how many were started at most.
+/// The numbers of workers, of started ones, and of those started at most.
 fn heads(workers: &Workers) -> [usize; 3] {
     assert_eq!((workers.started(), workers.live()), (workers.size(), workers.worker_stats().len()));
     let (counted, ()) = workers.count(|_| ());

@@ -6,13 +6,13 @@
 //! time. Each thread is then checked twice on average, and at most half of the handles that are
 //! kept, and a few more, belong to threads that have ended.
 
-/// How many handles are kept without a check, however few there are.
+/// The number of handles that are kept without a check, however few there are.
 const SPARE: usize = 4;
 
 /// See the [module](self).
 pub(super) struct Threads<T> {
     kept: Vec<T>,
-    /// How many were left after the last check.
+    /// The number that were left after the last check.
     left: usize,
 }
 
