@@ -183,8 +183,8 @@ impl ScheduledThreadPoolExecutor {
         if pool.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
-        limit.block(pool.clock(), deadline, |waker| pool.lifecycle().poll(waker));
-        if pool.lifecycle().phase() != Phase::Terminated {
+        limit.block(pool.clock(), deadline, |waker| pool.poll_terminated(waker));
+        if pool.phase() != Phase::Terminated {
             drop(pool.shutdown_now());
         }
         pool.join()

@@ -22,7 +22,7 @@ use std::{
 pub use self::cancel::{CancelHandle, CancelOnDrop};
 use crate::{
     CancelReason, FailedRun, Limit, Panic, TaskError, TaskId, TaskState, WouldDeadlock,
-    pool::{Joining, Pool, PoolRef},
+    pool::{JoinGuard, Pool, PoolRef},
     queue::Ticket,
     sync::{
         Arc, Parker,
@@ -136,7 +136,7 @@ impl<T> ScheduledFuture<T> {
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
     /// wait can end without the task.
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        let deadline = self.pool_ref.clock().read().after(timeout);
+        let deadline = self.pool_ref.pool().clock().read().after(timeout);
         let result = self.block_until(deadline);
         self.deregister_unless(result.is_some());
         result
@@ -152,7 +152,7 @@ impl<T> ScheduledFuture<T> {
     /// wait can end without the task.
     pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
         let limit = limit.into();
-        let deadline = limit.deadline(self.pool_ref.clock());
+        let deadline = limit.deadline(self.pool_ref.pool().clock());
         if self.ends_within(&limit, deadline) { self.task.claim() } else { None }
     }
 
@@ -179,7 +179,9 @@ impl<T> ScheduledFuture<T> {
         let Ok(_waiting) = self.enter_join() else {
             return Err(TaskError::WouldDeadlock);
         };
-        wait::block_on(self.pool_ref.clock(), |waker| self.task.poll_done(waker).then_some(()));
+        wait::block_on(self.pool_ref.pool().clock(), |waker| {
+            self.task.poll_done(waker).then_some(())
+        });
         Ok(())
     }
 
@@ -209,8 +211,8 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline = self.pool_ref.deadline(&**self.task, self.ticket())?;
-        Some(deadline.delay_at(self.pool_ref.clock().read()))
+        let deadline = self.pool_ref.pool().deadline(&**self.task, self.ticket())?;
+        Some(deadline.delay_at(self.pool_ref.pool().clock().read()))
     }
 
     /// Returns the id of the task.
@@ -232,7 +234,7 @@ impl<T> ScheduledFuture<T> {
     /// and captures are dropped. A running task goes on to the end of its body, but its future is
     /// cancelled now, and a periodic task does not run again. Does not wait for the body.
     pub fn cancel(&self) -> bool {
-        self.pool_ref.cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
+        self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
     }
 
     /// Ends the task as [`cancel`](Self::cancel) does, and raises the
@@ -242,7 +244,7 @@ impl<T> ScheduledFuture<T> {
     /// If the task was cancelled before and its body still runs, the token is raised as well, and the
     /// call returns `false`, because it did not end the task.
     pub fn cancel_and_signal(&self) -> bool {
-        self.pool_ref.cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
+        self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
 
     /// Returns a handle that can cancel the task but cannot take its result.
@@ -251,7 +253,7 @@ impl<T> ScheduledFuture<T> {
         // Relaxed: only the drop reads it, which comes after every use.
         self.has_handles.store(true, Ordering::Relaxed);
         let task = Arc::clone(&self.task).erase();
-        CancelHandle::new(task, Arc::clone(&self.pool_ref), self.ticket())
+        CancelHandle::new(task, self.pool_ref.clone(), self.ticket())
     }
 
     /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no
@@ -330,7 +332,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Returns the pool of the task.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.pool_ref
+        self.pool_ref.pool()
     }
 
     /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
@@ -340,7 +342,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Returns where a panic in the drop of the result is reported.
     fn drops(&self) -> Drops<'_> {
-        self.pool_ref.callbacks().hooks.drops(self.id)
+        self.pool_ref.pool().callbacks().hooks.drops(self.id)
     }
 
     fn ticket(&self) -> Ticket {
@@ -348,13 +350,13 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Registers this thread as one that waits for the task without a limit.
-    fn enter_join(&self) -> Result<Option<Joining<'_>>, WouldDeadlock> {
-        self.pool_ref.enter_join(|| Arc::clone(&self.task).erase())
+    fn enter_join(&self) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
+        self.pool_ref.pool().enter_join(|| Arc::clone(&self.task).erase())
     }
 
     fn block_until(&self, deadline: Timestamp) -> Option<Result<T, TaskError>> {
         let poll = |waker: &Waker| self.poll_join(waker);
-        wait::block_soon(self.pool_ref.clock(), deadline, || self.is_done(), poll)
+        wait::block_soon(self.pool_ref.pool().clock(), deadline, || self.is_done(), poll)
     }
 
     /// The poll of [`wait`]: takes the result once the task has ended.
@@ -366,7 +368,7 @@ impl<T> ScheduledFuture<T> {
     /// `true` if the task has ended, whatever the limit says. The result stays where it is.
     pub(crate) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
         let poll = |waker: &Waker| self.task.poll_done(waker).then_some(());
-        let has_ended = limit.block(self.pool_ref.clock(), deadline, poll).is_some();
+        let has_ended = limit.block(self.pool_ref.pool().clock(), deadline, poll).is_some();
         self.deregister_unless(has_ended);
         has_ended
     }

@@ -122,7 +122,9 @@ mod limit;
 mod queue;
 mod task;
 mod token;
-// Layer 1: time, waiting, user code, events.
+// Layer 1: time, waiting, user code, counts, threads on demand, events.
+mod lazy_thread;
+mod statistics;
 mod time;
 mod trace;
 mod unwind;

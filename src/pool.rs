@@ -1,4 +1,4 @@
-//! The machine: tasks, a queue, and the workers between them.
+//! The pool: tasks, a queue, and the workers between them.
 //!
 //! ```text
 //!   admit ──▶ queue ──▶ worker: run ──▶ Ended
@@ -6,104 +6,105 @@
 //!               └──────────── rearm ──────────────────┘
 //! ```
 //!
-//! The pool ties the two towers below it together: the queue knows nothing of tasks, and a task
-//! knows nothing of the queue. What needs both is here: admission, cancelling, re-arming, and
-//! the three ways to [stop](stopping).
+//! The pool is the only place that knows both of the towers below it: the queue knows nothing of
+//! tasks, and a task knows nothing of the queue. It consists of parts, each with private state of
+//! its own; the functions of [`Pool`] stand beside the part that they are about:
 //!
-//! # Admission
+//! | part | what it holds | functions of the pool |
+//! |---|---|---|
+//! | [`capacity`] | the bound on pending tasks | [`admission`]: `admit` |
+//! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
+//! | [`workers`] | the workers and what threads are started with | `ensure_worker`, `compensate`, `set_core_pool_size` |
+//! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
+//! | [`deadlock`] | what workers wait for | `enter_join` |
+//! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
 //!
-//! A submission first sees to it that there is a worker, then offers the task to the queue. So a
-//! task in the queue always has a worker that will come for it ([`crew`] has the argument), and a
-//! task for which no worker could be started was never queued. Offer and shutdown meet at the
-//! lock of a stripe of the queue, and nowhere else. What is not admitted: [`rejection`].
+//! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
+//!
+//! # Re-arming
+//!
+//! [`Pool::rearm`] holds the task's lock while the queue takes those of a stripe and of its gate,
+//! one after the other. That order, task before queue, is never reversed: nothing under a lock of
+//! the queue touches a task's lock. It makes "the task is not cancelled" and "the task is in the
+//! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
 //!
 //! # Cancelling
 //!
 //! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by
-//! its slot. When it returns the closure is dropped, unless the task runs, and the entry is gone.
-//! The two steps can fall around three others:
+//! its slot. When it returns the closure has been dropped, unless the task is running, and the
+//! entry is gone. Three other steps can fall between those two:
 //!
 //! * *A worker takes the entry in between*: it finds nothing to run, and drops the node.
-//! * *A worker re-arms*: it does so under the task's lock, so it comes before the decision (and
+//! * *A worker re-arms*: it does so under the task's lock, so either before the decision (and
 //!   the entry is taken out again) or after it (and nothing is queued).
-//! * *The slot has a new tenant*: the queue compares the number, and refuses.
+//! * *The slot has been given to another entry*: the queue compares the number, and refuses.
 //!
 //! # What a task costs
 //!
 //! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
 //! eleven read-modify-writes: six for locks (the stripe twice, the task), three for the count of
-//! the node, two for the pool_ref's. To schedule it, drop the future and run it takes a second
-//! reading, and thirteen: the stripe's lock, the list's and twice the task's, three for the node,
-//! two for the pool_ref. Who is woken, and when nobody is: [`queue`](crate::queue).
-//!
-//! # The one place with two locks
-//!
-//! [`Pool::rearm`] holds the task's lock while the queue's is taken. That order, task before
-//! queue, is never reversed: nothing under a lock of the queue's touches a task's. It makes "is it
-//! cancelled?" and "it is in the queue" one step, so a cancelled periodic task is never queued
-//! again, not even for a moment.
+//! the node, two for that of the pool reference. To schedule it, drop the future and run it takes a
+//! second reading, and thirteen: the stripe's lock, the ready list's and twice the task's, three for
+//! the node, two for the pool reference. Which thread is woken, and when none is:
+//! [`queue`](crate::queue).
 
+mod admission;
 mod callbacks;
-mod crew;
+mod capacity;
+mod deadlock;
 mod drained;
-mod joins;
-mod lifecycle;
-mod policies;
 mod pool_ref;
-mod record;
 mod rejected;
 mod rejection;
-mod room;
-mod serving;
-mod setting;
 mod shared;
-mod sizing;
+mod shutdown;
 mod statistics;
-mod stopping;
 mod timeouts;
 mod worker;
+mod workers;
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
 pub(crate) use self::{
     callbacks::Callbacks,
-    joins::Joining,
-    lifecycle::Phase,
+    deadlock::JoinGuard,
     pool_ref::{PoolRef, PoolRefs},
-    shared::{share_factory, share_handler},
+    shared::{Replaceable, share_factory, share_handler},
+    shutdown::Phase,
 };
 use self::{
-    crew::Crew, drained::DetachedContext, joins::Joins, lifecycle::Lifecycle, record::Record,
-    room::Room, setting::Setting, timeouts::Timeouts,
+    capacity::Capacity,
+    deadlock::JoinRegistry,
+    drained::DetachedContext,
+    rejection::Rejections,
+    shutdown::Shutdown,
+    timeouts::Timeouts,
+    workers::{Spawner, Workers},
 };
 pub use self::{
     drained::{DrainedTask, DrainedTasks},
-    policies::{
-        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
-    },
-    record::{ShutdownReport, TaskSummary},
     rejected::RejectedExecutionError,
-    rejection::{RejectedExecutionHandler, RejectedTask, Rejection},
+    rejection::{
+        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
+        RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy,
+    },
     shared::Shared,
+    shutdown::{ShutdownReport, TaskSummary},
     statistics::{ExecutorState, Statistics},
     worker::{ThreadFactory, Worker},
 };
 use crate::{
-    CancelReason, CancellationToken, WouldDeadlock,
+    CancelReason,
     queue::{DelayedWorkQueue, SnapshotEntry, Ticket},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64},
-        thread,
-    },
-    task::{Cancellation, Hooks, PanicSource, Run, Runnable, Subject, WorkerStats},
+    statistics::WorkerStats,
+    sync::Arc,
+    task::{Cancellation, Hooks, PanicSource, Runnable, Subject},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
-    wait,
 };
 
-/// What a pool is made with; filled in by the builder.
+/// The settings that a pool is made with; the builder fills them in.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) core_pool_size: usize,
@@ -116,7 +117,7 @@ pub(crate) struct Config {
     /// How long before a deadline a worker wakes; see `Builder::precise`.
     pub(crate) lead: Duration,
     pub(crate) clock: Clock,
-    /// How many heaps the queue has.
+    /// The number of heaps of the queue.
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
     pub(crate) keep_periodic: bool,
@@ -126,7 +127,8 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Threads of std; who is refused gets the closure back.
+    /// The default factory, which starts threads of the standard library, and the default handler,
+    /// which has the submission fail.
     pub(crate) fn defaults() -> (Callback<dyn ThreadFactory>, Callback<dyn RejectedExecutionHandler>)
     {
         (Contained::new(Arc::new(worker::std_thread)), Contained::new(Arc::new(AbortPolicy)))
@@ -135,134 +137,85 @@ impl Config {
 
 /// See the [module](self).
 pub(crate) struct Pool {
-    config: Config,
+    clock: Clock,
+    callbacks: Callbacks,
     queue: DelayedWorkQueue<Arc<dyn Runnable>>,
-    lifecycle: Lifecycle,
-    crew: Crew,
-    /// What the policies say now; see `policy_changed`.
-    keep_delayed: AtomicBool,
-    keep_periodic: AtomicBool,
-    /// Raised by `shutdown_now`; the parent of every task's token.
-    stop: CancellationToken,
-    joins: Joins,
-    thread_factory: Setting<dyn ThreadFactory>,
-    rejection: Setting<dyn RejectedExecutionHandler>,
-    /// How many submissions were not admitted.
-    rejected: AtomicU64,
-    /// How many of these were run in the thread that submitted them, and how many panicked there.
-    caller_runs: AtomicU64,
-    caller_panics: AtomicU64,
-    /// The bound on how many tasks may wait, if there is one.
-    room: Option<Room>,
+    /// The bound on how many tasks may be pending, if there is one.
+    capacity: Option<Capacity>,
+    rejections: Rejections,
+    workers: Workers,
+    spawner: Spawner,
+    shutdown: Shutdown,
+    joins: JoinRegistry,
     timeouts: Timeouts,
-    record: Record,
 }
 
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
+        let clock = &config.clock;
         Arc::new(Self {
-            queue: DelayedWorkQueue::new(config.clock.clone(), config.stripes, config.lead),
-            lifecycle: Lifecycle::new(),
-            crew: Crew::new(config.core_pool_size, config.core_timeout, config.keep_alive),
-            keep_delayed: AtomicBool::new(config.keep_delayed),
-            keep_periodic: AtomicBool::new(config.keep_periodic),
-            stop: CancellationToken::with_clock(config.clock.clone()),
-            joins: Joins::new(),
-            thread_factory: Setting::new(config.thread_factory.clone()),
-            rejection: Setting::new(config.rejection.clone()),
-            rejected: AtomicU64::new(0),
-            caller_runs: AtomicU64::new(0),
-            caller_panics: AtomicU64::new(0),
-            room: config.max_pending.map(Room::new),
-            timeouts: Timeouts::new(),
-            record: Record::default(),
-            config,
+            queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
+            capacity: config.max_pending.map(Capacity::new),
+            workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
+            spawner: Spawner::new(&config),
+            shutdown: Shutdown::new(clock, config.keep_delayed, config.keep_periodic),
+            joins: JoinRegistry::new(),
+            timeouts: Timeouts::new(config.stripes, config.lead),
+            rejections: Rejections::new(config.rejection),
+            callbacks: config.callbacks,
+            clock: config.clock,
         })
     }
 
+    #[inline]
     pub(crate) fn clock(&self) -> &Clock {
-        &self.config.clock
+        &self.clock
+    }
+
+    #[inline]
+    pub(crate) fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
+    }
+
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    pub(crate) fn thread_factory(&self) -> &Replaceable<dyn ThreadFactory> {
+        self.spawner.factory()
+    }
+
+    pub(crate) fn thread_name(&self) -> &str {
+        self.spawner.thread_name()
+    }
+
+    pub(crate) fn rejection(&self) -> &Replaceable<dyn RejectedExecutionHandler> {
+        self.rejections.handler()
+    }
+
+    pub(crate) fn max_pending(&self) -> Option<usize> {
+        self.capacity.as_ref().map(Capacity::bound)
     }
 
     pub(crate) fn pending_count(&self) -> usize {
         self.queue.len()
     }
 
-    /// What waits, in due order.
+    /// Returns the pending tasks in due order.
     pub(crate) fn pending(&self) -> Vec<SnapshotEntry<Arc<dyn Runnable>>> {
         self.queue.snapshot(Arc::clone)
     }
 
-    pub(crate) fn crew(&self) -> &Crew {
-        &self.crew
-    }
-
-    pub(crate) fn callbacks(&self) -> &Callbacks {
-        &self.config.callbacks
-    }
-
-    pub(crate) fn max_pending(&self) -> Option<usize> {
-        self.config.max_pending
-    }
-
-    pub(crate) fn thread_factory(&self) -> &Setting<dyn ThreadFactory> {
-        &self.thread_factory
-    }
-
-    pub(crate) fn rejection(&self) -> &Setting<dyn RejectedExecutionHandler> {
-        &self.rejection
-    }
-
-    /// What a task keeps that leaves the pool without having run.
+    /// Returns what a task keeps that leaves the pool without having run.
     fn detached_context(&self) -> DetachedContext {
-        DetachedContext { clock: self.clock().clone(), hooks: self.config.callbacks.hooks.clone() }
+        DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
     }
 
-    pub(crate) fn lifecycle(&self) -> &Lifecycle {
-        &self.lifecycle
-    }
+    // Re-arming.
 
-    pub(crate) fn thread_name(&self) -> &str {
-        &self.config.thread_name
-    }
-
-    // Admission.
-
-    /// Starts a worker, unless there are as many as the core pool size, or the pool was shut
-    /// down. An error only if there is none at all: a pool that has one can do its work. Whether
-    /// it need not do without one that could not be started.
-    #[inline]
-    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
-        // Not the phase: it moves before the queue is closed, and until then tasks are admitted.
-        if self.crew.settled() >= self.crew.wanted() || self.queue.is_closed() {
-            return Ok(true);
-        }
-        match self.start_worker(|| self.crew.wanted()) {
-            Ok(_) => Ok(true),
-            Err(error) => self.do_without(error).map(|()| false),
-        }
-    }
-
-    /// A worker could not be started: an error if there is none.
-    #[cold]
-    pub(super) fn do_without(&self, error: io::Error) -> io::Result<()> {
-        if self.crew.size() == 0 {
-            return Err(error);
-        }
-        trace::spawn_failed(&error);
-        Ok(())
-    }
-
-    /// A task that waited does so no longer.
-    #[inline]
-    fn leave_room(&self) {
-        if let Some(room) = &self.room {
-            room.leave();
-        }
-    }
-
-    /// Puts a periodic task that has run back into the queue, unless the pool takes it no more.
-    /// Whether it is there. The one place here that holds two locks; see the head of the module.
+    /// Puts a periodic task that has run back into the queue, unless the queue admits it no more or
+    /// the task has been cancelled. Returns `true` if the task is queued. See the head of the module
+    /// for the locks.
     fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Timestamp) -> bool {
         let mut wake = None;
         let mut enqueue = || {
@@ -272,8 +225,8 @@ impl Pool {
                 ticket.slot
             })
         };
-        if let Some(room) = &self.room {
-            room.return_to();
+        if let Some(capacity) = &self.capacity {
+            capacity.force_acquire();
         }
         let is_queued = task.rearm(&mut enqueue);
         wake_all(wake);
@@ -283,8 +236,8 @@ impl Pool {
     /// Ends a periodic task that was not put back.
     #[cold]
     fn end_periodic(&self, task: &Arc<dyn Runnable>, sequence: u64, stats: &WorkerStats) {
-        self.leave_room();
-        let reason = self.lifecycle.phase().reason();
+        self.release_capacity();
+        let reason = self.phase().reason();
         let found = self.end_taken(&**task, sequence, reason, stats);
         if found != Cancellation::TooLate && reason == CancelReason::Rejected {
             let why = "the queue has no place for its next run";
@@ -292,8 +245,8 @@ impl Pool {
         }
     }
 
-    /// Ends a task as cancelled that a worker has taken and that does not come back: so its end is
-    /// counted here.
+    /// Ends a task as cancelled that a worker has taken and that does not come back. The worker
+    /// counts its end, since the queue no longer does.
     fn end_taken(
         &self,
         task: &dyn Runnable,
@@ -305,18 +258,18 @@ impl Pool {
         self.end_as_cancelled(task, id, reason)
     }
 
-    /// Says that a periodic task has lost its place in the queue, and has ended.
+    /// Reports that a periodic task has lost its place in the queue, and has ended.
     #[cold]
     fn tell_displaced(&self, task: &dyn Runnable, id: u64, why: &str) {
         let subject = Subject { id: Some(id), name: task.name(), run: None };
-        self.callbacks().hooks.tell_ended(PanicSource::Displaced, &subject, why);
+        self.callbacks.hooks.tell_ended(PanicSource::Displaced, &subject, why);
     }
 
     // Cancelling.
 
-    /// Ends a task as cancelled and takes it out of the queue. Whether this call did it. `ticket`
-    /// is the one with which the task was submitted. With `signal` a body that runs is asked to
-    /// stop, also if the task was cancelled before without that.
+    /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it.
+    /// `ticket` is the one with which the task was submitted. With `signal` a body that runs is asked
+    /// to stop, even if the task was cancelled before without that.
     pub(crate) fn cancel<R>(
         &self,
         task: &R,
@@ -331,8 +284,8 @@ impl Pool {
         self.take_out(task, ticket, found, signal)
     }
 
-    /// Takes a task that has been ended by hand out of the queue, or asks it to stop. Whether it
-    /// had been ended in time.
+    /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` is
+    /// what the attempt to end it found; returns `true` unless that was too late.
     #[inline]
     fn take_out<R>(&self, task: &R, ticket: Ticket, found: Cancellation, signal: bool) -> bool
     where
@@ -340,36 +293,36 @@ impl Pool {
     {
         match found {
             Cancellation::TooLate if signal => {
-                task.signal(&self.stop);
+                task.signal(self.shutdown.token());
                 return false;
             }
             Cancellation::TooLate => return false,
             Cancellation::Waiting(slot) => {
                 self.remove(ticket.moved_to(slot));
             }
-            Cancellation::Running if signal => task.token(&self.stop).cancel(),
+            Cancellation::Running if signal => task.token(self.shutdown.token()).cancel(),
             Cancellation::Running => {}
         }
         true
     }
 
-    /// Takes an entry out of the queue, if it is there. Whether it was.
+    /// Takes an entry out of the queue. Returns `true` if it was there.
     #[inline]
     fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };
         discard(task);
-        self.has_removed();
+        self.entry_removed();
         true
     }
 
-    /// A task has been taken out of the queue, and not by a worker.
+    /// Called when a task has been taken out of the queue, and not by a worker.
     #[inline]
-    fn has_removed(&self) {
-        self.leave_room();
-        self.fewer_wait();
+    fn entry_removed(&self) {
+        self.release_capacity();
+        self.pending_decreased();
     }
 
-    /// Takes a task that waits out of the queue, and ends it. Whether it waited.
+    /// Takes a pending task out of the queue, and ends it. Returns `true` if it was pending.
     pub(crate) fn remove_waiting<R>(&self, task: &R, ticket: Ticket) -> bool
     where
         R: Runnable + ?Sized,
@@ -382,7 +335,7 @@ impl Pool {
         is_removed
     }
 
-    /// Takes tasks out of the queue that have ended. Gives how many.
+    /// Takes tasks out of the queue that have ended. Returns how many.
     pub(crate) fn purge(&self) -> usize {
         let ended = |one: &SnapshotEntry<Arc<dyn Runnable>>| one.element.state().is_done();
         let listed = self.queue.snapshot(Arc::clone);
@@ -396,77 +349,23 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
-        let found = end_as_cancelled(task, id, reason, &self.config.callbacks.hooks);
+        let found = end_as_cancelled(task, id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {
-            self.record.cancelled(id, || task.name());
+            self.shutdown.log().cancelled(id, || task.name());
         }
         found
     }
 
-    /// The moment a task waits for; nothing if it does not wait.
+    /// Returns the deadline that a task waits for, if it is pending.
     pub(crate) fn deadline<R>(&self, task: &R, ticket: Ticket) -> Option<Timestamp>
     where
         R: Runnable + ?Sized,
     {
         self.queue.deadline(ticket.moved_to(task.slot()))
     }
-
-    // Waiting for the end.
-
-    /// Waits for every worker to have ended; whether they have, after at most `timeout`.
-    pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        if self.would_wait_for_itself() {
-            return Err(WouldDeadlock(()));
-        }
-        let deadline = self.clock().read().after(timeout);
-        let terminated =
-            wait::block_until(self.clock(), deadline, |waker| self.lifecycle.poll(waker));
-        if terminated.is_none() {
-            let parker = crate::sync::Parker::current();
-            discard(self.lifecycle.forget(parker.waker()));
-        }
-        Ok(terminated.is_some())
-    }
-
-    /// The same without a limit; when it returns the threads are gone as well.
-    pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
-        self.await_termination(Duration::MAX)?;
-        let own = thread::current().id();
-        // A worker at its end joins the others, if a thread-local of the user's owned the executor.
-        let others = |worker: &thread::JoinHandle<()>| worker.thread().id() != own;
-        for worker in self.crew.take_threads().into_iter().filter(others) {
-            // A worker does not panic; what a thread-local of the user's throws is not ours.
-            discard(worker.join());
-        }
-        Ok(())
-    }
-
-    /// Whether the pool cannot end before the calling thread has gone on; see [`serving`].
-    pub(crate) fn would_wait_for_itself(&self) -> bool {
-        serving::serves(self)
-    }
-
-    /// Says that the calling thread is about to wait for a task without a limit; until what is
-    /// returned is dropped. An error if nobody would be left to run it.
-    pub(crate) fn enter_join(
-        self: &Arc<Self>,
-        task: impl FnOnce() -> Arc<dyn Runnable>,
-    ) -> Result<Option<Joining<'_>>, WouldDeadlock> {
-        if !Run::is_any() && !serving::works_for(self) {
-            return Ok(None);
-        }
-        let task = task();
-        if Run::is_of(&task) && joins::is_stuck(&*task) {
-            return Err(WouldDeadlock(()));
-        }
-        if !serving::works_for(self) || self.lifecycle.phase() >= Phase::Stopping {
-            return Ok(None);
-        }
-        self.enter_joins(task).map(Some)
-    }
 }
 
-/// Ends a task as cancelled, unless it has ended, and says so.
+/// Ends a task as cancelled, unless it has ended, and traces it.
 fn end_as_cancelled<R>(task: &R, id: u64, reason: CancelReason, hooks: &Hooks) -> Cancellation
 where
     R: Runnable + ?Sized,

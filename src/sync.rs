@@ -30,8 +30,8 @@
 //! Several locks are held at once in three places only, and always in this order: a task's cell,
 //! then a stripe or the gate of the queue (`Pool::rearm`; explained at the head of `pool`); the
 //! ready list of a queue, then its stripes, by their numbers (`queue`); and before those of the
-//! queue the one of who asks whether it is empty, or counts: crew or lifecycle (`pool`); the list of
-//! joins after that of the crew.
+//! queue the one of who asks whether it is empty, or counts: workers or lifecycle (`pool`); the join
+//! registry after that of the workers.
 
 #[cfg(punctual_models)]
 #[path = "sync/model.rs"]

@@ -70,7 +70,6 @@ mod period;
 mod run;
 mod runnable;
 mod state;
-mod stats;
 
 pub(crate) use self::{
     cell::Attachment,
@@ -78,8 +77,7 @@ pub(crate) use self::{
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
     run::{CurrentRun, Run, Subject, WorkerContext},
-    runnable::{Cancellation, Claim, Runnable, Verdict},
-    stats::{Totals, WorkerStats},
+    runnable::{Awaited, Cancellation, Claim, Runnable, Verdict},
 };
 pub use self::{
     decorate::{Done, Submission, TaskRun},
@@ -96,10 +94,10 @@ use self::{
     hooks::Invocation,
     job::RunOutcome,
     state::CancelOutcome,
-    stats::Ended,
 };
 use crate::{
     CancelReason, CancellationToken, Panic, TaskError,
+    statistics::Ended,
     sync::{Arc, Mutex, MutexGuard},
     time::Timestamp,
     unwind::{discard, discard_with, wake_all},
@@ -136,7 +134,7 @@ impl<J: Job> Task<J> {
         run.stats().count_cancelled();
         match self.ended(cell, found, true, hooks.drops(run.id())) {
             Cancellation::TooLate => Verdict::TooLate,
-            found => Verdict::TimedOut(found),
+            _ => Verdict::TimedOut,
         }
     }
 
@@ -167,7 +165,7 @@ impl<J: Job> Task<J> {
         if unwanted.is_some() {
             self.discard(unwanted, hooks.drops(run.id()));
         }
-        if timed_out { Verdict::TimedOut(Cancellation::Running) } else { Verdict::Ended }
+        if timed_out { Verdict::TimedOut } else { Verdict::Ended }
     }
 
     /// Puts a periodic task to rest until it is queued again for `next`, unless it has been cancelled
@@ -404,6 +402,10 @@ impl<J: Job> Runnable for Task<J> {
 
     fn give_away(&self) {
         self.0.lock().extras().is_given_away = true;
+    }
+
+    fn awaited(self: Arc<Self>) -> Arc<dyn Awaited> {
+        self
     }
 
     fn attach(&self, attachment: Attachment) {

@@ -10,13 +10,15 @@ use std::{
 
 /// Each top-level module with its layer; a module uses lower layers and itself, and of its own
 /// layer only what is named beside it.
-const LAYERS: [(&str, u8, &[&str]); 19] = [
+const LAYERS: [(&str, u8, &[&str]); 21] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
     ("unwind", 1, &[]),
     ("wait", 1, &["time"]),
     ("trace", 1, &["unwind"]),
+    ("statistics", 1, &[]),
+    ("lazy_thread", 1, &[]),
     ("error", 1, &["unwind"]),
     ("token", 2, &[]),
     ("limit", 2, &["token"]),

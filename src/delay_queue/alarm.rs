@@ -1,52 +1,50 @@
-//! The alarm: what wakes a waker at a moment.
+//! Alarms: what wakes a waker when a deadline has come.
 //!
 //! A thread that waits for an element sleeps with a time limit. A task that awaits one has only a
-//! waker, and somebody has to be there at the moment to wake it. Of all who await one queue two
-//! are armed at most, the leader and its deputy, so there are few alarms however many wait.
+//! waker, so somebody else has to wake it in time. Of all that await one queue at most two are
+//! armed, the leader and its deputy, so there are few alarms however many tasks wait.
 //!
-//! * On the system's clock alarms stand in a queue of their own, one for the whole process, and
-//!   one thread takes them from it and wakes. It is started with the first alarm, sleeps while
-//!   there is none, and stays. It is this crate's queue, so a nearer alarm and one that is called
-//!   off are its everyday business.
+//! * On the system's clock, alarms are entries of a queue of their own, one for the whole process,
+//!   and one thread takes them from it and wakes. The thread is started with the first alarm
+//!   ([`LazyThread`]), sleeps while there is none, and never ends. The queue is this crate's own, so
+//!   an alarm that comes before all others, and one that is cancelled, are ordinary operations.
 //! * A manual clock keeps its alarms itself, and wakes when it is moved.
 //!
-//! If the thread cannot be started, who sets an alarm is woken at once: it polls, finds nothing,
-//! sets the next alarm and tries again. That costs a core, but nothing is late and nothing lost.
+//! If the thread cannot be started, the alarm goes off at once: the awaiting task polls, finds
+//! nothing, sets the next alarm and so tries again. That busies a core, but nothing is late or
+//! lost.
 //!
-//! A waker is the user's: it is woken behind the door (`unwind`), outside all locks. One that
-//! blocks keeps all alarms of the process waiting, as it would the thread of any runtime.
+//! A waker is user code: it is woken through `unwind`, with no lock held. One that blocks delays
+//! all alarms of the process, as it would delay any runtime whose thread it blocks.
 
 use std::{io, task::Waker, time::Duration};
 
 use crate::{
+    lazy_thread::LazyThread,
     queue::{SingleQueue, Ticket},
-    sync::{
-        Mutex, OnceLock,
-        atomic::{AtomicBool, Ordering},
-        thread,
-    },
+    sync::{Arc, Mutex, OnceLock, thread},
     time::{Clock, ManualClock, Timestamp, slack},
     unwind::{discard, wake_all},
 };
 
-/// An alarm that is set; dropping it calls it off. See the [module](self).
+/// An alarm that is set. Dropping it cancels it. See the [module](self).
 pub(super) enum Alarm {
     System(Ticket),
     Manual(ManualClock, u64),
-    /// It rang at once.
-    Rung,
+    /// It went off at once.
+    Fired,
 }
 
 impl Alarm {
-    /// Wakes `waker` once `deadline` has come on that clock.
+    /// Has `waker` woken once `deadline` has come on that clock.
     pub(super) fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Self {
         match clock.manual() {
             Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
-            None => match Ringer::get().set(clock, deadline, waker) {
+            None => match SystemAlarms::get().set(clock, deadline, waker) {
                 Ok(ticket) => Self::System(ticket),
                 Err(waker) => {
                     wake_all([waker]);
-                    Self::Rung
+                    Self::Fired
                 }
             },
         }
@@ -56,64 +54,61 @@ impl Alarm {
 impl Drop for Alarm {
     fn drop(&mut self) {
         match self {
-            Self::System(ticket) => discard(Ringer::get().queue.remove(*ticket)),
+            Self::System(ticket) => SystemAlarms::get().cancel(*ticket),
             Self::Manual(clock, id) => clock.call_off(*id),
-            Self::Rung => {}
+            Self::Fired => {}
         }
     }
 }
 
 /// The alarms of the system's clock, and their thread.
-struct Ringer {
+struct SystemAlarms {
     clock: Clock,
-    queue: SingleQueue<Waker>,
-    is_running: AtomicBool,
-    /// Held by who starts the thread.
+    thread: LazyThread<SingleQueue<Waker>>,
+    /// Held by the caller that starts the thread.
     start: Mutex<()>,
 }
 
-impl Ringer {
+impl SystemAlarms {
     fn get() -> &'static Self {
-        static RINGER: OnceLock<Ringer> = OnceLock::new();
-        RINGER.get_or_init(|| {
-            let clock = Clock::system();
-            let queue = SingleQueue::new(clock.clone());
-            Self { clock, queue, is_running: AtomicBool::new(false), start: Mutex::new(()) }
+        static ALARMS: OnceLock<SystemAlarms> = OnceLock::new();
+        ALARMS.get_or_init(|| {
+            let (clock, thread) = (Clock::system(), LazyThread::new());
+            Self { clock, thread, start: Mutex::new(()) }
         })
     }
 
-    /// Gives the waker back if there is nobody who would wake it.
-    fn set(
-        &'static self,
-        clock: &Clock,
-        deadline: Timestamp,
-        waker: Waker,
-    ) -> Result<Ticket, Waker> {
-        if self.ensure_thread().is_err() {
-            return Err(waker);
-        }
+    /// Sets an alarm for a deadline of `clock`. Returns the waker if there is no thread that would
+    /// wake it.
+    fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<Ticket, Waker> {
+        let Ok(queue) = self.running_queue() else { return Err(waker) };
         let instant = clock.instant_of(deadline);
         let deadline = instant.map_or(Timestamp::NEVER, |instant| self.clock.deadline_of(instant));
-        self.queue.insert(deadline, waker).map_err(|refused| refused.element)
+        queue.insert(deadline, waker).map_err(|refused| refused.element)
     }
 
-    fn ensure_thread(&'static self) -> io::Result<()> {
-        // Ordering: it says that there is a thread; what that does is ordered by the queue.
-        if self.is_running.load(Ordering::Relaxed) {
-            return Ok(());
+    fn cancel(&self, ticket: Ticket) {
+        discard(self.thread.queue().and_then(|queue| queue.remove(ticket)));
+    }
+
+    /// Returns the queue that the thread takes from, and starts the thread if it is not running.
+    fn running_queue(&self) -> io::Result<&Arc<SingleQueue<Waker>>> {
+        if let Some(queue) = self.thread.running() {
+            return Ok(queue);
         }
         let _start = self.start.lock();
-        if !self.is_running.load(Ordering::Relaxed) {
-            thread::Builder::new().name("punctual-alarm".into()).spawn(|| self.ring())?;
-            self.is_running.store(true, Ordering::Relaxed);
-        }
-        Ok(())
+        let make_queue = || SingleQueue::new(self.clock.clone());
+        self.thread.start(make_queue, |queue| {
+            let builder = thread::Builder::new().name("punctual-alarm".into());
+            builder.spawn(move || wake_when_due(&queue)).map(drop)
+        })
     }
+}
 
-    fn ring(&self) {
-        slack::set(Duration::from_nanos(1));
-        while let Some(entry) = self.queue.take() {
-            wake_all([entry.element]);
-        }
+/// The loop of the thread.
+fn wake_when_due(queue: &SingleQueue<Waker>) {
+    slack::set(Duration::from_nanos(1));
+    while let Some(entry) = queue.take() {
+        wake_all([entry.element]);
     }
 }

@@ -27,14 +27,14 @@ impl Handle {
     #[doc(alias = "getPoolSize")]
     #[must_use]
     pub fn pool_size(&self) -> usize {
-        self.pool().crew().size()
+        self.pool().workers().size()
     }
 
     /// The most workers there have ever been at once. Java: `getLargestPoolSize`.
     #[doc(alias = "getLargestPoolSize")]
     #[must_use]
     pub fn largest_pool_size(&self) -> usize {
-        self.pool().crew().largest()
+        self.pool().workers().largest()
     }
 
     /// How many tasks are at work. As [`statistics`](Self::statistics). Java: `getActiveCount`.
@@ -156,12 +156,12 @@ impl PendingTask {
     fn new(listed: SnapshotEntry<Arc<dyn Runnable>>, pool_ref: &PoolRef) -> Self {
         let SnapshotEntry { deadline, ticket, element: task } = listed;
         Self {
-            next_run: pool_ref.clock().instant_of(deadline),
-            delay: deadline.delay_at(pool_ref.clock().read()),
+            next_run: pool_ref.pool().clock().instant_of(deadline),
+            delay: deadline.delay_at(pool_ref.pool().clock().read()),
             // One that has begun meanwhile has no count to be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
-            handle: CancelHandle::new(task, Arc::clone(pool_ref), ticket),
+            handle: CancelHandle::new(task, pool_ref.clone(), ticket),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The verbs for stopping, on the handle. What they do is in `pool::stopping`.
+//! The verbs for stopping, on the handle. What they do is in `pool::shutdown`.
 
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ impl Handle {
     #[doc(alias = "isShutdown")]
     #[must_use]
     pub fn is_shutdown(&self) -> bool {
-        self.pool().lifecycle().phase() > Phase::Running
+        self.pool().phase() > Phase::Running
     }
 
     /// Whether it was shut down and has not terminated. Java: `isTerminating`.
@@ -149,7 +149,7 @@ impl Handle {
     #[doc(alias = "isTerminated")]
     #[must_use]
     pub fn is_terminated(&self) -> bool {
-        self.pool().lifecycle().phase() == Phase::Terminated
+        self.pool().phase() == Phase::Terminated
     }
 
     /// Whether one-shot tasks that are not yet due run after a shutdown. Java:

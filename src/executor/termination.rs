@@ -1,5 +1,5 @@
 //! Waiting for the end without a thread: a future, which has a place of its own on the list of those
-//! who wait for the pool ([`Lifecycle`](crate::pool)).
+//! who wait for the pool (`pool::shutdown`).
 
 use std::{
     fmt,
@@ -30,20 +30,20 @@ impl Future for Termination {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { handle, place } = &mut *self;
-        let answer = handle.pool().lifecycle().poll_at(place, context.waker());
+        let answer = handle.pool().poll_terminated_at(place, context.waker());
         answer.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for Termination {
     fn drop(&mut self) {
-        self.handle.pool().lifecycle().leave(&mut self.place);
+        self.handle.pool().forget_termination_at(&mut self.place);
     }
 }
 
 impl fmt::Debug for Termination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_terminated = self.handle.pool().lifecycle().phase() == Phase::Terminated;
+        let is_terminated = self.handle.pool().phase() == Phase::Terminated;
         f.debug_struct("Termination").field("is_terminated", &is_terminated).finish()
     }
 }

@@ -13,7 +13,7 @@ impl Handle {
     #[doc(alias = "getCorePoolSize")]
     #[must_use]
     pub fn core_pool_size(&self) -> usize {
-        self.pool().crew().core()
+        self.pool().workers().core_size()
     }
 
     /// Changes how many workers there are to be. Growing starts workers at once, as many as there
@@ -42,7 +42,7 @@ impl Handle {
     #[doc(alias = "getKeepAliveTime")]
     #[must_use]
     pub fn keep_alive(&self) -> Duration {
-        self.pool().crew().keep_alive()
+        self.pool().workers().keep_alive()
     }
 
     /// Changes how long a worker that may go stays idle before it does; see
@@ -62,7 +62,7 @@ impl Handle {
     #[doc(alias = "allowsCoreThreadTimeOut")]
     #[must_use]
     pub fn allows_core_thread_timeout(&self) -> bool {
-        self.pool().crew().core_timeout()
+        self.pool().workers().core_timeout()
     }
 
     /// Changes whether workers of the core go as well when they have been idle for the keep-alive;

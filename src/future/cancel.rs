@@ -31,14 +31,14 @@ impl CancelHandle {
     /// Cancels the task: see [`ScheduledFuture::cancel`].
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel(&self) -> bool {
-        self.pool_ref.cancel(&*self.task, self.ticket, CancelReason::Requested, false)
+        self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, false)
     }
 
     /// Cancels the task, and asks a running body to stop: see
     /// [`ScheduledFuture::cancel_and_signal`].
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal(&self) -> bool {
-        self.pool_ref.cancel(&*self.task, self.ticket, CancelReason::Requested, true)
+        self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, true)
     }
 
     /// Returns `true` if the task has ended.

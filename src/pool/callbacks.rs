@@ -1,5 +1,5 @@
-//! What the builder was given to be called back: hooks, decorator, and what belongs to threads
-//! and to the end.
+//! The callbacks that the builder was given: hooks, decorator, and those for the start and end of
+//! threads and for termination.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub(crate) struct Callbacks {
 }
 
 impl Callbacks {
-    /// Calls what belongs to this occasion; a panic is reported and goes no further.
+    /// Calls the callback for this occasion, if there is one. A panic is reported and goes no further.
     pub(super) fn call(&self, occasion: PanicSource) {
         let callback = match occasion {
             PanicSource::ThreadStart => &self.thread_start,

@@ -1,6 +1,8 @@
-//! Pending tasks: those that no executor will run any more, because `shutdown_now` gave them back
-//! or they were not admitted. Each is to be run or dropped by who has it. Either way its future
-//! ends, so nobody waits for ever on a task that was drained or refused.
+//! Drained tasks: those that no executor will run any more, because `shutdown_now` returned them or
+//! because they were not admitted.
+//!
+//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future ends, so nobody waits
+//! for ever on a task that was drained or refused.
 
 use std::{fmt, iter::FusedIterator, rc::Rc, time::Instant};
 
@@ -8,18 +10,20 @@ use super::end_as_cancelled;
 use crate::{
     CancelReason, CancellationToken, TaskId,
     queue::{Drained, Entry},
+    statistics::{Totals, WorkerStats},
     sync::Arc,
-    task::{Drops, Hooks, Run, Runnable, Totals, Verdict, WorkerContext, WorkerStats},
+    task::{Drops, Hooks, Run, Runnable, Verdict, WorkerContext},
     time::{Clock, Timestamp},
     trace,
     unwind::discard,
 };
 
-/// What was waiting when an executor was [shut down now](crate::Handle::shutdown_now): an
-/// iterator over the tasks, in no particular order.
+/// The tasks that were pending when an executor was [shut down now](crate::Handle::shutdown_now), as
+/// an iterator in no particular order.
 ///
 /// **Dropping it ends the futures of those that are left as cancelled**
-/// ([`CancelReason::ShutdownNow`]) and drops their closures; a million take tens of milliseconds.
+/// ([`CancelReason::ShutdownNow`]) and drops their closures. A million tasks take tens of
+/// milliseconds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,7 +47,7 @@ pub struct DrainedTasks {
     detached_context: DetachedContext,
 }
 
-/// What a task keeps of the executor it was in.
+/// The part of its executor that a task keeps when it has left.
 #[derive(Clone)]
 pub(super) struct DetachedContext {
     pub(super) clock: Clock,
@@ -58,7 +62,7 @@ impl DrainedTasks {
         Self { drained, detached_context }
     }
 
-    /// Whether nothing waited, or nothing is left.
+    /// Returns `true` if no task was pending, or none is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -85,7 +89,7 @@ impl FusedIterator for DrainedTasks {}
 impl Drop for DrainedTasks {
     fn drop(&mut self) {
         if trace::is_listening() {
-            // Each says its number.
+            // One by one: each is traced with its number.
             return self.for_each(drop);
         }
         while let Some(task) = self.drained.next_element() {
@@ -101,9 +105,9 @@ impl fmt::Debug for DrainedTasks {
     }
 }
 
-/// A task that was waiting when its executor was
+/// A task that was pending when its executor was
 /// [shut down now](crate::Handle::shutdown_now), or that was
-/// [not admitted](crate::RejectedTask::keep): whoever has it may still [run](Self::run) it.
+/// [not admitted](crate::RejectedTask::keep). Its holder may still [run](Self::run) it.
 ///
 /// **Dropping it ends its future as cancelled** ([`CancelReason::ShutdownNow`] or
 /// [`CancelReason::Rejected`]) and drops the closure.
@@ -123,12 +127,12 @@ impl fmt::Debug for DrainedTasks {
 /// ```
 #[must_use = "dropping a pending task cancels it"]
 pub struct DrainedTask {
-    /// None once run.
+    /// `None` once it has been run.
     task: Option<Arc<dyn Runnable>>,
     id: u64,
     deadline: Timestamp,
     detached_context: DetachedContext,
-    /// Why it ends if it is dropped.
+    /// The reason with which it ends if it is dropped.
     reason: CancelReason,
 }
 
@@ -148,56 +152,56 @@ impl DrainedTask {
         }
     }
 
-    /// Whether it is this task.
+    /// Returns `true` if it is this task.
     pub(super) fn is_of(&self, task: &Arc<dyn Runnable>) -> bool {
         self.task.as_ref().is_some_and(|own| Arc::ptr_eq(own, task))
     }
 
-    /// The task itself, which does not end by this.
+    /// Returns the task itself, without ending it.
     pub(super) fn into_task(mut self) -> Option<Arc<dyn Runnable>> {
         self.task.take()
     }
 
-    /// The number of the task, as its future has it.
+    /// Returns the number of the task, which is also that of its future.
     #[must_use]
     pub fn id(&self) -> TaskId {
         TaskId(self.id)
     }
 
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.as_ref()?.name()
     }
 
-    /// The moment for which it was planned; `None` for never.
+    /// Returns the instant for which it was scheduled; `None` for never.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.detached_context.clock.instant_of(self.deadline)
     }
 
-    /// Whether that moment has come.
+    /// Returns `true` if that instant has come.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.deadline <= self.detached_context.clock.read()
     }
 
-    /// Whether it is a periodic task.
+    /// Returns `true` if the task is periodic.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.task.as_ref().is_some_and(|task| task.is_periodic())
     }
 
-    /// Runs the task now, in this thread, due or not, and ends its future: with the result, the
-    /// panic, or, for a periodic task, as cancelled after this one run. The executor's hooks are
-    /// called; a timeout strikes only until the executor has terminated. Blocks as long as the
-    /// closure runs; a panic of the closure does not leave this
-    /// call. Does nothing if the task was cancelled meanwhile.
+    /// Runs the task on this thread, due or not, and ends its future: with the result, with the
+    /// panic, or, for a periodic task, as cancelled after this one run. Calls the executor's hooks. A
+    /// timeout expires only until the executor has terminated. Blocks as long as the closure runs. A
+    /// panic of the closure does not leave this call. Does nothing if the task was cancelled
+    /// meanwhile.
     pub fn run(self) {
         self.run_here();
     }
 
-    /// Runs it, and says what there is to be counted.
+    /// Runs the task as [`run`](Self::run) does, and returns what there is to be counted.
     pub(super) fn run_here(mut self) -> Totals {
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
@@ -219,7 +223,7 @@ impl DrainedTask {
         stats.totals()
     }
 
-    /// From now on anybody may run the task, in whichever thread.
+    /// Notes that from now on anybody may run the task, on any thread.
     pub(super) fn give_away(&self) {
         if let Some(task) = &self.task {
             task.give_away();

@@ -1,70 +1,98 @@
-//! PoolRefs: how handles and futures hold on to the pool.
+//! References to the pool, counted for each stripe of its queue.
 //!
-//! Every future keeps the pool alive, to be able to cancel. If all of them counted in the pool's
-//! own `Arc`, every submission and every drop of a future, in whichever thread, would change the
-//! same cache line, and threads that share nothing else would wait for each other there. So a
-//! pool has as many pool_refs as its queue has stripes, each with a count on lines of its own; a
-//! thread goes through the pool_ref of its number, into the stripe of that number, and its futures
-//! count there.
-
-use std::ops::Deref;
+//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one
+//! `Arc` of the pool, every submission and every drop of a future, on whichever thread, would write
+//! to the same cache line, and threads that share nothing else would contend there. A pool
+//! therefore has as many reference counts as its queue has stripes, each on cache lines of its
+//! own. A thread submits through the [`PoolRef`] of its number, into the stripe of that number,
+//! and the futures that it gets count there.
+//!
+//! A [`PoolRef`] is cloned in place of the `Arc` of the pool. What is done with the pool itself is
+//! called on [`PoolRef::pool`]; what depends on the stripe is a method of the reference.
 
 use crossbeam_utils::CachePadded;
 
 use super::{Config, Pool};
-use crate::sync::{Arc, thread_number};
+use crate::{
+    RejectedExecutionError, RejectionReason,
+    queue::Ticket,
+    sync::{Arc, thread_number},
+    task::Runnable,
+    time::Timestamp,
+};
 
-/// One way into the pool: what a future holds.
-pub(crate) type PoolRef = Arc<CachePadded<Way>>;
+/// A counted reference to a pool, through one stripe of its queue; this is what a future holds.
+#[derive(Clone)]
+pub(crate) struct PoolRef(Arc<CachePadded<Target>>);
 
-/// See [`PoolRef`].
-pub(crate) struct Way {
+/// The pool and the stripe that the clones of one [`PoolRef`] share.
+struct Target {
     pool: Arc<Pool>,
     stripe: usize,
 }
 
-/// All the ways into one pool: what a handle holds.
+/// The references to one pool, one for each stripe; this is what a handle holds.
 pub(crate) struct PoolRefs(Box<[PoolRef]>);
 
 impl PoolRefs {
     /// Makes a pool.
     pub(crate) fn to_new_pool(config: Config) -> Arc<Self> {
         let pool = Pool::new(config);
-        let way = |stripe| Arc::new(CachePadded::new(Way { pool: Arc::clone(&pool), stripe }));
-        Arc::new(Self((0..pool.queue.stripes()).map(way).collect()))
+        let refer = |stripe| {
+            PoolRef(Arc::new(CachePadded::new(Target { pool: Arc::clone(&pool), stripe })))
+        };
+        Arc::new(Self((0..pool.queue.stripes()).map(refer).collect()))
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.0[0].pool
+        self.0[0].pool()
     }
 
-    /// The pool_ref of the calling thread.
+    /// The reference that the calling thread submits through.
     #[inline]
     pub(crate) fn local(&self) -> &PoolRef {
         &self.0[thread_number() % self.0.len()]
     }
 }
 
-impl Way {
-    /// The stripe of the queue that this pool_ref leads to.
+impl PoolRef {
     #[inline]
-    pub(crate) fn stripe(&self) -> usize {
-        self.stripe
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.0.pool
     }
-}
 
-impl Way {
-    /// Whether it leads into this pool.
+    /// The stripe of the queue that submissions through this reference go to.
+    #[inline]
+    pub(super) fn stripe(&self) -> usize {
+        self.0.stripe
+    }
+
+    /// Returns `true` if this is a reference to `pool`.
     pub(crate) fn belongs_to(&self, pool: &Arc<Pool>) -> bool {
-        Arc::ptr_eq(&self.pool, pool)
+        Arc::ptr_eq(&self.0.pool, pool)
     }
-}
 
-impl Deref for Way {
-    type Target = Arc<Pool>;
-
+    /// Submits a task through the stripe of this reference; see [`Pool::admit`].
     #[inline]
-    fn deref(&self) -> &Arc<Pool> {
-        &self.pool
+    pub(crate) fn admit(
+        &self,
+        task: Arc<dyn Runnable>,
+        now: Timestamp,
+        deadline: Timestamp,
+        is_staffed: bool,
+    ) -> Result<Ticket, RejectedExecutionError> {
+        self.pool().admit(self.stripe(), task, now, deadline, is_staffed)
+    }
+
+    /// Returns a task that was never offered to the queue, as the error of its submission.
+    #[cold]
+    pub(crate) fn refuse(
+        &self,
+        task: Arc<dyn Runnable>,
+        now: Timestamp,
+        deadline: Timestamp,
+        reason: RejectionReason,
+    ) -> RejectedExecutionError {
+        self.pool().refuse(self.stripe(), task, now, deadline, reason)
     }
 }

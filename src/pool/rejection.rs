@@ -1,44 +1,53 @@
 //! Rejection: what becomes of a task that is not admitted.
 //!
-//! Who decides is the executor's [`RejectedExecutionHandler`]. It gets the task, which belongs to
-//! nobody else at that moment, and has to say what is to be done with it: the verbs of
-//! [`RejectedTask`] each consume the task and give the answer, so none can be forgotten, and
-//! whatever happens to the task its future ends. Java's handlers can simply lose it.
+//! The executor's [`RejectedExecutionHandler`] decides. It is handed the task, which nobody else
+//! owns at that point, and has to say what is to be done with it. Each verb of [`RejectedTask`]
+//! consumes the task and returns the answer, so a handler cannot forget to answer, and whatever
+//! happens to the task its future ends. (Java's handlers can simply lose the task.)
 //!
 //! ```text
 //!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter
 //!     ▲                       ├──▶ discard    the future ends as cancelled
-//!     │                       ├──▶ run        here and now, in the submitter's thread
+//!     │                       ├──▶ run        at once, in the submitter's thread
 //!     │                       ├──▶ keep       somebody runs it later
 //!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
 //! ```
 //!
-//! A handler is called in the thread that submits, with no lock held. If it panics the panic goes
-//! to the submitter, and the task ends as cancelled.
+//! A handler is called on the submitting thread, with no lock held. If it panics, the panic goes to
+//! the submitter and the task ends as cancelled.
+//!
+//! A handler may answer with another executor's task, or with one from an earlier call. The answer
+//! then counts for neither task: the one that was asked about is discarded, and so is the other.
+
+mod policies;
 
 use std::{fmt, time::Duration};
 
-use super::{DrainedTask, Pool, policies::StockPolicy, room::Room, serving};
+pub use self::policies::{
+    AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
+};
+use super::{DrainedTask, Pool, shared::Replaceable, shutdown::scope};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason, TaskId,
-    queue::{Entry, Refusal, Refused, Ticket},
+    queue::{Entry, Ticket},
+    statistics::Totals,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Cancellation, Runnable, Totals},
+    task::{Cancellation, Runnable},
     time::Timestamp,
     trace,
-    unwind::{Contained, discard},
+    unwind::{Callback, Contained, discard},
 };
 
-/// Decides what becomes of a task that an executor does not admitted, because it was shut down or
-/// as many tasks wait as its [bound](crate::Builder::max_pending) allows. Set by
+/// Decides what becomes of a task that an executor does not admit, because it was shut down or
+/// because as many tasks are pending as its [bound](crate::Builder::max_pending) allows. Set by
 /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler). Java:
 /// `RejectedExecutionHandler`.
 ///
-/// Closures are handlers. This one runs in the submitter's thread what has a name, and refuses
-/// the rest:
+/// Closures are handlers. This one runs tasks that have a name on the submitter's thread, and
+/// refuses the others:
 ///
 /// ```
 /// use punctual::{RejectedTask, ScheduledThreadPoolExecutor};
@@ -56,20 +65,20 @@ use crate::{
 /// ```
 ///
 /// It is not called for what can never be admitted (a period of zero), nor if there is no worker and
-/// none could be started: these are errors in any case.
+/// none could be started: those submissions fail in any case.
 pub trait RejectedExecutionHandler: Send + Sync {
-    /// Says what is to be done with the task, by one of its verbs. Called in the submitter's
-    /// thread; may block it.
+    /// Says what is to be done with the task, by one of its verbs. Called on the submitter's
+    /// thread, which it may block, with no lock held.
     ///
     /// # Panics
     ///
-    /// If it does, the panic goes to the submitter, and the task ends as cancelled.
+    /// If it panics, the panic goes to the submitter, and the task ends as cancelled.
     #[doc(alias = "rejectedExecution")]
     fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection;
 
-    /// Which of the stock policies this is; `None` for any other handler, as unless it is
-    /// overridden. Only to be shown or compared: what it says changes nothing. One that is
-    /// [shared](crate::Shared) says what is inside.
+    /// Returns which of the stock policies this is, and `None` for any other handler, which is the
+    /// default. It is there to be shown or compared, and has no effect of its own. A handler that is
+    /// [shared](crate::Shared) returns what the one inside does.
     ///
     /// ```
     /// use punctual::{
@@ -98,7 +107,7 @@ where
     }
 }
 
-/// A task that was not admitted; what a [`RejectedExecutionHandler`] decides about.
+/// A task that was not admitted, about which a [`RejectedExecutionHandler`] decides.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
     pool: &'a Arc<Pool>,
@@ -106,109 +115,111 @@ pub struct RejectedTask<'a> {
     reason: &'a RejectionReason,
 }
 
-/// What is to be done with a rejected task; from the verbs of [`RejectedTask`]. The answer of a
-/// handler that was asked about another task counts for neither: both are discarded.
+/// A handler's answer: what is to be done with a rejected task. The verbs of [`RejectedTask`] return
+/// it. An answer about another task than the one that the handler was asked about counts for
+/// neither: both tasks are discarded.
 #[must_use = "this is the handler's answer"]
-pub struct Rejection(Answer);
+pub struct Rejection(Decision);
 
-enum Answer {
+enum Decision {
+    /// There is nothing more to do with the task.
     Handled,
     Abort(DrainedTask),
-    Retry(DrainedTask, Option<Place>),
+    Retry(DrainedTask, Option<CapacityPermit>),
 }
 
-/// A place that has been taken for a task that is not in the queue yet. Left when this is dropped:
-/// a handler may panic when it has the answer already.
-struct Place(Option<Arc<Pool>>);
+/// A permit that was acquired for a task that is not in the queue yet. Released when this is
+/// dropped: a handler may panic when it has the answer already.
+struct CapacityPermit(Option<Arc<Pool>>);
 
-impl Place {
-    /// From now on the place is the task's.
+impl CapacityPermit {
+    /// Leaves the permit to the task.
     fn hand_over(mut self) {
         discard(self.0.take());
     }
 }
 
-impl Drop for Place {
+impl Drop for CapacityPermit {
     fn drop(&mut self) {
         if let Some(pool) = self.0.take() {
-            pool.leave_room();
+            pool.release_capacity();
             discard(pool);
         }
     }
 }
 
 impl RejectedTask<'_> {
-    /// The number of the task.
+    /// Returns the number of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.task.id()
     }
 
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
 
-    /// Whether it is a periodic task.
+    /// Returns `true` if the task is periodic.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.task.is_periodic()
     }
 
-    /// Whether it is due now.
+    /// Returns `true` if the task is due now.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.task.is_due()
     }
 
-    /// Why it was not admitted.
+    /// Returns the reason why the task was not admitted.
     #[must_use]
     pub fn reason(&self) -> &RejectionReason {
         self.reason
     }
 
-    /// Whether the executor was shut down. Else there was no room.
+    /// Returns `true` if the executor was shut down, and `false` if there was no room.
     #[must_use]
     pub fn is_shutdown(&self) -> bool {
         matches!(self.reason, RejectionReason::Shutdown)
     }
 
-    /// The submission fails with a [`RejectedExecutionError`], which owns the task.
+    /// Has the submission fail with a [`RejectedExecutionError`], which owns the task.
     pub fn abort(self) -> Rejection {
-        Rejection(Answer::Abort(self.task))
+        Rejection(Decision::Abort(self.task))
     }
 
-    /// The closure is dropped. The submission does not fail, but its future has ended as
-    /// cancelled, with [`CancelReason::Rejected`].
+    /// Drops the closure. The submission does not fail, but its future has ended as cancelled, with
+    /// [`CancelReason::Rejected`].
     pub fn discard(self) -> Rejection {
         drop(self.task);
-        Rejection(Answer::Handled)
+        Rejection(Decision::Handled)
     }
 
-    /// Runs the task here, due or not, as [`DrainedTask::run`] does. Blocks until it has run. A
-    /// one-shot task has no timeout then: there is nobody yet to see it end.
+    /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has
+    /// run. A one-shot task has no timeout then: nobody has its future yet.
     pub fn run(self) -> Rejection {
-        let pool = self.pool;
-        pool.count_caller_run(&self.task.run_here());
-        Rejection(Answer::Handled)
+        let rejections = &self.pool.rejections;
+        rejections.count_caller_run(&self.task.run_here());
+        Rejection(Decision::Handled)
     }
 
-    /// Hands the task over, to be run later, in whichever thread, or dropped.
+    /// Hands the task over, to be run later on any thread, or to be dropped.
     pub fn keep(self) -> (DrainedTask, Rejection) {
         self.task.give_away();
-        (self.task, Rejection(Answer::Handled))
+        (self.task, Rejection(Decision::Handled))
     }
 
-    /// Tries to submit the task once more, and asks the handler again if that fails. If it cannot
-    /// but fail, because the executor was shut down, this is [`abort`](Self::abort); the same holds
-    /// for the two verbs below.
+    /// Submits the task once more, and asks the handler again if it is not admitted. If the executor
+    /// was shut down, so that it cannot be, this is [`abort`](Self::abort); the same holds for the
+    /// two verbs below.
     pub fn retry(self) -> Rejection {
         self.retry_with(None)
     }
 
-    /// Ends the waiting task that is due first, as cancelled with [`CancelReason::Rejected`], and
-    /// tries again.
+    /// Ends the pending task that is due first, as cancelled with [`CancelReason::Rejected`], and
+    /// submits this one again.
     pub fn discard_oldest(self) -> Rejection {
         if !self.is_shutdown() {
             self.pool.discard_oldest();
@@ -216,23 +227,28 @@ impl RejectedTask<'_> {
         self.retry()
     }
 
-    /// Blocks until there is room, and tries again; aborts if there is none after `timeout`, on
-    /// the executor's clock (if it is a manual one
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks)), or if this is one of its own workers. A shutdown ends the wait, and
-    /// the handler is asked again.
+    /// Blocks until there is room, and submits the task again. Aborts if there is no room within
+    /// `timeout` on the executor's clock, or at once if this is one of the executor's own workers.
+    /// A shutdown ends the wait, and the handler is asked again. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
-        let Some(room) = &self.pool.room else { return self.abort() };
-        let clock = self.pool.clock();
-        let would_block = self.is_shutdown() || serving::works_for(self.pool);
-        if would_block || !room.enter_before(clock, clock.read().after(timeout)) {
+        let Some(capacity) = &self.pool.capacity else { return self.abort() };
+        let (clock, queue) = (self.pool.clock(), &self.pool.queue);
+        let would_block = self.is_shutdown() || scope::is_worker_of(self.pool);
+        let deadline = clock.read().after(timeout);
+        if would_block || !capacity.acquire_before(clock, deadline, || queue.is_closed()) {
             return self.abort();
         }
-        let place = Place(Some(Arc::clone(self.pool)));
-        self.retry_with(Some(place))
+        let permit = CapacityPermit(Some(Arc::clone(self.pool)));
+        self.retry_with(Some(permit))
     }
 
-    fn retry_with(self, place: Option<Place>) -> Rejection {
-        if self.is_shutdown() { self.abort() } else { Rejection(Answer::Retry(self.task, place)) }
+    fn retry_with(self, permit: Option<CapacityPermit>) -> Rejection {
+        if self.is_shutdown() {
+            self.abort()
+        } else {
+            Rejection(Decision::Retry(self.task, permit))
+        }
     }
 }
 
@@ -251,20 +267,67 @@ impl fmt::Debug for Rejection {
     }
 }
 
-/// A task that was refused by the queue or for want of room.
-struct Unadmitted {
-    reason: RejectionReason,
-    sequence: u64,
-    task: Arc<dyn Runnable>,
+/// A task that the capacity or the queue has refused, or for which there is no worker.
+pub(super) struct NotAdmitted {
+    pub(super) reason: RejectionReason,
+    pub(super) sequence: u64,
+    pub(super) task: Arc<dyn Runnable>,
 }
 
-/// Counts a rejection when it is dropped, also if the handler panics.
-struct Counting<'a>(&'a AtomicU64);
+/// The handler of a pool, and how often it was needed.
+pub(super) struct Rejections {
+    handler: Replaceable<dyn RejectedExecutionHandler>,
+    /// The number of submissions that were not admitted.
+    rejected: AtomicU64,
+    /// The number of these that were run on the thread that submitted them, and of those that panicked
+    /// there.
+    caller_runs: AtomicU64,
+    caller_panics: AtomicU64,
+}
 
-impl Drop for Counting<'_> {
+/// The number of submissions that were not admitted, and what the handler did with them.
+pub(super) struct RejectionCounts {
+    pub(super) rejected: u64,
+    pub(super) caller_runs: u64,
+    pub(super) caller_panics: u64,
+}
+
+/// Counts a rejection when it is dropped, even if the handler panics.
+struct CountOnDrop<'a>(&'a AtomicU64);
+
+impl Drop for CountOnDrop<'_> {
     fn drop(&mut self) {
-        // Ordering: a count, and nothing else hangs on it.
+        // Relaxed: orders no other access; so for all counts here.
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Rejections {
+    pub(super) fn new(handler: Callback<dyn RejectedExecutionHandler>) -> Self {
+        Self {
+            handler: Replaceable::new(handler),
+            rejected: AtomicU64::new(0),
+            caller_runs: AtomicU64::new(0),
+            caller_panics: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn handler(&self) -> &Replaceable<dyn RejectedExecutionHandler> {
+        &self.handler
+    }
+
+    pub(super) fn counts(&self) -> RejectionCounts {
+        RejectionCounts {
+            rejected: self.rejected.load(Ordering::Relaxed),
+            caller_runs: self.caller_runs.load(Ordering::Relaxed),
+            caller_panics: self.caller_panics.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Counts what has been run on the thread that submitted it.
+    fn count_caller_run(&self, done: &Totals) {
+        self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
+        self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
     }
 }
 
@@ -272,102 +335,21 @@ impl Pool {
     /// Counts a submission that was not admitted because no thread could be started for it.
     #[cold]
     pub(crate) fn count_rejected(&self) {
-        drop(Counting(&self.rejected));
+        drop(CountOnDrop(&self.rejections.rejected));
     }
 
-    /// Counts what has been run in the thread that submitted it.
-    fn count_caller_run(&self, done: &Totals) {
-        // Relaxed: counts, which order no other access.
-        self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
-        self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
-    }
-
-    /// Queues a task that is ready to run, in a pool that has a worker; `is_staffed` says whether
-    /// it need not [do without](Self::ensure_worker) one more. Gives the ticket, which finds nothing
-    /// if the handler has dealt with the task. On an error, which owns the task, the pool knows
-    /// nothing of it any more.
-    #[inline]
-    pub(crate) fn submit(
-        self: &Arc<Self>,
-        stripe: usize,
-        task: Arc<dyn Runnable>,
-        now: Timestamp,
-        deadline: Timestamp,
-        is_staffed: bool,
-    ) -> Result<Ticket, RejectedExecutionError> {
-        match self.offer(stripe, task, now, deadline, false, is_staffed) {
-            Ok(ticket) => Ok(ticket),
-            Err(unadmitted) => self.reject(stripe, unadmitted, now, deadline),
-        }
-    }
-
-    /// Offers a task to the queue, if there is room, or a place has been taken for it.
-    #[inline]
-    fn offer(
-        self: &Arc<Self>,
-        stripe: usize,
-        task: Arc<dyn Runnable>,
-        now: Timestamp,
-        deadline: Timestamp,
-        has_room: bool,
-        is_staffed: bool,
-    ) -> Result<Ticket, Unadmitted> {
-        if !has_room && !self.room.as_ref().is_none_or(Room::enter) {
-            let sequence = self.queue.next_sequence(stripe, now);
-            return Err(Unadmitted { reason: RejectionReason::Saturated, sequence, task });
-        }
-        match self.queue.offer(stripe, now, deadline, task) {
-            Ok(ticket) if self.crew.settled() >= self.crew.wanted() => Ok(ticket),
-            Ok(ticket) => self.rescue(ticket, is_staffed),
-            Err(Refused { why, sequence, element: task }) => {
-                self.leave_room();
-                let reason = match why {
-                    Refusal::Closed => RejectionReason::Shutdown,
-                    Refusal::Full => RejectionReason::Full,
-                };
-                Err(Unadmitted { reason, sequence, task })
-            }
-        }
-    }
-
-    /// Workers may have gone, or begun other tasks, since the submission saw to it that there is
-    /// one for this task; see the head of `crew`.
+    /// Asks the handler until it has a final answer.
     #[cold]
-    fn rescue(self: &Arc<Self>, ticket: Ticket, is_staffed: bool) -> Result<Ticket, Unadmitted> {
-        let started = if self.crew.settled() == 0 {
-            self.start_worker(|| self.crew.wanted()).map(drop)
-        } else if is_staffed {
-            self.relieve()
-        } else {
-            // It has just been tried.
-            Ok(())
-        };
-        let Err(error) = started.or_else(|error| self.do_without(error)) else {
-            return Ok(ticket);
-        };
-        // Not there: it has been run, or removed by somebody else.
-        let Some(task) = self.queue.remove(ticket) else { return Ok(ticket) };
-        self.has_removed();
-        if self.lifecycle.hold() {
-            // It may have been all that the end waited for.
-            self.release();
-        }
-        let (reason, sequence) = (RejectionReason::Spawn(error), ticket.sequence);
-        Err(Unadmitted { reason, sequence, task })
-    }
-
-    /// Asks the handler, until it has an answer that is final.
-    #[cold]
-    fn reject(
+    pub(super) fn reject(
         self: &Arc<Self>,
         stripe: usize,
-        mut unadmitted: Unadmitted,
+        mut not_admitted: NotAdmitted,
         now: Timestamp,
         deadline: Timestamp,
     ) -> Result<Ticket, RejectedExecutionError> {
-        let counting = Counting(&self.rejected);
+        let counting = CountOnDrop(&self.rejections.rejected);
         loop {
-            let Unadmitted { reason, sequence, task: own } = unadmitted;
+            let NotAdmitted { reason, sequence, task: own } = not_admitted;
             if trace::is_listening() {
                 trace::rejected(sequence, own.name().as_deref(), &reason);
             }
@@ -375,36 +357,37 @@ impl Pool {
             if matches!(reason, RejectionReason::Spawn(_)) {
                 return Err(RejectedExecutionError::new(reason, task));
             }
-            // Also if it panics: who has replaced it meanwhile may have left it to this thread.
-            let handler = Contained::new(self.rejection.get());
+            // Contained also where it panics: if the handler has been replaced meanwhile, this
+            // thread may be the last to hold it.
+            let handler = Contained::new(self.rejections.handler.get());
             let rejected = RejectedTask { pool: self, task, reason: &reason };
-            let Rejection(answer) = handler.rejected_execution(rejected);
+            let Rejection(decision) = handler.rejected_execution(rejected);
             drop(handler);
-            unadmitted = match answer {
-                Answer::Abort(task) if task.is_of(&own) => {
+            not_admitted = match decision {
+                Decision::Abort(task) if task.is_of(&own) => {
                     return Err(RejectedExecutionError::new(reason, task));
                 }
-                Answer::Retry(task, place) if task.is_of(&own) => {
+                Decision::Retry(task, permit) if task.is_of(&own) => {
                     drop(task.into_task());
-                    let has_room = place.map(Place::hand_over).is_some();
-                    match self.offer(stripe, own, now, deadline, has_room, true) {
-                        Err(unadmitted) => unadmitted,
+                    let has_permit = permit.map(CapacityPermit::hand_over).is_some();
+                    match self.offer(stripe, own, now, deadline, has_permit, true) {
+                        Err(not_admitted) => not_admitted,
                         Ok(ticket) => {
                             std::mem::forget(counting);
                             return Ok(ticket);
                         }
                     }
                 }
-                Answer::Handled | Answer::Abort(_) | Answer::Retry(..) => {
+                Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
                     return Ok(Ticket { slot: u32::MAX, sequence });
                 }
             };
         }
     }
 
-    /// A task that was never offered to the queue, as the error of its submission.
+    /// Returns a task that was never offered to the queue, as the error of its submission.
     #[cold]
-    pub(crate) fn refuse(
+    pub(super) fn refuse(
         &self,
         stripe: usize,
         task: Arc<dyn Runnable>,
@@ -426,10 +409,10 @@ impl Pool {
         DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected)
     }
 
-    /// Ends the waiting task that is due first, to make room.
+    /// Ends the pending task that is due first, to make room for another.
     fn discard_oldest(&self) {
         if let Some(Entry { sequence, element, .. }) = self.queue.remove_first() {
-            self.has_removed();
+            self.entry_removed();
             let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
             if found != Cancellation::TooLate && element.is_periodic() {
                 self.tell_displaced(&*element, sequence, "it was discarded for another task");
@@ -438,6 +421,3 @@ impl Pool {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

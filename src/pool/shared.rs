@@ -1,19 +1,25 @@
-//! A piece of the user's code that several hold: what a setter takes and a getter gives.
+//! User code that belongs to settings: replaceable at any time, and shared by all that hold it.
+//!
+//! [`Shared`] is what a getter returns and a setter takes; [`Replaceable`] is where the pool keeps
+//! it.
 
 use std::{any::Any, fmt, io, ops::Deref};
 
 use super::{
     RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy, ThreadFactory, Worker,
 };
-use crate::sync::{Arc, thread};
+use crate::{
+    sync::{Arc, Mutex, thread},
+    unwind::{Callback, Contained},
+};
 
 /// A [thread factory](ThreadFactory) or a [rejection handler](RejectedExecutionHandler) that is
-/// held in several places: by an executor and by whoever has
+/// held in several places: by an executor, and by those that have
 /// [asked](crate::Handle::thread_factory) for it.
 ///
-/// It is itself what it shares, so it goes wherever one of these is wanted: into another
-/// [`Builder`](crate::Builder), or back to where it came from. It is not wrapped again there,
-/// however often that happens. Cheap to clone, as the `Arc` inside.
+/// It implements what it shares, so it can be used wherever one of these is wanted: in another
+/// [`Builder`](crate::Builder), or back where it came from. It is not wrapped again there, however
+/// often that happens. It is as cheap to clone as the `Arc` inside.
 ///
 /// ```
 /// use punctual::{CallerRunsPolicy, ScheduledThreadPoolExecutor};
@@ -32,7 +38,7 @@ use crate::sync::{Arc, thread};
 pub struct Shared<T: ?Sized>(Arc<T>);
 
 impl<T: ?Sized> Shared<T> {
-    /// Whether both share the very same.
+    /// Returns `true` if both share the very same value.
     #[must_use]
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         Arc::ptr_eq(&this.0, &other.0)
@@ -40,8 +46,8 @@ impl<T: ?Sized> Shared<T> {
 }
 
 impl<T: ?Sized + 'static> Shared<T> {
-    /// The piece itself, by itself: one that is shared already is not wrapped again, or to set
-    /// back what was read would make it a layer deeper each time.
+    /// Returns `value` in an `Arc`. One that is shared already is unwrapped first; otherwise each
+    /// round of reading and setting it would wrap it once more.
     fn arc_of<V: 'static>(value: V, erase: impl FnOnce(V) -> Arc<T>) -> Arc<T> {
         let mut value = Some(value);
         let any: &mut dyn Any = &mut value;
@@ -54,19 +60,18 @@ impl<T: ?Sized + 'static> Shared<T> {
     }
 }
 
-/// The factory, in an `Arc`.
+/// Puts the factory into an `Arc`, unless it is in one.
 pub(crate) fn share_factory(factory: impl ThreadFactory + 'static) -> Arc<dyn ThreadFactory> {
     Shared::<dyn ThreadFactory>::arc_of(factory, |factory| Arc::new(factory))
 }
 
-/// The handler, in an `Arc`.
+/// Puts the handler into an `Arc`, unless it is in one.
 pub(crate) fn share_handler(
     handler: impl RejectedExecutionHandler + 'static,
 ) -> Arc<dyn RejectedExecutionHandler> {
     Shared::<dyn RejectedExecutionHandler>::arc_of(handler, |handler| Arc::new(handler))
 }
 
-/// What is in an `Arc` already.
 impl<T: ?Sized> From<Arc<T>> for Shared<T> {
     fn from(shared: Arc<T>) -> Self {
         Self(shared)
@@ -106,5 +111,25 @@ impl<T: ?Sized + RejectedExecutionHandler> RejectedExecutionHandler for Shared<T
 
     fn policy(&self) -> Option<StockPolicy> {
         self.0.policy()
+    }
+}
+
+/// User code that can be replaced at any time.
+pub(crate) struct Replaceable<T: ?Sized>(Mutex<Callback<T>>);
+
+impl<T: ?Sized> Replaceable<T> {
+    pub(super) fn new(value: Callback<T>) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub(crate) fn get(&self) -> Arc<T> {
+        Arc::clone(&self.0.lock())
+    }
+
+    /// Replaces the value. Threads that have got the one before still use that.
+    pub(crate) fn set(&self, value: Arc<T>) {
+        let value = Contained::new(value);
+        // Dropped when the lock is released.
+        let _before = std::mem::replace(&mut *self.0.lock(), value);
     }
 }

@@ -1,15 +1,16 @@
-//! Statistics: how many workers and tasks there are, at one moment.
+//! Statistics: how many workers and tasks there are, in one consistent snapshot.
 //!
-//! Java's counts are read one by one and can contradict each other. Here the whole picture is
-//! taken while the crew's lock and then all of the queue's are held: nobody comes or goes, and no
-//! task is admitted, taken, put back or removed. A task that has been taken, and is neither counted
-//! as ended nor back in the queue, is at work; so this is not counted but follows:
+//! Java's counts are read one by one and can contradict each other. Here the snapshot is taken
+//! while the lock of the workers and then all locks of the queue are held: no worker is added or
+//! removed, and no task is admitted, taken, put back or removed. A task that has been taken, and
+//! that is neither counted as ended nor back in the queue, is active; so active tasks are not
+//! counted but follow:
 //!
 //! ```text
-//!   active = taken − returned − ended        (how tasks ended: see `task/stats`)
+//!   active = taken − returned − ended        (each worker counts what ended: `crate::statistics`)
 //! ```
 //!
-//! With that, whatever the moment,
+//! With that, at any time,
 //!
 //! ```text
 //!   submitted = pending + active + completed + panicked + cancelled
@@ -17,16 +18,15 @@
 //!   panicked ≤ failed runs ≤ runs
 //! ```
 //!
-//! The second holds because a worker has at most one task that is taken and not counted: it
-//! counts before it takes again, and a worker is counted when it begins. One that is only being
-//! started is not: perhaps it never comes to be.
+//! The second line holds because a worker has at most one task that is taken and not counted as
+//! ended: it counts before it takes again, and the worker itself is counted when it begins. A worker
+//! that is only starting is not counted, since it may never come to be.
 
 use std::fmt;
 
 use super::{Phase, Pool};
-use crate::sync::atomic::Ordering;
 
-/// How many workers and tasks an executor has and had: one consistent snapshot, from
+/// The numbers of workers and tasks that an executor has and had, in one consistent snapshot; from
 /// [`Handle::statistics`](crate::Handle::statistics).
 ///
 /// Always `submitted == pending + active + completed + panicked + cancelled`,
@@ -47,59 +47,60 @@ use crate::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// How far the executor has come.
+    /// The state of the executor.
     pub state: ExecutorState,
-    /// How many workers there are to be. Java: `getCorePoolSize`.
+    /// The number of workers that there are to be. Java: `getCorePoolSize`.
     pub core_pool_size: usize,
-    /// How many workers there are. Java: `getPoolSize`.
+    /// The number of workers. Java: `getPoolSize`.
     pub pool_size: usize,
     /// The most workers there have ever been at once. Java: `getLargestPoolSize`.
     pub largest_pool_size: usize,
-    /// How many tasks are at work. Java: `getActiveCount`.
+    /// The number of running tasks. Java: `getActiveCount`.
     pub active: usize,
-    /// How many tasks wait. Java: `getQueue().size()`.
+    /// The number of pending tasks. Java: `getQueue().size()`.
     pub pending: usize,
-    /// How many tasks have been admitted.
+    /// The number of tasks that have been admitted.
     pub submitted: u64,
-    /// How many tasks ended with a result.
+    /// The number of tasks that ended with a result.
     pub completed: u64,
-    /// How many tasks ended with a panic.
+    /// The number of tasks that ended with a panic.
     pub panicked: u64,
-    /// How many tasks were cancelled, for whatever reason: a timeout, a removal and a shutdown
-    /// among them, also if `shutdown_now` gave them back and the caller ran them. One that is
-    /// cancelled while it runs is active until its body has returned.
+    /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal and a
+    /// shutdown, and including those that `shutdown_now` gave back even if the caller ran them. A
+    /// task that is cancelled while it runs is active until its body has returned.
     pub cancelled: u64,
-    /// How many submissions were not admitted, whatever the handler did with them.
+    /// The number of submissions that were not admitted, whatever the handler did with them.
     pub rejected: u64,
-    /// How many of the rejected submissions the handler had run in the thread that submitted them
-    /// ([`CallerRunsPolicy`](crate::CallerRunsPolicy)), and that did run.
+    /// The number of rejected submissions that were run on the thread that submitted them, because the
+    /// handler said so ([`CallerRunsPolicy`](crate::CallerRunsPolicy)).
     pub caller_runs: u64,
-    /// How many of the caller's runs panicked.
+    /// The number of the caller's runs that panicked.
     pub caller_panics: u64,
-    /// How many runs there have been: those of a periodic task count each. The caller's runs are
-    /// not among them.
+    /// The number of runs; each run of a periodic task counts. The caller's runs are not
+    /// included.
     pub runs: u64,
-    /// How many of these runs panicked, or took longer than the
-    /// [time limit](crate::TaskBuilder::timeout) of a run; also those after which the task went on.
+    /// The number of these runs that panicked, or took longer than the
+    /// [time limit](crate::TaskBuilder::timeout) of a run, including those after which the task went
+    /// on.
     pub failed_runs: u64,
-    /// How many runs of fixed-rate tasks did not take place because the one before was late, by
+    /// The number of runs of fixed-rate tasks that did not take place because the one before was late, by
     /// their [`MissedRuns`](crate::MissedRuns) policy. Counted with the next run.
     pub missed_runs: u64,
-    /// How many [time limits](crate::TaskBuilder::timeout) have been exceeded: by one-shot tasks,
+    /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot tasks,
     /// whether they waited or ran, and by single runs of periodic tasks.
     pub timed_out: u64,
 }
 
-/// How far an executor has come.
+/// The state of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ExecutorState {
-    /// It takes tasks.
+    /// It admits tasks.
     Running,
     /// It was shut down, and runs what its policies keep; or it was dropped, and runs what is due.
     ShuttingDown,
-    /// It was shut down now, and waits for the tasks that run; or, in whichever way it was shut
-    /// down, everything has ended but the hook for that.
+    /// It was shut down by `shutdown_now`, and waits for the tasks that run; or, in whichever way it
+    /// was shut down, everything has ended except the hook for its termination.
     Stopping,
     /// Everything has ended.
     Terminated,
@@ -129,22 +130,24 @@ impl From<Phase> for ExecutorState {
 
 impl Pool {
     pub(crate) fn statistics(&self) -> Statistics {
-        let (heads, (counts, done)) = self.crew.count(|totals| self.queue.counts(totals));
-        let at_work = counts.taken - counts.returned - done.ended();
+        // The queue is counted under the lock of the workers, and takes its own locks for that.
+        let (workers, (queue, done)) = self.workers.count(|totals| self.queue.counts(totals));
+        let active = queue.taken - queue.returned - done.ended();
+        let rejections = self.rejections.counts();
         Statistics {
-            state: self.lifecycle.phase().into(),
-            core_pool_size: self.crew.core(),
-            pool_size: heads.settled,
-            largest_pool_size: heads.largest,
-            active: at_work as usize,
-            pending: counts.len as usize,
-            submitted: counts.offered,
+            state: self.phase().into(),
+            core_pool_size: self.workers.core_size(),
+            pool_size: workers.started,
+            largest_pool_size: workers.largest,
+            active: active as usize,
+            pending: queue.len as usize,
+            submitted: queue.offered,
             completed: done.completed,
             panicked: done.panicked,
-            cancelled: done.cancelled + counts.removed(),
-            rejected: self.rejected.load(Ordering::Relaxed),
-            caller_runs: self.caller_runs.load(Ordering::Relaxed),
-            caller_panics: self.caller_panics.load(Ordering::Relaxed),
+            cancelled: done.cancelled + queue.removed(),
+            rejected: rejections.rejected,
+            caller_runs: rejections.caller_runs,
+            caller_panics: rejections.caller_panics,
             runs: done.runs,
             failed_runs: done.failed_runs,
             missed_runs: done.missed_runs,

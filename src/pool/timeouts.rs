@@ -1,55 +1,58 @@
-//! Timeouts: what strikes when a task, or one run of it, takes too long.
+//! Timeouts: what happens when a task, or one run of it, takes too long.
 //!
-//! A worker cannot watch over itself, and all of them may be busy with what takes too long. So
-//! timeouts have a queue of their own and one thread for it, the *timekeeper*, which is started
-//! with the first timeout and ends with the pool. Until then there is neither.
+//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So
+//! timeouts have a queue of their own and one thread that takes from it, the *timer thread*. It is
+//! started with the first timeout and ends with the pool; until then there is neither.
 //!
-//! * A **one-shot task** has one entry, for its *limit*: the moment it was due plus the timeout.
-//!   When it strikes, the task ends as timed out, or with the value given for that, wherever it is:
-//!   in the queue, from which it is then removed, or running, and then its token is raised.
-//! * A **periodic task** has one entry for each run, made when it begins, by a [`Wrapper`] around
-//!   the closure. A task that its policy would stop at the first failure is ended by the strike.
-//!   For another the strike only raises the token, which is the run's own, and when the body has
-//!   returned the run counts as one that panicked.
+//! * A **one-shot task** has one entry, for its *limit*: its deadline plus the timeout. When the
+//!   limit expires, the task ends as timed out, or with the value given for that case, wherever it
+//!   is: in the queue, from which it is then removed, or running, in which case its token is
+//!   raised.
+//! * A **periodic task** has one entry for each run, made when the run begins, by a [`Wrapper`]
+//!   around the closure. If the task's policy would end it at the first failure, the expiry ends
+//!   the task. Otherwise the expiry only raises the token, which is the run's own, and when the
+//!   body has returned the run counts as one that panicked.
 //!
-//! # Who wins
+//! # Which thread wins
 //!
-//! A strike and the end of the task meet at the lock of the task, like `cancel` and the end: the
-//! second finds it done and does nothing. A task that ends drops its [`Watch`], which takes the
-//! entry out of the queue. The watch is given to the task when that is in the queue already, and
-//! perhaps done; then it is dropped at once.
+//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do:
+//! the second of the two finds the task done and does nothing. A task that ends drops its
+//! [`TimeoutGuard`], which takes the entry out of the queue. The guard is handed to the task when
+//! the task is already queued, and perhaps done; in that case the guard is dropped at once.
 //!
 //! **The limit comes first.** A task that has not ended before its limit is timed out, however
-//! late the timekeeper is: the worker that takes the task, or has run it, compares the limit with
-//! the clock, and at the limit or after it does itself what the strike would do. The two do the
-//! same under the same lock, so the outcome does not depend on which thread is faster. A body that
-//! ends at the very moment of its limit is timed out, and a task with no time at all never runs. On
-//! a manual clock that makes every tie exact, and the task's token is raised from that very moment
-//! on as well (`CancellationToken::set_limit`).
+//! late the timer thread is: the worker that takes the task, or that has run it, compares the limit
+//! with the clock, and if the limit has come it does itself what the expiry would do. The two do
+//! the same under the same lock, so the outcome does not depend on which thread is faster. A body
+//! that ends at the very instant of its limit is timed out, and a task with no time at all never
+//! runs. On a manual clock every such tie is therefore exact, and the task's token counts as raised
+//! from that very instant on as well (`CancellationToken::set_limit`).
 //!
 //! # The end
 //!
-//! A strike is user code: it drops closures and wakes who waits. So the pool does not end in
-//! the middle of one. When it ends the queue is emptied, and nothing strikes any more. A task that
-//! is run by hand, because `shutdown_now` gave it back or it was not admitted, is only watched by the
-//! timekeeper: its limit is not looked at when that is gone.
+//! An expiry runs user code: it drops closures and wakes waiters. So each takes a hold on the
+//! pool's termination, and the pool does not end in the middle of one. When the pool ends the
+//! queue is emptied, and nothing expires any more. A task that is run by hand, because
+//! `shutdown_now` gave it back or because it was not admitted, is watched by the timer thread
+//! alone: once that has ended, nobody looks at the task's limit.
 //!
-//! What tasks keep for their timeouts leads to this queue and not to the pool, which would keep
-//! itself alive by a task that its own rejection handler has kept.
+//! What a task keeps for its timeout refers to this queue and not to the pool. Otherwise a task
+//! that the pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, panic, time::Duration};
 
 use super::{
     Pool, PoolRef,
-    serving::{self, Role, Serving},
-    worker::factory_error,
+    shutdown::scope::{self, PoolScope, Role},
+    workers::factory_error,
 };
 use crate::{
-    CancelReason, TaskState,
+    CancelReason,
+    lazy_thread::LazyThread,
     queue::{Admission, DelayedWorkQueue, Ticket},
     sync::{
-        Arc, OnceLock, Parker,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Parker,
+        atomic::{AtomicU64, Ordering},
     },
     task::{
         Cancellation, CurrentRun, FailedRun, Hooks, PanicPolicy, PanicSource, Run, Runnable,
@@ -60,89 +63,91 @@ use crate::{
     unwind::{AlreadyTold, contain, discard},
 };
 
-type Strike = Box<dyn FnOnce(&Pool) + Send>;
-type Strikes = DelayedWorkQueue<Strike>;
+/// The action of the timer thread when a limit has come.
+type Expiry = Box<dyn FnOnce(&Pool) + Send>;
+type ExpiryQueue = DelayedWorkQueue<Expiry>;
 
 /// See the [module](self).
 pub(super) struct Timeouts {
-    queue: OnceLock<Arc<Strikes>>,
-    has_keeper: AtomicBool,
-    /// How many limits have been exceeded: of tasks, and of single runs.
+    thread: LazyThread<ExpiryQueue>,
+    /// The number of heaps that the queue is to have, and how early its thread is to wake.
+    stripes: usize,
+    lead: Duration,
+    /// The number of limits that have been exceeded, of tasks and of single runs.
     exceeded: Arc<AtomicU64>,
 }
 
 impl Timeouts {
-    pub(super) fn new() -> Self {
-        let (has_keeper, exceeded) = (AtomicBool::new(false), Arc::default());
-        Self { queue: OnceLock::new(), has_keeper, exceeded }
+    pub(super) fn new(stripes: usize, lead: Duration) -> Self {
+        Self { thread: LazyThread::new(), stripes, lead, exceeded: Arc::default() }
     }
 
-    /// How many limits have been exceeded: of tasks, and of single runs.
+    /// Returns how many limits have been exceeded, of tasks and of single runs.
     pub(super) fn exceeded(&self) -> u64 {
         self.exceeded.load(Ordering::Relaxed)
     }
 
-    /// Nothing strikes any more.
+    /// Ends the timer thread. No timeout expires after this.
     pub(super) fn close(&self) {
-        let Some(queue) = self.queue.get() else { return };
+        let Some(queue) = self.thread.queue() else { return };
         queue.close(Admission::Closed);
         let mut left = queue.drain();
-        while let Some(strike) = left.next_element() {
-            discard(strike);
+        while let Some(expiry) = left.next_element() {
+            discard(expiry);
         }
     }
 }
 
-/// The thread that lets timeouts strike.
-struct Keeper(Arc<Pool>);
+/// The thread that runs what expires.
+struct TimerThread(Arc<Pool>);
 
-impl Keeper {
-    fn work(self) {
+impl TimerThread {
+    fn work(self, queue: &ExpiryQueue) {
         let pool = &*self.0;
-        // Who joins the pool's threads waits for this one as well.
-        let _serving = Serving::begin(pool, Role::Stopper);
+        // Whoever joins the pool's threads waits for this one as well.
+        let _scope = PoolScope::enter(pool, Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
-        slack::set(pool.config.timer_slack);
-        let Some(queue) = pool.timeouts.queue.get() else { return };
+        slack::set(pool.spawner.timer_slack());
         while let Some((entry, _)) = queue.take() {
-            if !pool.lifecycle.hold() {
+            if !pool.shutdown.hold() {
                 discard(entry.element);
                 continue;
             }
             if let Err(payload) = contain(|| (entry.element)(pool)) {
                 discard(payload);
             }
-            pool.release();
+            pool.release_hold();
         }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for TimerThread {
     fn drop(&mut self) {
         self.0.clock().worker_ended();
     }
 }
 
-/// Where the timeouts of a task go.
+/// The queue that the timeouts of a task go to.
 struct Timer {
-    strikes: Arc<Strikes>,
+    queue: Arc<ExpiryQueue>,
     stripe: usize,
     clock: Clock,
     exceeded: Arc<AtomicU64>,
 }
 
 impl Timer {
-    /// Nothing if there has never been a timekeeper: then the pool is at its end.
+    /// Returns `None` if there has never been a timer thread: then the pool is at its end.
     fn of(pool_ref: &PoolRef) -> Option<Self> {
-        let strikes = Arc::clone(pool_ref.timeouts.queue.get()?);
-        let (stripe, clock) = (pool_ref.stripe(), pool_ref.clock().clone());
-        Some(Self { strikes, stripe, clock, exceeded: Arc::clone(&pool_ref.timeouts.exceeded) })
+        let pool = pool_ref.pool();
+        let queue = Arc::clone(pool.timeouts.thread.queue()?);
+        let (stripe, clock) = (pool_ref.stripe(), pool.clock().clone());
+        Some(Self { queue, stripe, clock, exceeded: Arc::clone(&pool.timeouts.exceeded) })
     }
 
-    /// Lets `strike` happen at a moment, unless the pool ends before.
-    fn watch(&self, deadline: Timestamp, strike: Strike) -> Option<Watch> {
-        match self.strikes.offer(self.stripe, self.clock.read(), deadline, strike) {
-            Ok(ticket) => Some(Watch { strikes: Arc::clone(&self.strikes), ticket }),
+    /// Has the timer thread call `expiry` at `deadline`, unless the pool ends before.
+    fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
+        match self.queue.offer(self.stripe, self.clock.read(), deadline, expiry) {
+            Ok(ticket) => Some(TimeoutGuard { queue: Arc::clone(&self.queue), ticket }),
             Err(refused) => {
                 discard(refused.element);
                 None
@@ -151,90 +156,82 @@ impl Timer {
     }
 }
 
-/// A timeout that may strike; until this is dropped.
-struct Watch {
-    strikes: Arc<Strikes>,
+/// A timeout that is armed. Dropping it disarms the timeout.
+struct TimeoutGuard {
+    queue: Arc<ExpiryQueue>,
     ticket: Ticket,
 }
 
-impl Drop for Watch {
+impl Drop for TimeoutGuard {
     fn drop(&mut self) {
-        discard(self.strikes.remove(self.ticket));
+        discard(self.queue.remove(self.ticket));
     }
 }
 
 impl Pool {
-    /// Sees to it that there is a timekeeper, unless the pool is at its end.
-    pub(crate) fn ensure_timekeeper(self: &Arc<Self>) -> io::Result<()> {
-        // Ordering: whoever sees it sees the queue, and does without the turn.
-        let has_keeper = || self.timeouts.has_keeper.load(Ordering::Acquire);
-        if has_keeper() || self.queue.is_closed() {
+    /// Ensures that there is a timer thread, unless the pool is at its end.
+    pub(crate) fn ensure_timer_thread(self: &Arc<Self>) -> io::Result<()> {
+        let timer = &self.timeouts.thread;
+        if timer.running().is_some() || self.queue.is_closed() {
             return Ok(());
         }
-        if serving::starts_for(self) {
-            // The thread factory submits something, and has the turn.
+        if scope::is_starting_thread_of(self) {
+            // The thread factory submits something, and this thread has the permit.
             return Err(factory_error("uses its executor"));
         }
-        let Some(turn) = self.crew.turn(|_| !has_keeper()) else { return Ok(()) };
-        // Held, so that who tidies finds the queue and closes it.
-        if !self.lifecycle.hold() {
+        let Some(permit) = self.workers.spawn_permit(|_| timer.running().is_none()) else {
+            return Ok(());
+        };
+        // Held, so that whoever ends the pool finds the queue and closes it.
+        if !self.shutdown.hold() {
             return Ok(());
         }
-        let config = &self.config;
-        self.timeouts.queue.get_or_init(|| {
-            Arc::new(Strikes::new(config.clock.clone(), config.stripes, config.lead))
-        });
-        self.clock().worker_starts();
-        let (keeper, name) = (Keeper(Arc::clone(self)), format!("{}-timeouts", self.thread_name()));
-        let started = self.start_thread(turn, name, None, || keeper.work());
-        self.timeouts.has_keeper.store(started.is_ok(), Ordering::Release);
-        // Others who wanted a thread meanwhile have left that to whoever had the turn.
-        self.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
-        self.release();
-        started
+        let Timeouts { stripes, lead, .. } = self.timeouts;
+        let started = timer.start(
+            || ExpiryQueue::new(self.clock().clone(), stripes, lead),
+            |queue| {
+                self.clock().worker_starts();
+                let thread = TimerThread(Arc::clone(self));
+                let name = format!("{}-timeouts", self.spawner.thread_name());
+                self.start_thread(permit, name, None, move || thread.work(&queue))
+            },
+        );
+        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
+        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.release_hold();
+        started.map(drop)
     }
 
-    /// Ends a one-shot task at its limit if it has not ended.
-    pub(crate) fn watch_task(
-        pool_ref: &PoolRef,
-        task: Arc<dyn Runnable>,
-        ticket: Ticket,
-        limit: Timestamp,
-    ) {
+    /// Counts and records that a one-shot task has been ended by its limit.
+    #[cold]
+    pub(super) fn note_timed_out(&self, task: &dyn Runnable, id: u64) {
+        count(&self.timeouts.exceeded);
+        trace_timed_out(task, id);
+        self.shutdown.log().cancelled(id, || task.name());
+    }
+}
+
+impl PoolRef {
+    /// Has a one-shot task end at its limit if it has not ended by then.
+    pub(crate) fn set_timeout(&self, task: Arc<dyn Runnable>, ticket: Ticket, limit: Timestamp) {
         let watched = Arc::clone(&task);
-        let strike = move |pool: &Pool| {
+        let expiry = move |pool: &Pool| {
             let found = watched.time_out(None, pool.callbacks().hooks.drops(ticket.sequence));
             if found != Cancellation::TooLate {
-                pool.note_timed_out(&*watched, ticket.sequence, found);
+                pool.note_timed_out(&*watched, ticket.sequence);
             }
             pool.take_out(&*watched, ticket, found, true);
             discard(watched);
         };
-        let timer = Timer::of(pool_ref).filter(|_| limit < Timestamp::NEVER);
-        if let Some(watch) = timer.and_then(|timer| timer.watch(limit, Box::new(strike))) {
-            task.attach(Box::new(watch));
+        let timer = Timer::of(self).filter(|_| limit < Timestamp::NEVER);
+        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, Box::new(expiry))) {
+            task.attach(Box::new(guard));
         }
     }
 
-    /// Says that a one-shot task has been ended by its limit.
-    #[cold]
-    pub(super) fn note_timed_out(&self, task: &dyn Runnable, id: u64, found: Cancellation) {
-        count(&self.timeouts.exceeded);
-        trace_timed_out(task, id);
-        if matches!(found, Cancellation::Waiting(_)) {
-            self.record.cancelled(id, || task.name());
-        } else {
-            self.record.timed_out(id, task);
-        }
-    }
-
-    /// The wrapper that gives each run of a periodic task so much time.
-    pub(crate) fn budget(
-        pool_ref: &PoolRef,
-        budget: Duration,
-        policy: PanicPolicy,
-    ) -> Option<Wrapper> {
-        let (timer, hooks) = (Timer::of(pool_ref)?, pool_ref.callbacks().hooks.clone());
+    /// Returns the wrapper that gives each run of a periodic task `budget` of time.
+    pub(crate) fn limit_runs(&self, budget: Duration, policy: PanicPolicy) -> Option<Wrapper> {
+        let (timer, hooks) = (Timer::of(self)?, self.pool().callbacks().hooks.clone());
         let ends_task = policy.ends_after(1);
         Some(Wrapper::new(move |next| {
             let Some(run) = Run::current() else { return next.run() };
@@ -246,18 +243,18 @@ impl Pool {
     }
 }
 
-/// A run of a periodic task that has so much time; until this is dropped the task's token is this
-/// run's alone.
+/// A run of a periodic task that has a time limit. Until this is dropped the task's token belongs
+/// to this run alone.
 struct LimitedRun<'a> {
     run: CurrentRun,
     timer: &'a Timer,
     hooks: &'a Hooks,
     budget: Duration,
     limit: Timestamp,
-    /// Whether a run that takes too long ends the task; else it fails.
+    /// A run that takes too long ends the task if this is set, and otherwise fails.
     ends_task: bool,
-    watch: Option<Watch>,
-    /// Whether it took too long; known once the body has returned.
+    guard: Option<TimeoutGuard>,
+    /// Set once the body has returned, to `true` if it took too long.
     is_over: Option<bool>,
 }
 
@@ -274,27 +271,27 @@ impl<'a> LimitedRun<'a> {
         let (watched, watched_hooks) = (run.clone(), hooks.clone());
         let token = run.task.token(&run.stop);
         let exceeded = Arc::clone(&timer.exceeded);
-        let strike = move |_: &Pool| {
+        let expiry = move |_: &Pool| {
             if ends_task {
                 end_over_limit(&watched, &watched_hooks, budget, &exceeded);
             }
             token.cancel();
             discard(watched);
         };
-        let watch = timer.watch(limit, Box::new(strike));
-        Self { run, timer, hooks, budget, limit, ends_task, watch, is_over: None }
+        let guard = timer.arm(limit, Box::new(expiry));
+        Self { run, timer, hooks, budget, limit, ends_task, guard, is_over: None }
     }
 
-    /// The body is over; whether it took too long.
-    fn stop_watching(&mut self) -> bool {
-        // First: a strike that is under way now has found the limit exceeded, and so will this.
-        drop(self.watch.take());
+    /// Disarms the timeout. Returns `true` if the body, which has returned, took too long.
+    fn disarm(&mut self) -> bool {
+        // First: an expiry that is under way has found the limit exceeded, and so will this.
+        drop(self.guard.take());
         *self.is_over.get_or_insert_with(|| self.limit <= self.timer.clock.read())
     }
 
-    /// The body has returned. Fails the run if it took too long.
+    /// Ends the limit of a run whose body has returned. Fails the run if it took too long.
     fn end(mut self) {
-        if !self.stop_watching() {
+        if !self.disarm() {
             return;
         }
         let (ends_task, over) = (self.ends_task, over(self.budget));
@@ -304,7 +301,7 @@ impl<'a> LimitedRun<'a> {
             count(&self.timer.exceeded);
         }
         drop(self);
-        // No panic of anybody's code, so neither goes through the process's panic hook.
+        // No user code has panicked, so neither goes through the process's panic hook.
         if ends_task {
             panic::resume_unwind(Box::new(AlreadyTold(over)));
         }
@@ -314,7 +311,7 @@ impl<'a> LimitedRun<'a> {
 
 impl Drop for LimitedRun<'_> {
     fn drop(&mut self) {
-        let is_over = self.stop_watching();
+        let is_over = self.disarm();
         self.run.task.end_limited_run(is_over);
     }
 }
@@ -323,7 +320,8 @@ fn over(budget: Duration) -> String {
     format!("the run was over its budget of {budget:?}")
 }
 
-/// Ends a periodic task, unless it has ended, because a run took too long, and says so.
+/// Ends a periodic task because one of its runs took too long, and reports it, unless the task has
+/// ended.
 fn end_over_limit(run: &CurrentRun, hooks: &Hooks, budget: Duration, exceeded: &AtomicU64) {
     let why = over(budget);
     let failure = FailedRun::over_limit(run.number, &why);
@@ -336,13 +334,12 @@ fn end_over_limit(run: &CurrentRun, hooks: &Hooks, budget: Duration, exceeded: &
 }
 
 fn trace_timed_out(task: &dyn Runnable, id: u64) {
-    // With a value for that case the task has completed.
-    if trace::is_listening() && task.state() == TaskState::Cancelled {
+    if trace::is_listening() {
         trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
     }
 }
 
 fn count(exceeded: &AtomicU64) {
-    // Relaxed: a count, which orders no other access.
+    // Relaxed: orders no other access.
     exceeded.fetch_add(1, Ordering::Relaxed);
 }

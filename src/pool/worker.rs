@@ -1,39 +1,35 @@
-//! The worker: takes a task when it is due, runs it, and puts it back if it is to run again.
+//! The worker: it takes a task when the task is due, runs it, and puts it back if it is periodic.
 //!
 //! A worker owns nothing but its thread. It ends when the queue is closed and empty, or when it
-//! has been surplus and idle for long enough ([`crew`](super::crew)). Nothing that a task does
-//! ends it: the task catches the panics of its closure and its drops, and what is left to drop
-//! here is dropped behind the same door.
+//! has been surplus and idle for long enough ([`workers`](super::workers)). Nothing that a task
+//! does ends it: the task catches the panics of its closure and of its drops, and what is left to
+//! drop here is dropped through `unwind` as well.
 //!
-//! The thread comes from a [`ThreadFactory`], which gets the worker as a thing to be run. What the
-//! pool knows of a worker hangs on its [`Member`], which the worker takes along: wherever it is
-//! dropped, at the end of the run or by a factory that never ran it, the worker is counted off.
+//! The thread comes from a [`ThreadFactory`], which is handed the worker as a value to be run. The
+//! pool counts a worker for as long as its [`WorkerThread`] lives, which is part of that value:
+//! wherever it is dropped, at the end of the run or by a factory that never ran it, the worker is
+//! removed from the count.
 
 use std::{cell::Cell, fmt, io, rc::Rc};
 
 use super::{
     Pool,
-    crew::Turn,
-    serving::{self, Role, Serving},
+    shutdown::scope::{PoolScope, Role},
 };
 use crate::{
     CancelReason,
     queue::Entry,
-    sync::{
-        Arc, Parker,
-        atomic::{AtomicBool, Ordering},
-        thread,
-    },
-    task::{PanicSource, Run, Runnable, Verdict, WorkerContext, WorkerStats},
+    statistics::WorkerStats,
+    sync::{Arc, Parker, thread},
+    task::{PanicSource, Run, Runnable, Verdict, WorkerContext},
     time::{Timestamp, slack},
     trace,
-    unwind::{contain, discard, message_of},
 };
 
-/// Starts the threads of an executor: set by
+/// Starts the threads of an executor. Set by
 /// [`Builder::thread_factory`](crate::Builder::thread_factory). Java: `ThreadFactory`.
 ///
-/// Closures are factories. This one makes threads as the executor would by itself:
+/// Closures are factories. This one starts threads as the executor does by default:
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, Worker};
@@ -52,24 +48,25 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub trait ThreadFactory: Send + Sync {
-    /// Starts a thread that [runs](Worker::run) the worker. Called by whoever submits a task, and
-    /// by a worker that is about to run one, if others wait and nobody else would take them. No lock
-    /// is held. There is one call at a time for each executor, so others that submit, and want a
-    /// thread, wait for it. It may submit to its own executor, but must not wait for a task of that,
-    /// nor for another thread that submits to it.
+    /// Starts a thread that [runs](Worker::run) the worker. Called by a thread that submits a task,
+    /// and by a worker that is about to run one, if other tasks are due and no worker would take
+    /// them. No lock is held. Each executor makes one call at a time, so other threads that submit,
+    /// and that need a thread, wait for it. The factory may submit to its own executor, but must not
+    /// wait for a task of that executor, nor for another thread that submits to it.
     ///
-    /// One that gives `Ok` has to see to it that the worker is run. If it is dropped later, and all
-    /// others are busy, what waits there does so until one of them is done, or the next submission
-    /// starts another.
+    /// A factory that returns `Ok` has to ensure that the worker is run. If the worker is dropped
+    /// later, and all others are busy, tasks that are due wait until one of them is done, or until
+    /// the next submission starts another.
     ///
-    /// Give the thread's handle if there is one: [`close`](crate::ScheduledThreadPoolExecutor::close)
-    /// then waits for the very end of the thread, and else for the end of the worker alone.
+    /// Return the handle of the thread if there is one:
+    /// [`close`](crate::ScheduledThreadPoolExecutor::close) then waits until the thread itself has
+    /// ended, and otherwise only until the worker has.
     ///
     /// # Errors
     ///
     /// Whatever keeps the thread from being started. The submission fails with it if there is no
-    /// other worker, and else does not. What a worker was to be started for waits then for those
-    /// that there are. A factory that panics, or drops the worker, has failed.
+    /// other worker. If there is one, the submission succeeds, and its task waits for the workers
+    /// that exist. A factory that panics, or drops the worker, has failed.
     fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
 }
 
@@ -82,7 +79,7 @@ where
     }
 }
 
-/// Threads of std, with the worker's name and stack size.
+/// Starts a thread of the standard library, with the worker's name and stack size.
 pub(super) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
     let mut builder = thread::Builder::new().name(worker.name.clone());
     if let Some(size) = worker.stack_size {
@@ -91,7 +88,7 @@ pub(super) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle
     builder.spawn(move || worker.run()).map(Some)
 }
 
-/// What a thread of an executor is to do; what a [`ThreadFactory`] gets.
+/// What a thread of an executor is to do, as handed to a [`ThreadFactory`].
 #[must_use = "a worker that is dropped does no work"]
 pub struct Worker {
     name: String,
@@ -101,16 +98,25 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// What the thread is to be called.
+    pub(super) fn new(
+        name: String,
+        index: Option<usize>,
+        stack_size: Option<usize>,
+        work: Box<dyn FnOnce() + Send>,
+    ) -> Self {
+        Self { name, index, stack_size, work }
+    }
+
+    /// Returns the name that the thread is to have.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which worker of its executor it is, counted from 1 in the order in which they were to be
-    /// started; no number is used twice, so one that comes for another has a number of its own.
-    /// `None` for the thread that watches over [timeouts](crate::TaskBuilder::timeout), which runs
-    /// no tasks.
+    /// Returns the number of the worker within its executor, counted from 1 in the order in which
+    /// workers were to be started. No number is used twice, so a worker that replaces another has a
+    /// number of its own. `None` for the thread that expires
+    /// [timeouts](crate::TaskBuilder::timeout), which runs no tasks.
     ///
     /// ```
     /// use punctual::{ScheduledThreadPoolExecutor, Worker};
@@ -143,14 +149,15 @@ impl Worker {
         self.index
     }
 
-    /// The stack size that the executor was built with, in bytes; `None` for the usual one.
+    /// Returns the stack size that the executor was built with, in bytes; `None` for the default of
+    /// the standard library.
     #[must_use]
     pub fn stack_size(&self) -> Option<usize> {
         self.stack_size
     }
 
-    /// Works, and returns when the executor has no more use for the thread: at its end, or when
-    /// the pool becomes smaller.
+    /// Runs the worker. Blocks until the executor has no more use for the thread: at its
+    /// termination, or when the pool becomes smaller.
     pub fn run(self) {
         (self.work)();
     }
@@ -166,49 +173,60 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// One worker, as the pool counts it: until this is dropped.
-struct Member {
+/// One worker, as the pool counts it until this is dropped.
+pub(super) struct WorkerThread {
     pool: Arc<Pool>,
     number: usize,
     stats: Arc<WorkerStats>,
     name: String,
-    /// Whether others may rely on it to look for a task: it has been idle, or is coming.
+    /// Other threads may rely on this worker to look for a task: it has been idle, or is about to
+    /// search.
     is_relied_on: Cell<bool>,
-    /// Whether it is coming, as the crew knows, and has not looked yet.
-    is_coming: Cell<bool>,
+    /// It is about to search, as [`Workers`](super::workers::Workers) knows, and has not yet.
+    will_search: Cell<bool>,
 }
 
-impl Member {
+impl WorkerThread {
+    pub(super) fn new(
+        pool: Arc<Pool>,
+        number: usize,
+        stats: Arc<WorkerStats>,
+        name: String,
+    ) -> Self {
+        let (is_relied_on, will_search) = (Cell::new(true), Cell::new(true));
+        Self { pool, number, stats, name, is_relied_on, will_search }
+    }
+
     /// All that a worker does.
-    fn serve(self) {
-        // To the very end: what is told of the end must not wait for this thread either.
-        let _serving = Serving::begin(&self.pool, Role::Worker);
-        self.pool.count_on(self.number);
-        let callbacks = &self.pool.config.callbacks;
+    pub(super) fn work(self) {
+        // Until the very end: the hooks below must not wait for this thread either.
+        let _scope = PoolScope::enter(&self.pool, Role::Worker);
+        self.pool.worker_started(self.number);
+        let callbacks = self.pool.callbacks();
         let parker = Parker::current();
         let before = self.pool.clock().worker_begins(&parker);
-        slack::set(self.pool.config.timer_slack);
+        slack::set(self.pool.spawner.timer_slack());
         trace::worker("started", &self.name);
         callbacks.call(PanicSource::ThreadStart);
-        self.work();
+        self.run_tasks();
         callbacks.call(PanicSource::ThreadStop);
         trace::worker("ended", &self.name);
         drop(self);
-        // The thread may be somebody's who goes on with it.
+        // The thread may belong to somebody who goes on with it.
         parker.work_by(before);
     }
 
-    /// Takes and runs tasks until there is nothing more to do here.
-    fn work(&self) {
+    /// Takes and runs tasks until there is nothing more to do for this worker.
+    fn run_tasks(&self) {
         let pool = &*self.pool;
         let worker = Rc::new(WorkerContext {
             clock: pool.clock().clone(),
-            stop: pool.stop.clone(),
+            stop: pool.shutdown.token().clone(),
             stats: Arc::clone(&self.stats),
             keeps_limits: true,
         });
         let limit = |since| {
-            self.has_looked();
+            self.search_done();
             pool.idle_limit(self.number, since)
         };
         let parker = || {
@@ -216,9 +234,9 @@ impl Member {
             Parker::current()
         };
         while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
-            pool.leave_room();
+            pool.release_capacity();
             // Before the task, which may take long.
-            self.turn_away();
+            self.stop_being_relied_on();
             self.process(&worker, entry, now);
         }
     }
@@ -226,151 +244,66 @@ impl Member {
     fn process(&self, worker: &Rc<WorkerContext>, entry: Entry<Arc<dyn Runnable>>, now: Timestamp) {
         let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
-        let (task, hooks) = (run.task(), &pool.config.callbacks.hooks);
+        let (task, hooks) = (run.task(), &pool.callbacks().hooks);
         match task.run(&run, hooks) {
             Verdict::Again(next) => {
-                self.turn_back();
+                self.announce_search();
                 if !pool.rearm(task, sequence, next) {
-                    self.turn_away();
+                    self.stop_being_relied_on();
                     pool.end_periodic(task, sequence, &worker.stats);
                 }
             }
-            Verdict::Ended => pool.record.ended(sequence, &**task),
-            Verdict::TimedOut(found) => {
-                pool.note_timed_out(&**task, sequence, found);
-                pool.record.ended(sequence, &**task);
-            }
+            Verdict::Ended => pool.shutdown.log().ended(sequence, &**task),
+            Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
             Verdict::CalledOff => {
                 pool.end_taken(&**task, sequence, CancelReason::Requested, &worker.stats);
             }
             Verdict::TooLate => {}
         }
-        // It may be the last to hold a result that nobody wants.
+        // This may be the last reference to a result that nobody wants.
         hooks.drops(sequence).discard(run);
     }
 
-    /// It is about to put a task back, and to look for one then: nobody need be started for that.
+    /// Announces that this worker is about to put a task back and to search then, so that no other
+    /// need be started for that task.
     #[inline]
-    fn turn_back(&self) {
-        if self.pool.crew.settled() < self.pool.crew.wanted() {
-            self.pool.crew.turn_back(self.number);
-            self.is_coming.set(true);
+    fn announce_search(&self) {
+        if self.pool.workers.started() < self.pool.workers.wanted() {
+            self.pool.workers.announce_search(self.number);
+            self.will_search.set(true);
             self.is_relied_on.set(true);
         }
     }
 
-    /// It has looked for a task, and is idle now as the queue knows, or has found one.
-    fn has_looked(&self) {
-        if self.is_coming.take() {
-            self.pool.crew.has_looked(self.number);
+    /// Takes the announcement back: this worker has searched, and either is idle now, as the queue
+    /// knows, or has found a task.
+    fn search_done(&self) {
+        if self.will_search.take() {
+            self.pool.workers.search_done(self.number);
         }
     }
 
-    /// It is about to do something that may take long. Who has relied on it is relieved.
+    /// Called before something that may take long. If other threads have relied on this worker,
+    /// another is started in its place where one is needed.
     #[inline]
-    fn turn_away(&self) {
+    fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {
-            self.be_relieved();
+            self.be_compensated();
         }
     }
 
     #[cold]
-    fn be_relieved(&self) {
+    fn be_compensated(&self) {
         self.is_relied_on.set(false);
-        self.has_looked();
-        self.pool.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.search_done();
+        self.pool.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
     }
 }
 
-impl Drop for Member {
+impl Drop for WorkerThread {
     fn drop(&mut self) {
-        self.pool.crew.dismiss(self.number);
-        self.pool.release();
+        self.pool.workers.remove(self.number);
+        self.pool.release_hold();
         self.pool.clock().worker_ended();
     }
-}
-
-impl Pool {
-    /// Starts a worker if there are fewer than `wanted`. Whether it did.
-    pub(super) fn start_worker(self: &Arc<Self>, wanted: impl Fn() -> usize) -> io::Result<bool> {
-        if serving::starts_for(self) {
-            // The thread factory submits something: for that as well a worker is being started.
-            let has_worker = self.crew.settled() > 0;
-            return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
-        }
-        let Some(turn) = self.crew.turn(|settled| settled < wanted()) else { return Ok(false) };
-        let has_started = self.start_in(turn)?;
-        // Who wanted to start one as well, and did not wait for the turn, has left it to this thread.
-        self.relieve().unwrap_or_else(|error| trace::spawn_failed(&error));
-        Ok(has_started)
-    }
-
-    /// Starts a worker. Whether it did: not if the pool is at its end.
-    pub(super) fn start_in(self: &Arc<Self>, turn: Turn<'_>) -> io::Result<bool> {
-        if !self.lifecycle.hold() {
-            return Ok(false);
-        }
-        self.clock().worker_starts();
-        let (number, stats) = turn.hire();
-        let name = format!("{}-{number}", self.thread_name());
-        let (is_relied_on, is_coming) = (Cell::new(true), Cell::new(true));
-        let (pool, own_name) = (Arc::clone(self), name.clone());
-        let member = Member { pool, number, stats, name: own_name, is_relied_on, is_coming };
-        self.start_thread(turn, name, Some(number), || member.serve())?;
-        Ok(true)
-    }
-
-    /// A worker can be relied on from now on.
-    fn count_on(&self, number: usize) {
-        if self.crew.settle(number) {
-            self.queue.reconsider();
-        }
-    }
-
-    /// Has the factory start a thread; for the worker of this number, if it is for one.
-    pub(super) fn start_thread(
-        &self,
-        turn: Turn<'_>,
-        name: String,
-        number: Option<usize>,
-        work: impl FnOnce() + Send + 'static,
-    ) -> io::Result<()> {
-        let began = Arc::new(AtomicBool::new(false));
-        let begins = Arc::clone(&began);
-        let work = Box::new(move || {
-            // Ordering: read by who has the last handle.
-            begins.store(true, Ordering::Relaxed);
-            work();
-        });
-        let index = number;
-        let worker = Worker { name, index, stack_size: self.config.stack_size, work };
-        let starting = Serving::begin(self, Role::Starter);
-        let factory = self.thread_factory.get();
-        let started = contain(|| factory.new_thread(worker));
-        discard(factory);
-        drop(starting);
-        let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
-        match started {
-            Ok(Ok(thread)) if !was_dropped => {
-                if let Some(number) = number {
-                    self.count_on(number);
-                }
-                turn.succeed(thread);
-                Ok(())
-            }
-            Ok(Ok(_)) => Err(factory_error("dropped the worker")),
-            Ok(Err(error)) => Err(error),
-            Err(payload) => {
-                // First: what the payload does when it is dropped may need a turn.
-                drop(turn);
-                let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
-                discard(payload);
-                Err(error)
-            }
-        }
-    }
-}
-
-pub(super) fn factory_error(what: &str) -> io::Error {
-    io::Error::other(format!("the thread factory {what}"))
 }

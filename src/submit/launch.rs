@@ -5,7 +5,7 @@ use std::{io, panic};
 use super::TaskBuilder;
 use crate::{
     RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
-    pool::{Pool, PoolRef},
+    pool::PoolRef,
     queue::Ticket,
     sync::Arc,
     task::{Job, Runnable, Task, Wrapper},
@@ -26,7 +26,7 @@ impl TaskBuilder<'_> {
         let is_staffed = match self.ensure_threads(pool_ref) {
             Ok(is_staffed) => is_staffed,
             Err(error) => {
-                pool_ref.count_rejected();
+                pool_ref.pool().count_rejected();
                 return Err(self.refuse(job, now, deadline, RejectionReason::Spawn(error)));
             }
         };
@@ -37,26 +37,26 @@ impl TaskBuilder<'_> {
             None => task,
             Some(limit) => task.limited(limit),
         });
-        match pool_ref.submit(pool_ref.stripe(), task.clone(), now, deadline, is_staffed) {
+        match pool_ref.admit(task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {
                 if let Some(limit) = limit {
-                    Pool::watch_task(pool_ref, task.clone(), ticket, limit);
+                    pool_ref.set_timeout(task.clone(), ticket, limit);
                 }
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
                 }
-                Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
+                Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
             }
             // It was in the queue for a moment, and there somebody has cancelled it.
             Err(refused) if task.state().is_done() => {
                 let ticket = Ticket { slot: u32::MAX, sequence: refused.task().id().0 };
-                Ok(ScheduledFuture::new(task, Arc::clone(pool_ref), ticket))
+                Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
             }
             Err(refused) => Err(refused),
         }
     }
 
-    /// Makes a task of a job that the pool is not even offered, to be handed back.
+    /// Makes a task of a job that is not even offered to the pool, and hands it back in the error.
     #[cold]
     pub(super) fn refuse<J: Job>(
         self,
@@ -67,10 +67,10 @@ impl TaskBuilder<'_> {
     ) -> RejectedExecutionError {
         let pool_ref = self.pool_refs.local();
         let task = Arc::new(self.into_task(pool_ref, job, now, deadline));
-        pool_ref.refuse(pool_ref.stripe(), task, now, deadline, reason)
+        pool_ref.refuse(task, now, deadline, reason)
     }
 
-    /// The task that the job becomes. If the user's decorator panics the panic goes to the caller.
+    /// Makes a task of the job. If the user's decorator panics, the panic goes to the caller.
     #[inline]
     fn into_task<J: Job>(
         self,
@@ -93,9 +93,9 @@ impl TaskBuilder<'_> {
     /// not do without a worker that could not be started.
     #[inline]
     fn ensure_threads(&self, pool_ref: &PoolRef) -> io::Result<bool> {
-        let is_staffed = pool_ref.ensure_worker()?;
+        let is_staffed = pool_ref.pool().ensure_worker()?;
         if self.timeout.is_some() {
-            pool_ref.ensure_timekeeper()?;
+            pool_ref.pool().ensure_timer_thread()?;
         }
         Ok(is_staffed)
     }
@@ -110,8 +110,8 @@ impl TaskBuilder<'_> {
     ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| Pool::budget(pool_ref, budget, self.on_panic));
-        match &pool_ref.callbacks().decorate {
+        let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_panic));
+        match &pool_ref.pool().callbacks().decorate {
             None => Ok(budget),
             Some(decorate) => {
                 let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };

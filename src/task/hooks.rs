@@ -172,10 +172,7 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    /// For a task of the crate itself, whose values do not panic.
-    pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
-
-    /// For tasks whose numbers are not known here.
+    /// For tasks whose ids are not at hand.
     pub(crate) fn of_any(hooks: &'a Hooks) -> Self {
         Self { hooks: Some(hooks), id: None }
     }

@@ -10,13 +10,10 @@
 
 use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 
-use super::{
-    Job, Runnable,
-    failure::FailedRun,
-    stats::{Ended, WorkerStats},
-};
+use super::{Job, Runnable, failure::FailedRun};
 use crate::{
     CancellationToken, Panic, TaskId,
+    statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
     time::{Clock, Timestamp},
     trace,

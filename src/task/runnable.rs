@@ -44,6 +44,9 @@ pub(crate) trait Runnable: Send + Sync {
     /// Keeps a value that is dropped when the task has ended, or at once if it has.
     fn attach(&self, attachment: Attachment);
 
+    /// Returns the task as something that a worker can wait for.
+    fn awaited(self: Arc<Self>) -> Arc<dyn Awaited>;
+
     fn state(&self) -> TaskState;
     fn name(&self) -> Option<Arc<str>>;
     fn is_periodic(&self) -> bool;
@@ -60,6 +63,16 @@ pub(crate) trait Runnable: Send + Sync {
     fn poll_done(&self, waker: &Waker) -> bool;
     /// Drops the waker of a thread that no longer waits.
     fn deregister(&self, waker: &Waker);
+}
+
+/// What a worker can wait for, as the pool's detection of deadlocks sees it.
+pub(crate) trait Awaited: Send + Sync {
+    /// Returns `true` if it is done, so that whoever waits for it goes on.
+    fn is_done(&self) -> bool;
+    /// Returns `true` if it can become done although no worker of the pool runs anything.
+    fn may_end_without_worker(&self) -> bool;
+    /// Returns `true` if no worker has begun what is awaited, so that another worker could do it.
+    fn needs_free_worker(&self) -> bool;
 }
 
 /// A task, as the holder of its future sees it.
@@ -90,7 +103,7 @@ pub(crate) enum Verdict {
     Ended,
     /// Report that the time of the task was up: before the run, which did not take place, or during
     /// it.
-    TimedOut(Cancellation),
+    TimedOut,
     /// End the task as cancelled: the task itself, or a holder of its token, has raised the token.
     CalledOff,
     /// Run the task again at this moment.

@@ -32,15 +32,15 @@
 //!
 //! # Workers that wait
 //!
-//! A worker that waits without a limit is on the pool's list of joins, with the task it waits for.
-//! Here it is not known which task that will be, but the list only asks whether it has ended. So
-//! the taker waits for a [`Gate`], a task that nobody runs, and the waker it leaves here cancels
-//! that task. It is cancelled by whoever brings the answer, before that thread goes on: one that
-//! goes on to wait itself does not find a taker on the list that has its answer already.
+//! A worker that waits without a limit is registered with the pool's detection of deadlocks,
+//! together with what it waits for ([`Awaited`]). It is not known here which task that will be, so
+//! a taker waits for a [`Gate`], and the waker that it leaves here opens the gate. Whoever brings
+//! the answer opens it before it goes on, so a thread that goes on to wait itself does not find a
+//! registered taker that has its answer already.
 //!
 //! A wait ends by itself as soon as one of the futures can end without a worker of the pool, by a
-//! time limit for instance. The gate says so ([`Runnable::give_away`]), and when such a future
-//! joins, all takers are woken to make a new gate.
+//! time limit for instance. The gate says so, and when such a future joins, all takers are woken to
+//! make a new gate.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -51,11 +51,11 @@ use std::{
 };
 
 use crate::{
-    CancelHandle, CancelReason, Handle, Limit, LimitReached, RejectedExecutionError,
-    ScheduledFuture, TaskError, TaskId, WouldDeadlock,
-    pool::Joining,
+    CancelHandle, Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError,
+    TaskId, WouldDeadlock,
+    pool::JoinGuard,
     sync::{Arc, Mutex, Weak},
-    task::{Drops, OneShot, Run, Runnable, Task},
+    task::{Awaited, Run},
     time::Timestamp,
     unwind::{discard, wake_all},
     wait,
@@ -191,8 +191,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
             let Ok(_waiting) = self.enter_join(&gate) else {
                 return Err(TaskError::WouldDeadlock);
             };
-            let poll = |waker: &_| gate.0.poll_done(waker).then_some(());
-            wait::block_on(self.handle.pool().clock(), poll);
+            wait::block_on(self.handle.pool().clock(), |waker| gate.poll(waker));
         }
     }
 
@@ -305,7 +304,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     }
 
     /// Says that this thread is about to wait without a limit. Its waker is here already.
-    fn enter_join(&self, gate: &Gate) -> Result<Option<Joining<'_>>, WouldDeadlock> {
+    fn enter_join(&self, gate: &Arc<Gate>) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
         let state = self.shared.0.lock();
         if state.waits_for_itself() {
             return Err(WouldDeadlock(()));
@@ -314,9 +313,9 @@ impl<T: 'static> ExecutorCompletionService<T> {
         let (is_mixed, is_independent) = (state.is_mixed, !state.independent.is_empty());
         drop(state);
         if is_independent {
-            gate.0.give_away();
+            gate.may_open_without_worker();
         }
-        if is_mixed { Ok(None) } else { self.handle.pool().enter_join(|| gate.0.clone()) }
+        if is_mixed { Ok(None) } else { self.handle.pool().enter_wait(|| gate.clone()) }
     }
 }
 
@@ -432,22 +431,65 @@ impl<T> Drop for Taker<'_, T> {
     }
 }
 
-/// What a thread waits for that takes; see the head of the module.
-struct Gate(Arc<dyn Runnable>);
+/// What a thread that takes waits for; see the head of the module.
+#[derive(Default)]
+struct Gate(Mutex<GateState>);
+
+#[derive(Default)]
+struct GateState {
+    is_open: bool,
+    may_open_without_worker: bool,
+    waiting: Option<Waker>,
+}
 
 impl Gate {
     fn new() -> Arc<Self> {
-        Arc::new(Self(Arc::new(Task::new(OneShot(|| ()), None, None))))
+        Arc::new(Self::default())
     }
 
     fn waker(self: &Arc<Self>) -> Waker {
         Waker::from(Arc::clone(self))
     }
+
+    /// One of the futures can end without a worker, and open the gate.
+    fn may_open_without_worker(&self) {
+        self.0.lock().may_open_without_worker = true;
+    }
+
+    /// The poll of [`wait`]: an answer once the gate is open. One thread polls.
+    fn poll(&self, waker: &Waker) -> Option<()> {
+        let waker = waker.clone();
+        let mut state = self.0.lock();
+        let is_open = state.is_open;
+        let unused = if is_open { Some(waker) } else { state.waiting.replace(waker) };
+        drop(state);
+        discard(unused);
+        is_open.then_some(())
+    }
 }
 
 impl Wake for Gate {
     fn wake(self: Arc<Self>) {
-        self.0.cancel(CancelReason::Requested, Drops::UNREPORTED);
+        let mut state = self.0.lock();
+        state.is_open = true;
+        let waiting = state.waiting.take();
+        drop(state);
+        wake_all(waiting);
+    }
+}
+
+impl Awaited for Gate {
+    fn is_done(&self) -> bool {
+        self.0.lock().is_open
+    }
+
+    fn may_end_without_worker(&self) -> bool {
+        self.0.lock().may_open_without_worker
+    }
+
+    fn needs_free_worker(&self) -> bool {
+        // It is not known which of the tasks will end first, nor whether it has begun.
+        true
     }
 }
 

@@ -1,8 +1,8 @@
-//! What of the pool is ordered by a word about memory, and not by a lock alone.
+//! The protocols of the pool that rely on the order of atomics, and not on a lock alone.
 
 use std::{task::Waker, time::Duration};
 
-use super::{crew::Answer, *};
+use super::{workers::Retirement, *};
 use crate::{
     ManualClock, TaskState,
     queue::Ticket,
@@ -12,7 +12,7 @@ use crate::{
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// A pool on a clock that stands still, with a queue of two stripes and without a worker.
+/// A pool on a manual clock, with a queue of two stripes and without a worker.
 fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
     let clock = ManualClock::from_zero();
     let (thread_factory, rejection) = Config::defaults();
@@ -40,7 +40,7 @@ fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<dyn Runnable
     pool.queue.offer(stripe, pool.clock().read(), deadline, task).ok().expect("it is open")
 }
 
-/// M128: a policy is changed while the pool is shut down: one of the two sees the other.
+/// M128: a policy is changed while the pool is shut down: one of the two threads sees the other.
 #[test]
 fn a_change_of_policy_is_not_missed() {
     check(|| {
@@ -55,12 +55,12 @@ fn a_change_of_policy_is_not_missed() {
     });
 }
 
-/// A worker that can be relied on, as far as the pool knows, and that has looked for a task.
-fn settle(pool: &Pool) -> usize {
-    let turn = pool.crew.turn(|_| true).expect("nobody else starts one");
-    let (number, _) = turn.hire();
-    pool.crew.settle(number);
-    pool.crew.has_looked(number);
+/// Adds a worker that has started, as far as the pool knows, and that has searched for a task.
+fn add_worker(pool: &Pool) -> usize {
+    let permit = pool.workers.spawn_permit(|_| true).expect("nobody else starts one");
+    let (number, _) = permit.add_worker();
+    pool.workers.mark_started(number);
+    pool.workers.search_done(number);
     number
 }
 
@@ -68,29 +68,33 @@ fn one_shot() -> Arc<dyn Runnable> {
     Arc::new(Task::new(OneShot(|| ()), None, None))
 }
 
-/// Nobody sleeps here.
+/// No thread sleeps in these models.
 fn wakes(waker: Option<Waker>) {
     assert!(waker.is_none());
 }
 
-/// An idle worker asks whether it may go. Whether it did.
+/// An idle worker asks whether it may retire. Returns `true` if it did.
 fn retire(pool: &Pool, number: usize) -> bool {
     pool.queue.begin_search();
-    let answer =
-        pool.crew.may_go(number, true, || pool.outlook(), || wakes(pool.queue.end_search()));
-    answer == Answer::Gone(())
+    let answer = pool.workers.try_retire(
+        number,
+        true,
+        || pool.view_under_workers_lock(),
+        || wakes(pool.queue.end_search()),
+    );
+    answer == Retirement::Retired(())
 }
 
-/// M131: a task comes in while the last worker goes: the worker sees it and stays, or who brings it
-/// sees that nobody is there.
+/// M131: a task is submitted while the last worker retires: the worker sees the task and stays, or the
+/// submission sees that there is no worker.
 #[test]
 fn the_last_worker_leaves_no_task_behind() {
     check(|| {
         let (_, pool) = pool(true);
-        let (number, other) = (settle(&pool), Arc::clone(&pool));
+        let (number, other) = (add_worker(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || retire(&other, number));
         offer(&pool, 0, Timestamp::NEVER, one_shot());
-        let has_worker = pool.crew.settled() > 0;
+        let has_worker = pool.workers.started() > 0;
         let is_gone = worker.join().expect("nobody panics");
         assert!(!(has_worker && is_gone), "it is left behind");
     });
@@ -101,31 +105,32 @@ fn the_last_worker_leaves_no_task_behind() {
 fn who_goes_leaves_no_task_beside_a_busy_worker() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.crew.set_core(2);
-        let (_busy, number, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
+        pool.workers.set_core_size(2);
+        let (_busy, number, other) = (add_worker(&pool), add_worker(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || retire(&other, number));
         offer(&pool, 0, Timestamp::NEVER, one_shot());
-        let is_full = pool.crew.settled() >= pool.crew.wanted();
+        let is_full = pool.workers.started() >= pool.workers.wanted();
         let is_gone = worker.join().expect("nobody panics");
         assert!(!(is_full && is_gone), "it is left behind");
     });
 }
 
-/// Whether the calling thread, which has just left the queue with an entry, is to start a worker.
-fn relieves(pool: &Pool) -> bool {
+/// Returns `true` if the calling thread, which has just left the queue with an entry, is to start a
+/// worker.
+fn compensates(pool: &Pool) -> bool {
     let is_left = || pool.queue.waiting() == 0 && !pool.queue.seems_empty();
-    let may_start = pool.crew.settled() < pool.crew.wanted() && !pool.queue.seems_empty();
-    may_start && pool.crew.turn_to_relieve(is_left).map(std::mem::forget).is_some()
+    let may_start = pool.workers.started() < pool.workers.wanted() && !pool.queue.seems_empty();
+    may_start && pool.workers.try_spawn_permit(is_left).map(std::mem::forget).is_some()
 }
 
-/// M131: of two idle workers one takes a task, and leaves another behind, while the other goes:
-/// that one sees it and stays, or the first sees that it goes.
+/// M131: of two idle workers one takes a task, and leaves a second task behind, while the other retires:
+/// that one sees the task and stays, or the first sees that it retires.
 #[test]
 fn who_takes_and_who_goes_leave_no_task_behind() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.crew.set_core(2);
-        let (_takes, goes, other) = (settle(&pool), settle(&pool), Arc::clone(&pool));
+        pool.workers.set_core_size(2);
+        let (_takes, goes, other) = (add_worker(&pool), add_worker(&pool), Arc::clone(&pool));
         let now = pool.clock().read();
         offer(&pool, 0, Timestamp::from_nanos(1_000), one_shot());
         offer(&pool, 0, now, one_shot());
@@ -133,21 +138,21 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
         let worker = thread::spawn(move || retire(&other, goes));
         assert!(pool.queue.try_take().is_some());
         wakes(pool.queue.end_search());
-        let is_relieved = relieves(&pool);
+        let is_compensated = compensates(&pool);
         let is_gone = worker.join().expect("nobody panics");
-        assert!(is_relieved || !is_gone, "it is left behind");
+        assert!(is_compensated || !is_gone, "it is left behind");
     });
 }
 
-/// Two idle workers take a task each, and leave a third behind: one of the two starts a worker for
-/// it, and only one.
+/// Two idle workers take a task each, and leave a third behind: exactly one of the two starts a
+/// worker for it.
 #[test]
 fn of_two_who_take_one_relieves() {
     check(|| {
         let (_, pool) = pool(true);
-        pool.crew.set_core(3);
+        pool.workers.set_core_size(3);
         for _ in 0..2 {
-            settle(&pool);
+            add_worker(&pool);
             pool.queue.begin_search();
         }
         // The two that they take are gone already.
@@ -155,36 +160,36 @@ fn of_two_who_take_one_relieves() {
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || {
             wakes(other.queue.end_search());
-            relieves(&other)
+            compensates(&other)
         });
         wakes(pool.queue.end_search());
-        let own = relieves(&pool);
+        let own = compensates(&pool);
         assert!(own ^ worker.join().expect("nobody panics"));
     });
 }
 
-/// M73: one of two workers is about to wait for a task while the other, idle for long, is about to
-/// go: the wait is refused, or the other stays.
+/// M73: one of two workers is about to wait for a task while the other, which has been idle for long, is
+/// about to retire: the wait is refused, or the other stays.
 #[test]
 fn who_waits_for_a_task_is_not_left_alone() {
     check(|| {
         let (_, pool) = pool(true);
-        let (_who_waits, idle) = (settle(&pool), settle(&pool));
+        let (_who_waits, idle) = (add_worker(&pool), add_worker(&pool));
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || retire(&other, idle));
-        let joining = pool.enter_joins(one_shot());
+        let joining = pool.register_join(one_shot().awaited());
         let is_gone = worker.join().expect("nobody panics");
         assert!(joining.is_err() || !is_gone, "nobody is left to run it");
     });
 }
 
-/// M130: the last worker has stayed for two tasks, which are taken out of two stripes at once: one
-/// of the two who do that tells it that it may go.
+/// M130: the last worker has stayed for two tasks, which are taken out of two stripes at once: one of the
+/// two threads that do this tells the worker that it may retire.
 #[test]
 fn who_takes_out_the_last_tells_who_has_stayed() {
     check(|| {
         let (clock, pool) = pool(true);
-        let number = settle(&pool);
+        let number = add_worker(&pool);
         clock.advance(STEP);
         let far = Timestamp::from_nanos(1_000);
         let tickets = [0, 1].map(|stripe| offer(&pool, stripe, far, one_shot()));
@@ -201,8 +206,8 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
     });
 }
 
-/// M71: a task comes when the last worker has gone, and a shutdown: it is refused, or it holds up
-/// the end until there is a worker for it.
+/// M71: a task is submitted when the last worker has retired, during a shutdown: it is refused, or it
+/// holds up termination until there is a worker for it.
 #[test]
 fn a_task_without_a_worker_holds_up_the_end() {
     check(|| {
@@ -211,7 +216,7 @@ fn a_task_without_a_worker_holds_up_the_end() {
         let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
         let submitter = thread::spawn(move || {
             // It has seen a worker, a moment ago.
-            other.submit(0, own, Timestamp::PAST, Timestamp::PAST, true).is_ok()
+            other.admit(0, own, Timestamp::PAST, Timestamp::PAST, true).is_ok()
         });
         pool.shutdown();
         let is_let_in = submitter.join().expect("nobody panics");

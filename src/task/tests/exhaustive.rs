@@ -138,7 +138,7 @@ fn what_is_cancelled_is_not_queued() {
 #[test]
 fn what_is_counted_has_happened() {
     check(|| {
-        let (stats, note) = (Arc::new(WorkerStats::default()), Note::default());
+        let (stats, note) = (Arc::new(crate::statistics::WorkerStats::default()), Note::default());
         let (own, noted) = (Arc::clone(&stats), note.clone());
         let worker = thread::spawn(move || {
             noted.add();
@@ -155,7 +155,7 @@ fn what_is_counted_has_happened() {
 #[test]
 fn who_is_at_work_has_its_own_name() {
     check(|| {
-        let stats = Arc::new(WorkerStats::default());
+        let stats = Arc::new(crate::statistics::WorkerStats::default());
         let own = Arc::clone(&stats);
         let worker = thread::spawn(move || {
             own.begin(1, Some("one".into()));
@@ -191,7 +191,7 @@ fn a_limit_is_exceeded_once() {
         let struck = task.time_out(None, Drops::UNREPORTED);
         let verdict = worker.join().expect("nobody panics");
         let by_strike = matches!(struck, Cancellation::Waiting(_));
-        let by_worker = matches!(verdict, Verdict::TimedOut(Cancellation::Waiting(_)));
+        let by_worker = matches!(verdict, Verdict::TimedOut);
         assert!(by_strike != by_worker, "{struck:?}, {verdict:?}");
         assert!(by_worker || verdict == Verdict::TooLate);
         assert_eq!((runs.get(), drops.get(), task.state()), (0, 1, TaskState::Cancelled));

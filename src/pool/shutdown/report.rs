@@ -1,7 +1,8 @@
-//! The record of a shutdown: who has ended while it went on, and how.
+//! What a shutdown reports: which tasks ended while it went on, and how.
 //!
-//! Nothing is recorded until somebody asks for a report; then each task that ends says so here,
-//! by name. Who is still at work when the report is due stands on the statistics of the workers.
+//! Nothing is recorded until somebody asks for a report; from then on each task that ends is
+//! entered into the [`EndLog`]. The tasks that still run when the report is due are read from the
+//! statistics of the workers.
 
 use crate::{
     TaskId, TaskState,
@@ -24,13 +25,13 @@ impl TaskSummary {
         Self { id: TaskId(id), name }
     }
 
-    /// The number of the task, as its future has it.
+    /// Returns the number of the task, which is also that of its future.
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.id
     }
 
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -41,42 +42,43 @@ impl TaskSummary {
 /// [shut down with a deadline](crate::Handle::shutdown_within).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownReport {
-    pub(super) is_terminated: bool,
-    pub(super) ran: Vec<TaskSummary>,
-    pub(super) cancelled: Vec<TaskSummary>,
-    pub(super) still_running: Vec<TaskSummary>,
+    is_terminated: bool,
+    ran: Vec<TaskSummary>,
+    cancelled: Vec<TaskSummary>,
+    still_running: Vec<TaskSummary>,
 }
 
 impl ShutdownReport {
-    /// Whether everything has ended, and no worker lives.
+    /// Returns `true` if every task has ended, and every worker.
     #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.is_terminated
     }
 
-    /// The tasks that ran to their end meanwhile, with a result or a panic, in that order.
+    /// Returns the tasks that ran to their end meanwhile, with a result or a panic, in the order in
+    /// which they ended.
     #[must_use]
     pub fn ran(&self) -> &[TaskSummary] {
         &self.ran
     }
 
-    /// The tasks that were cancelled meanwhile: those that the policies did not keep, and those
-    /// that had not run in time.
+    /// Returns the tasks that were cancelled meanwhile: those that the policies did not keep, and
+    /// those that had not run in time.
     #[must_use]
     pub fn cancelled(&self) -> &[TaskSummary] {
         &self.cancelled
     }
 
-    /// The tasks that had been asked to stop and had not, when time was up.
+    /// Returns the tasks that had been asked to stop, and still ran when time was up.
     #[must_use]
     pub fn still_running(&self) -> &[TaskSummary] {
         &self.still_running
     }
 }
 
-/// See the [module](self).
+/// The tasks that have ended since a report was asked for. See the [module](self).
 #[derive(Default)]
-pub(super) struct Record {
+pub(in crate::pool) struct EndLog {
     is_open: AtomicBool,
     ended: Mutex<Ended>,
 }
@@ -87,8 +89,8 @@ struct Ended {
     cancelled: Vec<TaskSummary>,
 }
 
-impl Record {
-    /// From now on everything is recorded.
+impl EndLog {
+    /// Has every task entered that ends from now on.
     pub(super) fn open(&self) {
         // Ordering: what is admitted or ends after this call is ordered after it by the queue's locks.
         self.is_open.store(true, Ordering::Relaxed);
@@ -99,39 +101,31 @@ impl Record {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// A worker has done with a task.
+    /// Enters a task that a worker has done with.
     #[inline]
-    pub(super) fn ended(&self, id: u64, task: &dyn Runnable) {
+    pub(in crate::pool) fn ended(&self, id: u64, task: &dyn Runnable) {
         if self.is_open() {
-            self.note(id, task);
+            self.enter(id, task);
         }
     }
 
-    /// A task that runs has been ended by its time limit; one that has got a value for that case is
-    /// noted when its body has returned.
-    pub(super) fn timed_out(&self, id: u64, task: &dyn Runnable) {
-        if task.state() == TaskState::Cancelled {
-            self.ended(id, task);
-        }
-    }
-
-    /// Notes how a task has ended, unless that is noted already.
+    /// Enters a task by the way in which it has ended, unless it has been entered already.
     #[cold]
-    fn note(&self, id: u64, task: &dyn Runnable) {
+    fn enter(&self, id: u64, task: &dyn Runnable) {
         let is_cancelled = task.state() == TaskState::Cancelled;
         let summary = TaskSummary::new(id, task.name());
         let mut ended = self.ended.lock();
-        let noted = ended.ran.iter().chain(&ended.cancelled).any(|one| one.id == summary.id);
-        match (noted, is_cancelled) {
+        let known = ended.ran.iter().chain(&ended.cancelled).any(|one| one.id == summary.id);
+        match (known, is_cancelled) {
             (true, _) => {}
             (false, true) => ended.cancelled.push(summary),
             (false, false) => ended.ran.push(summary),
         }
     }
 
-    /// A task has been cancelled.
+    /// Enters a task that has been cancelled.
     #[inline]
-    pub(super) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
+    pub(in crate::pool) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
         if self.is_open() {
             let summary = TaskSummary::new(id, name());
             let mut ended = self.ended.lock();
@@ -141,7 +135,7 @@ impl Record {
         }
     }
 
-    /// What has been recorded.
+    /// Returns the report of what has been entered.
     pub(super) fn report(&self, is_terminated: bool, running: Vec<TaskSummary>) -> ShutdownReport {
         let Ended { ran, cancelled } = self.ended.lock().clone();
         ShutdownReport { is_terminated, ran, cancelled, still_running: running }

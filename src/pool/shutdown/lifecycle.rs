@@ -1,25 +1,30 @@
-//! How far the pool has come, what still holds it up, and who waits for the end.
+//! How far the pool has come, what still holds up termination, and who waits for it.
 //!
 //! ```text
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated
 //! ```
 //!
-//! Phases may be left out, but there is no way back.
+//! Phases may be skipped, but there is no way back.
 //!
-//! The queue decides what is still let in; this counts and announces. Whatever must be over before
-//! the end takes a *hold* and gives it back: each worker, from the attempt to start it to its last
-//! step, and each shutdown, from moving the phase until the tasks it took out of the queue have
-//! ended. The last one to give its hold back, when the pool is at least shutting down and the
-//! queue is finished, *tidies*: it calls the hook for the end, says that the pool has terminated,
-//! and wakes who waits. So whoever has seen termination knows that no closure of the pool is alive
-//! any more, and that the hook has returned.
+//! The queue decides what is still admitted; this module counts and announces. Whatever must be
+//! over before termination takes a *hold* and gives it back: each worker, from the attempt to start
+//! it to its last step, and each shutdown, from advancing the phase until the tasks it took out of
+//! the queue have ended. The thread that gives back the last hold, when the pool is at least
+//! shutting down and the queue is finished, *tidies*: it calls the hook for termination, moves to
+//! `Terminated`, and wakes the waiters. So a thread that has seen termination knows that no closure
+//! of the pool is alive any more, and that the hook has returned.
 //!
 //! # Why no task is stranded
 //!
-//! A shutdown moves the phase *first* and closes the queue then. So whoever is refused finds the
-//! pool shut down. And whoever is accepted is seen: the queue is finished only when his task has
-//! been taken or removed, and the pool does not tidy before. That somebody comes for the task is
-//! the affair of the [`crew`](super::crew).
+//! A shutdown advances the phase *first* and closes the queue then. So a submission that is refused
+//! finds the pool shut down. And a task that is admitted is seen: the queue is finished only when
+//! the task has been taken or removed, and the pool does not tidy before. That a worker comes for
+//! the task is ensured by [`workers`](crate::pool::workers).
+//!
+//! # Locks
+//!
+//! [`release`](Lifecycle::release) asks the queue whether it is finished while it holds the lock of
+//! this module; the queue takes the lock of its ready list and of each stripe for the answer.
 
 use std::task::Waker;
 
@@ -33,7 +38,7 @@ use crate::{
     wait::{Place, WaitList},
 };
 
-/// How far the pool has come.
+/// How far the pool has come; it only ever moves down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Running,
@@ -43,15 +48,15 @@ pub(crate) enum Phase {
     OwnerDropped,
     /// By `shutdown_now`.
     Stopping,
-    /// Everything has ended; the hook for it is called.
+    /// Everything has ended, and the hook for termination is being called.
     Tidying,
     Terminated,
 }
 
 impl Phase {
-    /// Why a task ends that a pool in this phase does not keep. One that runs keeps all it has
-    /// room for.
-    pub(super) fn reason(self) -> CancelReason {
+    /// Returns why a task ends that a pool in this phase does not keep. A pool that is running keeps
+    /// all that it has room for.
+    pub(in crate::pool) fn reason(self) -> CancelReason {
         match self {
             Self::Running => CancelReason::Rejected,
             Self::ShuttingDown => CancelReason::Shutdown,
@@ -62,13 +67,13 @@ impl Phase {
 }
 
 /// See the [module](self).
-pub(crate) struct Lifecycle {
-    inner: Mutex<Inner>,
+pub(super) struct Lifecycle {
+    progress: Mutex<Progress>,
     /// A copy of the phase, written under the lock, to be read without it.
     phase: AtomicU8,
 }
 
-struct Inner {
+struct Progress {
     phase: Phase,
     holds: usize,
     waiters: WaitList,
@@ -76,11 +81,11 @@ struct Inner {
 
 impl Lifecycle {
     pub(super) fn new() -> Self {
-        let inner = Inner { phase: Phase::Running, holds: 0, waiters: WaitList::default() };
-        Self { inner: Mutex::new(inner), phase: AtomicU8::new(Phase::Running as u8) }
+        let progress = Progress { phase: Phase::Running, holds: 0, waiters: WaitList::default() };
+        Self { progress: Mutex::new(progress), phase: AtomicU8::new(Phase::Running as u8) }
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> Phase {
         // Ordering: see `Pool::policy_changed`.
         match self.phase.load(Ordering::SeqCst) {
             0 => Phase::Running,
@@ -92,50 +97,56 @@ impl Lifecycle {
         }
     }
 
-    /// Moves on to `phase`, unless the pool is further already, and holds up termination.
+    /// Advances to `phase`, unless the pool is further already, and takes a hold.
     pub(super) fn advance(&self, phase: Phase) {
-        let mut inner = self.inner.lock();
-        inner.holds += 1;
-        self.set(&mut inner, phase);
+        let mut progress = self.progress.lock();
+        progress.holds += 1;
+        self.set(&mut progress, phase);
     }
 
-    /// Holds up termination, unless it has come.
+    /// Takes a hold on termination. Returns `false`, and takes none, if termination has begun.
     #[must_use]
     pub(super) fn hold(&self) -> bool {
-        let mut inner = self.inner.lock();
-        let is_in_time = inner.phase < Phase::Tidying;
-        inner.holds += usize::from(is_in_time);
+        let mut progress = self.progress.lock();
+        let is_in_time = progress.phase < Phase::Tidying;
+        progress.holds += usize::from(is_in_time);
         is_in_time
     }
 
-    /// Gives a hold back. Whether the caller is to tidy and then to [terminate](Self::terminate).
+    /// Gives a hold back. Returns `true` if the caller is to tidy, and then to
+    /// [terminate](Self::terminate). `is_finished` is asked under the lock of this module.
     #[must_use]
     pub(super) fn release(&self, is_finished: impl FnOnce() -> bool) -> bool {
-        let mut inner = self.inner.lock();
-        inner.holds -= 1;
-        let is_stopping = Phase::Running < inner.phase && inner.phase < Phase::Tidying;
-        let is_end = inner.holds == 0 && is_stopping && is_finished();
+        let mut progress = self.progress.lock();
+        progress.holds -= 1;
+        let is_stopping = Phase::Running < progress.phase && progress.phase < Phase::Tidying;
+        let is_end = progress.holds == 0 && is_stopping && is_finished();
         if is_end {
-            self.set(&mut inner, Phase::Tidying);
+            self.set(&mut progress, Phase::Tidying);
         }
         is_end
     }
 
-    /// The end. Gives who waits for it.
+    /// Terminates the pool. Returns the wakers of those that wait for this.
     #[must_use]
     pub(super) fn terminate(&self) -> Vec<Waker> {
-        let mut inner = self.inner.lock();
-        self.set(&mut inner, Phase::Terminated);
-        inner.waiters.take()
+        let mut progress = self.progress.lock();
+        self.set(&mut progress, Phase::Terminated);
+        progress.waiters.take()
     }
 
     /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
-    pub(crate) fn poll(&self, waker: &Waker) -> Option<()> {
+    pub(super) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
         self.poll_with(waker, WaitList::register)
     }
 
-    /// The same for a future, which has a place of its own on the list.
-    pub(crate) fn poll_at(&self, place: &mut Option<Place>, waker: &Waker) -> Option<()> {
+    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
+    /// the list of waiters.
+    pub(super) fn poll_terminated_at(
+        &self,
+        place: &mut Option<Place>,
+        waker: &Waker,
+    ) -> Option<()> {
         self.poll_with(waker, |waiters, waker| waiters.register_at(place, waker))
     }
 
@@ -148,31 +159,31 @@ impl Lifecycle {
             return Some(());
         }
         let waker = waker.clone();
-        let mut inner = self.inner.lock();
-        let is_over = inner.phase == Phase::Terminated;
-        let unused = if is_over { Some(waker) } else { register(&mut inner.waiters, waker) };
-        drop(inner);
+        let mut progress = self.progress.lock();
+        let is_over = progress.phase == Phase::Terminated;
+        let unused = if is_over { Some(waker) } else { register(&mut progress.waiters, waker) };
+        drop(progress);
         discard(unused);
         is_over.then_some(())
     }
 
-    /// Forgets the waker of who no longer waits.
+    /// Takes the waker of a thread that no longer waits off the list.
     pub(super) fn forget(&self, waker: &Waker) -> Option<Waker> {
-        self.inner.lock().waiters.deregister(waker)
+        self.progress.lock().waiters.deregister(waker)
     }
 
-    /// A future no longer waits.
-    pub(crate) fn leave(&self, place: &mut Option<Place>) {
+    /// Takes a future that no longer waits off the list.
+    pub(super) fn forget_at(&self, place: &mut Option<Place>) {
         if place.is_some() {
-            let left = self.inner.lock().waiters.leave(place);
+            let left = self.progress.lock().waiters.leave(place);
             discard(left);
         }
     }
 
-    fn set(&self, inner: &mut Inner, phase: Phase) {
-        inner.phase = inner.phase.max(phase);
+    fn set(&self, progress: &mut Progress, phase: Phase) {
+        progress.phase = progress.phase.max(phase);
         // Ordering: see `Pool::policy_changed`.
-        self.phase.store(inner.phase as u8, Ordering::SeqCst);
+        self.phase.store(progress.phase as u8, Ordering::SeqCst);
     }
 }
 
@@ -229,13 +240,13 @@ mod tests {
     fn who_waits_is_told_of_the_end_and_not_before() {
         let (lifecycle, parker) = (Lifecycle::new(), Parker::current());
         let waker = parker.waker();
-        assert_eq!(lifecycle.poll(waker), None);
+        assert_eq!(lifecycle.poll_terminated(waker), None);
         assert!(lifecycle.forget(waker).is_some());
         assert!(lifecycle.forget(waker).is_none());
         lifecycle.advance(Phase::Tidying);
-        assert_eq!(lifecycle.poll(waker), None, "the hook is still to be called");
+        assert_eq!(lifecycle.poll_terminated(waker), None, "the hook is still to be called");
         assert_eq!(lifecycle.terminate().len(), 1);
-        assert_eq!(lifecycle.poll(waker), Some(()));
+        assert_eq!(lifecycle.poll_terminated(waker), Some(()));
         assert!(lifecycle.terminate().is_empty());
     }
 }

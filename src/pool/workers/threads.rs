@@ -1,22 +1,23 @@
-//! The threads that have been started, until somebody joins them.
+//! The handles of the threads that have been started, until somebody joins them.
 //!
-//! A thread that is at its end needs no join, but its handle keeps its stack. So these are sorted
-//! out, though not at each start, which would make starting `n` threads take `n²` steps: only when
-//! there are twice as many as were left the last time. Each thread is asked twice on average, and
-//! no more than half of those kept, and a few, are at their end.
+//! A thread that has ended needs no join, but its handle keeps its stack. So the handles of ended
+//! threads are dropped from time to time. Doing that at each start would make starting `n` threads
+//! take `n²` steps; it is done only when there are twice as many handles as were left the last
+//! time. Each thread is then checked twice on average, and at most half of the handles that are
+//! kept, and a few more, belong to threads that have ended.
 
-/// So many may be kept for nothing, however few there are.
+/// The number of handles that are kept without a check, however few there are.
 const SPARE: usize = 4;
 
 /// See the [module](self).
 pub(super) struct Threads<T> {
     kept: Vec<T>,
-    /// How many were left the last time they were sorted.
+    /// The number that were left after the last check.
     left: usize,
 }
 
 impl<T> Threads<T> {
-    /// Keeps one more. Gives those that have gone, if it was time to ask.
+    /// Keeps one more handle. Returns those of ended threads, if it was time to check.
     pub(super) fn add(&mut self, thread: Option<T>, mut is_over: impl FnMut(&T) -> bool) -> Vec<T> {
         self.kept.extend(thread);
         if self.kept.len() <= 2 * self.left + SPARE {
@@ -45,7 +46,7 @@ impl<T> Default for Threads<T> {
 mod tests {
     use super::*;
 
-    /// Starting many threads asks each only a few times whether it is at its end.
+    /// Starting many threads checks each of them only a few times.
     #[test]
     fn who_lives_is_not_asked_at_each_start() {
         const THREADS: usize = 10_000;
@@ -61,7 +62,7 @@ mod tests {
         assert_eq!(threads.take().len(), THREADS);
     }
 
-    /// Of threads that come and go one after the other only a few are kept, and each is given back
+    /// Of threads that start and end one after the other only a few are kept, and each is returned
     /// once.
     #[test]
     fn who_has_gone_is_not_kept() {

@@ -1,4 +1,5 @@
-//! The moment in which a task is in the queue and no worker is left: too short to be met by chance.
+//! The window in which a task is queued and no worker is left, which is too short to be hit by
+//! chance.
 
 use std::{io, time::Duration};
 
@@ -12,7 +13,7 @@ type Body = fn() -> i32;
 
 const LONG: Duration = Duration::from_secs(10);
 
-/// Puts a task into the queue as a submission does that has seen a worker which has gone since.
+/// Queues a task as a submission does that has seen a worker which has retired since.
 fn offer_without_worker(pool: &Pool) -> (Arc<Task<OneShot<Body>>>, Ticket) {
     let task = Arc::new(Task::new(OneShot((|| 7) as Body), None, None));
     let now = pool.clock().read();
@@ -20,8 +21,8 @@ fn offer_without_worker(pool: &Pool) -> (Arc<Task<OneShot<Body>>>, Ticket) {
     (task, ticket)
 }
 
-/// SP-024: a shutdown in that moment does not end the pool: the task is seen, and whoever has put
-/// it there starts a worker for it.
+/// SP-024: a shutdown in that window does not end the pool: it sees the task, and the submitter
+/// starts a worker for it.
 #[test]
 fn a_task_without_a_worker_holds_up_the_end() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -34,7 +35,8 @@ fn a_task_without_a_worker_holds_up_the_end() {
     assert_eq!(task.state(), crate::TaskState::Completed);
 }
 
-/// If no worker can be started for it the task is taken back, and then nothing holds up the end.
+/// If no worker can be started for it the task is taken back, and then nothing holds up
+/// termination.
 #[test]
 fn a_task_that_is_taken_back_lets_the_pool_end() {
     let fails = |_: Worker| Err(io::Error::other("no threads today"));

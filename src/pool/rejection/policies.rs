@@ -1,54 +1,56 @@
-//! The stock handlers for what is not admitted: Java's four, and one that waits.
+//! The stock handlers for tasks that are not admitted: Java's four, and one that waits for room.
 
 use std::time::Duration;
 
 use super::{RejectedExecutionHandler, RejectedTask, Rejection};
 
-/// The submission fails, and gives the closure back: the default. Java: `AbortPolicy`.
+/// Has the submission fail, with an error that gives the closure back. This is the default. Java:
+/// `AbortPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AbortPolicy;
 
-/// A task that is due runs in the submitter's thread, which so has no time to submit more; after a
-/// shutdown it is discarded. What is not due yet cannot run without being early, and a periodic
-/// task cannot run there for ever: these are refused. Java: `CallerRunsPolicy`.
+/// Runs a task that is due on the submitter's thread, which slows that thread's submissions down.
+/// After a shutdown the task is discarded. A task that is not due yet would run early, and a
+/// periodic one cannot run there for ever: the submission of these fails. Java: `CallerRunsPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallerRunsPolicy;
 
-/// The task is dropped; its future has ended as cancelled, with
+/// Drops the task. Its future has ended as cancelled, with
 /// [`CancelReason::Rejected`](crate::CancelReason). Java: `DiscardPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardPolicy;
 
-/// The waiting task that is due first goes, and its future ends as cancelled, with
-/// [`CancelReason::Rejected`](crate::CancelReason); the new one is admitted. After a shutdown the new
+/// Removes the pending task that is due first, whose future ends as cancelled with
+/// [`CancelReason::Rejected`](crate::CancelReason), and admits the new one. After a shutdown the new
 /// one is discarded. Java: `DiscardOldestPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardOldestPolicy;
 
-/// The submission waits for room, and fails if there is none in time, or if the executor is shut
-/// down. On one of the executor's own workers it fails at once: the room it waits for might be its
-/// own to make. Java has none; there people put into the queue by hand.
+/// Blocks the submission until there is room. It fails if there is none in time, or if the executor
+/// is shut down. On one of the executor's own workers it fails at once, since that worker may be
+/// the one that has to make the room. Java has no such policy; its users put into the queue
+/// directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockPolicy {
     timeout: Duration,
 }
 
 impl BlockPolicy {
-    /// Waits so long at most, on the executor's clock; `Duration::MAX` for ever.
+    /// A policy that waits for `timeout` at most, on the executor's clock; `Duration::MAX` means
+    /// without a limit.
     #[must_use]
     pub const fn new(timeout: Duration) -> Self {
         Self { timeout }
     }
 
-    /// How long it waits at most.
+    /// Returns how long it waits at most.
     #[must_use]
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }
 }
 
-/// Which of the stock policies a handler is; from
-/// [`RejectedExecutionHandler::policy`].
+/// The stock policy that a handler is, as returned by [`RejectedExecutionHandler::policy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StockPolicy {
@@ -62,7 +64,7 @@ pub enum StockPolicy {
     DiscardOldest,
     /// [`BlockPolicy`].
     Block {
-        /// How long it waits at most.
+        /// The longest that it waits.
         timeout: Duration,
     },
 }

@@ -1,11 +1,11 @@
 //! Worker statistics: what one worker is doing now, and how much it has done.
 //!
-//! Every worker has one, and nobody else writes on it, so its counts are plain stores on lines of
-//! its own. Others only read: the statistics add up those of all workers, and the report of a shutdown names
-//! the tasks that are still at work.
+//! Every worker has one [`WorkerStats`] that no other thread writes, so its counts are plain stores
+//! on cache lines of its own. Others only read: the pool's statistics add up those of all workers,
+//! and the report of a shutdown names the tasks that still run.
 //!
-//! A run is counted under the lock of its task, in the step that publishes the outcome: whoever
-//! has seen that a task has ended finds it counted.
+//! A run is counted under the lock of its task, in the step that publishes the outcome, so a thread
+//! that has seen that a task has ended finds it counted.
 
 use crossbeam_utils::CachePadded;
 
@@ -16,11 +16,11 @@ use crate::sync::{
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct WorkerStats(CachePadded<Sheet>);
+pub(crate) struct WorkerStats(CachePadded<Counters>);
 
 #[derive(Debug, Default)]
-struct Sheet {
-    /// The task that runs; zero if none does.
+struct Counters {
+    /// The number of the task that runs; zero if none does.
     current: AtomicU64,
     /// Its name, if it has one.
     name: Mutex<Option<Arc<str>>>,
@@ -33,7 +33,7 @@ struct Sheet {
     runs: AtomicU64,
 }
 
-/// How many tasks have ended and how, and how many runs there were.
+/// The numbers of tasks that have ended in each way, and of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) completed: u64,
@@ -44,18 +44,18 @@ pub(crate) struct Totals {
     pub(crate) runs: u64,
 }
 
-/// How a task has ended.
+/// The way in which a task has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Completed,
     Panicked,
     Cancelled,
 }
 
 impl WorkerStats {
-    /// A run of a task begins.
+    /// Notes that a run of a task begins.
     #[inline]
-    pub(super) fn begin(&self, id: u64, name: Option<Arc<str>>) {
+    pub(crate) fn begin(&self, id: u64, name: Option<Arc<str>>) {
         if name.is_some() {
             *self.0.name.lock() = name;
             self.0.has_name.store(true, Ordering::Relaxed);
@@ -63,11 +63,11 @@ impl WorkerStats {
         self.0.current.store(id, Ordering::Release);
     }
 
-    /// The body has returned.
+    /// Notes that the body has returned.
     #[inline]
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.0.current.store(0, Ordering::Release);
-        // Ordering: this thread has written it.
+        // Relaxed: this thread has written it.
         if self.0.has_name.load(Ordering::Relaxed) {
             self.0.has_name.store(false, Ordering::Relaxed);
             self.0.name.lock().take();
@@ -78,7 +78,7 @@ impl WorkerStats {
     /// last. The smaller count comes last: a reader that goes the other way finds no task that
     /// panicked without a failed run, and no failed run that is not a run.
     #[inline]
-    pub(super) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
+    pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);
         if missed > 0 {
             add(&self.0.missed_runs, missed);
@@ -111,12 +111,12 @@ impl WorkerStats {
         }
     }
 
-    /// The task that runs, by number and name.
+    /// Returns the number and the name of the task that runs.
     pub(crate) fn current(&self) -> Option<(u64, Option<Arc<str>>)> {
         loop {
             let id = self.0.current.load(Ordering::Acquire);
             let name = self.0.name.lock().clone();
-            // The name is of this task if it was the current one before and after.
+            // The name belongs to this task if the task was the current one before and after.
             if id == self.0.current.load(Ordering::Acquire) {
                 return (id > 0).then_some((id, name));
             }
@@ -136,15 +136,15 @@ impl Totals {
         }
     }
 
-    /// How many tasks have ended.
+    /// Returns how many tasks have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.completed + self.panicked + self.cancelled
     }
 }
 
-/// So many more, by the only thread that writes.
+/// Adds to a count, on the only thread that writes it.
 ///
-/// Ordering: released, so that who reads a count sees what happened before it was counted.
+/// Ordering: released, so that a reader of the count sees what happened before it was counted.
 #[inline]
 fn add(count: &AtomicU64, more: u64) {
     let sum = count.load(Ordering::Relaxed).saturating_add(more);

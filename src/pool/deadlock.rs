@@ -1,0 +1,197 @@
+//! Deadlock detection: a worker's wait that could never end is refused.
+//!
+//! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two
+//! such waits are known never to end:
+//!
+//! * a task that waits for itself ([`Pool::enter_join`] looks for that);
+//! * a wait that would be the last: every other worker already waits, without a limit, for
+//!   something that has not happened. None of that can happen, since all of it is up to a worker
+//!   that waits, or that waits for one. If some of it has not been begun yet, and the pool may have
+//!   another worker, one is started; only if that fails the wait is refused.
+//!
+//! The [`JoinRegistry`] lists what workers wait for. It does not ask what that is: a task, or the
+//! answer of a completion service. It asks an [`Awaited`] whether it is done, whether it can be done
+//! without a worker, and whether a new worker could do it.
+//!
+//! # Why no wait is refused wrongly
+//!
+//! A worker is on the list for as long as it waits, and each is entered under the lock, so of two
+//! that complete the circle only the second sees it whole. It then copies the list, and looks at
+//! each entry outside the lock. What is done stays done: if something is not done when it is looked
+//! at, it was not done when the list was copied, and its waiter was waiting. If that holds for all,
+//! then at that moment all waited.
+//!
+//! # Why nobody relies on a worker that is leaving
+//!
+//! A worker that waits is of no use to the others, so the last one that does not wait does not
+//! [retire](super::workers) until one of the others waits no longer or there is another worker. A
+//! waiting worker is on the list before it counts the workers, and a retiring worker reads the
+//! list, under the lock of the workers, while it keeps the count: one of the two sees the other.
+//!
+//! # What is not known to be without end
+//!
+//! Waits with a timeout or with a token end by themselves and are not on the list. A task of
+//! another pool may be run by that pool's workers. After `shutdown_now` a task may be run by the
+//! holder of its `DrainedTask`, so from then on no wait is refused. A task that has a time limit
+//! ends by it, and one that the rejection handler has kept may be run on any thread: a wait for such
+//! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
+//! another ([`is_stuck`]).
+
+use super::{Pool, shutdown::scope};
+use crate::{
+    TaskState, WouldDeadlock,
+    pool::Phase,
+    sync::{Arc, Mutex},
+    task::{Awaited, Job, Run, Runnable, Task},
+    trace,
+    unwind::discard,
+};
+
+/// The waits of a pool's workers, one entry for each worker that waits.
+pub(super) struct JoinRegistry(Mutex<Vec<Arc<dyn Awaited>>>);
+
+/// The means that are left to end a wait if another worker waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Remaining {
+    /// A worker that does not wait, or a wait that can end without one.
+    SomeWorker,
+    /// Neither, but a worker that the pool may have could end one of the waits.
+    WorkerToBeStarted,
+    Nothing,
+}
+
+/// A worker that waits, as the registry knows; until this is dropped.
+pub(crate) struct JoinGuard<'a> {
+    pool: &'a Pool,
+    awaited: Arc<dyn Awaited>,
+}
+
+impl JoinRegistry {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Returns how many workers wait.
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    /// Adds an entry. Returns how many there are then.
+    fn add(&self, awaited: Arc<dyn Awaited>) -> usize {
+        let mut entries = self.0.lock();
+        entries.push(awaited);
+        entries.len()
+    }
+
+    /// Removes an entry. The caller holds another reference, so nothing is dropped under the lock.
+    fn remove(&self, awaited: &Arc<dyn Awaited>) {
+        let mut entries = self.0.lock();
+        if let Some(index) = entries.iter().position(|entry| Arc::ptr_eq(entry, awaited)) {
+            entries.swap_remove(index);
+        }
+    }
+
+    fn snapshot(&self) -> Vec<Arc<dyn Awaited>> {
+        self.0.lock().clone()
+    }
+}
+
+impl<J: Job> Awaited for Task<J> {
+    fn is_done(&self) -> bool {
+        self.state().is_done()
+    }
+
+    fn may_end_without_worker(&self) -> bool {
+        Runnable::may_end_without_worker(self)
+    }
+
+    fn needs_free_worker(&self) -> bool {
+        self.state() == TaskState::Scheduled
+    }
+}
+
+/// Returns `true` if something is not done, and only a worker of its pool can do it. Others may
+/// cancel a task, but nobody can know that they will.
+fn is_stuck(awaited: &dyn Awaited) -> bool {
+    !awaited.is_done() && !awaited.may_end_without_worker()
+}
+
+impl Pool {
+    /// Registers that the calling thread is about to wait for a task without a limit, until what
+    /// this returns is dropped. Fails if the wait would never end. `None` means that the calling
+    /// thread is not a worker of this pool, or that its wait need not be registered.
+    pub(crate) fn enter_join(
+        self: &Arc<Self>,
+        task: impl FnOnce() -> Arc<dyn Runnable>,
+    ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
+        if !Run::is_any() && !scope::is_worker_of(self) {
+            return Ok(None);
+        }
+        let task = task();
+        let is_own = Run::is_of(&task);
+        let awaited = task.awaited();
+        if is_own && is_stuck(&*awaited) {
+            return Err(WouldDeadlock(()));
+        }
+        self.enter_wait(|| awaited)
+    }
+
+    /// As [`enter_join`](Self::enter_join), for a wait for something that is not a task.
+    pub(crate) fn enter_wait(
+        self: &Arc<Self>,
+        awaited: impl FnOnce() -> Arc<dyn Awaited>,
+    ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
+        if !scope::is_worker_of(self) || self.phase() >= Phase::Stopping {
+            return Ok(None);
+        }
+        self.register_join(awaited()).map(Some)
+    }
+
+    /// Enters the calling worker into the registry, unless every worker would wait then.
+    pub(super) fn register_join(
+        self: &Arc<Self>,
+        awaited: Arc<dyn Awaited>,
+    ) -> Result<JoinGuard<'_>, WouldDeadlock> {
+        let waiting = self.joins.add(Arc::clone(&awaited));
+        let guard = JoinGuard { pool: self, awaited };
+        if waiting < self.workers.live() {
+            return Ok(guard);
+        }
+        match self.remaining_beside_joins() {
+            Remaining::SomeWorker => Ok(guard),
+            Remaining::Nothing => Err(WouldDeadlock(())),
+            Remaining::WorkerToBeStarted => {
+                let started = self.start_worker(|| self.workers.wanted()).map(drop);
+                started.unwrap_or_else(|error| trace::spawn_failed(&error));
+                let is_left = self.remaining_beside_joins() == Remaining::SomeWorker;
+                if is_left { Ok(guard) } else { Err(WouldDeadlock(())) }
+            }
+        }
+    }
+
+    /// Returns what could still bring one of the registered waits to its end.
+    fn remaining_beside_joins(&self) -> Remaining {
+        let all = self.joins.snapshot();
+        let stuck = all.iter().filter(|awaited| is_stuck(&***awaited));
+        let stuck: Vec<_> = stuck.map(|awaited| awaited.needs_free_worker()).collect();
+        let live = self.workers.live();
+        discard(all);
+        if stuck.len() < live {
+            Remaining::SomeWorker
+        } else if live < self.workers.wanted() && stuck.contains(&true) {
+            Remaining::WorkerToBeStarted
+        } else {
+            Remaining::Nothing
+        }
+    }
+}
+
+impl Drop for JoinGuard<'_> {
+    fn drop(&mut self) {
+        self.pool.joins.remove(&self.awaited);
+        // A worker that stayed because all others waited may retire now.
+        if self.pool.workers.staying().ends_beside_joins() {
+            self.pool.queue.reconsider();
+        }
+    }
+}

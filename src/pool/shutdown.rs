@@ -1,0 +1,308 @@
+//! Shutdown: three ways to stop, the two policies, and waiting for termination.
+//!
+//! | | the queue admits | taken out of the queue | tokens |
+//! |---|---|---|---|
+//! | `shutdown` | periodic tasks between two runs, if the policy keeps them | what the policies do not keep | – |
+//! | `stop` (drop) | nothing | what is not yet due | – |
+//! | `shutdown_now` | nothing | everything, given back | raised |
+//!
+//! Each way advances the [`lifecycle`], closes the queue, wakes the submitters that wait for
+//! capacity, and ends the tasks it has taken out. Whether a task is due is decided once the queue
+//! is closed, so a task that was admitted without delay is due. Workers end when the queue is closed
+//! and empty; the last one to give up its hold brings about termination. `shutdown_within` is the
+//! first way, followed by the third if that takes too long.
+//!
+//! * [`lifecycle`]: how far the pool has come, what holds up termination, and who waits for it.
+//! * [`scope`]: which pools the calling thread works for, so that it must not wait for their end.
+//! * [`report`]: which tasks ended while a shutdown went on.
+//!
+//! # Where "closed" is stored
+//!
+//! In two places. The lifecycle's phase says how the pool is to end, and moves first. The queue's
+//! stripes say what is still admitted. The capacity and the workers ask the queue. The queue of the
+//! timeouts is another one, and is closed at termination.
+
+mod lifecycle;
+mod report;
+pub(super) mod scope;
+
+use std::{task::Waker, time::Duration};
+
+pub(crate) use self::lifecycle::Phase;
+pub use self::report::{ShutdownReport, TaskSummary};
+use self::{
+    lifecycle::Lifecycle,
+    report::EndLog,
+    scope::{PoolScope, Role},
+};
+use super::{DrainedTasks, Pool};
+use crate::{
+    CancellationToken, WouldDeadlock,
+    queue::{Admission, Entry},
+    sync::{
+        Parker,
+        atomic::{AtomicBool, Ordering},
+        thread,
+    },
+    task::{PanicSource, Runnable},
+    time::{Clock, Timestamp},
+    trace,
+    unwind::{discard, wake_all},
+    wait::{self, Place},
+};
+
+/// The phase of a pool, what it keeps when it is shut down, and the tasks that have ended since.
+pub(super) struct Shutdown {
+    lifecycle: Lifecycle,
+    /// The policies; see `Pool::policy_changed`.
+    keep_delayed: AtomicBool,
+    keep_periodic: AtomicBool,
+    /// Raised by `shutdown_now`; the parent of every task's token.
+    token: CancellationToken,
+    log: EndLog,
+}
+
+impl Shutdown {
+    pub(super) fn new(clock: &Clock, keep_delayed: bool, keep_periodic: bool) -> Self {
+        Self {
+            lifecycle: Lifecycle::new(),
+            keep_delayed: AtomicBool::new(keep_delayed),
+            keep_periodic: AtomicBool::new(keep_periodic),
+            token: CancellationToken::with_clock(clock.clone()),
+            log: EndLog::default(),
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.lifecycle.phase()
+    }
+
+    /// Holds up termination until [`Pool::release_hold`] is called. Returns `false`, and holds
+    /// nothing, if termination has begun.
+    #[must_use]
+    pub(super) fn hold(&self) -> bool {
+        self.lifecycle.hold()
+    }
+
+    /// Returns the parent of every task's token.
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Returns the log of the tasks that end, for a report.
+    #[inline]
+    pub(super) fn log(&self) -> &EndLog {
+        &self.log
+    }
+}
+
+// The three ways to stop.
+impl Pool {
+    /// Admits no more tasks. Those that the policies keep will still run.
+    pub(crate) fn shutdown(&self) {
+        let stopping = self.begin_stopping("shut down", Phase::ShuttingDown);
+        let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
+        self.close_queue(if keep_periodic { Admission::Returning } else { Admission::Closed });
+        // Read when nothing more is admitted: whatever was submitted without delay is due now.
+        let now = self.clock().read();
+        stopping.cancel_where(|deadline, task| {
+            if task.is_periodic() { !keep_periodic } else { !keep_delayed && deadline > now }
+        });
+    }
+
+    /// Admits no more tasks, and runs only what is due already. Dropping the owner does this.
+    pub(crate) fn stop(&self) {
+        let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
+        self.close_queue(Admission::Closed);
+        // As in `shutdown`.
+        let now = self.clock().read();
+        stopping.cancel_where(|deadline, _| deadline > now);
+    }
+
+    /// Admits no more tasks, asks the running ones to stop, and returns the others.
+    pub(crate) fn shutdown_now(&self) -> DrainedTasks {
+        let _stopping = self.begin_stopping("shut down now", Phase::Stopping);
+        self.close_queue(Admission::Closed);
+        let drained = self.queue.drain();
+        self.shutdown.token.cancel();
+        DrainedTasks::new(drained, self.detached_context())
+    }
+
+    /// [Shuts down](Self::shutdown), and after `patience` [at once](Self::shutdown_now). Waits for
+    /// another `grace` for the tasks that run.
+    pub(crate) fn shutdown_within(
+        &self,
+        patience: Duration,
+        grace: Duration,
+    ) -> Result<ShutdownReport, WouldDeadlock> {
+        let log = &self.shutdown.log;
+        log.open();
+        self.shutdown();
+        let mut is_over = self.await_termination(patience)?;
+        if !is_over {
+            for task in self.shutdown_now() {
+                log.cancelled(task.id().0, || task.name());
+                drop(task);
+            }
+            is_over = self.await_termination(grace)?;
+        }
+        let running = self.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
+        let running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
+        Ok(log.report(is_over, running))
+    }
+
+    /// Advances the phase. The pool does not terminate before what this returns is dropped.
+    fn begin_stopping(&self, what: &'static str, phase: Phase) -> Stopping<'_> {
+        self.shutdown.lifecycle.advance(phase);
+        trace::lifecycle(what, self.thread_name());
+        Stopping { pool: self, phase, _scope: PoolScope::enter(self, Role::Stopper) }
+    }
+
+    /// Closes the queue as far as `admission` says. No submitter waits for capacity any longer.
+    fn close_queue(&self, admission: Admission) {
+        self.queue.close(admission);
+        if let Some(capacity) = &self.capacity {
+            // Second: the capacity asks the queue.
+            capacity.wake_all();
+        }
+    }
+
+    /// Gives a hold on termination back, and terminates the pool if that was the last.
+    pub(super) fn release_hold(&self) {
+        // The queue is asked under the lifecycle's lock, and takes its own locks: the ready list's
+        // and then each stripe's.
+        if !self.shutdown.lifecycle.release(|| self.queue.is_finished()) {
+            return;
+        }
+        // Threads that wait for termination wait for this thread now.
+        let _scope = PoolScope::enter(self, Role::Stopper);
+        self.timeouts.close();
+        self.callbacks.call(PanicSource::Terminated);
+        let waiters = self.shutdown.lifecycle.terminate();
+        trace::lifecycle("terminated", self.thread_name());
+        wake_all(waiters);
+    }
+}
+
+/// A shutdown that is under way.
+struct Stopping<'a> {
+    pool: &'a Pool,
+    phase: Phase,
+    _scope: PoolScope,
+}
+
+impl Stopping<'_> {
+    /// Takes the unwanted tasks out of the closed queue, and ends them.
+    fn cancel_where(self, is_unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool) {
+        let removed = self.pool.queue.remove_where(|deadline, task| is_unwanted(deadline, &**task));
+        self.pool.pending_decreased();
+        for Entry { sequence, element, .. } in removed {
+            self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
+            discard(element);
+        }
+    }
+}
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.pool.release_hold();
+    }
+}
+
+// The two policies.
+impl Pool {
+    pub(crate) fn keeps_delayed(&self) -> bool {
+        // Ordering: see `policy_changed`.
+        self.shutdown.keep_delayed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn keeps_periodic(&self) -> bool {
+        // Ordering: see `policy_changed`.
+        self.shutdown.keep_periodic.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_keep_delayed(&self, keep: bool) {
+        // Ordering: see `policy_changed`.
+        self.shutdown.keep_delayed.store(keep, Ordering::SeqCst);
+        self.policy_changed();
+    }
+
+    pub(crate) fn set_keep_periodic(&self, keep: bool) {
+        // Ordering: see `policy_changed`.
+        self.shutdown.keep_periodic.store(keep, Ordering::SeqCst);
+        self.policy_changed();
+    }
+
+    /// Applies a policy that was changed after a shutdown. The queue only ever closes further:
+    /// switching a policy on again brings nothing back.
+    ///
+    /// Ordering: the setter writes the policy and then reads the phase; a shutdown advances the
+    /// phase and then reads the policies; all four are sequentially consistent. So one of the two
+    /// sees the other, and no change is missed.
+    fn policy_changed(&self) {
+        if self.shutdown.phase() == Phase::ShuttingDown {
+            self.shutdown();
+        }
+    }
+}
+
+// Waiting for termination.
+impl Pool {
+    pub(crate) fn phase(&self) -> Phase {
+        self.shutdown.phase()
+    }
+
+    /// The poll of [`wait`]: an answer once the pool has terminated.
+    pub(crate) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
+        self.shutdown.lifecycle.poll_terminated(waker)
+    }
+
+    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
+    /// the list of waiters.
+    pub(crate) fn poll_terminated_at(
+        &self,
+        place: &mut Option<Place>,
+        waker: &Waker,
+    ) -> Option<()> {
+        self.shutdown.lifecycle.poll_terminated_at(place, waker)
+    }
+
+    /// Takes a future that no longer waits off the list of waiters.
+    pub(crate) fn forget_termination_at(&self, place: &mut Option<Place>) {
+        self.shutdown.lifecycle.forget_at(place);
+    }
+
+    /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
+    /// terminated.
+    pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
+        if self.would_wait_for_itself() {
+            return Err(WouldDeadlock(()));
+        }
+        let deadline = self.clock().read().after(timeout);
+        let poll = |waker: &_| self.poll_terminated(waker);
+        let terminated = wait::block_until(self.clock(), deadline, poll);
+        if terminated.is_none() {
+            discard(self.shutdown.lifecycle.forget(Parker::current().waker()));
+        }
+        Ok(terminated.is_some())
+    }
+
+    /// Waits for termination without a limit. When this returns, the threads are gone as well.
+    pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
+        self.await_termination(Duration::MAX)?;
+        let own = thread::current().id();
+        // A worker at its end joins the others, if a thread-local of the user's owned the executor.
+        let others = |worker: &thread::JoinHandle<()>| worker.thread().id() != own;
+        for worker in self.workers.take_threads().into_iter().filter(others) {
+            // A worker does not panic, and a panic of one of the user's thread-locals is ignored.
+            discard(worker.join());
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the pool cannot terminate before the calling thread has gone on; see
+    /// [`scope`].
+    pub(crate) fn would_wait_for_itself(&self) -> bool {
+        scope::is_in_scope_of(self)
+    }
+}

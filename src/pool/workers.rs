@@ -1,0 +1,500 @@
+//! The workers: how many there are, how many there are to be, and who may start one.
+//!
+//! ```text
+//!            permit, add_worker      begins, or the factory returns Ok
+//!   absent ────────────────▶ starting ──────────────────────────────▶ started ──▶ removed
+//!                                └───────────────────────────────────────────────▲
+//!                                 the factory fails, or drops the worker
+//! ```
+//!
+//! # Starting
+//!
+//! The thread factory is user code, so no lock is held while it works. In place of a lock there is
+//! a *permit*: one thread at a time starts a worker, and others that want one wait for the permit.
+//! So nobody relies on a worker that never comes to be: what others see is the number of **started**
+//! workers, those that have begun, or for which the factory has returned `Ok`. A worker that runs is
+//! counted as started whatever its factory is doing meanwhile, so every worker that checks whether
+//! it is surplus is counted itself. If there are too many now, the workers that checked before the
+//! new one was counted check again ([`Workers::mark_started`]).
+//!
+//! # The rule
+//!
+//! > A task that is due never waits while the pool may have another worker.
+//!
+//! A pool may have as many workers as its core size says, but at least one: that many are *wanted*.
+//! A started worker that waits for a task to take is *idle*, as the queue knows. A worker is *about
+//! to search* if it has not looked for a task yet: it is new, or it is putting a periodic task back.
+//! The rule holds if the following does whenever no thread is in the middle of one of the steps
+//! below:
+//!
+//! > If a task is pending, a worker is idle, is about to search or is being started, or as many are
+//! > started as are wanted.
+//!
+//! For the queue ensures that an idle worker wakes up in time. (A start that fails is the one
+//! exception: the thread that tried goes on, and the next step tries again.) The statement is
+//! preserved by those that could break it:
+//!
+//! * *A submission* starts a worker first, unless there are as many as are wanted. Once the task is
+//!   queued it looks again: other workers may have retired, or the new one has found another task.
+//! * *An idle worker that takes an entry* looks at what it leaves behind before it runs the entry. If
+//!   no other worker is idle or about to search, it starts one (`Pool::compensate`). So does a worker
+//!   that was about to search. One that finds its next entry at once need not, since nobody has
+//!   relied on it.
+//! * *An idle worker that retires* leaves an idle worker behind if a task is pending. In fact it
+//!   leaves two behind if there are two tasks, which is more than the rule needs, so that a pool with
+//!   two periodic tasks does not start and end a thread at every run.
+//! * *A worker that puts a periodic task back* looks for a task itself, as the next thing it does. It
+//!   announces this before; otherwise another thread might start a worker for that task.
+//! * *A thread that enlarges the core* starts workers for the pending tasks.
+//! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
+//!
+//! None of this asks whether the queue is closed: the tasks that a shutdown has left fall due as
+//! well.
+//!
+//! # Retiring
+//!
+//! A worker is *surplus* if there are more than the core pool size, or if core threads may time
+//! out. One that has been surplus and idle for the keep-alive asks whether it may retire
+//! ([`Workers::try_retire`]). If there are more than are wanted, it may. Otherwise it must not leave
+//! a task behind, and no submission may rely on a worker that is leaving. So each of the two writes
+//! first what the other reads:
+//!
+//! | the submission | the retiring worker |
+//! |---|---|
+//! | 1. puts the task into the queue | 1. lowers the number of started workers by one |
+//! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
+//!
+//! The lock of a stripe orders the two: if the worker looks after the task was queued, it sees the
+//! task; if it looked before, the submission, which got that lock later, sees that the worker has
+//! gone. The same holds between a worker that takes an entry and one that retires:
+//!
+//! | the taking worker | the retiring worker |
+//! |---|---|
+//! | 1. is no longer idle | 1. lowers the number of started workers by one |
+//! | 2. reads the number of started workers; if it is too small, looks | 2. counts idle workers; stays if there are too few |
+//!
+//! These four steps are sequentially consistent, so one of the two sees the other. A worker asks
+//! while the queue counts it as one that waits, so no thread starts another worker only because this
+//! one asks. If it retires it leaves the queue under the lock of this module, so no thread that
+//! counts under that lock takes it for idle any more.
+//!
+//! *To look* is to take the lock of this module and to count the workers that are idle, about to
+//! search or being started ([`Workers::try_spawn_permit`]). Of two that take an entry at once, the
+//! one that leaves the queue later sees that the other has left; and of two that look, the first has
+//! the permit, which the second sees. No thread waits for the permit with an entry in its hands: the
+//! thread that has it may be one that starts no worker, or its worker may have found an entry
+//! already. So a thread that has had a permit looks when it has given it back.
+//!
+//! A worker that was about to search says under the lock of this module that it has searched. By
+//! then the queue knows that it waits, or it is one that takes an entry.
+//!
+//! Settings are changed under the lock of this module. A retiring worker reads them under that lock;
+//! a submission reads them when its task is queued, and a thread that enlarges the core looks after
+//! that at the queue.
+//!
+//! # Staying
+//!
+//! A worker that stays because a task is pending sleeps until that is due, and not one keep-alive at
+//! a time; so an idle pool makes no wake-ups, whatever its core size. How such a worker comes to
+//! retire when nothing is pending any more: [`staying`].
+//!
+//! # Locks
+//!
+//! One lock protects everything in [`Roster`]. These functions call a closure under it, which looks
+//! at the queue while the count cannot change. The closure takes the locks below one after the
+//! other, except for the ready list and the stripes, which nest in this order:
+//!
+//! | closure | locks that it takes |
+//! |---|---|
+//! | `view` of [`Workers::try_retire`] | the join registry; the queue's gate; the ready list, then each stripe |
+//! | `leave_queue` of [`Workers::try_retire`] | the queue's gate |
+//! | `is_uncovered` of [`Workers::try_spawn_permit`] | the queue's gate |
+//! | `read` of [`Workers::count`] | the ready list, then all stripes |
+
+mod sizing;
+mod spawning;
+mod staying;
+mod threads;
+
+use std::{collections::BTreeMap, task::Waker, time::Duration};
+
+pub(super) use self::spawning::{Spawner, factory_error};
+use self::{
+    staying::{Reason, Staying},
+    threads::Threads,
+};
+use crate::{
+    statistics::{Totals, WorkerStats},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        is_finished,
+        thread::JoinHandle,
+    },
+    time::{Clock, saturating_nanos},
+    unwind::{discard, wake_all},
+    wait::{self, WaitList},
+};
+
+/// See the [module](self).
+pub(crate) struct Workers {
+    roster: Mutex<Roster>,
+    /// The number of workers that can be relied on; written under the lock.
+    started: AtomicUsize,
+    /// Written under the lock, as the two settings below.
+    core_size: AtomicUsize,
+    core_timeout: AtomicBool,
+    /// In nanoseconds.
+    keep_alive: AtomicU64,
+    staying: Staying,
+}
+
+/// The workers that there are.
+#[derive(Default)]
+struct Roster {
+    /// One slot for each worker that is started or starting, by its number.
+    slots: BTreeMap<usize, WorkerSlot>,
+    /// The number of these that are started.
+    started: usize,
+    /// The number of started ones that are about to search.
+    about_to_search: usize,
+    /// The most that have ever been started at once.
+    largest: usize,
+    /// Set while a [`SpawnPermit`] is out.
+    is_spawning: bool,
+    /// The number of the last worker that was added.
+    last_number: usize,
+    threads: Threads<JoinHandle<()>>,
+    /// The sum of what the workers did that have been removed.
+    retired: Totals,
+    /// Threads that wait for the permit.
+    waiting: WaitList,
+}
+
+struct WorkerSlot {
+    stats: Arc<WorkerStats>,
+    has_started: bool,
+    /// Set if it has not looked for a task since it was added, or since it put one back.
+    will_search: bool,
+}
+
+/// The right to start a thread, which one thread has at a time; returned by its drop.
+pub(super) struct SpawnPermit<'a> {
+    workers: &'a Workers,
+}
+
+/// The numbers of workers, from [`Workers::count`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkerCounts {
+    pub(super) started: usize,
+    pub(super) largest: usize,
+}
+
+/// The answer to an idle worker that asks whether it may retire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retirement<L> {
+    Stay,
+    /// It may once it has been idle for long enough.
+    NotYet,
+    /// It has left the queue and is no longer counted.
+    Retired(L),
+}
+
+/// The state of the pool as seen by an idle worker that asks whether it may retire.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PoolView {
+    /// The number of workers that wait for a task to end.
+    pub(super) joined: usize,
+    /// The number of other workers that wait for a task to take.
+    pub(super) idle: usize,
+    /// The number of pending tasks.
+    pub(super) pending: usize,
+}
+
+impl Roster {
+    /// Returns `true` if the worker is there and was not started before.
+    fn mark_started(&mut self, number: usize) -> bool {
+        let Some(slot) = self.slots.get_mut(&number) else { return false };
+        if std::mem::replace(&mut slot.has_started, true) {
+            return false;
+        }
+        self.started += 1;
+        self.about_to_search += 1;
+        self.largest = self.largest.max(self.started);
+        true
+    }
+
+    fn set_will_search(&mut self, number: usize, will_search: bool) {
+        if let Some(slot) = self.slots.get_mut(&number).filter(|slot| slot.has_started) {
+            let before = std::mem::replace(&mut slot.will_search, will_search);
+            self.about_to_search =
+                self.about_to_search + usize::from(will_search) - usize::from(before);
+        }
+    }
+
+    fn remove(&mut self, number: usize) {
+        if let Some(slot) = self.slots.remove(&number) {
+            self.started -= usize::from(slot.has_started);
+            self.about_to_search -= usize::from(slot.has_started && slot.will_search);
+            self.retired = self.retired.plus(slot.stats.totals());
+        }
+    }
+
+    /// Returns `true` if a worker is about to search for a task, or is being started.
+    fn is_search_imminent(&self) -> bool {
+        self.is_spawning || self.slots.len() > self.started || self.about_to_search > 0
+    }
+
+    fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {
+        self.slots.values().map(|slot| &slot.stats)
+    }
+}
+
+impl Workers {
+    pub(super) fn new(core_size: usize, core_timeout: bool, keep_alive: Duration) -> Self {
+        Self {
+            roster: Mutex::default(),
+            started: AtomicUsize::new(0),
+            core_size: AtomicUsize::new(core_size),
+            core_timeout: AtomicBool::new(core_timeout),
+            keep_alive: AtomicU64::new(saturating_nanos(keep_alive)),
+            staying: Staying::default(),
+        }
+    }
+
+    // Counts.
+
+    /// Returns the number of workers that can be relied on.
+    #[inline]
+    pub(super) fn started(&self) -> usize {
+        // Ordering: see the head of the module.
+        self.started.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of started workers, read under the lock: a worker that is deciding whether
+    /// to retire still counts.
+    pub(crate) fn size(&self) -> usize {
+        self.roster.lock().started
+    }
+
+    /// Returns the number of workers, including those that are starting.
+    pub(super) fn live(&self) -> usize {
+        self.roster.lock().slots.len()
+    }
+
+    pub(crate) fn largest(&self) -> usize {
+        self.roster.lock().largest
+    }
+
+    /// Returns `true` if a worker may be surplus now.
+    #[inline]
+    pub(super) fn may_have_surplus(&self) -> bool {
+        self.core_timeout() || self.started() > self.core_size()
+    }
+
+    /// Counts the workers, and calls `read` **under the lock**, while none is added or removed. It is
+    /// given a function that sums up what all workers have done.
+    pub(super) fn count<R>(
+        &self,
+        read: impl FnOnce(&dyn Fn() -> Totals) -> R,
+    ) -> (WorkerCounts, R) {
+        let roster = self.roster.lock();
+        let totals =
+            || roster.worker_stats().map(|stats| stats.totals()).fold(roster.retired, Totals::plus);
+        let result = read(&totals);
+        (WorkerCounts { started: roster.started, largest: roster.largest }, result)
+    }
+
+    pub(super) fn worker_stats(&self) -> Vec<Arc<WorkerStats>> {
+        self.roster.lock().worker_stats().map(Arc::clone).collect()
+    }
+
+    // Starting.
+
+    /// Waits for the permit to start a thread, until no other thread has it. Returns `None` once the
+    /// permit is not needed any more: `is_needed` is asked, **under the lock**, with the number of
+    /// started workers, and reads nothing but atomics.
+    pub(super) fn spawn_permit(
+        &self,
+        is_needed: impl Fn(usize) -> bool,
+    ) -> Option<SpawnPermit<'_>> {
+        // The system's clock: on a manual one a worker that waits here would count as idle.
+        let clock = Clock::system();
+        wait::block_on(&clock, |waker| self.poll_permit(waker, &is_needed))
+    }
+
+    fn poll_permit(
+        &self,
+        waker: &Waker,
+        is_needed: impl Fn(usize) -> bool,
+    ) -> Option<Option<SpawnPermit<'_>>> {
+        let waker = waker.clone();
+        let mut roster = self.roster.lock();
+        let (permit, unused) = if !is_needed(roster.started) {
+            (Some(None), Some(waker))
+        } else if roster.is_spawning {
+            (None, roster.waiting.register(waker))
+        } else {
+            roster.is_spawning = true;
+            (Some(Some(SpawnPermit { workers: self })), Some(waker))
+        };
+        drop(roster);
+        discard(unused);
+        permit
+    }
+
+    /// Returns the permit to start a worker for a task for which none would come: if the pool may
+    /// have one more, and none is about to search. `is_uncovered` returns `true` if there is such a
+    /// task and no idle worker. It is called **under the lock**, and takes the lock of the queue's
+    /// gate.
+    pub(super) fn try_spawn_permit(
+        &self,
+        is_uncovered: impl FnOnce() -> bool,
+    ) -> Option<SpawnPermit<'_>> {
+        let mut roster = self.roster.lock();
+        let is_full = roster.started >= self.wanted();
+        if is_full || roster.is_search_imminent() || !is_uncovered() {
+            return None;
+        }
+        roster.is_spawning = true;
+        Some(SpawnPermit { workers: self })
+    }
+
+    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if
+    /// idle workers are to check again: there are too many now, or one that stayed because all others
+    /// waited for tasks need not any more.
+    pub(super) fn mark_started(&self, number: usize) -> bool {
+        let mut roster = self.roster.lock();
+        if !roster.mark_started(number) {
+            return false;
+        }
+        self.publish(&roster);
+        let is_surplus = roster.started > self.core_size();
+        // There may be enough workers now for those that wait for the permit.
+        let waiting = roster.waiting.take();
+        drop(roster);
+        wake_all(waiting);
+        is_surplus | self.staying.ends_beside_joins()
+    }
+
+    /// Notes that a worker has run a task and will search for the next one at once.
+    pub(super) fn announce_search(&self, number: usize) {
+        self.roster.lock().set_will_search(number, true);
+    }
+
+    /// Notes that a worker has searched; from now on the queue knows whether it is idle.
+    pub(super) fn search_done(&self, number: usize) {
+        self.roster.lock().set_will_search(number, false);
+    }
+
+    // Retiring.
+
+    /// Decides whether an idle worker may retire. If it has been idle for long enough (`is_over`), it
+    /// retires, and leaves the queue, in this very step. If it has to stay, the reason is noted, for
+    /// the threads that change what the worker has seen.
+    ///
+    /// `view` and `leave_queue` are called **under the lock**, and take locks of the queue and of the
+    /// join registry; see the table at the head of the module.
+    pub(super) fn try_retire<L>(
+        &self,
+        number: usize,
+        is_over: bool,
+        view: impl FnOnce() -> PoolView,
+        leave_queue: impl FnOnce() -> L,
+    ) -> Retirement<L> {
+        let mut roster = self.roster.lock();
+        if !self.core_timeout() && roster.started <= self.core_size() {
+            return Retirement::Stay;
+        }
+        let others = roster.started.saturating_sub(1);
+        if is_over && others < self.wanted() {
+            // Ordering: see the head of the module.
+            self.started.store(others, Ordering::SeqCst);
+        }
+        let noted = self.staying.note_any();
+        let reason = self.reason_to_stay(&roster, view());
+        self.staying.note(noted, reason);
+        let answer = match reason {
+            Some(_) => Retirement::Stay,
+            None if is_over => {
+                roster.remove(number);
+                Retirement::Retired(leave_queue())
+            }
+            None => Retirement::NotYet,
+        };
+        if is_over {
+            self.publish(&roster);
+        }
+        answer
+    }
+
+    /// Returns why an idle worker has to stay, if it has to.
+    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reason> {
+        let PoolView { joined, idle, pending } = view;
+        let others = roster.started.saturating_sub(1);
+        if joined > 0 && others <= joined {
+            Some(Reason::Joins)
+        } else if others >= self.wanted() || idle >= pending.min(staying::MOST) {
+            None
+        } else {
+            Some(Reason::Tasks { more_than: idle })
+        }
+    }
+
+    /// Returns the notes of the workers that stay until there are fewer tasks, or until not all others
+    /// wait for tasks.
+    pub(super) fn staying(&self) -> &Staying {
+        &self.staying
+    }
+
+    /// Removes a worker that has ended, or that never began.
+    pub(super) fn remove(&self, number: usize) {
+        let mut roster = self.roster.lock();
+        roster.remove(number);
+        self.publish(&roster);
+    }
+
+    /// Takes the threads out, to be joined.
+    pub(super) fn take_threads(&self) -> Vec<JoinHandle<()>> {
+        self.roster.lock().threads.take()
+    }
+
+    fn publish(&self, roster: &Roster) {
+        // Ordering: see the head of the module.
+        self.started.store(roster.started, Ordering::SeqCst);
+    }
+}
+
+impl SpawnPermit<'_> {
+    /// Adds a worker that is starting. Returns its number and its statistics.
+    pub(super) fn add_worker(&self) -> (usize, Arc<WorkerStats>) {
+        let stats = Arc::new(WorkerStats::default());
+        let slot = WorkerSlot { stats: Arc::clone(&stats), has_started: false, will_search: true };
+        let mut roster = self.workers.roster.lock();
+        roster.last_number += 1;
+        let number = roster.last_number;
+        roster.slots.insert(number, slot);
+        (number, stats)
+    }
+
+    /// Keeps the handle of the thread that has been started, and returns the permit.
+    pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
+        let mut roster = self.workers.roster.lock();
+        let gone = roster.threads.add(thread, is_finished);
+        drop(roster);
+        discard(gone);
+    }
+}
+
+impl Drop for SpawnPermit<'_> {
+    fn drop(&mut self) {
+        let mut roster = self.workers.roster.lock();
+        roster.is_spawning = false;
+        let waiting = roster.waiting.take();
+        drop(roster);
+        wake_all(waiting);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Sizing: how many workers there are to be, changed while they work.
+//!
+//! *Growing* starts workers for pending tasks, as many as there are of either. *Shrinking* ends
+//! nothing by itself: the workers that are now too many are woken once, see that they are surplus,
+//! and retire after the keep-alive if no task comes ([`workers`](super)). A worker that runs a task
+//! finishes it.
+
+use std::{io, time::Duration};
+
+use super::{PoolView, Retirement, Workers};
+use crate::{
+    ConfigError,
+    pool::Pool,
+    sync::{Arc, atomic::Ordering},
+    time::{Timestamp, saturating_nanos},
+    trace,
+    unwind::wake_all,
+};
+
+impl Workers {
+    // Relaxed, in all of these: settings are changed under the lock, and a thread that decides by
+    // them holds it, or asks again when the queue's locks have ordered it after the change.
+
+    #[inline]
+    pub(crate) fn core_size(&self) -> usize {
+        self.core_size.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many workers there may be, as long as there is work for them.
+    #[inline]
+    pub(in crate::pool) fn wanted(&self) -> usize {
+        self.core_size().max(1)
+    }
+
+    /// Changes the core size. Returns what it was before.
+    pub(in crate::pool) fn set_core_size(&self, size: usize) -> usize {
+        let _roster = self.roster.lock();
+        self.core_size.swap(size, Ordering::Relaxed)
+    }
+
+    pub(crate) fn keep_alive(&self) -> Duration {
+        Duration::from_nanos(self.keep_alive.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn core_timeout(&self) -> bool {
+        self.core_timeout.load(Ordering::Relaxed)
+    }
+
+    /// Changes when idle workers retire. Returns `false`, and changes nothing, if core threads would
+    /// time out at once.
+    pub(in crate::pool) fn set_times(
+        &self,
+        keep_alive: Option<Duration>,
+        timeout: Option<bool>,
+    ) -> bool {
+        let _roster = self.roster.lock();
+        let keep_alive = keep_alive.unwrap_or_else(|| self.keep_alive());
+        let timeout = timeout.unwrap_or_else(|| self.core_timeout());
+        if timeout && keep_alive.is_zero() {
+            return false;
+        }
+        self.keep_alive.store(saturating_nanos(keep_alive), Ordering::Relaxed);
+        self.core_timeout.store(timeout, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Pool {
+    pub(crate) fn set_core_pool_size(self: &Arc<Self>, size: usize) {
+        let before = self.workers.set_core_size(size);
+        if size < before {
+            self.queue.reconsider();
+        }
+        for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
+            // Also after a shutdown, for the tasks that it has left.
+            match self.start_worker(|| self.workers.core_size()) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return trace::spawn_failed(&error),
+            }
+        }
+    }
+
+    /// Changes when idle workers retire.
+    pub(crate) fn set_times(
+        &self,
+        keep_alive: Option<Duration>,
+        core_timeout: Option<bool>,
+    ) -> Result<(), ConfigError> {
+        if !self.workers.set_times(keep_alive, core_timeout) {
+            return Err(ConfigError::ZeroKeepAlive);
+        }
+        self.queue.reconsider();
+        Ok(())
+    }
+
+    /// Starts one worker that the core still lacks. Returns `true` if it started one.
+    pub(crate) fn start_core_worker(self: &Arc<Self>) -> io::Result<bool> {
+        if self.queue.is_closed() {
+            return Ok(false);
+        }
+        self.start_worker(|| self.workers.core_size())
+    }
+
+    /// Returns until when a worker that has been idle `since` waits for a task. `None` means that it
+    /// has left the queue, to retire.
+    #[inline]
+    pub(in crate::pool) fn idle_limit(&self, number: usize, since: Timestamp) -> Option<Timestamp> {
+        if !self.workers.may_have_surplus() {
+            return Some(Timestamp::NEVER);
+        }
+        // Others may have stayed for the task that this worker has run.
+        self.pending_decreased();
+        let limit = since.after(self.workers.keep_alive());
+        let is_over = limit <= self.clock().read();
+        // Both closures run under the lock of the workers, and take the locks that they name.
+        let view = || self.view_under_workers_lock();
+        let leave_queue = || self.queue.end_search();
+        match self.workers.try_retire(number, is_over, view, leave_queue) {
+            Retirement::Stay => Some(Timestamp::NEVER),
+            Retirement::NotYet => Some(limit),
+            Retirement::Retired(waker) => {
+                wake_all(waker);
+                None
+            }
+        }
+    }
+
+    /// Returns what a worker sees that is one of those that wait in the queue. Called under the lock
+    /// of the workers; takes, one after the other, the locks of the join registry, of the queue's
+    /// gate, and of the queue's ready list with all stripes.
+    pub(in crate::pool) fn view_under_workers_lock(&self) -> PoolView {
+        let (joined, others) = (self.joins.len(), self.queue.waiting().saturating_sub(1));
+        PoolView { joined, idle: others, pending: self.queue.len() }
+    }
+
+    /// Called when fewer tasks may be pending than a worker stays for.
+    #[inline]
+    pub(in crate::pool) fn pending_decreased(&self) {
+        if self.workers.staying().ends_for_tasks(|count| self.queue.has_at_least(count)) {
+            self.queue.reconsider();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Spawning: what a pool's threads are started with, and the threads that start them.
+//!
+//! A thread is started only by the holder of a [`SpawnPermit`], and with no lock held, since the
+//! thread factory is user code. The [module above](super) has the argument why no task is forgotten
+//! between the threads that want a worker.
+
+use std::{io, time::Duration};
+
+use super::SpawnPermit;
+use crate::{
+    pool::{
+        Config, Pool,
+        shared::Replaceable,
+        shutdown::scope::{self, PoolScope, Role},
+        worker::{ThreadFactory, Worker, WorkerThread},
+    },
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    trace,
+    unwind::{contain, discard, message_of},
+};
+
+/// The settings that the threads of a pool are started with.
+pub(in crate::pool) struct Spawner {
+    factory: Replaceable<dyn ThreadFactory>,
+    thread_name: String,
+    stack_size: Option<usize>,
+    timer_slack: Duration,
+}
+
+impl Spawner {
+    pub(in crate::pool) fn new(config: &Config) -> Self {
+        Self {
+            factory: Replaceable::new(config.thread_factory.clone()),
+            thread_name: config.thread_name.clone(),
+            stack_size: config.stack_size,
+            timer_slack: config.timer_slack,
+        }
+    }
+
+    pub(in crate::pool) fn factory(&self) -> &Replaceable<dyn ThreadFactory> {
+        &self.factory
+    }
+
+    /// Returns the beginning of the names of the threads.
+    pub(in crate::pool) fn thread_name(&self) -> &str {
+        &self.thread_name
+    }
+
+    /// Returns how late the system may wake a thread.
+    pub(in crate::pool) fn timer_slack(&self) -> Duration {
+        self.timer_slack
+    }
+}
+
+impl Pool {
+    /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
+    /// Fails only if there is none at all, since a pool that has one can do its work. Returns `false`
+    /// if a worker was missing and could not be started.
+    #[inline]
+    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
+        // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
+        if self.workers.started() >= self.workers.wanted() || self.queue.is_closed() {
+            return Ok(true);
+        }
+        match self.start_worker(|| self.workers.wanted()) {
+            Ok(_) => Ok(true),
+            Err(error) => self.tolerate_spawn_failure(error).map(|()| false),
+        }
+    }
+
+    /// Passes the error of a worker that could not be started on if there is no other worker, and
+    /// otherwise only reports it.
+    #[cold]
+    pub(in crate::pool) fn tolerate_spawn_failure(&self, error: io::Error) -> io::Result<()> {
+        if self.workers.size() == 0 {
+            return Err(error);
+        }
+        trace::spawn_failed(&error);
+        Ok(())
+    }
+
+    /// Starts a worker if there are fewer than `wanted`. Blocks while another thread starts one.
+    /// Returns `true` if it started one.
+    pub(in crate::pool) fn start_worker(
+        self: &Arc<Self>,
+        wanted: impl Fn() -> usize,
+    ) -> io::Result<bool> {
+        if scope::is_starting_thread_of(self) {
+            // The thread factory submits something, for which a worker is being started as well.
+            let has_worker = self.workers.started() > 0;
+            return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
+        }
+        let Some(permit) = self.workers.spawn_permit(|started| started < wanted()) else {
+            return Ok(false);
+        };
+        let has_started = self.spawn_worker(permit)?;
+        // Threads that wanted a worker too, and did not wait for the permit, have left it to this one.
+        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        Ok(has_started)
+    }
+
+    /// Starts a worker if a task is pending for which none would come, although the pool may have one
+    /// more. Does not block if another thread starts one. See the [head of the module](super).
+    #[inline]
+    pub(in crate::pool) fn compensate(self: &Arc<Self>) -> io::Result<()> {
+        // A task that is never due needs no worker.
+        if self.workers.started() >= self.workers.wanted() || self.queue.seems_empty() {
+            return Ok(());
+        }
+        self.compensate_slow()
+    }
+
+    #[cold]
+    fn compensate_slow(self: &Arc<Self>) -> io::Result<()> {
+        // Asked under the lock of the workers; the number of takers takes the queue's gate.
+        let is_uncovered = || self.queue.waiting() == 0 && !self.queue.seems_empty();
+        // More than once: threads that wanted to compensate meanwhile have left it to this one.
+        while let Some(permit) = self.workers.try_spawn_permit(is_uncovered) {
+            self.spawn_worker(permit)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a worker. Returns `false` if it did not because the pool is at its end.
+    fn spawn_worker(self: &Arc<Self>, permit: SpawnPermit<'_>) -> io::Result<bool> {
+        if !self.shutdown.hold() {
+            return Ok(false);
+        }
+        self.clock().worker_starts();
+        let (number, stats) = permit.add_worker();
+        let name = format!("{}-{number}", self.thread_name());
+        let worker = WorkerThread::new(Arc::clone(self), number, stats, name.clone());
+        self.start_thread(permit, name, Some(number), || worker.work())?;
+        Ok(true)
+    }
+
+    /// Counts a worker as started from now on.
+    pub(in crate::pool) fn worker_started(&self, number: usize) {
+        if self.workers.mark_started(number) {
+            self.queue.reconsider();
+        }
+    }
+
+    /// Has the factory start a thread; `number` is that of the worker, if the thread is for one.
+    pub(in crate::pool) fn start_thread(
+        &self,
+        permit: SpawnPermit<'_>,
+        name: String,
+        number: Option<usize>,
+        work: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let began = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&began);
+        let work = Box::new(move || {
+            // Ordering: read by the holder of the last reference.
+            begins.store(true, Ordering::Relaxed);
+            work();
+        });
+        let worker = Worker::new(name, number, self.spawner.stack_size, work);
+        let starting = PoolScope::enter(self, Role::Starter);
+        let factory = self.spawner.factory.get();
+        let started = contain(|| factory.new_thread(worker));
+        discard(factory);
+        drop(starting);
+        let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
+        match started {
+            Ok(Ok(thread)) if !was_dropped => {
+                if let Some(number) = number {
+                    self.worker_started(number);
+                }
+                permit.succeed(thread);
+                Ok(())
+            }
+            Ok(Ok(_)) => Err(factory_error("dropped the worker")),
+            Ok(Err(error)) => Err(error),
+            Err(payload) => {
+                // First: the drop of the payload is user code, and may need a permit.
+                drop(permit);
+                let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
+                discard(payload);
+                Err(error)
+            }
+        }
+    }
+}
+
+pub(in crate::pool) fn factory_error(what: &str) -> io::Error {
+    io::Error::other(format!("the thread factory {what}"))
+}
