@@ -74,6 +74,7 @@ mod rejected_tasks;
 mod rejection;
 mod relief;
 mod retiring;
+mod rounds;
 mod shutdown_now;
 mod shutdown_policies;
 mod shutdown_within;
