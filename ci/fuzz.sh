@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Looks for inputs that break something, with each of the targets in fuzz/: ci/fuzz.sh [SECONDS], so
-# long each. What it finds is kept in fuzz/artifacts, and run again by
-# `cargo +nightly fuzz run TARGET fuzz/artifacts/TARGET/FILE`. What is interesting and breaks nothing
-# is kept in fuzz/corpus, and is where the next run goes on.
+# Looks for inputs that break something, with each of the targets in fuzz/, all at once:
+# ci/fuzz.sh [SECONDS], so long each. It keeps what it finds in fuzz/artifacts, and
+# `target/fuzz/HOST/release/TARGET fuzz/artifacts/TARGET/FILE` runs that again. What is interesting and
+# breaks nothing is kept in fuzz/corpus, from which the next run goes on.
 #
-# Needs a nightly toolchain, a C++ compiler and cargo-fuzz; says so if one is missing. Installs the
-# last by itself.
+# Needs a nightly toolchain and a C++ compiler; says so if one is missing. The flags are those of
+# cargo-fuzz, which is not needed, and can be used in its place.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-20}
@@ -18,23 +18,37 @@ if ! command -v c++ >/dev/null; then
   echo "not checked: no C++ compiler here, of which libFuzzer is made; install it (apt-get install g++)"
   exit 0
 fi
-if ! cargo fuzz --version >/dev/null 2>&1 && ! cargo install --quiet --locked cargo-fuzz; then
-  echo "not checked: cargo-fuzz cannot be installed; try it by hand (cargo install --locked cargo-fuzz)"
-  exit 0
-fi
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-for target in $(cargo +nightly fuzz list); do
+host=$(rustc +nightly -vV | sed -n 's/^host: //p')
+flags=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4)
+flags+=(-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table)
+flags+=(-Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1)
+flags+=(-Cdebug-assertions -Zsanitizer=address)
+RUSTFLAGS="${RUSTFLAGS:-} ${flags[*]}" cargo +nightly build --manifest-path fuzz/Cargo.toml --quiet \
+  --release --target "$host" --target-dir target/fuzz
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+targets=$(sed -n '/^\[\[bin\]\]/,/^$/s/^name = "\(.*\)"$/\1/p' fuzz/Cargo.toml)
+[ -n "$targets" ] || { echo "there is no target in fuzz/Cargo.toml" >&2; exit 1; }
+declare -A runs
+for target in $targets; do
   # First the seeds, then what earlier runs have found.
   corpus=("fuzz/corpus/$target" "fuzz/seeds/$target")
-  mkdir -p "${corpus[@]}"
-  options=(-max_total_time="$seconds" -timeout=20 -print_final_stats=1)
+  mkdir -p "${corpus[@]}" "fuzz/artifacts/$target"
+  options=(-max_total_time="$seconds" -timeout=20 -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$target/")
   [ -f "fuzz/$target.dict" ] && options+=(-dict="fuzz/$target.dict")
-  if ! cargo +nightly fuzz run "$target" "${corpus[@]}" -- "${options[@]}" >"$log" 2>&1; then
-    tail -n 60 "$log"
-    echo "$target: broken" >&2
-    exit 1
-  fi
-  echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, none breaks anything"
+  "target/fuzz/$host/release/$target" "${options[@]}" "${corpus[@]}" >"$logs/$target" 2>&1 &
+  runs[$target]=$!
 done
+broken=0
+for target in $targets; do
+  if wait "${runs[$target]}"; then
+    echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$logs/$target") inputs, none breaks anything"
+  else
+    tail -n 60 "$logs/$target"
+    echo "$target: broken" >&2
+    broken=1
+  fi
+done
+exit $broken

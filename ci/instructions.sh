@@ -34,9 +34,10 @@ count() {
 }
 
 for profile in release bench; do
-  program=$(cargo build --quiet --profile "$profile" --bench instructions \
-    --message-format=json-render-diagnostics |
-    grep -o '"executable":"[^"]*/instructions-[^"]*"' | cut -d'"' -f4)
+  cargo build --manifest-path ci/optimised/Cargo.toml --quiet --profile "$profile" --bin instructions \
+    --target-dir target/optimised
+  # Cargo's profile `bench` has the folder of the one that it inherits from.
+  program=target/optimised/release/instructions
   for pending in 1000 100000; do
     count "$profile" "$pending" "$program"
   done

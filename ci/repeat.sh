@@ -7,8 +7,9 @@ cd "$(dirname "$0")/.."
 times=${1:-1000}
 shift || true
 
-# The paths of the two test binaries, as cargo says them.
-binaries=$(cargo test --no-run --lib --test it 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
+# The paths of the two test binaries, as cargo says them: those that `cargo test --all-features` has
+# built, if it has.
+binaries=$(cargo test --all-features --no-run --lib --test it 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
 [ -n "$binaries" ] || { echo "no test binary was built" >&2; exit 1; }
 
 log=$(mktemp)

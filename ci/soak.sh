@@ -5,4 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PUNCTUAL_SOAK_SECONDS="${1:-3600}"
-cargo test --release --quiet --test soak -- --nocapture
+cargo test --manifest-path ci/optimised/Cargo.toml --release --quiet --target-dir target/optimised \
+  --test soak -- --nocapture

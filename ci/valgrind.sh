@@ -21,7 +21,7 @@ memcheck() {
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 
-cargo build --quiet --examples
+cargo build --quiet --all-features --examples
 if [ $# -gt 0 ]; then
   memcheck "$@"
   exit 0

@@ -1,5 +1,6 @@
-//! The two manifests of the crate, the published one and `ci/models/Cargo.toml`, which has the model
-//! checkers as well: `docs/decisions/0033-models-have-a-manifest-of-their-own.md`.
+//! The manifests that build the crate: the published one; `ci/models/Cargo.toml`, which has the model
+//! checkers as well (`docs/decisions/0033-models-have-a-manifest-of-their-own.md`); and
+//! `ci/optimised/Cargo.toml`, with which CI builds the soak and the counted calls.
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -90,6 +91,22 @@ fn what_both_lock_is_the_same() {
         assert!(!versions(&ours).is_empty(), "{name} is not locked");
         assert_eq!(versions(&theirs), versions(&ours));
     }
+}
+
+/// What CI builds optimised is built as the published manifest builds it, and of the same versions.
+#[test]
+fn what_is_built_optimised_is_what_users_build() {
+    let Some(published) = manifest("Cargo.toml") else { return };
+    let optimised = manifest("ci/optimised/Cargo.toml").expect("a manifest that is committed");
+    for profile in ["release", "bench"] {
+        let of = |manifest| table(manifest, "profile").and_then(|profiles| profiles.get(profile));
+        assert!(of(&published).is_some(), "{profile}");
+        assert_eq!(of(&published), of(&optimised), "{profile}");
+    }
+    let [theirs, mut ours] = ["Cargo.lock", "ci/optimised/Cargo.lock"]
+        .map(|path| locked(&manifest(path).expect("a lock file that is committed")));
+    ours.retain(|(name, _)| name != "punctual-optimised");
+    assert!(ours.len() > 1 && ours.is_subset(&theirs), "{:?}", &ours - &theirs);
 }
 
 /// The names and versions in a lock file.

@@ -27,6 +27,7 @@ mod panics;
 mod periodic;
 mod reentrancy;
 mod rejection;
+mod rounds;
 mod shutdown;
 mod submission;
 mod support;

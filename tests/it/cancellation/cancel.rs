@@ -18,6 +18,7 @@ use punctual::{
 
 use crate::{
     futures::awaiting::{Wakes, poll},
+    rounds::rounds,
     support::{Counter, Drops, LONG, Log, eventually, manual, ms},
 };
 
@@ -339,7 +340,7 @@ fn a_periodic_task_can_cancel_itself() {
 #[test]
 fn a_cancel_that_races_the_requeueing_wins() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    for round in 0..5_000 {
+    for round in rounds("a cancel that races the requeueing", 5_000) {
         let (starts, drops) = (Arc::new(AtomicUsize::new(0)), Drops::new());
         let (started, capture) = (Arc::clone(&starts), drops.token());
         let again = Duration::from_nanos(1);

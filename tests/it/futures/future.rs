@@ -16,7 +16,10 @@ use punctual::{
     TaskState,
 };
 
-use crate::support::{Counter, LONG, Log, eventually, manual, ms};
+use crate::{
+    rounds::rounds,
+    support::{Counter, LONG, Log, eventually, manual, ms},
+};
 
 /// What a join that can be given up answers.
 type Answer = Option<Result<i32, TaskError>>;
@@ -381,7 +384,7 @@ fn a_finished_task_is_joined_although_the_token_is_raised() {
 #[test]
 fn a_join_that_races_the_end_gets_the_value() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    for round in 0..10_000 {
+    for (round, _) in (0..).zip(rounds("a join that races the end", 10_000)) {
         let task = executor.submit(move || round).expect("the executor is open");
         let outcome = task.join_timeout(LONG).map(Outcome::from);
         assert_eq!(outcome, Some(Outcome::Value(round)));

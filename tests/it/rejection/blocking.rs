@@ -14,6 +14,7 @@ use punctual::{
 
 use crate::{
     rejection::policies::{HOUR, Why, bounded, occupy, why},
+    rounds::rounds,
     support::{Counter, Elsewhere, LONG, elsewhere, eventually, in_time, ms},
 };
 
@@ -231,7 +232,7 @@ fn submitters_that_give_up_do_not_disturb_others() {
         for _ in 0..2 {
             scope.spawn(|| (0..500).for_each(|_| drop(executor.submit(|| ()))));
             scope.spawn(|| {
-                for _ in 0..500 {
+                for _ in rounds("a patient submitter among others", 500) {
                     let patient = executor.task().name("patient");
                     patient.execute(thread::yield_now).expect("it was admitted");
                 }

@@ -18,7 +18,10 @@ use punctual::{
     ScheduledThreadPoolExecutor, TaskError, TaskState,
 };
 
-use crate::support::{Counter, LONG, eventually, manual, ms};
+use crate::{
+    rounds::rounds,
+    support::{Counter, LONG, eventually, manual, ms},
+};
 
 const WORKERS: usize = 4;
 const PERIOD: Duration = ms(1);
@@ -412,9 +415,8 @@ const SUBMISSIONS: [(Submission, bool); 3] = [
 /// ended.
 #[test]
 fn a_submission_that_races_a_shutdown_is_refused_or_ends() {
-    const ROUNDS: usize = 5_000;
     const SPINS: usize = 101;
-    for round in 0..ROUNDS {
+    for round in rounds("a submission that races a shutdown", 5_000) {
         let (submit, runs) = SUBMISSIONS[round % SUBMISSIONS.len()];
         let (early, late) = (round % SPINS, round / SPINS % SPINS);
         let executor = ScheduledThreadPoolExecutor::new(1);

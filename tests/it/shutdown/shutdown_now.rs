@@ -7,7 +7,10 @@ use punctual::{
     ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState, current_task,
 };
 
-use crate::support::{Counter, Drops, LONG, Log, elsewhere, manual, ms};
+use crate::{
+    rounds::rounds,
+    support::{Counter, Drops, LONG, Log, elsewhere, manual, ms},
+};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -156,8 +159,7 @@ fn it_ends_the_wait_for_a_running_task() {
 /// told of the end of each, and none has succeeded, whenever the shutdown comes.
 #[test]
 fn it_ends_every_wait_for_running_and_waiting_tasks() {
-    const ROUNDS: usize = 2_000;
-    for round in 0..ROUNDS {
+    for round in rounds("waits for all that are shut down", 2_000) {
         wait_for_all_while_shutting_down(2 + round % 3, round % 2 == 0);
     }
 }

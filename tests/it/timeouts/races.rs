@@ -15,7 +15,10 @@ use punctual::{
     TaskError, current_task,
 };
 
-use crate::support::{Counter, DropToken, Drops, LONG, Log, eventually, hold, in_time};
+use crate::{
+    rounds::rounds,
+    support::{Counter, DropToken, Drops, LONG, Log, eventually, hold, in_time},
+};
 
 /// What the tasks of a race share.
 #[derive(Clone, Default)]
@@ -43,12 +46,15 @@ impl Race {
 
 /// TO-005: in a hundred thousand races between a task and its timeout exactly one wins: there is
 /// one outcome, the result or the reason, and what the loser had is dropped.
+///
+/// CI runs all hundred batches of a thousand; `cargo test` as many as fit into a few seconds.
 #[test]
 fn either_the_task_wins_or_its_timeout() {
     const BATCH: u64 = 1_000;
     let executor = Executor::new(1);
     let (race, mut completed, mut struck) = (Race::default(), 0, 0);
-    for _ in 0..100 {
+    let mut batches = rounds("a task and its timeout, a thousand races each", 100);
+    for _ in batches.by_ref() {
         let futures: Vec<_> = (0..BATCH).map(|number| race.enter(&executor, number)).collect();
         for future in futures {
             match future.join_timeout(LONG).expect("it ends") {
@@ -58,14 +64,15 @@ fn either_the_task_wins_or_its_timeout() {
             }
         }
     }
-    assert_eq!(completed + struck, 100 * BATCH);
+    let batches = batches.begun() as u64;
+    assert_eq!(completed + struck, batches * BATCH);
     executor.shutdown();
     assert!(executor.await_termination(LONG).unwrap());
     let now = executor.statistics();
     assert_eq!((now.completed, now.cancelled, now.pending), (completed, struck, 0));
     assert_eq!(now.runs, race.runs.load(Ordering::SeqCst) as u64);
     executor.close().unwrap();
-    assert_eq!(race.closures.count() as u64, 100 * BATCH);
+    assert_eq!(race.closures.count() as u64, batches * BATCH);
     assert_eq!(race.results.count() as u64, now.runs);
 }
 
@@ -86,10 +93,10 @@ fn the_winner_is_not_signalled() {
 /// rightly, and the closure is dropped once.
 #[test]
 fn cancelling_races_with_timeouts() {
-    const ROUNDS: usize = 3_000;
     let executor = Executor::new(1);
     let race = Race::default();
-    for number in 0..ROUNDS {
+    let mut races = rounds("cancelling and a timeout", 3_000);
+    for number in races.by_ref() {
         let future = race.enter(&executor, number as u64);
         let was_ended = match number % 3 {
             0 => future.cancel(),
@@ -110,7 +117,8 @@ fn cancelling_races_with_timeouts() {
         }
     }
     executor.close().unwrap();
-    assert_eq!(race.closures.count(), ROUNDS);
+    let races = races.begun();
+    assert_eq!(race.closures.count(), races);
     assert_eq!(race.results.count(), race.runs.load(Ordering::SeqCst));
 }
 

@@ -1,0 +1,65 @@
+//! How many rounds a race runs.
+//!
+//! A race is repeated because it finds its faults by chance, and its threads give way to each other at
+//! each step, so a busy machine makes a round many times as long. `cargo test` therefore runs as many
+//! rounds as fit into a few seconds, and says how many these were; with `PUNCTUAL_ROUNDS=all` in the
+//! environment, as in `.ci/run`, every race runs all of its rounds. No test asserts on the time.
+
+use std::{
+    env,
+    io::{self, Write},
+    time::{Duration, Instant},
+};
+
+/// How long a race begins new rounds, unless all are asked for.
+const BUDGET: Duration = Duration::from_secs(3);
+
+/// The numbers of the rounds of one race, from zero.
+pub struct Rounds {
+    race: &'static str,
+    next: usize,
+    at_least: usize,
+    all: usize,
+    /// When the budget is used up; `None` if all rounds are asked for.
+    end: Option<Instant>,
+}
+
+/// Returns the rounds of a race: `all` of them if `PUNCTUAL_ROUNDS` is `all`, and else as many as fit
+/// into the budget, but no fewer than a hundredth of them.
+pub fn rounds(race: &'static str, all: usize) -> Rounds {
+    let end = match env::var("PUNCTUAL_ROUNDS").as_deref() {
+        Ok("all") => None,
+        Ok(other) => panic!("PUNCTUAL_ROUNDS is {other:?}, and may only be \"all\""),
+        Err(_) => Some(Instant::now() + BUDGET),
+    };
+    Rounds { race, next: 0, at_least: all.div_ceil(100), all, end }
+}
+
+impl Rounds {
+    /// How many rounds have begun.
+    pub const fn begun(&self) -> usize {
+        self.next
+    }
+}
+
+impl Iterator for Rounds {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let is_over = || self.end.is_some_and(|end| Instant::now() >= end);
+        if self.next == self.all || (self.next >= self.at_least && is_over()) {
+            return None;
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
+}
+
+impl Drop for Rounds {
+    /// Says how many rounds there were, past the test harness, which keeps what a passing test prints.
+    fn drop(&mut self) {
+        let (race, begun, all) = (self.race, self.next, self.all);
+        let hint = if begun < all { "; PUNCTUAL_ROUNDS=all runs all" } else { "" };
+        let _ = writeln!(io::stderr(), "{race}: {begun} of {all} rounds{hint}");
+    }
+}
