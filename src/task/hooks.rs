@@ -172,6 +172,10 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
+    /// For the models, whose values do not panic.
+    #[cfg(all(test, loom))]
+    pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
+
     /// For tasks whose ids are not at hand.
     pub(crate) fn of_any(hooks: &'a Hooks) -> Self {
         Self { hooks: Some(hooks), id: None }
