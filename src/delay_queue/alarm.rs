@@ -1,20 +1,20 @@
-//! The alarm: what wakes a waker at a moment.
+//! The alarm wakes a task's waker at a given time.
 //!
 //! A thread that waits for an element sleeps with a time limit. A task that awaits one has only a
-//! waker, and somebody has to be there at the moment to wake it. Of all who await one queue two
-//! are armed at most, the leader and its deputy, so there are few alarms however many wait.
+//! waker, which has to be woken in time. Of all tasks that await one queue at most two are armed,
+//! the leader and its deputy, so there are few alarms however many tasks wait.
 //!
-//! * On the system's clock alarms stand in a queue of their own, one for the whole process, and
-//!   one thread takes them from it and wakes. It is started with the first alarm, sleeps while
-//!   there is none, and stays. It is this crate's queue, so a nearer alarm and one that is called
-//!   off are its everyday business.
-//! * A manual clock keeps its alarms itself, and wakes when it is moved.
+//! * On the system's clock all alarms of the process are in one queue, and one thread takes them
+//!   from it and wakes their wakers. The thread is started with the first alarm, sleeps while there
+//!   is none, and never ends. The queue is one of this crate's, so it copes with alarms that are
+//!   nearer than the first one and with alarms that are cancelled.
+//! * A manual clock keeps its alarms itself, and wakes the wakers when it is moved.
 //!
-//! If the thread cannot be started, who sets an alarm is woken at once: it polls, finds nothing,
-//! sets the next alarm and tries again. That costs a core, but nothing is late and nothing lost.
+//! If the thread cannot be started, the waker is woken at once: the task polls, finds nothing, sets
+//! the next alarm and so tries again. That costs a core, but no wake-up is late or lost.
 //!
-//! A waker is the user's: it is woken behind the door (`unwind`), outside all locks. One that
-//! blocks keeps all alarms of the process waiting, as it would the thread of any runtime.
+//! A waker is user code: it is woken through `unwind`, outside all locks. A waker that blocks delays
+//! all alarms of the process, as it would block the thread of any runtime.
 
 use std::{io, task::Waker, time::Duration};
 
@@ -29,16 +29,16 @@ use crate::{
     unwind::{discard, wake_all},
 };
 
-/// An alarm that is set; dropping it calls it off. See the [module](self).
+/// An alarm that is set. Dropping it cancels it. See the [module](self).
 pub(super) enum Alarm {
     System(Ticket),
     Manual(ManualClock, u64),
-    /// It rang at once.
+    /// The waker was woken at once.
     Rung,
 }
 
 impl Alarm {
-    /// Wakes `waker` once `deadline` has come on that clock.
+    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`.
     pub(super) fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Self {
         match clock.manual() {
             Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
