@@ -1,17 +1,17 @@
-//! [`DelayQueue`]: values that come out when their time has come.
+//! [`DelayQueue`]: delays values, without running tasks.
 //!
-//! It is the queue that drives the executor, with a face: one heap, one lock, any number of
-//! threads and tasks that put in and take out. Elements wait in it until their deadline, and are
-//! taken in the order of their deadlines, equal ones in the order in which they were inserted.
+//! Any number of threads and async tasks insert elements and take them. An element can be taken once
+//! its deadline has come. Elements leave in the order of their deadlines, and equal ones in the
+//! order in which they were inserted.
 //!
 //! | to | use |
 //! |---|---|
-//! | put in | [`insert`](DelayQueue::insert), [`insert_at`](DelayQueue::insert_at), [`put`](DelayQueue::put) for what is [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
-//! | take out what has expired | [`take`](DelayQueue::take) and its kin, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
-//! | the same, as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
-//! | change one's mind | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`delay`](DelayQueue::delay), [`contains`](DelayQueue::contains) by [`Key`] |
-//! | look | [`peek`](DelayQueue::peek), [`iter`](DelayQueue::iter), [`to_vec`](DelayQueue::to_vec), [`len`](DelayQueue::len) |
-//! | do without some | [`retain`](DelayQueue::retain), [`remove_all`](DelayQueue::remove_all), [`clear`](DelayQueue::clear) |
+//! | insert | [`insert`](DelayQueue::insert), [`insert_at`](DelayQueue::insert_at), [`put`](DelayQueue::put) for elements that are [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
+//! | take what has expired | [`take`](DelayQueue::take) and its variants, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
+//! | take it as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
+//! | find and change an element | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`delay`](DelayQueue::delay), [`contains`](DelayQueue::contains) by [`Key`] |
+//! | inspect | [`peek`](DelayQueue::peek), [`iter`](DelayQueue::iter), [`to_vec`](DelayQueue::to_vec), [`len`](DelayQueue::len) |
+//! | remove several | [`retain`](DelayQueue::retain), [`remove_all`](DelayQueue::remove_all), [`clear`](DelayQueue::clear) |
 //! | end | [`close`](DelayQueue::close) |
 //!
 //! ```
@@ -34,14 +34,15 @@
 //! All methods take `&self`. Share it by reference with scoped threads, or in an
 //! [`Arc`](std::sync::Arc).
 //!
-//! # user code
+//! # User code
 //!
-//! Elements are the user's: dropping one, or cloning it, may do anything. Nothing of this happens
-//! while the queue is locked, with one exception that has to be asked for: elements are copied
-//! for those who [look](DelayQueue::peek) at them, and so only a [`CheapClone`] can be looked at.
+//! Elements are the user's: dropping or cloning one may do anything. No such code runs while the
+//! queue is locked, with one exception: [inspecting](DelayQueue::peek) elements clones them under
+//! the lock, and so it is available only for elements that are [`CheapClone`].
 //!
-//! (For who reads the sources: this is a face. Order, tickets, leader and followers, the end are
-//! those of the module `queue`; of its own it has the `alarm` that wakes who awaits.)
+//! (For readers of the source: this module is the public face. The order, the tickets, the wake-ups
+//! and the end are those of the module `queue`. Only the `alarm` that wakes awaiting tasks is its
+//! own.)
 
 mod alarm;
 mod awaiting;
@@ -73,38 +74,40 @@ use crate::{
     unwind::discard,
 };
 
-/// A queue of elements that can be taken when their delay has expired, and not before. For any
-/// number of threads and async tasks. Java: `DelayQueue`. See the [module](self) for a guide.
+/// A queue of elements that can be taken once their delay has expired, and not before, by any number
+/// of threads and async tasks. Java: `DelayQueue`. See the [module](self) for a guide.
 ///
 /// # What it costs
 ///
-/// An insertion or a removal takes one lock, for tens of nanoseconds. Elements that come in the
-/// order in which they expire are queued and taken in constant time, others in O(log n). Nothing
-/// is allocated but when an array grows; an element takes 32 bytes beside its own size, and less
-/// if an `Option` of it is no larger than itself.
+/// An insertion or a removal takes one lock, for tens of nanoseconds. Elements that are inserted in
+/// the order in which they expire are queued and taken in constant time, others in O(log n).
+/// Nothing is allocated except when an array grows. An element takes 32 bytes in addition to its
+/// own size, and fewer if an `Option` of it is no larger than itself.
 ///
 /// # Blocking
 ///
-/// What waits for an element says so. Of all who wait one, the leader, has a time limit, its
-/// deputy another, and an expired element wakes one of them.
+/// The methods that wait for an element say so; no other blocks. Of all threads and tasks that wait,
+/// one wakes for the first deadline and another for the second, so that an expired element wakes
+/// one of them.
 /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,
     clock: Clock,
-    /// Tells its keys from those of other queues.
+    /// Tells the keys of this queue from those of others.
     id: u64,
 }
 
 impl<T> DelayQueue<T> {
-    /// An empty queue, on the system's monotonic clock.
+    /// Returns an empty queue on the system's monotonic clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
     }
 
-    /// An empty queue that takes the time from `clock`: on a [`ManualClock`](crate::ManualClock)
-    /// elements expire when a test says so. (Its `run_until_idle` waits for the workers of
-    /// executors. A thread of one's own that takes is not among them: wait for what it does.)
+    /// Returns an empty queue that takes the time from `clock`. On a
+    /// [`ManualClock`](crate::ManualClock) elements expire when a test moves the clock. (The clock's
+    /// `run_until_idle` waits for the workers of executors, but not for threads of your own that
+    /// take from this queue: wait for what they do.)
     ///
     /// ```
     /// use std::time::Duration;
@@ -122,24 +125,23 @@ impl<T> DelayQueue<T> {
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
         static QUEUES: AtomicU64 = AtomicU64::new(0);
         let clock = clock.into();
-        // Ordering: it is one variable, and nothing else hangs on it.
+        // Ordering: relaxed, it orders no other access.
         let id = QUEUES.fetch_add(1, Ordering::Relaxed);
         Self { queue: SingleQueue::new(clock.clone()), clock, id }
     }
 
-    /// The clock of the queue: its [`now`](Clock::now) is what decides whether an element has
-    /// expired.
+    /// Returns the clock of the queue. Its [`now`](Clock::now) decides whether an element has expired.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Inserts an element that expires after `delay`, which starts now. Zero is at once,
-    /// `Duration::MAX` is never. The key serves to remove it, or to change its deadline. Does not
-    /// block. Java: `offer`, `add`, `put`.
+    /// Inserts an element that expires after `delay`, counted from now, and returns its key, by which
+    /// it can be removed or given another deadline. With a delay of zero it expires at once, with
+    /// `Duration::MAX` never. Does not block. Java: `offer`, `add`, `put`.
     ///
     /// # Errors
     ///
-    /// [`Refused`], with the element, if the queue is [closed](Self::close), or has two billion
+    /// Returns [`Refused`], with the element, if the queue is [closed](Self::close) or has two billion
     /// elements.
     #[doc(alias = "offer")]
     #[doc(alias = "add")]
@@ -148,8 +150,8 @@ impl<T> DelayQueue<T> {
         self.insert_with(self.clock.read().after(delay), element)
     }
 
-    /// Inserts an element that expires at `deadline`; one in the past expires at once, and `None`
-    /// is never. Does not read the clock. Otherwise as [`insert`](Self::insert).
+    /// Inserts an element that expires at `deadline`: at once if that is in the past, and never if it
+    /// is `None`. Does not read the clock. Otherwise as [`insert`](Self::insert).
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -174,8 +176,8 @@ impl<T> DelayQueue<T> {
         self.insert_with(self.deadline_of(deadline.into()), element)
     }
 
-    /// Inserts an element that has its own deadline, which is asked for once, now. Otherwise as
-    /// [`insert`](Self::insert). Java: `put`, `offer`, `add`.
+    /// Inserts an element that has a deadline of its own, which is read once, by this call. Otherwise
+    /// as [`insert`](Self::insert). Java: `put`, `offer`, `add`.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -211,18 +213,18 @@ impl<T> DelayQueue<T> {
         Ok(Key::new(self.id, ticket?))
     }
 
-    /// Takes out the element with this key, expired or not: an element can be removed until it is
-    /// taken. `None` if it is not in the queue: it
-    /// was taken or removed, or the key is another queue's. O(log n). Java: `remove(Object)`,
-    /// which is linear.
+    /// Removes the element with this key, expired or not, and returns it. Returns `None` if it is not
+    /// in the queue: it was taken or removed before, or the key is another queue's. Does not block.
+    /// O(log n). Java: `remove(Object)`, which is linear.
     #[inline]
     pub fn remove(&self, key: Key) -> Option<T> {
         self.queue.remove(key.ticket_in(self.id)?)
     }
 
-    /// Has the element with this key expire after `delay`, which starts now, whatever its deadline
-    /// was; if it has expired and was not taken yet it has one more life. Its key stays good. Says whether it is in the queue. Among elements with the same
-    /// deadline it stands where it was inserted, not where it was reset. O(log n).
+    /// Gives the element with this key a new delay, counted from now, whatever its deadline was: even
+    /// an element that has expired goes on waiting, unless it has been taken. Its key stays valid.
+    /// Returns `true` if the element is in the queue. Among elements with the same deadline its
+    /// place is that of its insertion, not of the reset. Does not block. O(log n).
     ///
     /// ```
     /// use std::time::Duration;
@@ -241,7 +243,8 @@ impl<T> DelayQueue<T> {
         self.reset_with(key, self.clock.read().after(delay))
     }
 
-    /// Has the element with this key expire at `deadline`; `None` is never. Otherwise as [`reset`](Self::reset).
+    /// Gives the element with this key a new deadline; with `None` it never expires. Otherwise as
+    /// [`reset`](Self::reset).
     pub fn reset_at(&self, key: Key, deadline: impl Into<Option<Instant>>) -> bool {
         self.reset_with(key, self.deadline_of(deadline.into()))
     }
@@ -251,16 +254,17 @@ impl<T> DelayQueue<T> {
         ticket.is_some_and(|ticket| self.queue.reset(ticket, deadline))
     }
 
-    /// When the element with this key expires, or has expired. `None` if it never does, or is not
-    /// in the queue; [`delay`](Self::delay) tells these apart.
+    /// Returns when the element with this key expires, or has expired. Returns `None` if it never
+    /// does, or is not in the queue; [`delay`](Self::delay) tells the two apart.
     #[must_use]
     pub fn deadline(&self, key: Key) -> Option<Instant> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
         self.clock.instant_of(deadline)
     }
 
-    /// How long it is until the element with this key expires: zero if it has, `Duration::MAX` if
-    /// it never does. `None` if it is not in the queue. Java: `getDelay` of the element.
+    /// Returns how long it is until the element with this key expires: zero if it has expired,
+    /// `Duration::MAX` if it never does. Returns `None` if it is not in the queue. Java: `getDelay`
+    /// of the element.
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self, key: Key) -> Option<Duration> {
@@ -268,33 +272,33 @@ impl<T> DelayQueue<T> {
         Some(deadline.delay_at(self.clock.read()))
     }
 
-    /// Whether the element with this key is in the queue. Java: `contains`.
+    /// Returns `true` if the element with this key is in the queue. Java: `contains`.
     #[must_use]
     pub fn contains(&self, key: Key) -> bool {
         key.ticket_in(self.id).is_some_and(|ticket| self.queue.deadline(ticket).is_some())
     }
 
-    /// How many elements there are, expired or not. Java: `size`.
+    /// Returns the number of elements, expired or not. Java: `size`.
     #[doc(alias = "size")]
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether there is no element, expired or not. Java: `isEmpty`.
+    /// Returns `true` if there is no element, expired or not. Java: `isEmpty`.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// `usize::MAX`: there is no bound that could be reached. Java: `remainingCapacity`.
+    /// Returns `usize::MAX`: the queue has no bound of its own. Java: `remainingCapacity`.
     #[must_use]
     pub fn remaining_capacity(&self) -> usize {
         usize::MAX
     }
 
-    /// Takes all elements out, expired or not, and gives them in the order in which they would
-    /// have been taken.
+    /// Removes all elements, expired or not, and returns them in the order in which they would have
+    /// been taken.
     #[must_use = "to drop all elements there is `clear`"]
     pub fn remove_all(&self) -> Vec<Queued<T>> {
         let mut removed: Vec<_> = self.queue.drain().collect();
@@ -306,8 +310,8 @@ impl<T> DelayQueue<T> {
         queued.collect()
     }
 
-    /// Drops all elements, expired or not. A panic in one's drop goes no further, and does not
-    /// keep the others from being dropped. Java: `clear`.
+    /// Drops all elements, expired or not. If dropping one panics, the panic is contained and the
+    /// others are dropped all the same. Java: `clear`.
     pub fn clear(&self) {
         let mut removed = self.queue.drain();
         while let Some(element) = removed.next_element() {
@@ -315,10 +319,10 @@ impl<T> DelayQueue<T> {
         }
     }
 
-    /// Closes the queue: nothing is admitted any more, and what comes is given back. What is inside
-    /// can still be taken, removed, reset and drained; who waits in [`take`](Self::take) or
-    /// [`next`](Self::next) waits on until the last element is gone, and then ends with `None`.
-    /// Closing it twice is closing it once.
+    /// Closes the queue: from now on every insertion is refused and returns its element. Elements that
+    /// are inside can still be taken, removed, reset and drained. [`take`](Self::take) and
+    /// [`next`](Self::next) go on waiting until the last element is gone, and then return `None`.
+    /// Idempotent; does not block.
     ///
     /// ```
     /// use std::time::Duration;
@@ -337,13 +341,13 @@ impl<T> DelayQueue<T> {
         self.queue.close();
     }
 
-    /// Whether the queue is closed.
+    /// Returns `true` if the queue is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// Whether the queue is closed and empty, so that nothing will ever be taken from it.
+    /// Returns `true` if the queue is closed and empty, so that nothing will ever be taken from it.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.queue.is_finished()
@@ -361,7 +365,7 @@ impl<T> Default for DelayQueue<T> {
 }
 
 impl<T> Drop for DelayQueue<T> {
-    /// Drops what is left; a panic in one's drop goes no further.
+    /// Drops the elements that are left. If dropping one panics, the panic is contained.
     fn drop(&mut self) {
         self.clear();
     }

@@ -1,21 +1,20 @@
-//! Alarms: what wakes a waker when a deadline has come.
+//! The alarm wakes a task's waker at a given time.
 //!
 //! A thread that waits for an element sleeps with a time limit. A task that awaits one has only a
-//! waker, so somebody else has to wake it in time. Of all that await one queue at most two are
-//! armed, the leader and its deputy, so there are few alarms however many tasks wait.
+//! waker, which has to be woken in time. Of all tasks that await one queue at most two are armed,
+//! the leader and its deputy, so there are few alarms however many tasks wait.
 //!
-//! * On the system's clock, alarms are entries of a queue of their own, one for the whole process,
-//!   and one thread takes them from it and wakes. The thread is started with the first alarm
-//!   ([`LazyThread`]), sleeps while there is none, and never ends. The queue is this crate's own, so
-//!   an alarm that comes before all others, and one that is cancelled, are ordinary operations.
-//! * A manual clock keeps its alarms itself, and wakes when it is moved.
+//! * On the system's clock all alarms of the process are in one queue, and one thread takes them
+//!   from it and wakes their wakers. The thread is started with the first alarm
+//!   ([`LazyThread`]), sleeps while there is none, and never ends. The queue is one of this crate's, so it copes with alarms that are
+//!   nearer than the first one and with alarms that are cancelled.
+//! * A manual clock keeps its alarms itself, and wakes the wakers when it is moved.
 //!
-//! If the thread cannot be started, the alarm goes off at once: the awaiting task polls, finds
-//! nothing, sets the next alarm and so tries again. That busies a core, but nothing is late or
-//! lost.
+//! If the thread cannot be started, the waker is woken at once: the task polls, finds nothing, sets
+//! the next alarm and so tries again. That costs a core, but no wake-up is late or lost.
 //!
-//! A waker is user code: it is woken through `unwind`, with no lock held. One that blocks delays
-//! all alarms of the process, as it would delay any runtime whose thread it blocks.
+//! A waker is user code: it is woken through `unwind`, outside all locks. A waker that blocks delays
+//! all alarms of the process, as it would block the thread of any runtime.
 
 use std::{io, task::Waker, time::Duration};
 
@@ -31,12 +30,12 @@ use crate::{
 pub(super) enum Alarm {
     System(Ticket),
     Manual(ManualClock, u64),
-    /// It went off at once.
-    Fired,
+    /// The waker was woken at once.
+    Rung,
 }
 
 impl Alarm {
-    /// Has `waker` woken once `deadline` has come on that clock.
+    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`.
     pub(super) fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Self {
         match clock.manual() {
             Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
@@ -44,7 +43,7 @@ impl Alarm {
                 Ok(ticket) => Self::System(ticket),
                 Err(waker) => {
                     wake_all([waker]);
-                    Self::Fired
+                    Self::Rung
                 }
             },
         }
@@ -56,7 +55,7 @@ impl Drop for Alarm {
         match self {
             Self::System(ticket) => SystemAlarms::get().cancel(*ticket),
             Self::Manual(clock, id) => clock.call_off(*id),
-            Self::Fired => {}
+            Self::Rung => {}
         }
     }
 }

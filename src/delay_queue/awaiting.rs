@@ -1,8 +1,8 @@
-//! Awaiting what expires, on any runtime.
+//! Awaiting the elements that expire, on any runtime.
 //!
-//! Each of these is one taker like a thread (see `queue`), with a waker of its own. Between two
-//! polls it has a place among those who sleep, which it gives up when it is dropped: if it had
-//! been woken for an element, another is woken in its stead.
+//! Each future and each stream is a waiter like a thread (see `queue`), with a waker of its own.
+//! Between two polls it has a place in the list of waiters, which it gives up when it is dropped. If
+//! it had been woken for an element by then, another waiter is woken in its place.
 
 use std::{
     fmt,
@@ -17,16 +17,16 @@ use super::{DelayQueue, Expired, alarm::Alarm};
 use crate::queue::AsyncWaiter;
 
 impl<T> DelayQueue<T> {
-    /// A future of the next element that expires, which takes it; of `None` once the queue is
-    /// [closed](Self::close) and empty. It works with any runtime: the queue wakes it.
+    /// Returns a future that waits for the next element to expire and takes it. It resolves to `None`
+    /// once the queue is [closed](Self::close) and empty. It works with any runtime.
     ///
-    /// Any number of tasks may await, together with threads that block. Dropping the future
-    /// takes nothing out of the queue, so it may lose a `select`. Like one that waits for an
-    /// async lock or channel it must be polled, or dropped, once it has been woken: until then
-    /// those who wait with it may wait, too.
+    /// Any number of tasks may await, together with threads that block. Dropping the future takes
+    /// nothing out of the queue, so it may lose a `select`. Like a future that waits for an async
+    /// lock or channel, it must be polled or dropped once it has been woken: until then the other
+    /// waiters of this queue may go on waiting.
     ///
-    /// The first that awaits on the system's clock starts one thread for the whole process, which
-    /// does the waking.
+    /// The first future that waits on the system's clock starts a thread, one for the whole process,
+    /// which wakes the tasks.
     ///
     /// ```
     /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
@@ -57,30 +57,33 @@ impl<T> DelayQueue<T> {
     /// # }).unwrap();
     /// ```
     pub fn next(&self) -> NextExpired<'_, T> {
-        NextExpired { taker: Taker { queue: Shared::Lent(self), waiter: AsyncWaiter::new() } }
+        NextExpired { taker: Taker { queue: Shared::Borrowed(self), waiter: AsyncWaiter::new() } }
     }
 
-    /// A stream of what expires, which ends when the queue is closed and empty. It is a
-    /// `futures_core::Stream` with the feature `stream`; without it there is
+    /// Returns a stream of the elements that expire, which ends when the queue is closed and empty.
+    /// With the feature `stream` it is a `futures_core::Stream`; without it, it has
     /// [`next`](ExpirationStream::next). Otherwise as [`next`](Self::next).
     pub fn stream(&self) -> ExpirationStream<'_, T> {
-        ExpirationStream { taker: Taker { queue: Shared::Lent(self), waiter: AsyncWaiter::new() } }
+        ExpirationStream {
+            taker: Taker { queue: Shared::Borrowed(self), waiter: AsyncWaiter::new() },
+        }
     }
 
-    /// The same, but it has its own share of the queue, and so may go where it likes.
+    /// As [`stream`](Self::stream), but the stream owns a reference to the queue, and so has no
+    /// lifetime.
     pub fn into_stream(self: Arc<Self>) -> ExpirationStream<'static, T> {
         ExpirationStream { taker: Taker { queue: Shared::Owned(self), waiter: AsyncWaiter::new() } }
     }
 }
 
-/// One who takes by polling.
+/// A waiter of the queue that is polled.
 struct Taker<'a, T> {
     queue: Shared<'a, T>,
     waiter: AsyncWaiter<Alarm>,
 }
 
 enum Shared<'a, T> {
-    Lent(&'a DelayQueue<T>),
+    Borrowed(&'a DelayQueue<T>),
     Owned(Arc<DelayQueue<T>>),
 }
 
@@ -89,7 +92,7 @@ impl<T> Deref for Shared<'_, T> {
 
     fn deref(&self) -> &DelayQueue<T> {
         match self {
-            Self::Lent(queue) => queue,
+            Self::Borrowed(queue) => queue,
             Self::Owned(queue) => queue,
         }
     }
@@ -111,7 +114,7 @@ impl<T> Drop for Taker<'_, T> {
     }
 }
 
-/// The next element that expires: see [`DelayQueue::next`].
+/// A future of the next element that expires. See [`DelayQueue::next`].
 #[must_use = "it takes nothing unless it is awaited"]
 pub struct NextExpired<'a, T> {
     taker: Taker<'a, T>,
@@ -131,15 +134,15 @@ impl<T> fmt::Debug for NextExpired<'_, T> {
     }
 }
 
-/// What expires, for a task that awaits it: see [`DelayQueue::stream`].
+/// A stream of the elements that expire. See [`DelayQueue::stream`].
 #[must_use = "it takes nothing unless it is polled"]
 pub struct ExpirationStream<'a, T> {
     taker: Taker<'a, T>,
 }
 
 impl<T> ExpirationStream<'_, T> {
-    /// The next element that expires; `None` once the queue is closed and empty. Dropping the
-    /// future takes nothing.
+    /// Waits for the next element to expire and takes it. Returns `None` once the queue is closed and
+    /// empty. Dropping the future takes nothing out of the queue.
     pub async fn next(&mut self) -> Option<Expired<T>> {
         poll_fn(|context| self.taker.poll(context)).await
     }

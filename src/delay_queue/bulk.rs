@@ -1,12 +1,13 @@
-//! Many at once: they come from the user's iterator first, and then go in under one lock.
+//! Inserting many elements at once: they are collected from the user's iterator first, and then
+//! inserted under one lock.
 
 use std::time::{Duration, Instant};
 
 use super::{DelayQueue, Delayed, Iter, Key, Queued, Refused};
 use crate::{time::Timestamp, unwind::discard};
 
-/// When an element expires that is inserted with others: a `Duration` is after so long, an
-/// `Instant` at that moment; `None` of either is never.
+/// When an element expires that is inserted with others: after a `Duration`, at an `Instant`, or
+/// never, for `None` of either.
 pub trait When: sealed::When {}
 
 impl<W: sealed::When> When for W {}
@@ -44,9 +45,9 @@ mod sealed {
 }
 
 impl<T> DelayQueue<T> {
-    /// Inserts all elements in one step, each with its delay or its deadline, and gives their
-    /// keys in the same order. Delays start now, for all at the same moment. Faster than one by
-    /// one. Java: `addAll`.
+    /// Inserts all elements in one step, each with its delay or its deadline, and returns their keys
+    /// in the same order. All delays are counted from the same time, now. Does not block. This is
+    /// faster than inserting them one by one. Java: `addAll`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -60,8 +61,8 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`Refused`], with all elements, if the queue is closed or has no room for all of them:
-    /// none was admitted.
+    /// Returns [`Refused`], with all elements, if the queue is closed or has no room for all of them.
+    /// None of them was inserted then.
     #[doc(alias = "addAll")]
     pub fn insert_all<W: When>(
         &self,
@@ -72,7 +73,7 @@ impl<T> DelayQueue<T> {
         self.insert_timed(timed.map(|(when, element)| (when.deadline(&self.clock, now), element)))
     }
 
-    /// Inserts all elements in one step, each with the deadline of its own. Otherwise as
+    /// Inserts all elements in one step, each with its own deadline. Otherwise as
     /// [`insert_all`](Self::insert_all).
     ///
     /// # Errors
@@ -105,35 +106,35 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// As [`DelayQueue::insert_all`], for who wants no keys.
+/// Inserts all elements, as [`DelayQueue::insert_all`] does, and drops their keys.
 ///
 /// # Panics
 ///
-/// If there is an element to insert and the queue is closed or full; the elements are dropped.
-/// Where that can be, `insert_all` gives them back.
+/// Panics if there is an element to insert and the queue is closed or full; the elements are
+/// dropped. If that can happen, use `insert_all`, which returns them.
 impl<T, W: When> Extend<(W, T)> for DelayQueue<T> {
     fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
         must(self.insert_all(elements));
     }
 }
 
-/// As for the queue itself: what is shared can be extended, too.
+/// Inserts all elements into a queue that is shared, as for the queue itself.
 ///
 /// # Panics
 ///
-/// As there.
+/// Panics as for the queue itself.
 impl<T, W: When> Extend<(W, T)> for &DelayQueue<T> {
     fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
         must(self.insert_all(elements));
     }
 }
 
-/// As [`DelayQueue::put_all`], for who wants no keys.
+/// Inserts all elements, as [`DelayQueue::put_all`] does, and drops their keys.
 ///
 /// # Panics
 ///
-/// If there is an element to insert and the queue is closed or full; the elements are dropped.
-/// Where that can be, `put_all` gives them back.
+/// Panics if there is an element to insert and the queue is closed or full; the elements are
+/// dropped. If that can happen, use `put_all`, which returns them.
 impl<T: Delayed> Extend<T> for DelayQueue<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
         must(self.put_all(elements));
@@ -141,7 +142,7 @@ impl<T: Delayed> Extend<T> for DelayQueue<T> {
 }
 
 #[track_caller]
-#[allow(clippy::panic, reason = "`extend` cannot give anything back; it says so")]
+#[allow(clippy::panic, reason = "`extend` cannot return anything, as its documentation says")]
 fn must<T>(inserted: Result<Vec<Key>, Refused<Vec<T>>>) {
     if let Err(Refused { error, element: elements }) = inserted {
         elements.into_iter().for_each(discard);
@@ -150,7 +151,7 @@ fn must<T>(inserted: Result<Vec<Key>, Refused<Vec<T>>>) {
 }
 
 impl<T, W: When> FromIterator<(W, T)> for DelayQueue<T> {
-    /// A queue on the system's clock.
+    /// Makes a queue on the system's clock.
     fn from_iter<I: IntoIterator<Item = (W, T)>>(elements: I) -> Self {
         let mut queue = Self::new();
         queue.extend(elements);
@@ -159,7 +160,7 @@ impl<T, W: When> FromIterator<(W, T)> for DelayQueue<T> {
 }
 
 impl<T: Delayed> FromIterator<T> for DelayQueue<T> {
-    /// A queue on the system's clock.
+    /// Makes a queue on the system's clock.
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         let mut queue = Self::new();
         queue.extend(elements);
@@ -171,7 +172,7 @@ impl<T> IntoIterator for DelayQueue<T> {
     type Item = Queued<T>;
     type IntoIter = Iter<T>;
 
-    /// As [`remove_all`](Self::remove_all).
+    /// Iterates over all elements, as [`remove_all`](Self::remove_all) returns them.
     fn into_iter(self) -> Iter<T> {
         Iter::over(self.remove_all())
     }

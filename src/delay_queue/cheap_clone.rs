@@ -1,9 +1,9 @@
-//! What can be looked at while it is in the queue.
+//! Which elements can be inspected while they are in the queue.
 //!
-//! Another thread may take an element at any time, so who looks at one gets a clone, and that is
-//! made while the queue is locked. Cloning is user code, and under a lock there is none in
-//! this crate: it could panic, take long, or use this very queue. Numbers, `Arc`s and the like
-//! are cloned without any of that; a type says so by this trait.
+//! Another thread may take an element at any time, so a caller that inspects one gets a clone, which
+//! is made while the queue is locked. Cloning is user code, and this crate runs none under a lock:
+//! it could panic, take long, or use this very queue. Cloning a number, an `Arc` and the like does
+//! none of that, and a type promises so by implementing this trait.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
@@ -16,12 +16,12 @@ use std::{
 
 use super::Key;
 
-/// A type whose `clone` is like copying a number: it does not block, does not panic, and calls
-/// nobody. Elements of such a type can be [looked at](super::DelayQueue::peek) while they are in
-/// the queue.
+/// A type whose `clone` is like copying a number: it does not block, does not panic, and does not use
+/// the queue. Elements of such a type can be [inspected](super::DelayQueue::peek) while they are
+/// in the queue.
 ///
-/// Numbers, references, `Arc`, addresses and times are, and what is made of these. Other types
-/// can be queued in an `Arc`; a small type of one's own can be declared to be one:
+/// Numbers, references, `Arc`, addresses and times are such types, and compounds of these. Elements
+/// of other types can be queued in an `Arc`, and a small type of your own can implement the trait:
 ///
 /// ```
 /// use punctual::delay_queue::CheapClone;
@@ -32,8 +32,8 @@ use super::Key;
 /// impl CheapClone for OrderNumber {}
 /// ```
 ///
-/// A type for which that is not true makes the queue wait for its clone, and hang if that uses
-/// the queue.
+/// If a type breaks the promise, all users of the queue wait for its `clone`, and the queue deadlocks
+/// if that uses the queue.
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` cannot be looked at while they are in the queue",
     note = "cloning one would be user code under the queue's lock; queue `Arc<{Self}>`, or write `impl CheapClone for {Self} {{}}` if a clone is as cheap as that of a number"

@@ -1,5 +1,5 @@
-//! What goes in and what comes out: keys, elements with their deadlines, elements that have one
-//! of their own.
+//! Elements and keys: an element together with its key and deadline, and elements that have a
+//! deadline of their own.
 
 use std::{
     fmt,
@@ -11,9 +11,9 @@ use std::{
 
 use crate::queue::Ticket;
 
-/// Names one element for as long as it is in its [`DelayQueue`](super::DelayQueue).
+/// Identifies one element for as long as it is in its [`DelayQueue`](super::DelayQueue).
 ///
-/// A key is never used twice. That of an element which is gone, or is in another queue, finds
+/// A key is never used twice. The key of an element that has left, or is in another queue, finds
 /// nothing, and never another element.
 #[derive(Clone, Copy)]
 pub struct Key {
@@ -26,17 +26,17 @@ impl Key {
         Self { queue, ticket }
     }
 
-    /// The key of an element that is gone: equal to the one it had.
+    /// Returns the key of an element that has left, which equals the one it had.
     pub(super) fn of_sequence(queue: u64, sequence: u64) -> Self {
         Self { queue, ticket: Ticket { slot: u32::MAX, sequence } }
     }
 
-    /// What it stands for in the queue with this number.
+    /// Returns the ticket if the key is one of the queue with this id.
     pub(super) fn ticket_in(self, queue: u64) -> Option<Ticket> {
         (self.queue == queue).then_some(self.ticket)
     }
 
-    /// What makes it the only one; where the element is, is not part of it.
+    /// What distinguishes the key from all others. The place of the element is not part of it.
     fn identity(&self) -> (u64, u64) {
         (self.queue, self.ticket.sequence)
     }
@@ -69,35 +69,35 @@ impl fmt::Debug for Key {
 pub struct Expired<T> {
     /// The element.
     pub element: T,
-    /// The key it had, to be compared. The queue does not know it any more, unless a sink of
-    /// [`drain_to`](super::DelayQueue::drain_to) refuses the element.
+    /// The key that the element had, to be compared with others. It finds nothing in the queue any
+    /// more, unless a sink of [`drain_to`](super::DelayQueue::drain_to) refuses the element.
     pub key: Key,
     /// When it expired.
     pub deadline: Instant,
 }
 
 impl<T> Expired<T> {
-    /// The element alone.
+    /// Returns the element alone.
     #[must_use]
     pub fn into_element(self) -> T {
         self.element
     }
 }
 
-/// An element that was in the queue, expired or not, when somebody looked or removed it.
+/// An element that was in the queue, expired or not, when it was inspected or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Queued<T> {
     /// The element, or a clone of it.
     pub element: T,
-    /// Its key.
+    /// The key of the element.
     pub key: Key,
-    /// When it expires, or has expired; `None` for never.
+    /// When it expires, or has expired; `None` if it never does.
     pub deadline: Option<Instant>,
 }
 
 impl<T> Queued<T> {
-    /// The element alone.
+    /// Returns the element alone.
     #[must_use]
     pub fn into_element(self) -> T {
         self.element
@@ -106,12 +106,11 @@ impl<T> Queued<T> {
 
 /// An element that has a deadline of its own. Java: `Delayed`.
 ///
-/// The queue asks for it once, when the element is [put](super::DelayQueue::put) in. What the
-/// element says later makes no difference; to change the deadline there is
-/// [`reset`](super::DelayQueue::reset). In Java a delay that changes while the element is queued
-/// breaks the order without a word.
+/// The queue reads the deadline once, when the element is [put](super::DelayQueue::put) in. A
+/// deadline that the element returns later makes no difference; [`reset`](super::DelayQueue::reset)
+/// changes it. In Java a delay that changes while the element is queued silently breaks the order.
 pub trait Delayed {
-    /// When it expires; `None` for never.
+    /// Returns when it expires, or `None` if it never does.
     fn deadline(&self) -> Option<Instant>;
 }
 

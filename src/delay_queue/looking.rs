@@ -1,7 +1,7 @@
-//! Looking at what is in the queue, and at what it is time to do without.
+//! Inspecting the elements that are in the queue, and removing some of them.
 //!
-//! Every look is a copy of one moment, made under the lock: no user code runs there (see
-//! [`CheapClone`]). What the caller does with the copy is outside.
+//! Every inspection copies the state of one moment under the lock, where no user code runs (see
+//! [`CheapClone`]). The caller uses the copy outside the lock.
 
 use std::{iter::FusedIterator, vec};
 
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl<T> DelayQueue<T> {
-    /// The element that will be taken first, expired or not; it stays where it is. `None` if the
-    /// queue is empty. Java: `peek`, `element`.
+    /// Returns a clone of the element that will be taken first, expired or not, and leaves it in the
+    /// queue. Returns `None` if the queue is empty. Java: `peek`, `element`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -33,14 +33,14 @@ impl<T> DelayQueue<T> {
         self.queue.peek(T::clone).map(|listed| self.queued(listed))
     }
 
-    /// The key of the element that will be taken first; for elements of any type.
+    /// Returns the key of the element that will be taken first, for elements of any type.
     #[must_use]
     pub fn peek_key(&self) -> Option<Key> {
         self.queue.peek(|_| ()).map(|listed| self.queued(listed).key)
     }
 
-    /// What is in the queue, in the order in which it will be taken, at one moment. O(n log n), of
-    /// which the queue is locked for the copying, O(n). Java: `toArray`.
+    /// Returns a snapshot of the queue: clones of all elements, in the order in which they will be
+    /// taken. O(n log n); the queue is locked for the copying, O(n). Java: `toArray`.
     #[doc(alias = "toArray")]
     #[must_use]
     pub fn to_vec(&self) -> Vec<Queued<T>>
@@ -51,7 +51,7 @@ impl<T> DelayQueue<T> {
         listed.map(|listed| self.queued(listed)).collect()
     }
 
-    /// The keys of all elements, in the order in which they will be taken; for elements of any
+    /// Returns the keys of all elements, in the order in which they will be taken, for elements of any
     /// type. Otherwise as [`to_vec`](Self::to_vec).
     #[must_use]
     pub fn keys(&self) -> Vec<Key> {
@@ -59,8 +59,8 @@ impl<T> DelayQueue<T> {
         listed.map(|listed| self.queued(listed).key).collect()
     }
 
-    /// An iterator over [`to_vec`](Self::to_vec): over what is in the queue now, in order. What
-    /// happens to the queue meanwhile makes no difference to it. Java: `iterator`, `stream`.
+    /// Returns an iterator over a [snapshot](Self::to_vec) that is made now. Later changes to the queue
+    /// do not affect it. Java: `iterator`, `stream`.
     pub fn iter(&self) -> Iter<T>
     where
         T: CheapClone,
@@ -68,12 +68,12 @@ impl<T> DelayQueue<T> {
         Iter::over(self.to_vec())
     }
 
-    /// Removes the elements that `keep` says no to, and gives how many. Java: `removeIf`, the
-    /// other way round; `retainAll`, `removeAll`.
+    /// Removes the elements for which `keep` returns `false`, and returns their number. Java:
+    /// `removeIf` with the opposite predicate; `retainAll`, `removeAll`.
     ///
-    /// It is asked for each element that is in the queue now, in order, while the queue is not
-    /// locked: it may use the queue. One that is taken meanwhile stays taken, one that is inserted
-    /// meanwhile stays in. If it panics nothing is removed. O(n log n).
+    /// `keep` is called for each element that is in the queue now, in order, while the queue is not
+    /// locked, so it may use the queue. An element that is taken meanwhile stays taken, and one that
+    /// is inserted meanwhile stays in. If `keep` panics, nothing is removed. O(n log n).
     ///
     /// ```
     /// use std::time::Duration;
@@ -88,8 +88,8 @@ impl<T> DelayQueue<T> {
     where
         T: CheapClone,
     {
-        // Of what is removed, or has been taken meanwhile, these may be the last clones: they are
-        // dropped behind the door, also if the predicate panics.
+        // These may be the last clones of elements that are removed, or taken meanwhile. So their
+        // drops are contained, also if the predicate panics.
         let listed = self.queue.snapshot(|element| Contained::new(element.clone()));
         let unwanted = listed.iter().filter(|listed| !keep(&listed.element));
         let unwanted: Vec<_> = unwanted.map(|listed| listed.ticket).collect();
@@ -104,7 +104,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// What was in the queue at one moment, in order: see [`DelayQueue::iter`].
+/// An iterator over a snapshot of a queue, in order. See [`DelayQueue::iter`].
 #[derive(Debug)]
 #[must_use = "an iterator does nothing unless it is iterated over"]
 pub struct Iter<T>(vec::IntoIter<Queued<T>>);

@@ -1,16 +1,16 @@
-//! What is not admitted, and why.
+//! Elements that were not inserted, and why.
 
 use std::{error::Error, fmt};
 
 use crate::queue::{self, Refusal};
 
-/// Why a [`DelayQueue`](super::DelayQueue) did not let an element in.
+/// Why a [`DelayQueue`](super::DelayQueue) refused an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
     /// The queue was closed.
     Closed,
-    /// There is no room: two billion elements are in the queue.
+    /// There is no room, because two billion elements are in the queue.
     Full,
 }
 
@@ -34,30 +34,30 @@ impl From<Refusal> for InsertError {
     }
 }
 
-/// What a [`DelayQueue`](super::DelayQueue) did not admitted, and why: an element, or all of those
-/// that were to go in together.
+/// What a [`DelayQueue`](super::DelayQueue) refused, and why: an element, or all the elements that
+/// were to be inserted together.
 ///
-/// It is an error as well; `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is
-/// `Send`, `Sync` and `'static`, and [`into_error`](Self::into_error) leaves one that always can be.
+/// It is an error, too: `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is
+/// `Send`, `Sync` and `'static`. [`into_error`](Self::into_error) returns one that always can be.
 pub struct Refused<T> {
     pub(super) error: InsertError,
     pub(super) element: T,
 }
 
 impl<T> Refused<T> {
-    /// Why it was not admitted.
+    /// Returns why it was refused.
     #[must_use]
     pub fn error(&self) -> InsertError {
         self.error
     }
 
-    /// What was to go in.
+    /// Returns what was to be inserted.
     #[must_use]
     pub fn into_element(self) -> T {
         self.element
     }
 
-    /// The reason alone; drops the element.
+    /// Returns the reason alone, and drops the element.
     #[must_use]
     pub fn into_error(self) -> InsertError {
         self.error

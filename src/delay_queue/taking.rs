@@ -1,4 +1,4 @@
-//! Taking out what has expired: by blocking, by looking, all at once, one after the other.
+//! Taking elements that have expired: with and without blocking, one by one and all at once.
 
 use std::{fmt, iter::FusedIterator, time::Duration};
 
@@ -6,8 +6,9 @@ use super::{DelayQueue, Expired, Key};
 use crate::{CancellationToken, Limit, LimitReached, queue::Entry, sync::Parker, time::Timestamp};
 
 impl<T> DelayQueue<T> {
-    /// Blocks until an element has expired, and takes it. `None` once the queue is
-    /// [closed](Self::close) and empty. Java: `take`.
+    /// Takes the next element that expires; blocks until there is one. Returns `None` once the queue
+    /// is [closed](Self::close) and empty. Java: `take`.
+    ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
@@ -49,8 +50,8 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`LimitReached`], which says whether the time was up or the token was raised. Nothing is taken
-    /// then.
+    /// Returns [`LimitReached`], which says whether the time was up or the token was raised. Nothing is
+    /// taken then.
     #[doc(alias = "interrupt")]
     pub fn take_within(&self, limit: impl Into<Limit>) -> Result<Option<Expired<T>>, LimitReached> {
         let limit = limit.into();
@@ -65,25 +66,27 @@ impl<T> DelayQueue<T> {
         }
     }
 
-    /// Takes an element if one has expired; does not wait. Java: `poll()`, and `remove()` since
+    /// Takes an element if one has expired; does not block. Java: `poll()`, and `remove()` since
     /// Java 21.
     ///
-    /// `None` does not say whether there will be more: see [`is_finished`](Self::is_finished).
+    /// `None` does not tell whether there will be more: see [`is_finished`](Self::is_finished).
     #[doc(alias = "try_take")]
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {
         self.queue.try_take().map(|entry| self.expired(entry))
     }
 
-    /// Blocks until an element has expired, but no longer than `timeout`. `None` if none has, or
-    /// if the queue is closed and empty. Java: `poll(timeout, unit)`.
+    /// Takes the next element that expires; blocks until there is one, but no longer than `timeout`.
+    /// Returns `None` if none has expired, or if the queue is closed and empty. Java:
+    /// `poll(timeout, unit)`.
+    ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
         self.take_by(self.clock.read().after(timeout))
     }
 
-    /// A blocking iterator of what expires, which ends when the queue is closed and empty. Several
-    /// threads may have one each: an element goes to one of them.
+    /// Returns an iterator that blocks for each element that expires, and ends when the queue is closed
+    /// and empty. Several threads may have one each; each element goes to one of them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -99,11 +102,10 @@ impl<T> DelayQueue<T> {
         Expirations { queue: self }
     }
 
-    /// An iterator over what has expired by now; it takes one element at a time, and does not
-    /// wait. What it is not asked for stays in the queue: `drain().take(10)` takes ten at most, and
-    /// `drain()` alone none.
-    /// What is put in meanwhile, and had expired by the call, is taken as well.
-    /// Java: `drainTo`.
+    /// Returns an iterator over the elements that have expired by this call. It takes one element at a
+    /// time and does not block. Elements that it is not asked for stay in the queue:
+    /// `drain().take(10)` takes ten at most, and `drain()` alone none. An element that is inserted
+    /// meanwhile and had expired by this call is taken, too. Java: `drainTo`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -119,7 +121,7 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// The compiler warns if it is made and not iterated over:
+    /// The compiler warns about an iterator that is not used:
     ///
     /// ```compile_fail
     /// #![deny(unused_must_use)]
@@ -133,13 +135,15 @@ impl<T> DelayQueue<T> {
         Drain { queue: self, by: self.clock.read() }
     }
 
-    /// Moves at most `limit` of the elements that have expired by now to a sink that may refuse
-    /// one: it then gives the element back, which keeps its key and its place in the order, and
-    /// the draining ends. Gives how many were moved. Does not wait. Java: `drainTo(sink, max)`.
+    /// Moves at most `limit` of the elements that have expired by this call to `sink`, and returns
+    /// their number. Does not block. Java: `drainTo(sink, max)`.
     ///
-    /// While the sink has an element in hand, it is not in the queue for anybody else. If the sink
-    /// panics, the element that it had is lost with the panic; all others stay. What is put in
-    /// meanwhile, and had expired by the call, is moved as well.
+    /// The sink may refuse an element by returning it. The element then goes back into the queue with
+    /// the same key and at the same place in the order, and the draining ends.
+    ///
+    /// While the sink holds an element, it is not in the queue for anybody else. If the sink panics,
+    /// the element that it holds is lost; all others stay. An element that is inserted meanwhile and
+    /// had expired by this call is moved, too.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -168,7 +172,7 @@ impl<T> DelayQueue<T> {
         let by = self.clock.read();
         for moved in 0..limit {
             let Some((element, reservation)) = self.queue.reserve_due(by) else { return moved };
-            // The whole key, as it is good again if the element comes back.
+            // The whole key, because it is valid again if the element goes back.
             let key = Key::new(self.id, reservation.ticket());
             let deadline = self.clock.shown_at(reservation.deadline());
             if let Err(element) = sink(Expired { element, key, deadline }) {
@@ -185,10 +189,10 @@ impl<T> DelayQueue<T> {
 
     fn take_by_unless(&self, limit: Timestamp, token: &CancellationToken) -> Option<Expired<T>> {
         let parker = Parker::current();
-        // From here on the token wakes this thread, which then asks for its limit again.
+        // From here on the token wakes this thread, which then computes its limit again.
         let is_raised = token.poll_raised(parker.waker()).is_some();
         let limit = || if token.is_cancelled() { Timestamp::PAST } else { limit };
-        // By this very parker: a thread that is being torn down has another each time it asks.
+        // It sleeps by this very parker: a thread that is being torn down gets another one each time.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.deregister(parker.waker());
         taken.map(|entry| self.expired(entry))
@@ -201,7 +205,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// What expires, for a thread that waits for it: see [`DelayQueue::expirations`].
+/// A blocking iterator over the elements that expire. See [`DelayQueue::expirations`].
 #[must_use = "it takes nothing unless it is iterated over"]
 pub struct Expirations<'a, T> {
     queue: &'a DelayQueue<T>,
@@ -210,13 +214,13 @@ pub struct Expirations<'a, T> {
 impl<T> Iterator for Expirations<'_, T> {
     type Item = Expired<T>;
 
-    /// Blocks until an element has expired.
+    /// Takes the next element that expires; blocks until there is one.
     fn next(&mut self) -> Option<Expired<T>> {
         self.queue.take()
     }
 }
 
-// A closed queue lets nothing in, so the end stays the end.
+// A closed queue admits nothing, so it stays at its end.
 impl<T> FusedIterator for Expirations<'_, T> {}
 
 impl<T> fmt::Debug for Expirations<'_, T> {
@@ -225,7 +229,7 @@ impl<T> fmt::Debug for Expirations<'_, T> {
     }
 }
 
-/// What had expired at one moment, as it is taken out: see [`DelayQueue::drain`].
+/// An iterator that takes the elements that had expired at one time. See [`DelayQueue::drain`].
 #[must_use = "it takes nothing unless it is iterated over; to drop what has expired there is `for_each(drop)`"]
 pub struct Drain<'a, T> {
     queue: &'a DelayQueue<T>,

@@ -1,5 +1,5 @@
-//! A queue that is full: too far away to be reached from outside, and nearer in the crate's own
-//! tests.
+//! A queue that is full. Its capacity is too large to be reached from outside, and smaller in the
+//! crate's own tests.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::ManualClock;
 
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// F21, M16: a queue that is full gives back what is to come in, one element or all that were to
-/// come together, and is as it was; it has room again when something has gone.
+/// F21, M16: a full queue refuses insertions, of one element or of several together, returns the elements,
+/// and is unchanged. It has room again when an element has left.
 #[test]
 fn a_full_queue_gives_insertions_back() {
     let clock = ManualClock::new();

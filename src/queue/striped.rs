@@ -114,8 +114,9 @@ impl<E> DelayedWorkQueue<E> {
         element: E,
     ) -> Result<Ticket, Refused<E>> {
         let stamp = self.clock.submission_stamp(now);
-        let offered = self.stripes[stripe].lock().offer(&self.admission, stamp, deadline, element);
-        let (ticket, is_head) = offered?;
+        let mut stripe = self.stripes[stripe].lock();
+        let (ticket, is_head) = stripe.offer(&self.admission, stamp, deadline, element)?;
+        drop(stripe);
         if is_head {
             wake_all(self.waiters.notify(deadline));
         }

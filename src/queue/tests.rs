@@ -1,4 +1,4 @@
-//! Leader and followers, on the manual clock: its list of sleepers shows who waits until when.
+//! Leader and followers, on the manual clock, whose list of sleepers shows until when threads wait.
 
 mod history;
 mod stress;
@@ -72,7 +72,7 @@ pub(super) fn taker<E: Send + 'static>(
     worker(clock, move || queue.take().map(|(entry, _)| entry.element))
 }
 
-/// What the threads have that are through; waits for as many as are expected.
+/// Returns the results of the threads that are done; waits until there are as many as expected.
 pub(super) fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
     let clock = Clock::system();
     let end = clock.read().after(LIMIT);
@@ -155,8 +155,8 @@ fn elements_that_are_due_together_wake_as_many_threads() {
     assert_eq!(results(&takers, 3).len(), 3);
 }
 
-/// F35: what is nearer than what the leader waits for has a thread that wakes for it, and the
-/// leader waits on for its own.
+/// F35: for an element that is nearer than the leader's another thread is armed, and the leader goes on
+/// waiting for its own.
 #[test]
 fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
     let (clock, queue) = queue();
@@ -337,7 +337,7 @@ fn a_queue_has_the_stripes_that_were_asked_for() {
     assert_eq!([0, 1, 4, 16, 17].map(stripes), [1, 1, 4, 16, 16]);
 }
 
-/// The number of what was not admitted is as good as that of an element, and stays nobody's.
+/// A sequence is used once, also if it was drawn without an element.
 #[test]
 fn a_number_is_given_once_and_in_the_order_of_submission() {
     let (clock, queue) = queue();
@@ -348,7 +348,7 @@ fn a_number_is_given_once_and_in_the_order_of_submission() {
     assert!(numbers.into_iter().all(|number| number & 15 == 2), "the stripe's number");
 }
 
-/// Whoever sheds load takes what would be taken first, be it due or not.
+/// A caller that sheds load removes the element that would be taken first, due or not.
 #[test]
 fn the_first_of_all_is_removed_due_or_not() {
     let (_, queue) = queue();
@@ -366,8 +366,7 @@ fn the_first_of_all_is_removed_due_or_not() {
     assert!(queue.is_closed());
 }
 
-/// M106: each step is counted where it is made: by the list, by a stripe, or by the only one there
-/// is.
+/// M106: each step is counted where it is made: by the list or by a stripe.
 #[test]
 fn a_census_counts_what_came_and_went() {
     let (clock, queue) = queue();

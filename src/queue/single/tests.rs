@@ -104,7 +104,7 @@ fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
     }
 }
 
-/// One who empties the queue as of a moment does not run after what falls due meanwhile.
+/// A caller that empties the queue as of some time leaves what becomes due later.
 #[test]
 fn what_was_not_due_at_the_moment_is_left() {
     let (clock, queue) = single();
@@ -189,7 +189,7 @@ impl Wake for Bells {
     }
 }
 
-/// One who awaits, and which alarms it has set.
+/// An awaiting task, and the alarms that it has set.
 struct Awaiting {
     waiter: AsyncWaiter<()>,
     bells: Arc<Bells>,

@@ -121,8 +121,7 @@ fn who_waits_is_told_of_the_end() {
     });
 }
 
-/// M119: the last element is taken while the queue is being closed: who waits is told, by one of
-/// the two.
+/// M119: the last element is taken while the queue is being closed: one of the two wakes the waiter.
 #[test]
 fn who_takes_the_last_tells_the_others() {
     check(|| {
@@ -150,7 +149,7 @@ fn a_batch_on_its_way_is_seen() {
     });
 }
 
-/// M114: who has waited until there is no time left, and is asked to think again, does.
+/// M114: a waiter whose limit has changed, and that is woken for it, asks for its limit again.
 #[test]
 fn who_is_to_reconsider_does() {
     check(|| {

@@ -22,7 +22,7 @@ enum Step {
     Take,
     TakeOrGiveUp,
     RemoveFirst,
-    /// Any that was ever let in; and so everywhere.
+    /// Any element that was ever admitted; likewise below.
     Remove(usize),
     Reset(usize, u64),
     /// As a periodic task: out, and in again so much later.
@@ -61,7 +61,7 @@ struct Subject {
     queue: AnyQueue<u64>,
     /// By deadline and sequence: the element.
     model: BTreeMap<(Timestamp, u64), u64>,
-    /// By sequence, of every element ever let in: its ticket, and until when it waits, if it does.
+    /// By sequence, for every element ever admitted: its ticket, and its deadline while it waits.
     known: BTreeMap<u64, (Ticket, Option<Timestamp>)>,
     admission: Admission,
     counts: Counts,
@@ -230,7 +230,7 @@ impl Subject {
         }
     }
 
-    /// Any ever let in: its newest ticket, and until when it waits.
+    /// Any element ever admitted: its newest ticket, and its deadline while it waits.
     fn any(&self, which: usize) -> Option<(Ticket, Option<Timestamp>)> {
         self.known.values().nth(which % self.known.len().max(1)).copied()
     }

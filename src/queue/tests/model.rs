@@ -2,7 +2,7 @@
 //!
 //! Time moves one step at a time, and all that is due at a step must have been taken before the
 //! next. A queue is closed only when everything has been taken, for the end wakes everyone, and
-//! would hide who was not woken. Who is not woken is a deadlock, which shuttle reports, with the
+//! would hide a lost wake-up. A lost wake-up is a deadlock, which shuttle reports, with the
 //! schedule that leads to it.
 
 use std::{
@@ -433,8 +433,7 @@ fn who_awaits_no_longer_passes_on() {
     });
 }
 
-/// G31, G41, M24: a closed queue of which something is lent is not at its end; what comes back is
-/// taken.
+/// G31, G41, M24: a closed queue with a reservation is not finished; an element that is rolled back is taken.
 #[test]
 fn what_is_lent_and_comes_back_is_taken() {
     check(|| {

@@ -70,7 +70,7 @@ fn among_equals_of_several_stripes_and_the_list_the_first_submitted_goes_first()
     assert_eq!(rest(&queue), "bxy");
 }
 
-/// M102: whoever put it there may have read the clock later than who takes.
+/// M102: the thread that put an entry there may have read the clock later than the one that takes it.
 #[test]
 fn what_is_ready_is_taken_by_who_sees_it_due() {
     let (_, queue, _) = with_ready(['a', 'b']);
@@ -78,7 +78,7 @@ fn what_is_ready_is_taken_by_who_sees_it_due() {
     assert_eq!(queue.ready.lock().pop_due(at(11)).map(|entry| entry.element), Some('b'));
 }
 
-/// M103: what could not go back to its stripe is where it was.
+/// M103: an entry that could not go back to its stripe is where it was.
 #[test]
 fn what_is_put_back_is_at_its_place() {
     let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
@@ -93,8 +93,7 @@ fn what_is_put_back_is_at_its_place() {
     assert_eq!(rest(&queue), "bcd");
 }
 
-/// M107: one alone says nothing of a stream, and a full batch keeps submitter and taker apart
-/// anyway.
+/// M107: one entry alone is no sign of a stream, and a full batch keeps submitter and taker apart anyway.
 #[test]
 fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
     for (count, is_paused) in [(1, false), (2, true), (BATCH, true), (BATCH + 1, false)] {
