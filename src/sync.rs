@@ -39,6 +39,7 @@ mod backend;
 #[cfg(not(punctual_models))]
 #[path = "sync/native.rs"]
 mod backend;
+pub(crate) mod rank;
 pub(crate) mod spin;
 
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
@@ -55,6 +56,8 @@ pub(crate) use self::backend::Scoped;
 pub(crate) use self::backend::{
     atomic, cores, is_finished, scoped_thread_local, spin_loop, thread, thread_local, thread_number,
 };
+#[cfg(debug_assertions)]
+use self::rank::Held;
 use self::{
     atomic::{AtomicU32, Ordering},
     backend::{Condition, Lock, LockGuard, Token, Unparker},
@@ -67,28 +70,54 @@ pub(crate) mod process {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
-/// A lock without poisoning.
+/// A lock without poisoning. Its rank says which locks a thread may hold when it takes this one:
+/// see [`rank`].
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(Lock<T>);
+pub(crate) struct Mutex<T, const RANK: u8 = { rank::LEAF }> {
+    lock: Lock<T>,
+    /// The lock's number among those of its rank.
+    #[cfg(debug_assertions)]
+    number: u8,
+}
 
 /// Access to what a [`Mutex`] protects; releases the lock when dropped.
 pub(crate) struct MutexGuard<'a, T> {
     guard: LockGuard<'a, T>,
+    // After the guard, so that the lock is free before it counts as not held.
+    #[cfg(debug_assertions)]
     _held: Held,
 }
 
-impl<T> Mutex<T> {
+impl<T, const RANK: u8> Mutex<T, RANK> {
     pub(crate) fn new(value: T) -> Self {
-        Self(Lock::new(value))
+        Self::numbered(0, value)
+    }
+
+    /// One of several locks of its rank that a thread may hold together.
+    pub(crate) fn numbered(number: usize, value: T) -> Self {
+        #[cfg(not(debug_assertions))]
+        let _ = number;
+        Self {
+            lock: Lock::new(value),
+            #[cfg(debug_assertions)]
+            number: number as u8,
+        }
     }
 
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard { guard: self.0.lock(), _held: Held::one_more() }
+        #[cfg(debug_assertions)]
+        let _held = Held::new::<T>(RANK, self.number);
+        MutexGuard {
+            guard: self.lock.lock(),
+            #[cfg(debug_assertions)]
+            _held,
+        }
     }
 
     pub(crate) fn into_inner(self) -> T {
-        self.0.into_inner()
+        self.lock.into_inner()
     }
 }
 
@@ -115,52 +144,13 @@ pub(crate) struct Condvar(Condition);
 
 impl Condvar {
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        rank::assert_one_held("a thread is about to wait");
         self.0.wait(&mut guard.guard);
     }
 
     pub(crate) fn notify_all(&self) {
         self.0.notify_all();
     }
-}
-
-#[cfg(debug_assertions)]
-thread_local! {
-    static LOCKS_HELD: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts one held lock for as long as it lives; in release builds it is nothing.
-struct Held;
-
-#[cfg(debug_assertions)]
-impl Held {
-    fn one_more() -> Self {
-        LOCKS_HELD.with(|held| held.set(held.get() + 1));
-        Self
-    }
-}
-
-#[cfg(debug_assertions)]
-impl Drop for Held {
-    fn drop(&mut self) {
-        LOCKS_HELD.with(|held| held.set(held.get() - 1));
-    }
-}
-
-#[cfg(not(debug_assertions))]
-impl Held {
-    #[inline]
-    fn one_more() -> Self {
-        Self
-    }
-}
-
-/// How many of the crate's locks the calling thread holds; always zero in release builds.
-#[inline]
-pub(crate) fn locks_held() -> usize {
-    #[cfg(debug_assertions)]
-    return LOCKS_HELD.with(Cell::get);
-    #[cfg(not(debug_assertions))]
-    return 0;
 }
 
 thread_local! {
@@ -249,11 +239,13 @@ impl Parker {
 
     /// Sleeps until rung, or not at all if that has happened already.
     pub(crate) fn park(&self) {
+        rank::assert_none_held("a thread is about to sleep");
         self.token.park();
     }
 
     /// The same, but at most until `instant`.
     pub(crate) fn park_until(&self, instant: Instant) {
+        rank::assert_none_held("a thread is about to sleep");
         self.token.park_until(instant);
     }
 

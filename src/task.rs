@@ -87,13 +87,13 @@ use self::{
 };
 use crate::{
     CancelReason, CancellationToken, Panic, TaskError,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, rank},
     time::Timestamp,
     unwind::{discard, discard_with, wake_all},
 };
 
 /// The node shared by queue, worker and future.
-pub(crate) struct Task<J: Job>(Mutex<Cell<J>>);
+pub(crate) struct Task<J: Job>(Mutex<Cell<J>, { rank::OUTERMOST }>);
 
 impl<J: Job> Task<J> {
     pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {

@@ -103,7 +103,7 @@ use crate::{
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-        is_finished,
+        is_finished, rank,
         thread::JoinHandle,
     },
     task::{Totals, WorkerStats},
@@ -114,7 +114,7 @@ use crate::{
 
 /// See the [module](self).
 pub(crate) struct Crew {
-    inner: Mutex<Inner>,
+    inner: Mutex<Inner, { rank::OUTERMOST }>,
     /// How many workers can be relied on; written under the lock.
     settled: AtomicUsize,
     /// Written under the lock.

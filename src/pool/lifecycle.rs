@@ -28,6 +28,7 @@ use crate::{
     sync::{
         Mutex,
         atomic::{AtomicU8, Ordering},
+        rank,
     },
     unwind::discard,
     wait::{Place, WaitList},
@@ -63,7 +64,7 @@ impl Phase {
 
 /// See the [module](self).
 pub(crate) struct Lifecycle {
-    inner: Mutex<Inner>,
+    inner: Mutex<Inner, { rank::OUTERMOST }>,
     /// A copy of the phase, written under the lock, to be read without it.
     phase: AtomicU8,
 }

@@ -40,7 +40,7 @@ use crate::{
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
-        spin_loop,
+        rank, spin_loop,
     },
     time::{Clock, Timestamp},
 };
@@ -53,7 +53,7 @@ pub(super) struct Ready<E> {
     head: Head,
     /// Until when the stripes are left alone.
     pause: AtomicU64,
-    inner: Mutex<Inner<E>>,
+    inner: Mutex<Inner<E>, { rank::READY_LIST }>,
 }
 
 struct Inner<E> {

@@ -20,7 +20,7 @@ use super::{
     heap::{DelayHeap, Entry, Ticket},
 };
 use crate::{
-    sync::{Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard, rank},
     time::Timestamp,
 };
 
@@ -32,7 +32,7 @@ const LATEST: u64 = u64::MAX >> NUMBER_BITS;
 /// See the [module](self).
 pub(super) struct Stripe<E> {
     head: Head,
-    inner: Mutex<Inner<E>>,
+    inner: Mutex<Inner<E>, { rank::STRIPE }>,
 }
 
 struct Inner<E> {
@@ -62,11 +62,17 @@ pub(super) fn number_of(sequence: u64) -> usize {
 
 impl<E> Stripe<E> {
     pub(super) fn new(number: usize) -> Self {
-        let (heap, number) = (DelayHeap::new(), number as u64);
-        let (admission, last_moment) = (Admission::Open, 0);
-        let (offered, returned, taken, lent) = (0, 0, 0, 0);
-        let inner = Inner { heap, admission, number, last_moment, offered, returned, taken, lent };
-        Self { head: Head::new(), inner: Mutex::new(inner) }
+        let inner = Inner {
+            heap: DelayHeap::new(),
+            admission: Admission::Open,
+            number: number as u64,
+            last_moment: 0,
+            offered: 0,
+            returned: 0,
+            taken: 0,
+            lent: 0,
+        };
+        Self { head: Head::new(), inner: Mutex::numbered(number, inner) }
     }
 
     #[inline]
