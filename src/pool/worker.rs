@@ -25,7 +25,7 @@ use crate::{
         thread,
     },
     task::{PanicSource, Run, Runnable, Verdict, WorkerContext, WorkerStats},
-    time::{Timestamp, slack},
+    time::{Clock, Timestamp, slack},
     trace,
     unwind::{contain, discard, message_of},
 };
@@ -195,7 +195,7 @@ impl Member {
         trace::worker("ended", &self.name);
         drop(self);
         // The thread may be somebody's who goes on with it.
-        parker.work_by(before);
+        Clock::worker_leaves(&parker, before);
     }
 
     /// Takes and runs tasks until there is nothing more to do here.
