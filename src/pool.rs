@@ -36,12 +36,11 @@
 //! reading, and thirteen: the stripe's lock, the list's and twice the task's, three for the node,
 //! two for the pool_ref. Who is woken, and when nobody is: [`queue`](crate::queue).
 //!
-//! # The one place with two locks
+//! # Re-arming
 //!
-//! [`Pool::rearm`] holds the task's lock while the queue's is taken. That order, task before
-//! queue, is never reversed: nothing under a lock of the queue's touches a task's. It makes "is it
-//! cancelled?" and "it is in the queue" one step, so a cancelled periodic task is never queued
-//! again, not even for a moment.
+//! [`Pool::rearm`] holds the task's lock while the queue takes the task back. So "is it cancelled?"
+//! and "it is in the queue" are one step, and a cancelled periodic task is never queued again, not
+//! even for a moment. Where else two locks are held, and their one order: `docs/locks.md`.
 
 mod callbacks;
 mod crew;
@@ -260,7 +259,7 @@ impl Pool {
     }
 
     /// Puts a periodic task that has run back into the queue, unless the pool takes it no more.
-    /// Whether it is there. The one place here that holds two locks; see the head of the module.
+    /// Whether it is there. Holds two locks; see the head of the module.
     fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Timestamp) -> bool {
         let mut wake = None;
         let mut enqueue = || {

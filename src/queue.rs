@@ -34,8 +34,9 @@
 //! list and one stripe both are held anyway; that two stripes have equal heads is rare, and
 //! `pop_among_equals` simply takes all locks.
 //!
-//! Locks are taken in this order: the list's, then the stripes' in the order of their numbers.
-//! An offer takes its stripe's only.
+//! Locks are taken in this order: the list's, then the stripes' in the order of their numbers, then
+//! that of the takers. An offer takes its stripe's, and releases it before it looks whom to wake. All
+//! nestings stand in `docs/locks.md`.
 //!
 //! # The plain queue
 //!
