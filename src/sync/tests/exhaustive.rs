@@ -4,7 +4,12 @@
 //! those of shuttle cannot: that an `Ordering` is strong enough. What a thread does before it wakes
 //! another is therefore a [`Note`], which by itself orders nothing.
 
-use super::{atomic::AtomicUsize, process::AtomicU64, *};
+use super::{
+    atomic::{AtomicUsize, Ordering},
+    process::AtomicU64,
+    *,
+};
+
 /// Tries every order in which threads are preempted at most as often as `LOOM_MAX_PREEMPTIONS`
 /// says, and says how many there are.
 pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {

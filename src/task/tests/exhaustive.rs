@@ -129,7 +129,8 @@ fn what_is_cancelled_is_not_queued() {
             Cancellation::TooLate => unreachable!("nothing else ends it"),
         }
         worker.join().expect("nobody panics");
-        assert_eq!((*queue.lock(), task.state()), (false, TaskState::Cancelled));
+        let is_queued = *queue.lock();
+        assert_eq!((is_queued, task.state()), (false, TaskState::Cancelled));
         assert_eq!(drops.get(), 1);
     });
 }
