@@ -98,13 +98,13 @@ use self::{
 use crate::{
     CancelReason, CancellationToken, Panic, TaskError,
     statistics::Ended,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, rank},
     time::Timestamp,
     unwind::{discard, discard_with, wake_all},
 };
 
 /// The node that queue, worker and future share; see the [module](self).
-pub(crate) struct Task<J: Job>(Mutex<TaskCell<J>>);
+pub(crate) struct Task<J: Job>(Mutex<TaskCell<J>, { rank::OUTERMOST }>);
 
 impl<J: Job> Task<J> {
     pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {

@@ -1,6 +1,6 @@
-//! Time: what a moment is, where the present comes from, and how a thread waits for a moment.
+//! Time: timestamps, the clocks that show them, and how a thread waits for one.
 //!
-//! # Moments
+//! # Timestamps
 //!
 //! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years.
 //! Arithmetic saturates, and the largest value means *never*: `Duration::MAX` is a legal delay,
@@ -13,15 +13,15 @@
 //!   and macOS it stands still while the machine sleeps.
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
-//! Both count from a year before their beginning, so that moments of the past keep their order.
+//! Both count from a year before their beginning, so that timestamps of the past keep their order.
 //!
 //! The crate reads the present through [`Clock::read`] and sleeps through [`Wait::park_until`],
 //! and does neither in any other way. That is what makes a test on the manual clock exact.
 //!
 //! # Never early
 //!
-//! A moment has come when `now >= deadline`, in the same nanoseconds on both sides. The timed
-//! park may end early (a stale ring, a coarse timer): its callers look at the clock again.
+//! A deadline has come when `now >= deadline`, in the same nanoseconds on both sides. The timed
+//! park may end early (a stale wake-up, a coarse timer): its callers look at the clock again.
 
 mod manual;
 pub(crate) mod slack;
@@ -32,31 +32,32 @@ use std::{
 };
 
 pub use self::manual::ManualClock;
+use self::manual::Presence;
 use crate::sync::{
     Parker,
     process::{AtomicU64, Ordering},
 };
 
-/// How far back before its beginning a clock reaches.
+/// How far a clock reaches back before its beginning.
 const PAST: Duration = Duration::from_nanos(PAST_NANOS);
 const PAST_NANOS: u64 = 365 * 86_400 * 1_000_000_000;
 
-/// The instant that lies so far before this one; a nearer one if the platform's `Instant` cannot
-/// say that.
+/// Returns the instant that lies `span` before this one; a later one if the platform's `Instant`
+/// cannot represent that.
 fn long_before(instant: Instant, span: Duration) -> Instant {
     (0..32).find_map(|n| instant.checked_sub(span / (1 << n))).unwrap_or(instant)
 }
 
-/// A moment: nanoseconds since the origin of a [`Clock`].
+/// A point in time: nanoseconds since the origin of a [`Clock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(u64);
 
 impl Timestamp {
-    /// The moment that does not come.
+    /// The deadline that never comes.
     pub(crate) const NEVER: Self = Self(u64::MAX);
-    /// A moment that has come on every clock.
+    /// A deadline that has come on every clock.
     pub(crate) const PAST: Self = Self(0);
-    /// The last moment a clock can show.
+    /// The last timestamp that a clock can show.
     const LAST: Self = Self(u64::MAX - 1);
 
     pub(crate) const fn from_nanos(nanos: u64) -> Self {
@@ -67,39 +68,39 @@ impl Timestamp {
         self.0
     }
 
-    /// `delay` later, or never.
+    /// Returns the timestamp `delay` later, or never.
     pub(crate) fn after(self, delay: Duration) -> Self {
         Self(self.0.saturating_add(saturating_nanos(delay)))
     }
 
-    /// `lead` earlier, but not before the origin; never stays never.
+    /// Returns the timestamp `lead` earlier, but none before the origin; never stays never.
     pub(crate) fn before(self, lead: Duration) -> Self {
         if self == Self::NEVER { self } else { Self(self.0.saturating_sub(saturating_nanos(lead))) }
     }
 
-    /// How long after `earlier` this is; nothing if it is not.
+    /// Returns how long after `earlier` this is; zero if it is not later.
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The delay to wait, at `now`, until this comes: `Duration::MAX` if it never does.
+    /// Returns how long to wait, from `now` on, until this comes: `Duration::MAX` if it never does.
     pub(crate) fn delay_at(self, now: Self) -> Duration {
         if self == Self::NEVER { Duration::MAX } else { self.since(now) }
     }
 }
 
-/// A duration in nanoseconds; more than 584 years count as for ever.
+/// Returns a duration in nanoseconds; more than 584 years count as for ever.
 pub(crate) fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Where an executor takes the time from.
+/// The source of time of an executor, a queue or a token.
 ///
-/// Given to [`Builder::clock`](crate::Builder::clock),
+/// [`Builder::clock`](crate::Builder::clock),
 /// [`DelayQueue::with_clock`](crate::DelayQueue::with_clock) and
-/// [`CancellationToken::with_clock`](crate::CancellationToken::with_clock), and given back by
-/// [`Handle::clock`](crate::Handle::clock). The default is the system's monotonic clock; a
-/// [`ManualClock`] makes tests exact. Cloning is cheap, and clones show the same time.
+/// [`CancellationToken::with_clock`](crate::CancellationToken::with_clock) take one, and
+/// [`Handle::clock`](crate::Handle::clock) returns it. The default is the system's monotonic clock;
+/// a [`ManualClock`] makes tests exact. Cloning is cheap, and clones show the same time.
 ///
 /// Code that reads the time from a `Clock` works on either. This limiter lets one call through in
 /// each interval, and its test takes no real time:
@@ -149,8 +150,8 @@ enum Source {
 }
 
 impl Clock {
-    /// The system's monotonic clock ([`Instant`]). Moments of the past have their order on it as
-    /// far back as a year, or as the platform's `Instant` can say; earlier ones count as that.
+    /// Returns the system's monotonic clock ([`Instant`]). It tells points in the past apart as far
+    /// back as a year, or as the platform's `Instant` can represent; all earlier ones count as that.
     #[must_use]
     pub fn system() -> Self {
         #[allow(clippy::disallowed_methods, reason = "the one place where a clock begins")]
@@ -158,15 +159,15 @@ impl Clock {
         Self { origin: long_before(now, PAST), source: Source::System }
     }
 
-    /// The present. Does not block. On a manual clock it is
-    /// [`ManualClock::now`]; the instants of one clock mean nothing on another.
+    /// Returns the present. Does not block. On a manual clock it is [`ManualClock::now`]; the
+    /// instants of one clock mean nothing on another.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Instant {
         self.shown_at(self.read())
     }
 
-    /// The present, as this clock counts.
+    /// Returns the present as a timestamp of this clock.
     #[inline]
     pub(crate) fn read(&self) -> Timestamp {
         match &self.source {
@@ -175,12 +176,12 @@ impl Clock {
         }
     }
 
-    /// Whether it stands still until somebody moves it.
+    /// Returns `true` if the clock stands still until a test moves it.
     pub(crate) fn is_manual(&self) -> bool {
         matches!(self.source, Source::Manual(_))
     }
 
-    /// The manual clock that this is, if it is one.
+    /// Returns the manual clock that this is, if it is one.
     pub(crate) fn manual(&self) -> Option<&ManualClock> {
         match &self.source {
             Source::System => None,
@@ -188,11 +189,11 @@ impl Clock {
         }
     }
 
-    /// A number that is larger than that of every submission that was over before this one began,
-    /// in whichever thread; `now` was read from this clock since.
+    /// Returns a number that is larger than that of every submission that was over before this one
+    /// began, in whichever thread; `now` was read from this clock since.
     ///
-    /// The reading itself does, where the clock is finer than the way from one reading to a
-    /// submission that another thread makes after it. Other clocks stand still or have ticks:
+    /// The reading itself is such a number where the clock is finer than the time from one reading
+    /// to a submission that another thread makes after it. Other clocks stand still or have ticks:
     /// there it is a counter, which costs threads that submit at once a shared cache line.
     #[inline]
     pub(crate) fn submission_stamp(&self, now: Timestamp) -> u64 {
@@ -202,18 +203,19 @@ impl Clock {
             Source::System if cfg!(target_os = "linux") => {
                 now.as_nanos().saturating_sub(PAST_NANOS)
             }
-            // Ordering: it is one variable, and its changes have one order.
+            // Relaxed: orders no other access. The changes of one variable have one order.
             _ => SUBMISSIONS.fetch_add(1, Ordering::Relaxed),
         }
     }
 
-    /// The moment `instant`, as this clock counts; what lies before the origin is the origin.
+    /// Returns `instant` as a timestamp of this clock; what lies before the origin is the origin.
     pub(crate) fn deadline_of(&self, instant: Instant) -> Timestamp {
         let nanos = saturating_nanos(instant.saturating_duration_since(self.origin));
         Timestamp(nanos)
     }
 
-    /// The moment as an [`Instant`]; none for never, and for what an `Instant` cannot say.
+    /// Returns the deadline as an [`Instant`]; `None` for never, and for what an `Instant` cannot
+    /// represent.
     pub(crate) fn instant_of(&self, deadline: Timestamp) -> Option<Instant> {
         if deadline == Timestamp::NEVER {
             return None;
@@ -221,15 +223,20 @@ impl Clock {
         self.origin.checked_add(Duration::from_nanos(deadline.0))
     }
 
-    /// A moment that this clock has shown. (What an `Instant` cannot say, no system's clock shows.)
+    /// Returns a timestamp that this clock has shown as an [`Instant`]. (No system's clock shows what
+    /// an `Instant` cannot represent.)
     #[inline]
-    pub(crate) fn shown_at(&self, moment: Timestamp) -> Instant {
-        self.instant_of(moment).unwrap_or(self.origin)
+    pub(crate) fn shown_at(&self, timestamp: Timestamp) -> Instant {
+        self.instant_of(timestamp).unwrap_or(self.origin)
     }
 
-    /// The calling thread, whose parker this is, begins to wait for something.
+    /// Begins a wait of the calling thread, whose parker this is.
     #[inline]
     pub(crate) fn wait<'a>(&'a self, parker: &'a Parker) -> Wait<'a> {
+        if self.is_manual() {
+            // Before any other thread gets the waker for this wait.
+            Presence::of(parker);
+        }
         Wait { clock: self, parker, is_counted: Cell::new(false) }
     }
 
@@ -240,10 +247,16 @@ impl Clock {
         }
     }
 
-    /// Says that the calling thread, whose parker this is, is that worker. Gives what it was
-    /// before, for [`Parker::work_by`] when it is a worker no longer.
-    pub(crate) fn worker_begins(&self, parker: &Parker) -> usize {
-        parker.work_by(self.manual().map_or(0, ManualClock::address))
+    /// Says that the calling thread, whose parker this is, is that worker. Returns what it was
+    /// before, for [`worker_leaves`](Self::worker_leaves).
+    pub(crate) fn worker_begins(&self, parker: &Parker) -> WorkerOf {
+        let clock = self.manual().map_or(0, ManualClock::address);
+        WorkerOf(Presence::set_works_for(parker, clock))
+    }
+
+    /// Says that the calling thread is again what it was before it became a worker.
+    pub(crate) fn worker_leaves(parker: &Parker, before: WorkerOf) {
+        Presence::set_works_for(parker, before.0);
     }
 
     /// Tells the clock that a worker thread has ended.
@@ -254,11 +267,14 @@ impl Clock {
     }
 }
 
-/// One wait of a thread: until this is dropped, when it has its answer.
+/// For which clock a thread works: the address of a manual clock, or zero.
+pub(crate) struct WorkerOf(usize);
+
+/// One wait of a thread. It lasts until this is dropped, when the thread has its answer.
 pub(crate) struct Wait<'a> {
     clock: &'a Clock,
     parker: &'a Parker,
-    /// Whether a manual clock has been told of it.
+    /// Whether the manual clock counts this wait.
     is_counted: Cell<bool>,
 }
 
@@ -267,22 +283,17 @@ impl Wait<'_> {
         self.parker
     }
 
-    /// Sleeps until the thread is rung for or `deadline` comes, whichever is first; may return
-    /// for no reason at all.
+    /// Sleeps until the thread is woken or `deadline` comes, whichever is first; may return for no
+    /// reason at all.
     pub(crate) fn park_until(&self, deadline: Timestamp) {
-        match (&self.clock.source, self.clock.instant_of(deadline)) {
-            (Source::Manual(manual), _) => {
-                manual.park_until(self.parker, deadline, &self.is_counted);
-            }
-            (Source::System, Some(instant)) => {
-                self.parker.park_until(instant);
-                self.parker.hear();
-            }
-            (Source::System, None) => {
-                self.parker.park();
-                self.parker.hear();
-            }
+        if let Source::Manual(manual) = &self.clock.source {
+            return manual.park_until(self.parker, deadline, &self.is_counted);
         }
+        match self.clock.instant_of(deadline) {
+            Some(instant) => self.parker.park_until(instant),
+            None => self.parker.park(),
+        }
+        Presence::notice_after_park(self.parker);
     }
 }
 
@@ -354,31 +365,31 @@ mod tests {
 
     /// Counts how often it was woken.
     #[derive(Default)]
-    struct Rings(AtomicU64);
+    struct Wakes(AtomicU64);
 
-    impl Wake for Rings {
+    impl Wake for Wakes {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
     #[test]
-    fn an_alarm_rings_when_its_moment_has_come() {
-        let (manual, rings) = (ManualClock::from_zero(), Arc::new(Rings::default()));
-        let set = |nanos| manual.set_alarm(Timestamp(nanos), Waker::from(Arc::clone(&rings)));
-        let rung = || rings.0.load(Ordering::SeqCst);
+    fn an_alarm_wakes_when_its_deadline_has_come() {
+        let (manual, wakes) = (ManualClock::from_zero(), Arc::new(Wakes::default()));
+        let set = |nanos| manual.set_alarm(Timestamp(nanos), Waker::from(Arc::clone(&wakes)));
+        let woken = || wakes.0.load(Ordering::SeqCst);
         let (first, second) = (set(10), set(20));
         manual.advance(Duration::from_nanos(9));
-        assert_eq!((rung(), manual.next_deadline()), (0, Some(Duration::from_nanos(1))));
+        assert_eq!((woken(), manual.next_deadline()), (0, Some(Duration::from_nanos(1))));
         manual.advance(Duration::from_nanos(1));
-        assert_eq!((rung(), manual.next_deadline()), (1, Some(Duration::from_nanos(10))));
+        assert_eq!((woken(), manual.next_deadline()), (1, Some(Duration::from_nanos(10))));
         manual.call_off(first);
         manual.call_off(second);
         assert_eq!(manual.next_deadline(), None);
-        // One that comes too late rings at once.
+        // An alarm that comes too late wakes at once.
         set(10);
-        assert_eq!((rung(), manual.next_deadline()), (2, None));
-        assert_eq!(Arc::strong_count(&rings), 1, "what is over is dropped");
+        assert_eq!((woken(), manual.next_deadline()), (2, None));
+        assert_eq!(Arc::strong_count(&wakes), 1, "what is over is dropped");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use std::{
 
 pub use self::location::PanicLocation;
 pub(crate) use self::location::{contain_located, note_locations};
-use crate::sync::{self, Arc};
+use crate::sync::{Arc, rank};
 
 /// The payload of a panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -44,7 +44,7 @@ pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
 
 #[inline]
 fn assert_no_lock_is_held() {
-    debug_assert_eq!(sync::locks_held(), 0, "user code is about to run under a lock");
+    rank::assert_none_held("user code is about to run");
 }
 
 /// Drops user values. A panic goes no further.
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     #[cfg(debug_assertions)]
     fn the_door_notices_a_held_lock() {
-        let lock = sync::Mutex::new(());
+        let lock: crate::sync::Mutex<()> = crate::sync::Mutex::new(());
         #[allow(clippy::disallowed_methods, reason = "a thread of the test's own")]
         let outcome = std::thread::spawn(move || {
             let _guard = lock.lock();

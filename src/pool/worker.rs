@@ -22,7 +22,7 @@ use crate::{
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
     task::{PanicSource, Run, Runnable, Verdict, WorkerContext},
-    time::{Timestamp, slack},
+    time::{Clock, Timestamp, slack},
     trace,
 };
 
@@ -213,7 +213,7 @@ impl WorkerThread {
         trace::worker("ended", &self.name);
         drop(self);
         // The thread may belong to somebody who goes on with it.
-        parker.work_by(before);
+        Clock::worker_leaves(&parker, before);
     }
 
     /// Takes and runs tasks until there is nothing more to do for this worker.

@@ -128,7 +128,7 @@ use crate::{
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-        is_finished,
+        is_finished, rank,
         thread::JoinHandle,
     },
     time::{Clock, saturating_nanos},
@@ -138,7 +138,7 @@ use crate::{
 
 /// See the [module](self).
 pub(crate) struct Workers {
-    roster: Mutex<Roster>,
+    roster: Mutex<Roster, { rank::OUTERMOST }>,
     /// The number of workers that can be relied on; written under the lock.
     started: AtomicUsize,
     /// Written under the lock, as the two settings below.

@@ -14,14 +14,14 @@ use super::{
     snapshot::SnapshotEntry,
 };
 use crate::{
-    sync::{Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard, rank},
     time::Timestamp,
 };
 
 /// See the [module](self).
 pub(super) struct SharedHeap<E, S> {
     head: PublishedHead,
-    contents: Mutex<Contents<E, S>>,
+    contents: Mutex<Contents<E, S>, { rank::STRIPE }>,
 }
 
 struct Contents<E, S> {
@@ -36,9 +36,10 @@ pub(super) struct LockedHeap<'a, E, S> {
 }
 
 impl<E, S> SharedHeap<E, S> {
-    pub(super) fn new(state: S) -> Self {
+    /// `number` is its place among the heaps of its queue, in which their locks are taken.
+    pub(super) fn new(number: usize, state: S) -> Self {
         let contents = Contents { heap: DelayHeap::new(), state };
-        Self { head: PublishedHead::new(), contents: Mutex::new(contents) }
+        Self { head: PublishedHead::new(), contents: Mutex::numbered(number, contents) }
     }
 
     #[inline]

@@ -66,7 +66,7 @@ impl<E> SingleQueue<E> {
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
             clock,
-            heap: SharedHeap::new(State { last_sequence: 0, reserved: 0 }),
+            heap: SharedHeap::new(0, State { last_sequence: 0, reserved: 0 }),
             waiters: Waiters::new(),
             admission: AdmissionState::new(),
             last_reading: AtomicU64::new(0),

@@ -1,26 +1,27 @@
-//! What the [model's primitives](super) is made of with `--cfg loom`: a checker that tries every order
+//! What the [model's primitives](super) are made of with `--cfg loom`: a checker that tries every order
 //! within a bound, and lets each load see every value that the memory model of C11 lets it see.
 //!
 //! # Sequential consistency
 //!
-//! Loom takes what is `SeqCst` for `Acquire` or `Release`, and would find faults that are none. It
-//! does know fences. So each access that writes with `SeqCst` has one behind it here, as a compiler
-//! makes it for a processor that delays nothing but writes: who writes and then reads, and another
-//! who does the same, do not miss each other. No protocol here wants more. (One that wanted that
-//! two who only read see two writes in one order would fail, and wrongly.) The fence orders what
-//! is relaxed behind it, too. So a write that is weakened is found, and a read is not.
+//! Loom takes `SeqCst` for `Acquire` or `Release`, and would report faults that are none. It does
+//! know fences. So each access that writes with `SeqCst` is followed by a fence here, as a compiler
+//! puts one for a processor that delays nothing but writes: two threads that each write one variable
+//! and then read the other's do not both miss the write of the other. No protocol of this crate needs
+//! more. (One that needed two threads which only read to see two writes in one order would fail here,
+//! wrongly.) The fence also orders relaxed accesses behind it. So this finds a write that is weakened,
+//! and does not find a read that is.
 //!
 //! # Turns
 //!
-//! Of the accesses to an atomic loom remembers the last alone, when it looks for steps that could
-//! have come in another order. If a thread reads and then writes, its read hides that another has
-//! read before, and the order in which that one reads later is never tried. So each access is
-//! preceded by one to a number beside, which reads and writes and orders nothing.
+//! When loom looks for steps that could have come in another order, it remembers only the last access
+//! to each atomic. If a thread reads and then writes, its read hides that another thread read before,
+//! and the order in which that one reads later is never tried. So each access is preceded by an
+//! access to a counter beside it, which is a read-modify-write and orders nothing.
 
 pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use loom::{hint::spin_loop, thread};
 
-/// Whether a park is to end for no reason: none does, for there is no end of such orders.
+/// Returns `true` if a park is to end for no reason. None does: there would be no end of such orders.
 pub(super) fn is_restless() -> bool {
     false
 }
@@ -30,7 +31,7 @@ pub(crate) mod atomic {
     pub(crate) use loom::sync::atomic::Ordering;
     use loom::sync::atomic::{self, fence};
 
-    /// What is counted up before each access to an atomic, and orders nothing; see the module.
+    /// A counter that is incremented before each access to an atomic, and orders nothing; see the module.
     #[derive(Debug)]
     struct Turn(atomic::AtomicUsize);
 
@@ -40,11 +41,12 @@ pub(crate) mod atomic {
         }
 
         fn take<R>(&self, access: impl FnOnce() -> R) -> R {
+            // Relaxed: orders no other access.
             self.0.fetch_add(1, Ordering::Relaxed);
             access()
         }
 
-        /// The same for one that writes, with the fence that it needs.
+        /// The same for an access that writes, with the fence that this needs.
         fn take_to_write<R>(&self, order: Ordering, access: impl FnOnce() -> R) -> R {
             let result = self.take(access);
             if order == Ordering::SeqCst {
@@ -114,12 +116,12 @@ pub(crate) mod atomic {
     counts! { AtomicU32: u32; AtomicU64: u64; AtomicUsize: usize; }
 }
 
-/// One for all: nothing that is tried here hangs on it.
+/// One number for all threads: no model depends on it.
 pub(crate) fn thread_number() -> usize {
     0
 }
 
-/// As the standard library's, which also takes what is `const`.
+/// As the macro of the standard library, which also takes initial values that are `const`.
 macro_rules! with_const {
     ($($(#[$about:meta])* static $name:ident: $value:ty = const { $init:expr };)+) => {
         loom::thread_local! { $($(#[$about])* static $name: $value = $init;)+ }

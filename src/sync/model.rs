@@ -1,9 +1,8 @@
-//! The primitives as a model checker sees it: every step of a thread is one of the checker's, which
-//! decides who goes next.
+//! The primitives for a model checker, which decides at every step which thread goes next.
 //!
-//! Time is the manual clock's here, so nothing ever waits for an `Instant`: a timed wait that never
-//! times out would hide a leader that sleeps too long. The clock is moved by the test, one step
-//! at a time, and it wakes who waits for that step.
+//! Models use the manual clock, so no thread ever waits for an `Instant`: a timed wait that never
+//! times out would hide a leader that sleeps too long. The test moves the clock one step at a time,
+//! and the clock wakes the threads that wait for that step.
 //!
 //! Only compiled by `ci/models/Cargo.toml`, with `--cfg shuttle` or `--cfg loom`; see `docs/testing.md`.
 
@@ -15,13 +14,13 @@ mod checker {
     pub(super) use shuttle::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use shuttle::{hint::spin_loop, thread, thread_local};
 
-    /// The calling thread's number, which hangs on nothing outside of the execution: it can be
-    /// repeated.
+    /// The calling thread's number. It depends on nothing outside the execution, which can therefore
+    /// be repeated.
     pub(crate) fn thread_number() -> usize {
         shuttle::current::try_get_current_task().map_or(0, usize::from)
     }
 
-    /// Whether a park is to end for no reason, as it may: one in eight does.
+    /// Returns `true` if a park is to end for no reason, as any park may; one in eight does.
     pub(super) fn is_restless() -> bool {
         use shuttle::rand::{Rng, thread_rng};
         thread_rng().gen_ratio(1, 8)
@@ -43,7 +42,7 @@ pub(crate) use self::checker::{atomic, spin_loop, thread, thread_local, thread_n
 #[derive(Debug, Default)]
 pub(super) struct Lock<T>(Mutex<T>);
 
-/// Empty only while its thread waits for a condition.
+/// A held lock. It is empty only while its thread waits for a condition.
 pub(super) struct LockGuard<'a, T>(Option<MutexGuard<'a, T>>);
 
 impl<T> Lock<T> {
@@ -136,11 +135,11 @@ impl Unparker {
     }
 }
 
-/// What `scoped-tls` does, for threads that are coroutines of one real thread: a copy of the value
-/// on a stack of the thread's own, in place of a reference.
+/// Does what `scoped-tls` does, for threads that are coroutines of one real thread: each has a stack
+/// of its own with copies of the values, in place of references.
 pub(crate) struct Scoped<T: 'static>(pub(crate) &'static thread::LocalKey<RefCell<Vec<Rc<T>>>>);
 
-/// Takes the innermost value off the stack again, also when it unwinds.
+/// Takes the innermost value off the stack again, also during an unwind.
 struct Leave<T: 'static>(&'static thread::LocalKey<RefCell<Vec<Rc<T>>>>);
 
 impl<T> Drop for Leave<T> {
@@ -182,12 +181,12 @@ macro_rules! scoped_thread_local {
 }
 pub(crate) use scoped_thread_local;
 
-/// Whether the thread is at its end; nobody can tell here.
+/// Returns `true` if the thread has ended, which a model cannot tell.
 pub(crate) fn is_finished(_: &thread::JoinHandle<()>) -> bool {
     false
 }
 
-/// The same on every machine.
+/// How many cores there are: the same on every machine.
 pub(crate) fn cores() -> usize {
     2
 }

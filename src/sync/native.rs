@@ -1,5 +1,6 @@
-//! The primitives as it is built for use: `parking_lot`, the standard library, and a parker of
-//! crossbeam's, whose token nobody else can take.
+//! The primitives for use: locks of `parking_lot`, atomics and threads of the standard library, and
+//! the parker of crossbeam. (The parker of the standard library is shared with the user's code, which
+//! could take a token that was meant for this crate.)
 
 pub(crate) use scoped_tls::scoped_thread_local;
 use std::{cell::Cell, time::Instant};
@@ -17,7 +18,7 @@ pub(crate) mod atomic {
     };
 }
 
-/// How many turns a thread waits for a lock before it gives way.
+/// How many times a thread looks at a lock that is taken before it gives its core away.
 const TURNS: u32 = 100;
 
 #[derive(Debug, Default)]
@@ -35,8 +36,9 @@ impl<T> Lock<T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_soon())
     }
 
-    /// The lock is taken. What is done under one of this crate takes less than a microsecond as a
-    /// rule; to give way takes as long, and that is what `parking_lot` does almost at once.
+    /// Waits for a lock that is taken. A thread holds a lock of this crate for less than a microsecond
+    /// as a rule. To give the core away takes longer than that, and `parking_lot` does it almost at
+    /// once, so this looks some more times first.
     #[cold]
     fn lock_soon(&self) -> LockGuard<'_, T> {
         for _ in 0..TURNS {
@@ -89,7 +91,7 @@ impl Token {
     }
 }
 
-/// Whether the thread is at its end.
+/// Returns `true` if the thread has ended.
 pub(crate) fn is_finished(thread: &thread::JoinHandle<()>) -> bool {
     thread.is_finished()
 }
@@ -98,14 +100,14 @@ thread_local! {
     static THREAD_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calling thread's number: they are given out one by one, so that threads which are spread
-/// by it are spread evenly.
+/// The calling thread's number. Numbers are given out one by one, so what is spread over them is
+/// spread evenly.
 #[inline]
 pub(crate) fn thread_number() -> usize {
     static LAST: process::AtomicU64 = process::AtomicU64::new(0);
     let mut number = THREAD_NUMBER.with(Cell::get);
     if number == 0 {
-        // Ordering: it is one variable, and nothing else hangs on it.
+        // Relaxed: orders no other access.
         number = LAST.fetch_add(1, process::Ordering::Relaxed) + 1;
         THREAD_NUMBER.with(|own| own.set(number));
     }

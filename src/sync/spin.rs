@@ -1,23 +1,23 @@
-//! AdaptiveSpin: how long a thread that has nothing to do looks on before it sleeps.
+//! Adaptive spinning: how long a thread that has nothing to do spins before it parks.
 //!
-//! To be woken takes a thread some microseconds, and tens of them if its core has gone idle; the
-//! one who wakes it pays too. If what it waits for comes sooner than that, to look on is cheaper
-//! for both. If not, looking was wasted. So a thread learns from its last waits: after a short
-//! one it looks on for as long as a wake-up costs, after a long one only half as long as before.
-//! A thread whose waits are long does not look on at all.
+//! A thread needs some microseconds to wake up, and tens of them if its core has gone idle; the
+//! thread that wakes it pays too. If what it waits for comes sooner than that, spinning is cheaper
+//! for both. If not, the spinning was wasted. So a thread learns from its last waits: after a short
+//! one it spins for as long as a wake-up costs, after a long one only for half as long as before. A
+//! thread whose waits are long does not spin at all.
 //!
-//! After a few turns it gives way, each time, to any other thread that wants its core: perhaps
-//! that is the one it waits for, and in any case nobody is kept from working.
+//! After a few turns the spinning thread yields, each time, to any other thread that wants its core:
+//! that may be the one it waits for, and in any case no other thread is kept from working.
 
 use std::{cell::Cell, time::Duration};
 
 use super::{spin_loop, thread};
 
-/// What a wake-up costs, roughly.
+/// What a wake-up costs, roughly; the longest time to spin.
 const MOST: Duration = Duration::from_micros(20);
-/// Less is none.
+/// A time to spin that is shorter than this counts as none.
 const LEAST: Duration = Duration::from_micros(1);
-/// How many turns without giving way.
+/// How many turns a thread spins before it yields in each.
 const EAGER: u32 = 4;
 
 /// See the [module](self). Belongs to one thread.
@@ -28,7 +28,7 @@ impl AdaptiveSpin {
         Self(Cell::new(MOST))
     }
 
-    /// How long to look on.
+    /// Returns how long to spin before the next park.
     pub(crate) fn span(&self) -> Duration {
         self.0.get()
     }
@@ -41,7 +41,7 @@ impl AdaptiveSpin {
     }
 }
 
-/// Looks until there is an answer.
+/// Calls `look` until it has an answer.
 pub(crate) fn spin_until<R>(look: impl Fn() -> Option<R>) -> R {
     for _ in 0..EAGER {
         if let Some(answer) = look() {

@@ -1,56 +1,59 @@
 //! The manual clock: time that a test moves by hand, and that knows when nothing moves without it.
 //!
 //! Every wait of the crate goes through the clock, so under this one every sleeping thread is
-//! on a list here, with the moment it sleeps until. Two things follow from the list alone.
+//! on a list here, with the timestamp it sleeps until. Two things follow from the list alone.
 //!
-//! * **The next deadline** is the smallest moment on it: a pool's leader sleeps until its
+//! * **The next deadline** is the smallest timestamp on it: a pool's leader sleeps until its
 //!   queue's head is due, so the head of every idle pool is on the list.
-//! * **Idle** means that every worker thread is on it and has not been rung for. A worker that
-//!   runs a task, or is on its way to one, is not; one whose task itself sleeps on the clock is.
-//!   Only time can move such a system.
+//! * **Idle** means that every worker thread is on it and has not been woken. A worker that runs a
+//!   task, or is on its way to one, is not idle; one whose task itself sleeps on the clock is. Only
+//!   time can move such a system.
 //!
-//! Who has a waker and no thread sets an *alarm*. These are on a list beside; they count for the
-//! next deadline, and are nobody's work.
+//! A future has a waker and no thread that could sleep. It sets an *alarm*. Alarms are on a list of
+//! their own; they count for the next deadline, and are no reason to be busy.
 //!
 //! # Why no wake-up is lost, and none is seen too late
 //!
-//! A thread puts itself on the list under the clock's lock, and only if its moment has not come;
-//! [`ManualClock::advance`] moves the present under the same lock and rings for everyone whose
-//! moment came. So either the sleeper sees the new present, or the ringer sees the sleeper.
+//! A thread puts itself on the list under the clock's lock, and only if its deadline has not come;
+//! [`ManualClock::advance`] moves the present under the same lock and wakes every thread whose
+//! deadline has come. So either the sleeper sees the new present, or the thread that moves the clock
+//! sees the sleeper.
 //!
-//! A sleeper is rung for by whoever has news for it (`Bell`), and counts as busy from that call
-//! on, not from when it gets a core: the ring is counted, and only the sleeper, back from its
-//! park and off the list, takes note of it. So `run_until_idle`, called after `schedule`, waits
-//! for what `schedule` set in motion.
+//! A thread that has news for a sleeper wakes it, and the sleeper counts as busy from that call on,
+//! not from when it gets a core: the wake-up is counted ([`presence`]), and only the sleeper, back
+//! from its park and off the list, takes note of it. So `run_until_idle`, called after `schedule`,
+//! waits for what `schedule` set in motion.
 //!
 //! # Going on by itself
 //!
-//! With [`ManualClock::set_auto_advance`] nobody has to move the clock. It then also counts who
-//! *waits*: threads that are no workers of its executors, from their first sleep until they have
-//! the answer of their wait. If somebody waits, and all who wait and all workers are on the list
-//! and have not been rung for, only time can move the system, and the clock moves it
+//! With [`ManualClock::set_auto_advance`] no thread has to move the clock. The clock then also counts
+//! the threads that *wait*: those that are no workers of its executors, from their first sleep until
+//! they have the answer of their wait. If a thread waits, and all that wait and all workers are on
+//! the list and have not been woken, only time can move the system, and the clock moves it
 //! ([`State::go_on`]).
 //!
-//! * **Nobody is missed.** That condition is made of what stands under the clock's lock, and of
-//!   the rings. It can become true in four ways: a thread lies down, a worker ends, a wait ends,
-//!   the mode is switched on; and an alarm can bring the first next deadline. Whoever does one of
-//!   these looks at the condition before giving back the lock, and moves the clock. A ring makes
-//!   the condition false, and only a thread that has left the list takes note of it: that thread
-//!   lies down again, or ends its wait, or its work. So there is no loop that looks, and no
-//!   thread beside: the last one to go to sleep moves the clock.
-//! * **Nobody is too late.** Whoever is rung for, by a moment that has come or by news, makes
-//!   the condition false in that call, and it stays so until that thread sleeps again or has its
-//!   answer. A worker rings for those who wait for its task before it sleeps itself. So the clock
-//!   stands still, at the moment of the news, until each of those it concerns has made up its
-//!   mind.
-//! * **Nobody stops for nothing.** A worker that slept for a task that has been cancelled since
-//!   shows a moment for which nobody waits. So before each jump all who sleep are rung for once,
-//!   look at what there is now, and lie down again; the last of them jumps.
+//! * **No thread is missed.** That condition is made of what stands under the clock's lock, and of
+//!   the wake-ups. It can become true in four ways: a thread goes to sleep, a worker ends, a wait
+//!   ends, the mode is switched on; and an alarm can bring the first next deadline. Each thread that
+//!   does one of these checks the condition before it releases the lock, and moves the clock. A
+//!   wake-up makes the condition false, and only a thread that has left the list takes note of it:
+//!   that thread goes to sleep again, or ends its wait, or its work. So the clock needs neither a
+//!   loop that polls nor a thread of its own: the last thread that goes to sleep moves the clock.
+//! * **No thread is too late.** A thread that is woken, by a deadline that has come or by news,
+//!   makes the condition false in that call, and it stays false until that thread sleeps again or
+//!   has its answer. A worker wakes those who wait for its task before it sleeps itself. So the
+//!   clock stands still, at the time of the news, until each thread that the news concerns has
+//!   decided what to do.
+//! * **The clock stops at no deadline without need.** A worker that slept for a task that has been
+//!   cancelled since shows a deadline for which no thread waits. So before each jump all sleepers
+//!   are woken once, look at what there is now, and go to sleep again; the last of them jumps.
 //!
-//! A jump may wake an alarm, which is user code, and may itself wait. A thread on the list must
-//! not run any: it would take note of rings that are not about what it does there. So one that was
-//! about to sleep leaves the list, wakes, and does not sleep this time; its caller looks again.
+//! A jump may fire an alarm, whose waker is user code, and may itself wait. A thread on the list must
+//! not run any: it would take note of wake-ups that are not about what it does there. So a thread
+//! that was about to sleep leaves the list, wakes the wakers, and does not sleep this time; its
+//! caller looks again.
 
+mod presence;
 mod state;
 
 use std::{
@@ -60,6 +63,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(super) use self::presence::Presence;
 use self::state::{Alarm, Sleeper, State};
 use super::{PAST, Timestamp, long_before, saturating_nanos};
 use crate::{
@@ -67,7 +71,7 @@ use crate::{
     unwind::{discard, wake_all},
 };
 
-/// A clock that stands still until it is told to move: for tests of everything that is timed.
+/// A clock that stands still until a test moves it: for tests of everything that is timed.
 ///
 /// An executor built on it ([`Builder::clock`](crate::Builder::clock)) runs its tasks on real
 /// threads, in zero real time and at exact moments. Timed waits on its futures, tokens and its
@@ -105,46 +109,46 @@ use crate::{
 ///
 /// [`run_until_idle`](Self::run_until_idle) and what is built on it wait for tasks that run. A
 /// task that waits for the test itself (a channel, a barrier) makes them wait for ever; one that
-/// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Inside a
-/// task they would wait for the task itself.
+/// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Called
+/// inside a task, they wait for that task itself, for ever.
 #[derive(Clone)]
 pub struct ManualClock {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// The instant from which moments are counted.
+    /// The instant from which timestamps are counted.
     base: Instant,
-    /// The moment from which [`ManualClock::elapsed`] counts.
+    /// The timestamp from which [`ManualClock::elapsed`] counts.
     origin: Timestamp,
     state: Mutex<State>,
-    /// Something on the list, or the number of workers, has changed.
+    /// Signalled when the list or the number of workers has changed.
     changed: Condvar,
 }
 
 impl ManualClock {
-    /// A clock at its origin.
+    /// Returns a clock that shows its origin.
     #[must_use]
     pub fn new() -> Self {
         Self::starting_at(Duration::ZERO)
     }
 
-    /// A clock that shows `elapsed` since its origin, to test what happens late in its life.
-    /// The last moment it can show is more than 583 years after the origin. Moments of the past
-    /// have their order on it as far back as a year, or as the platform's `Instant` can say;
+    /// Returns a clock that shows `elapsed` since its origin, to test what happens late in its life.
+    /// The last point in time it can show is more than 583 years after the origin. It tells points in
+    /// the past apart as far back as a year, or as the platform's `Instant` can represent; all
     /// earlier ones count as that.
     #[must_use]
     pub fn starting_at(elapsed: Duration) -> Self {
         Self::with_past(elapsed, PAST)
     }
 
-    /// A clock whose moments are numbers from zero on.
+    /// Returns a clock whose timestamps count from zero.
     #[cfg(test)]
     pub(crate) fn from_zero() -> Self {
         Self::with_past(Duration::ZERO, Duration::ZERO)
     }
 
-    /// One that reaches so far back before its present.
+    /// Returns a clock that reaches back `past` before its present.
     fn with_past(elapsed: Duration, past: Duration) -> Self {
         #[allow(clippy::disallowed_methods, reason = "any instant serves as the origin")]
         let start = Instant::now();
@@ -155,23 +159,24 @@ impl ManualClock {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The present, as the [`Instant`] that
-    /// [`schedule_at`](crate::Handle::schedule_at) understands.
+    /// Returns the present as an [`Instant`], for [`schedule_at`](crate::Handle::schedule_at). Does
+    /// not block.
     #[must_use]
     pub fn now(&self) -> Instant {
         let since_base = Duration::from_nanos(self.deadline_now().0);
         self.shared.base.checked_add(since_base).unwrap_or(self.shared.base)
     }
 
-    /// How far the present is from the origin.
+    /// Returns the time from the origin to the present. Does not block.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.deadline_now().since(self.shared.origin)
     }
 
-    /// Moves the present by `step`, in one jump, and rings for everyone whose moment came. Does
-    /// not wait for what they do then: see [`run_until_idle`](Self::run_until_idle), and
-    /// [`run_for`](Self::run_for) to go from deadline to deadline.
+    /// Moves the present by `step`, in one jump, and wakes every thread and every waker whose deadline
+    /// has come. Does not block, and does not wait for what they do then: see
+    /// [`run_until_idle`](Self::run_until_idle), and [`run_for`](Self::run_for) to go from deadline
+    /// to deadline.
     pub fn advance(&self, step: Duration) {
         let mut state = self.shared.state.lock();
         let now = state.now().after(step).min(Timestamp::LAST);
@@ -180,8 +185,8 @@ impl ManualClock {
         wake_all(woken);
     }
 
-    /// Waits until every worker of the executors on this clock has nothing to do before time
-    /// moves: what was due has run. Blocks as long as a task runs.
+    /// Blocks until no worker of the executors on this clock has anything to do before time moves:
+    /// what was due has run. Blocks as long as a task runs.
     pub fn run_until_idle(&self) {
         let mut state = self.shared.state.lock();
         while !state.is_idle() {
@@ -189,14 +194,15 @@ impl ManualClock {
         }
     }
 
-    /// Waits until idle, jumps to the next deadline, and waits until idle again. Gives back how
-    /// far it jumped, or `None`, having moved nothing, if nobody waits for any moment.
+    /// Waits [until idle](Self::run_until_idle), jumps to the next deadline, and waits until idle
+    /// again. Returns how far it jumped; if nothing waits for a deadline it does not move, and
+    /// returns `None`.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn advance_to_next_deadline(&self) -> Option<Duration> {
         self.step_up_to(Timestamp::LAST)
     }
 
-    /// Goes through the next `span` of time deadline by deadline, and waits at each until
+    /// Moves through the next `span` of time deadline by deadline, and blocks at each until
     /// everything due has run: periodic tasks run on time, and not late in a burst as after one
     /// long [`advance`](Self::advance).
     pub fn run_for(&self, span: Duration) {
@@ -207,11 +213,12 @@ impl ManualClock {
         self.run_until_idle();
     }
 
-    /// Goes from deadline to deadline until `condition` holds, and waits at each until everything
-    /// due has run. Whether it holds: `false` if nobody waits for any moment any more. It is asked
-    /// first when what is due now has run, and then after each step.
+    /// Moves from deadline to deadline until `condition` holds, and blocks at each until everything
+    /// due has run. Returns `true` if the condition holds, and `false` if it does not and nothing
+    /// waits for a deadline any more. The condition is called first when what is due now has run,
+    /// and then after each step.
     ///
-    /// A periodic task always waits for its next moment, so beside one that nobody cancels a
+    /// A periodic task always waits for its next run, so beside one that is not cancelled a
     /// condition that never holds keeps this going until the end of the clock's time: count the
     /// runs, or look at [`elapsed`](Self::elapsed), in the condition.
     ///
@@ -244,11 +251,11 @@ impl ManualClock {
         }
     }
 
-    /// Lets the clock go on by itself, or stops that; off at first. While it is on, and a thread
-    /// waits on this clock that is no worker of an executor on it, time passes as soon as nothing
-    /// else can happen: when everyone who waits sleeps, and every worker has nothing to do, the
-    /// clock jumps to the next deadline, again and again until the thread that waits is woken.
-    /// Then it stands still at that moment. (The paused clock of tokio does the same.)
+    /// Switches on or off that the clock goes on by itself; it is off at first. While it is on, and a
+    /// thread waits on this clock that is no worker of an executor on it, time passes as soon as
+    /// nothing else can happen: when all threads that wait sleep, and no worker has anything to do,
+    /// the clock jumps to the next deadline, again and again until the thread that waits is woken.
+    /// Then it stands still at that time. (The paused clock of tokio does the same.)
     ///
     /// A wait is any call of this crate that blocks: a `join`, with a limit or without,
     /// [`await_termination`](crate::Handle::await_termination), a token's
@@ -258,8 +265,8 @@ impl ManualClock {
     /// While several threads wait, time passes for all of them: one that has its answer may read a
     /// later time than that of the answer.
     ///
-    /// **Without a next deadline nothing happens**: a wait for something that no moment brings
-    /// blocks as ever. Beside a periodic task there is always a next deadline, and such a wait
+    /// **Without a next deadline nothing happens**: a wait for something that does not depend on
+    /// time blocks as ever. Beside a periodic task there is always a next deadline, and such a wait
     /// keeps the clock going, and a core busy.
     ///
     /// Does not block. All clones of the clock are in the same mode.
@@ -284,15 +291,16 @@ impl ManualClock {
         self.change(|state| state.set_auto(is_on));
     }
 
-    /// Whether the clock [goes on by itself](Self::set_auto_advance). Does not block.
+    /// Returns `true` if the clock [goes on by itself](Self::set_auto_advance). Does not block.
     #[must_use]
     pub fn auto_advance(&self) -> bool {
         self.shared.state.lock().is_auto()
     }
 
-    /// The moment nearest in time that anybody waits for, as the span from now; `None` if there
-    /// is none. Does not block. Exact when [idle](Self::run_until_idle), but for this: a worker
-    /// that waits for a task looks up only then, also if the task has been cancelled meanwhile.
+    /// Returns the time from now until the nearest deadline for which a thread or a future waits;
+    /// `None` if there is none. Does not block. It is exact when the clock is
+    /// [idle](Self::run_until_idle), with one exception: a worker that waits for a task keeps that
+    /// deadline, also if the task has been cancelled meanwhile.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
         let state = self.shared.state.lock();
@@ -315,15 +323,15 @@ impl ManualClock {
         Some(step)
     }
 
-    /// Waits until idle, and until every worker sleeps for what there is now: one that slept for
-    /// a task that has been cancelled since would show a moment for which nobody waits.
+    /// Waits until idle, and until every worker sleeps for what there is now: a worker that slept for
+    /// a task that has been cancelled since would show a deadline for which nothing waits.
     fn settle(&self) {
         self.run_until_idle();
-        self.shared.state.lock().rouse_workers();
+        self.shared.state.lock().wake_workers();
         self.run_until_idle();
     }
 
-    /// Changes something, after which the clock may go on by itself.
+    /// Makes a change after which the clock may go on by itself.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.shared.state.lock();
         change(&mut state);
@@ -346,22 +354,23 @@ impl ManualClock {
         self.shared.state.lock().now()
     }
 
-    /// Sleeps until the thread is rung for or its moment comes; or not at all. `is_counted` says
-    /// whether the clock knows that this thread waits: see [`wait_ends`](Self::wait_ends).
+    /// Sleeps until the thread is woken or its deadline comes; or not at all. `is_counted` says
+    /// whether the clock counts this wait: see [`wait_ends`](Self::wait_ends).
     pub(super) fn park_until(&self, parker: &Parker, until: Timestamp, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
         if state.now() >= until {
             return;
         }
-        let is_worker = parker.works_by(self.address());
+        let presence = Presence::of(parker);
+        let is_worker = presence.works_for(self.address());
         if !is_worker && !is_counted.replace(true) {
             state.wait_begins();
         }
-        state.lie_down(Sleeper { until, bell: Arc::clone(parker.bell()), is_worker });
+        state.begin_sleep(Sleeper { until, thread: Arc::clone(parker.thread()), is_worker });
         let woken = state.go_on();
         if !woken.is_empty() {
-            // user code: see the head of the module.
-            state.get_up(parker.bell());
+            // User code: see the head of the module.
+            state.end_sleep(parker.thread());
             drop(state);
             wake_all(woken);
             return;
@@ -370,16 +379,16 @@ impl ManualClock {
         drop(state);
         parker.park();
         let mut state = self.shared.state.lock();
-        state.get_up(parker.bell());
-        parker.hear();
+        state.end_sleep(parker.thread());
+        presence.notice();
     }
 
-    /// The calling thread, which was counted as one that waits, has its answer.
+    /// Ends a counted wait of the calling thread, which has its answer.
     pub(super) fn wait_ends(&self) {
         self.change(State::wait_ends);
     }
 
-    /// Wakes `waker` once `until` has come; gives the number of the alarm.
+    /// Sets an alarm, which wakes `waker` once `until` has come. Returns its number.
     pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> u64 {
         let (mut id, mut late) = (0, None);
         self.change(|state| {
@@ -394,7 +403,7 @@ impl ManualClock {
         id
     }
 
-    /// Takes an alarm off the list, unless it has rung.
+    /// Takes an alarm off the list, unless it has fired.
     pub(crate) fn call_off(&self, id: u64) {
         let mut state = self.shared.state.lock();
         let index = state.alarms.iter().position(|alarm| alarm.id == id);
@@ -407,7 +416,7 @@ impl ManualClock {
         self.shared.state.lock().workers += 1;
     }
 
-    /// Tells this clock from others, for as long as anybody has it.
+    /// Returns what tells this clock from all others, for as long as it exists.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
     }
@@ -417,16 +426,16 @@ impl ManualClock {
         self.shared.changed.notify_all();
     }
 
-    /// How often a thread has gone to sleep.
+    /// Returns how often a thread has gone to sleep.
     #[cfg(test)]
     pub(crate) fn parks(&self) -> usize {
         self.shared.state.lock().parks
     }
 
-    /// The moments that threads sleep until.
+    /// Returns the timestamps that threads sleep until.
     #[cfg(test)]
     pub(crate) fn sleepers(&self) -> Vec<Timestamp> {
-        self.shared.state.lock().moments()
+        self.shared.state.lock().deadlines()
     }
 }
 
@@ -443,20 +452,25 @@ impl fmt::Debug for ManualClock {
 }
 
 #[cfg(test)]
+#[cfg(loom)]
+#[path = "manual/tests/exhaustive.rs"]
+mod exhaustive;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Who waits for a moment that has come, and has not been given a core since, is no reason to
-    /// look at that moment again: `run_for` would do so until it is given one.
+    /// A sleeper whose deadline has come, and that has not been given a core since, must not bring the
+    /// clock to that deadline again: `run_for` would go there until it is given one.
     #[test]
     fn who_is_slow_to_wake_is_not_waited_for() {
         let clock = ManualClock::from_zero();
         let sleeper = |nanos| {
-            let bell = Arc::clone(Parker::current().bell());
-            Sleeper { until: Timestamp::from_nanos(nanos), bell, is_worker: false }
+            let thread = Arc::clone(Parker::current().thread());
+            Sleeper { until: Timestamp::from_nanos(nanos), thread, is_worker: false }
         };
         for nanos in [10, 30] {
-            clock.shared.state.lock().lie_down(sleeper(nanos));
+            clock.shared.state.lock().begin_sleep(sleeper(nanos));
         }
         clock.advance(Duration::from_nanos(20));
         assert_eq!(clock.next_deadline(), Some(Duration::from_nanos(10)));

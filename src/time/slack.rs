@@ -1,8 +1,8 @@
 //! Timer slack: how much later than asked the system may end a timed sleep.
 //!
-//! Linux gives every thread 50 µs of it, so that timers which are close together share one
-//! interrupt. That is half of the lateness of a program that waits with a lock's timeout. A
-//! thread may ask for less; one nanosecond means that its timers are its own.
+//! Linux gives every thread a slack of 50 µs, so that timers which are close together share one
+//! interrupt. That is half of the lateness of a program that waits with a lock's timeout. A thread
+//! may ask for less; with one nanosecond its timers are shared with no other.
 
 use std::time::Duration;
 

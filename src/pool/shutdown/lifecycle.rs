@@ -33,6 +33,7 @@ use crate::{
     sync::{
         Mutex,
         atomic::{AtomicU8, Ordering},
+        rank,
     },
     unwind::discard,
     wait::{Place, WaitList},
@@ -68,7 +69,7 @@ impl Phase {
 
 /// See the [module](self).
 pub(super) struct Lifecycle {
-    progress: Mutex<Progress>,
+    progress: Mutex<Progress, { rank::OUTERMOST }>,
     /// A copy of the phase, written under the lock, to be read without it.
     phase: AtomicU8,
 }

@@ -40,7 +40,7 @@ use crate::{
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
-        spin_loop,
+        rank, spin_loop,
     },
     time::{Clock, Timestamp},
 };
@@ -53,7 +53,7 @@ pub(super) struct Ready<E> {
     head: PublishedHead,
     /// The time until which the stripes are left alone.
     pause: AtomicU64,
-    contents: Mutex<Contents<E>>,
+    contents: Mutex<Contents<E>, { rank::READY_LIST }>,
 }
 
 struct Contents<E> {

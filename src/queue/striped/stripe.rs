@@ -43,8 +43,8 @@ pub(in crate::queue) struct StripeState {
 }
 
 pub(super) fn new<E>(number: usize) -> Stripe<E> {
-    let number = number as u64;
-    SharedHeap::new(StripeState { number, last_stamp: 0, offered: 0, returned: 0 })
+    let state = StripeState { number: number as u64, last_stamp: 0, offered: 0, returned: 0 };
+    SharedHeap::new(number, state)
 }
 
 /// Returns the number of the stripe into which an element with this sequence went.

@@ -1,11 +1,14 @@
-//! The parker and its bell in every order, and what the other such models are made with.
+//! The parker in every order, and what the other such models are made with.
 //!
 //! Loom lets a load see each value that the memory model lets it see, so these models show what
-//! those of shuttle cannot: that an `Ordering` is strong enough. What a thread does before it tells
+//! those of shuttle cannot: that an `Ordering` is strong enough. What a thread does before it wakes
 //! another is therefore a [`Note`], which by itself orders nothing.
 
-use super::{atomic::AtomicUsize, process::AtomicU64, *};
-use crate::{Clock, ManualClock, time::Timestamp};
+use super::{
+    atomic::{AtomicUsize, Ordering},
+    process::AtomicU64,
+    *,
+};
 
 /// Tries every order in which threads are preempted at most as often as `LOOM_MAX_PREEMPTIONS`
 /// says, and says how many there are.
@@ -23,12 +26,13 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     println!("{name}: {} orders", orders.load(process::Ordering::Relaxed));
 }
 
-/// A count that orders nothing: who sees it has been told in some other way.
+/// A count that orders nothing: a thread that sees it was ordered after it in some other way.
 #[derive(Clone, Default)]
 pub(crate) struct Note(Arc<AtomicUsize>);
 
 impl Note {
     pub(crate) fn add(&self) {
+        // Relaxed: orders no other access.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -51,29 +55,29 @@ impl Drop for NotedDrop {
     }
 }
 
-/// Who is about to park when it is rung does not sleep on, and sees why it was rung.
+/// A thread that is woken when it is about to park does not sleep on, and sees why it was woken.
 #[test]
-fn a_ring_is_not_lost() {
+fn a_wake_up_is_not_lost() {
     check(|| {
         let (parker, news) = (Parker::current(), Note::default());
         let (waker, told) = (parker.waker().clone(), news.clone());
-        let ringer = thread::spawn(move || {
+        let notifier = thread::spawn(move || {
             told.add();
             waker.wake();
         });
         while news.get() == 0 {
             parker.park();
         }
-        ringer.join().expect("nobody panics");
+        notifier.join().expect("nobody panics");
     });
 }
 
-/// Two ring at once: who sleeps sees what both had to tell, however few parks they ended.
+/// Two threads wake a third at once: it sees what both did before, however few parks they ended.
 #[test]
-fn two_rings_may_be_one_wake_up() {
+fn two_wake_ups_may_end_one_park() {
     check(|| {
         let (parker, news) = (Parker::current(), Note::default());
-        let ringers = [0, 1].map(|_| {
+        let notifiers = [0, 1].map(|_| {
             let (waker, told) = (parker.waker().clone(), news.clone());
             thread::spawn(move || {
                 told.add();
@@ -83,45 +87,6 @@ fn two_rings_may_be_one_wake_up() {
         while news.get() < 2 {
             parker.park();
         }
-        ringers.into_iter().for_each(|ringer| ringer.join().expect("nobody panics"));
-    });
-}
-
-/// M108: a worker that has been rung for and sleeps again has seen what it was rung for: the clock
-/// does not say that all rest before.
-#[test]
-fn who_is_rung_for_does_not_rest() {
-    check(|| {
-        let manual = ManualClock::from_zero();
-        let (clock, news, seen) = (Clock::from(manual.clone()), Note::default(), Note::default());
-        let bells = Arc::new(Mutex::new(None));
-        clock.worker_starts();
-        let sleeper = {
-            let (clock, news, seen) = (clock.clone(), news.clone(), seen.clone());
-            let bells = Arc::clone(&bells);
-            thread::spawn(move || {
-                let parker = Parker::current();
-                clock.worker_begins(&parker);
-                *bells.lock() = Some(parker.waker().clone());
-                while news.get() < 2 {
-                    clock.wait(&parker).park_until(Timestamp::NEVER);
-                    if news.get() == 1 {
-                        seen.add();
-                    }
-                }
-                clock.worker_ended();
-            })
-        };
-        manual.run_until_idle();
-        let waker = bells.lock().clone().expect("it is there when it rests");
-        // One ring about nothing, and one with news.
-        waker.wake_by_ref();
-        news.add();
-        waker.wake_by_ref();
-        manual.run_until_idle();
-        assert!(seen.get() > 0, "it rests, and has not seen it");
-        news.add();
-        waker.wake();
-        sleeper.join().expect("nobody panics");
+        notifiers.into_iter().for_each(|notifier| notifier.join().expect("nobody panics"));
     });
 }

@@ -105,7 +105,7 @@ fn who_joins_is_told_of_a_cancellation() {
 #[test]
 fn what_is_cancelled_is_not_queued() {
     check(|| {
-        let (queue, drops) = (Arc::new(Mutex::new(false)), Note::default());
+        let (queue, drops): (Arc<Mutex<bool>>, _) = (Arc::default(), Note::default());
         let capture = drops.drop_of_one();
         let body = move || _ = &capture;
         let job = Periodic::with_fixed_delay(body, Duration::from_nanos(1));
@@ -129,7 +129,8 @@ fn what_is_cancelled_is_not_queued() {
             Cancellation::TooLate => unreachable!("nothing else ends it"),
         }
         worker.join().expect("nobody panics");
-        assert_eq!((*queue.lock(), task.state()), (false, TaskState::Cancelled));
+        let is_queued = *queue.lock();
+        assert_eq!((is_queued, task.state()), (false, TaskState::Cancelled));
         assert_eq!(drops.get(), 1);
     });
 }

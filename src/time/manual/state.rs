@@ -1,10 +1,11 @@
-//! What a manual clock knows: the present, who sleeps until when, and whether it may go on by
-//! itself. All of it stands under the clock's lock; see the head of [`manual`](super).
+//! The state of a manual clock: the present, which threads sleep until when, and whether it may go on
+//! by itself. All of it stands under the clock's lock; see the head of [`manual`](super).
 
 use std::task::{Wake, Waker};
 
+use super::presence::is_woken;
 use crate::{
-    sync::{Arc, Bell},
+    sync::{Arc, ParkedThread},
     time::Timestamp,
 };
 
@@ -17,16 +18,16 @@ pub(super) struct State {
     pub(super) workers: usize,
     /// Whether the clock goes on by itself.
     is_auto: bool,
-    /// Threads that wait and are no workers, from their first sleep to the end of their wait.
+    /// How many threads wait and are no workers, each from its first sleep to the end of its wait.
     waiting: usize,
-    /// Whether all who sleep have been rung for since the clock moved, or since a wait began.
+    /// Whether all sleepers have been woken since the clock moved, or since a wait began.
     have_looked: bool,
     /// How often a thread has gone to sleep.
     #[cfg(test)]
     pub(super) parks: usize,
 }
 
-/// A waker that is to be woken at a moment.
+/// A waker that is to be woken when its deadline comes.
 pub(super) struct Alarm {
     pub(super) id: u64,
     pub(super) until: Timestamp,
@@ -35,7 +36,7 @@ pub(super) struct Alarm {
 
 pub(super) struct Sleeper {
     pub(super) until: Timestamp,
-    pub(super) bell: Arc<Bell>,
+    pub(super) thread: Arc<ParkedThread>,
     /// Whether it is a worker of a pool on this clock, and not of another that waits here.
     pub(super) is_worker: bool,
 }
@@ -65,9 +66,9 @@ impl State {
         self.last_alarm
     }
 
-    // Who sleeps.
+    // The sleepers.
 
-    pub(super) fn lie_down(&mut self, sleeper: Sleeper) {
+    pub(super) fn begin_sleep(&mut self, sleeper: Sleeper) {
         self.sleepers.push(sleeper);
         #[cfg(test)]
         {
@@ -75,23 +76,24 @@ impl State {
         }
     }
 
-    pub(super) fn get_up(&mut self, bell: &Arc<Bell>) {
-        self.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.bell, bell));
+    pub(super) fn end_sleep(&mut self, thread: &Arc<ParkedThread>) {
+        self.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.thread, thread));
     }
 
-    /// Rings for every worker that sleeps, to look at what there is now.
-    pub(super) fn rouse_workers(&self) {
+    /// Wakes every worker that sleeps, to look at what there is now.
+    pub(super) fn wake_workers(&self) {
         for worker in self.sleepers.iter().filter(|one| one.is_worker) {
-            Wake::wake_by_ref(&worker.bell);
+            Wake::wake_by_ref(&worker.thread);
         }
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        let rests = |sleeper: &&Sleeper| sleeper.is_worker && !sleeper.bell.is_rung();
+        let rests = |sleeper: &&Sleeper| sleeper.is_worker && !is_woken(&sleeper.thread);
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Of what is still to come: whose moment has come has been rung for, and is on its way.
+    /// Returns the nearest deadline that is still to come. A sleeper whose deadline has come has been
+    /// woken, and is on its way.
     pub(super) fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
@@ -99,12 +101,13 @@ impl State {
         sleepers.chain(alarms).min().unwrap_or(Timestamp::NEVER)
     }
 
-    /// Rings for the threads whose moment has come. Gives whom to wake without the lock.
+    /// Moves the present, and wakes the threads whose deadline has come. Returns the alarms to be
+    /// fired once the lock is released.
     #[must_use]
     pub(super) fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
         for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
-            Wake::wake_by_ref(&sleeper.bell);
+            Wake::wake_by_ref(&sleeper.thread);
         }
         let alarms = std::mem::take(&mut self.alarms).into_iter();
         let (due, later): (Vec<_>, _) = alarms.partition(|alarm| alarm.until <= self.now);
@@ -123,7 +126,7 @@ impl State {
         self.have_looked = false;
     }
 
-    /// A thread that is no worker sleeps for the first time in its wait.
+    /// Counts a thread that is no worker and sleeps for the first time in its wait.
     pub(super) fn wait_begins(&mut self) {
         self.waiting += 1;
         self.have_looked = false;
@@ -133,15 +136,15 @@ impl State {
         self.waiting -= 1;
     }
 
-    /// Moves to the next deadline, if somebody waits and only time can move anything. Gives whom
-    /// to wake without the lock, and is then to be called again.
+    /// Moves to the next deadline, if a thread waits and only time can move anything. Returns the
+    /// alarms to be fired once the lock is released; after that it must be called again.
     #[must_use]
     pub(super) fn go_on(&mut self) -> Vec<Waker> {
         if !self.is_auto || !self.is_waited_for() {
             return Vec::new();
         }
         if !std::mem::replace(&mut self.have_looked, true) {
-            self.sleepers.iter().for_each(|sleeper| Wake::wake_by_ref(&sleeper.bell));
+            self.sleepers.iter().for_each(|sleeper| Wake::wake_by_ref(&sleeper.thread));
             return Vec::new();
         }
         let next = self.next_deadline();
@@ -152,18 +155,18 @@ impl State {
         self.move_to(next)
     }
 
-    /// Whether somebody waits, and everyone who waits or works sleeps.
+    /// Returns `true` if a thread waits, and all that wait or work are asleep.
     fn is_waited_for(&self) -> bool {
         self.waiting > 0
             && self.sleepers.len() == self.waiting + self.workers
-            && !self.sleepers.iter().any(|sleeper| sleeper.bell.is_rung())
+            && !self.sleepers.iter().any(|sleeper| is_woken(&sleeper.thread))
     }
 
-    /// The moments that threads sleep until.
+    /// Returns the timestamps that threads sleep until.
     #[cfg(test)]
-    pub(super) fn moments(&self) -> Vec<Timestamp> {
-        let mut moments: Vec<_> = self.sleepers.iter().map(|sleeper| sleeper.until).collect();
-        moments.sort();
-        moments
+    pub(super) fn deadlines(&self) -> Vec<Timestamp> {
+        let mut deadlines: Vec<_> = self.sleepers.iter().map(|sleeper| sleeper.until).collect();
+        deadlines.sort();
+        deadlines
     }
 }

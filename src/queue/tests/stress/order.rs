@@ -123,7 +123,9 @@ fn what_came_between_the_look_and_the_lock_is_seen() {
                 begun.store(round, Ordering::SeqCst);
                 until(|| looking.load(Ordering::SeqCst) == round);
                 dice.dawdle();
-                offer(other, 1 + dice.below(2), 'A');
+                let deadline = 1 + dice.below(2);
+                // In a thread of its own: this one holds a stripe, which may be the later one.
+                thread::scope(|scope| _ = scope.spawn(|| offer(other, deadline, 'A')));
             }
             false
         });
