@@ -81,7 +81,7 @@ fn a_raised_token_makes_nobody_wait() {
     let sleeper = in_thread(&token, |token| token.sleep(Duration::MAX));
     let slept = sleeper.recv_timeout(LONG).expect("it does not wait");
     let error = slept.expect_err("raised");
-    assert_eq!(error.to_string(), "the task was asked to stop");
+    assert_eq!(error.to_string(), "the wait was interrupted: its token was raised");
 }
 
 /// A sleep on a token that nobody raises lasts as long as it was to.
