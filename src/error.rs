@@ -201,7 +201,7 @@ impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shutdown => f.write_str(
-                "the task was rejected: the executor was shut down and accepts no more tasks",
+                "the task was rejected: the executor was shut down",
             ),
             Self::ZeroPeriod => f.write_str(
                 "the task was rejected: its period or delay is zero; the shortest is one nanosecond",

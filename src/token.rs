@@ -300,7 +300,7 @@ pub struct Cancelled(pub(crate) ());
 
 impl fmt::Display for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the task was asked to stop")
+        f.write_str("the wait was interrupted: its token was raised")
     }
 }
 
