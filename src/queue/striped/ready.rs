@@ -92,7 +92,7 @@ impl<E> Ready<E> {
         self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
     }
 
-    #[cfg(all(test, not(shuttle)))]
+    #[cfg(all(test, not(any(shuttle, loom))))]
     pub(super) fn paused_until(&self) -> Timestamp {
         Timestamp::from_nanos(self.pause.load(Ordering::Relaxed))
     }
