@@ -36,7 +36,7 @@ impl<A> AsyncWaiter<A> {
         Self { listed: None }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(any(shuttle, loom))))]
     pub(super) fn is_listed(&self) -> bool {
         self.listed.is_some()
     }

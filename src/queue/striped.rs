@@ -53,7 +53,7 @@ use std::{ops::Deref, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
-#[cfg(test)]
+#[cfg(all(test, not(any(shuttle, loom))))]
 pub(super) use self::snapshot::Counts;
 use self::{
     ready::{LockedReady, Ready},
