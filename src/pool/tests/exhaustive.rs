@@ -123,7 +123,7 @@ fn compensates(pool: &Pool) -> bool {
     may_start && pool.workers.try_spawn_permit(is_left).map(std::mem::forget).is_some()
 }
 
-/// M131: of two idle workers one takes a task, and leaves a second task behind, while the other retires:
+/// M131, M132: of two idle workers one takes a task, and leaves a second task behind, while the other retires:
 /// that one sees the task and stays, or the first sees that it retires.
 #[test]
 fn who_takes_and_who_goes_leave_no_task_behind() {
