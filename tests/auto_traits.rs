@@ -27,12 +27,12 @@ use punctual::{
     CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
     ExecutorCompletionService, ExecutorState, FailedRun, Handle, InvokeAnyError, InvokeError,
-    JoinAll, ManualClock, MissedRuns, Panic, PanicLocation, PanicPolicy, PanicReport, PanicSource,
-    ParseTaskIdError, PendingTask, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
-    Rejection, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
-    ShutdownReport, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError,
-    TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination, ThreadFactory,
-    WaitForCancellation, Worker, WouldDeadlock,
+    JoinAll, Limit, LimitReached, ManualClock, MissedRuns, Panic, PanicLocation, PanicPolicy,
+    PanicReport, PanicSource, ParseTaskIdError, PendingTask, RejectedExecutionError,
+    RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, ScheduledFuture,
+    ScheduledThreadPoolExecutor, Shared, ShutdownReport, Statistics, StockPolicy, Submission,
+    TaskBuilder, TaskContext, TaskError, TaskId, TaskRun, TaskSet, TaskState, TaskSummary,
+    Termination, ThreadFactory, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
 };
 
@@ -128,6 +128,8 @@ fn public_types() -> Vec<Line> {
         InvokeAnyError<u32>: all;
         InvokeError: all;
         JoinAll<u32>: all;
+        Limit: all;
+        LimitReached: all;
         ManualClock: all;
         MissedRuns: all;
         TaskRun<'static>: Unpin UnwindSafe RefUnwindSafe;

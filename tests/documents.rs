@@ -121,12 +121,14 @@ fn each_link_leads_to_a_file() {
 }
 
 /// The name of a test stands at the test, and in the pages that are generated: a renamed test needs
-/// no second edit.
+/// no second edit. The page of the atomics names the test that fails for each, and `tests/locks.rs`
+/// compares it with the sources.
 #[test]
 fn no_page_quotes_a_test() {
     let names = names_of_tests();
     for (path, text) in documents() {
-        if !text.starts_with("<!-- Generated") {
+        let is_compared = path.ends_with("docs/atomics.md");
+        if !is_compared && !text.starts_with("<!-- Generated") {
             let quoted = text.split('`').find(|&word| names.contains(word));
             assert_eq!(quoted, None, "{}", path.display());
         }

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// A worker that was woken and sleeps again has seen what it was woken for: the clock does not take
+/// M108: a worker that was woken and sleeps again has seen what it was woken for: the clock does not take
 /// it for asleep before.
 #[test]
 fn a_woken_sleeper_does_not_rest() {
