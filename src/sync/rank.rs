@@ -60,6 +60,7 @@ pub(super) fn assert_one_held(what: &str) {
 }
 
 #[cfg(debug_assertions)]
+#[allow(clippy::panic, reason = "a broken order is a defect of the crate, found in debug builds")]
 mod checked {
     use std::{cell::RefCell, fmt};
 

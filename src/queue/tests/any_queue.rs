@@ -15,6 +15,7 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
+#[allow(clippy::large_enum_variant, reason = "a test has one of them")]
 pub(super) enum AnyQueue<E> {
     Striped(DelayedWorkQueue<E>),
     Single(SingleQueue<E>),

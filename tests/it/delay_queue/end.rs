@@ -21,7 +21,7 @@ type Wait = fn(&DelayQueue<u32>) -> Option<u32>;
 const WAITS: [Wait; 7] = [
     |queue| element(queue.take()),
     |queue| element(queue.poll_timeout(30 * DAY)),
-    |queue| element(queue.take_within(&CancellationToken::new()).expect("not raised")),
+    |queue| element(queue.take_within(CancellationToken::new()).expect("not raised")),
     |queue| {
         let token = CancellationToken::new();
         element(queue.take_within(Limit::from(30 * DAY).unless(&token)).expect("not raised"))

@@ -126,7 +126,7 @@ fn a_value_is_there_once_and_the_state_for_ever() {
     let joins: [fn(&ScheduledFuture<i32>) -> Answer; 3] = [
         ScheduledFuture::try_join,
         |task| task.join_timeout(Duration::ZERO),
-        |task| task.join_within(&CancellationToken::new()),
+        |task| task.join_within(CancellationToken::new()),
     ];
     let outcomes = joins.map(|join| join(&task).map(Outcome::from));
     assert_eq!(outcomes, [Outcome::Value(7), Outcome::Taken, Outcome::Taken].map(Some));

@@ -75,7 +75,7 @@ fn a_wait_with_an_end_is_ended_by_a_task() {
     let waits: [Wait; 3] = [
         |service| service.take().unwrap(),
         |service| service.poll_timeout(LONG),
-        |service| service.take_within(&CancellationToken::new()).expect("not raised"),
+        |service| service.take_within(CancellationToken::new()).expect("not raised"),
     ];
     for wait in waits {
         let (clock, executor) = manual(1);

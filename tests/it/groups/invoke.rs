@@ -30,12 +30,12 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const ALL: [All; 3] = [
     |handle, bodies| handle.invoke_all(bodies),
     |handle, bodies| handle.invoke_all_timeout(bodies, LONG),
-    |handle, bodies| handle.invoke_all_within(bodies, &CancellationToken::new()),
+    |handle, bodies| handle.invoke_all_within(bodies, CancellationToken::new()),
 ];
 const ANY: [Any; 3] = [
     |handle, bodies| handle.invoke_any(bodies),
     |handle, bodies| handle.invoke_any_timeout(bodies, LONG),
-    |handle, bodies| handle.invoke_any_within(bodies, &CancellationToken::new()),
+    |handle, bodies| handle.invoke_any_within(bodies, CancellationToken::new()),
 ];
 
 /// Counts what long tasks do.

@@ -26,10 +26,10 @@ fn an_iterator_that_panics_leaves_nothing_running() {
     let forms: [fn(&Handle, Half<'_>); 6] = [
         |handle, half| drop(handle.invoke_all(half)),
         |handle, half| drop(handle.invoke_all_timeout(half, LONG)),
-        |handle, half| drop(handle.invoke_all_within(half, &CancellationToken::new())),
+        |handle, half| drop(handle.invoke_all_within(half, CancellationToken::new())),
         |handle, half| drop(handle.invoke_any(half)),
         |handle, half| drop(handle.invoke_any_timeout(half, LONG)),
-        |handle, half| drop(handle.invoke_any_within(half, &CancellationToken::new())),
+        |handle, half| drop(handle.invoke_any_within(half, CancellationToken::new())),
     ];
     for form in forms {
         let executor = ScheduledThreadPoolExecutor::new(1);

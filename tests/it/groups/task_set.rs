@@ -59,7 +59,7 @@ fn an_empty_set_is_done() {
     assert!(set.is_empty() && set.is_done());
     assert_eq!((set.cancel_all(), set.cancel_and_signal_all()), (0, 0));
     assert!(set.join_all_timeout(Duration::MAX).unwrap().is_empty());
-    assert!(set.join_all_within(&CancellationToken::new()).unwrap().is_empty());
+    assert!(set.join_all_within(CancellationToken::new()).unwrap().is_empty());
     assert!(block_on(TaskSet::<i32>::new().into_future()).is_empty());
     assert!(set.join_all().is_empty());
 }

@@ -34,7 +34,7 @@ const STOPS: [(&str, Stop); 9] = [
     ("drop", drop),
     ("close", |executor| executor.close().expect("not on a worker")),
     ("close unless", |executor| {
-        executor.close_within(&CancellationToken::new()).expect("not on a worker");
+        executor.close_within(CancellationToken::new()).expect("not on a worker");
     }),
     ("shut down within", |executor| {
         let report = executor.shutdown_within(LONG, LONG).expect("not on a worker");

@@ -246,7 +246,7 @@ fn a_task_cannot_wait_for_its_own_executor() {
 fn a_task_cannot_close_its_own_executor_unless() {
     let (tell, told) = mpsc::channel();
     end_gently_from_inside(move |executor| {
-        let closed = executor.close_within(&CancellationToken::new());
+        let closed = executor.close_within(CancellationToken::new());
         tell.send(closed.is_err()).expect("the test waits");
     });
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [true; 3]);

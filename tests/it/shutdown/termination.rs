@@ -209,7 +209,7 @@ fn a_task_cannot_wait_for_the_end_of_its_own_executor() {
     type End = fn(ScheduledThreadPoolExecutor) -> Result<(), WouldDeadlock>;
     let refused: [End; 5] = [
         ScheduledThreadPoolExecutor::close,
-        |executor| executor.close_within(&CancellationToken::new()),
+        |executor| executor.close_within(CancellationToken::new()),
         |executor| {
             let raised = CancellationToken::new();
             raised.cancel();

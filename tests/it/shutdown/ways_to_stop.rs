@@ -45,7 +45,7 @@ const WAYS: [Way; 17] = [
     Way::as_drop("shutdown_background", false, ScheduledThreadPoolExecutor::shutdown_background),
     Way::as_close("close", true, |executor| executor.close().unwrap()),
     Way::as_close("close_within, not raised", true, |executor| {
-        executor.close_within(&CancellationToken::new()).unwrap();
+        executor.close_within(CancellationToken::new()).unwrap();
     }),
     Way::as_close("close_background", false, ScheduledThreadPoolExecutor::close_background),
     Way {
