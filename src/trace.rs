@@ -24,7 +24,8 @@ mod events {
     use std::{fmt, io, time::Duration};
 
     use tracing::{
-        Level, Span, debug, enabled, error, info_span, level_filters::LevelFilter, warn,
+        Level, Span, debug, enabled, error, info_span, level_filters::LevelFilter, span::Entered,
+        warn,
     };
 
     use crate::{
@@ -70,24 +71,55 @@ mod events {
         run_time: impl FnOnce() -> Duration,
         run: impl FnOnce() -> R,
     ) -> R {
-        if !listens(Level::INFO, || enabled!(target: TARGET, Level::INFO)) {
+        if !is_listening_to_runs() {
             return run();
         }
-        let SpanFields { id, name, run: number, lateness } = fields();
+        let span = RunSpan(new_span(fields()));
+        let entered = span.enter();
+        let result = run();
+        emit(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
+        leave(entered);
+        result
+    }
+
+    // These are compiled once, and not for every type of task.
+
+    #[inline]
+    fn is_listening_to_runs() -> bool {
+        listens(Level::INFO, || enabled!(target: TARGET, Level::INFO))
+    }
+
+    fn new_span(SpanFields { id, name, run, lateness }: SpanFields) -> Span {
         let mut span = Span::none();
         emit(|| {
             span = info_span!(
                 target: TARGET, "task",
-                task = %TaskId(id), name = name.as_deref(), run = number, lateness_us = micros(lateness)
+                task = %TaskId(id), name = name.as_deref(), run, lateness_us = micros(lateness)
             );
         });
-        let entered = contain(|| span.enter()).map_err(discard).ok();
-        emit(|| debug!(target: TARGET, "started"));
-        let result = run();
-        emit(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
+        span
+    }
+
+    fn leave(entered: Option<Entered<'_>>) {
         emit(|| drop(entered));
-        emit(|| drop(span));
-        result
+    }
+
+    /// The span of one run. Dropping it calls the subscriber.
+    struct RunSpan(Span);
+
+    impl RunSpan {
+        fn enter(&self) -> Option<Entered<'_>> {
+            let entered = contain(|| self.0.enter()).map_err(discard).ok();
+            emit(|| debug!(target: TARGET, "started"));
+            entered
+        }
+    }
+
+    impl Drop for RunSpan {
+        fn drop(&mut self) {
+            let span = std::mem::replace(&mut self.0, Span::none());
+            emit(|| drop(span));
+        }
     }
 
     /// The fields of the span of a run.

@@ -56,9 +56,15 @@ pub(crate) fn discard<T>(value: T) {
         return;
     }
     if let Err(payload) = contain(|| drop(value)) {
-        if let Err(worse) = contain(|| drop(payload)) {
-            mem::forget(worse);
-        }
+        discard_payload(payload);
+    }
+}
+
+/// Compiled once, and not for every type of value.
+#[cold]
+fn discard_payload(payload: Payload) {
+    if let Err(worse) = contain(|| drop(payload)) {
+        mem::forget(worse);
     }
 }
 

@@ -132,13 +132,21 @@ pub(crate) fn contain_located<R>(
         return contain(call).map_err(|payload| (payload, None));
     }
     // Saved and restored: this may be a call inside a call.
-    let outer = BEGUN.try_with(|noted| noted.replace(Some(Vec::new()))).ok().flatten();
+    let outer = replace_begun(Some(Vec::new()));
     let result = contain(call);
-    let begun = BEGUN.try_with(|noted| noted.replace(outer)).ok().flatten();
-    result.map_err(|payload| {
-        let location = location_of(&*payload, begun.unwrap_or_default());
-        (payload, location)
-    })
+    let begun = replace_begun(outer);
+    result.map_err(|payload| located(payload, begun))
+}
+
+/// Compiled once, and not for every type of call.
+fn replace_begun(begun: Option<Vec<Begun>>) -> Option<Vec<Begun>> {
+    BEGUN.try_with(|noted| noted.replace(begun)).ok().flatten()
+}
+
+#[cold]
+fn located(payload: Payload, begun: Option<Vec<Begun>>) -> (Payload, Option<PanicLocation>) {
+    let location = location_of(&*payload, begun.unwrap_or_default());
+    (payload, location)
 }
 
 /// Returns where the last of these panics began that may be this one.
