@@ -152,7 +152,7 @@ impl Builder {
     }
 
     /// Sets the handler that decides about rejected tasks, which are not admitted because there is
-    /// no [room](Self::max_pending) or the executor was shut down; the default is
+    /// no [capacity](Self::max_pending) or the executor was shut down; the default is
     /// [`AbortPolicy`](crate::AbortPolicy). Java: `RejectedExecutionHandler`.
     pub fn rejected_execution_handler(
         mut self,

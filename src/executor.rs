@@ -161,8 +161,7 @@ impl ScheduledThreadPoolExecutor {
     /// # Errors
     ///
     /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of a value that a
-    /// shutdown on this thread is cancelling. The executor is then shut down, and terminates by
-    /// itself.
+    /// shutdown on this thread is cancelling. Then it has been shut down, and terminates by itself.
     pub fn close(self) -> Result<(), WouldDeadlock> {
         self.shutdown();
         let pool = self.into_pool();
@@ -241,8 +240,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Returns a builder that describes a task further before it is submitted: its name, its time
-    /// limit, and what happens after missed runs and panics.
+    /// Returns a builder that describes a task before it is submitted: its name, its time limit,
+    /// and what happens after missed runs and panics.
     pub fn task(&self) -> TaskBuilder<'_> {
         TaskBuilder::new(&self.pool_refs)
     }
@@ -283,8 +282,8 @@ impl Handle {
     /// # Errors
     ///
     /// [`RejectedExecutionError`] if the executor was shut down, has no
-    /// [room](crate::Builder::max_pending), or has no worker and cannot start one. The error owns
-    /// the task, and [returns it](RejectedExecutionError::into_task).
+    /// [capacity](crate::Builder::max_pending) left, or has no worker and cannot start one. The
+    /// error owns the task, and [returns it](RejectedExecutionError::into_task).
     pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,
@@ -427,7 +426,7 @@ impl Handle {
     }
 
     /// Runs the closure again and again: at `initial_delay`, then at `initial_delay + period`,
-    /// `initial_delay + 2 * period`, and so on. Every run is planned from the first one, so the
+    /// `initial_delay + 2 * period`, and so on. Each of these times counts from the first, so the
     /// rate does not drift. Runs do not overlap: a run that takes longer than the period delays the
     /// next ones, and each of them is made up for (Java's rule; see
     /// [`MissedRuns`](crate::MissedRuns) for others). The first panic ends the periodic task

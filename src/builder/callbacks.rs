@@ -90,8 +90,8 @@ impl Builder {
         self
     }
 
-    /// Sets the hook that is called once, when everything has ended, before the end is visible to
-    /// anybody. The last worker calls it, or, if there is no worker left, the thread that shuts the
+    /// Sets the hook that is called once, when everything has ended, before any thread can observe
+    /// the end. The last worker calls it, or, if no worker is left, the thread that shuts the
     /// executor down, so it may run inside the call of [`shutdown`](crate::Handle::shutdown). The
     /// executor has terminated only when the hook has returned, so in the hook
     /// [`await_termination`](crate::Handle::await_termination) returns
@@ -103,7 +103,7 @@ impl Builder {
 
     /// Sets a decorator, which wraps code around every closure. The decorator is called for each
     /// submission, in the thread that submits, and returns the wrapper that is called around each
-    /// run. So it can bring along what surrounds the submitter, such as a trace or a request.
+    /// run. So it can carry the context of the submitter along, such as a trace or a request.
     /// Order, futures and the cost of cancelling are those of tasks without a decorator; a
     /// decorated task takes two allocations more. If the decorator panics, the panic propagates to
     /// the submitter. Java: `decorateTask`.
@@ -140,14 +140,14 @@ impl Builder {
         self
     }
 
-    /// Sets the handler that is told of every panic in a task or a hook, in the thread where it
-    /// happened, before any other thread can see the outcome; of every panic in the drop of a
-    /// capture or a result; and of the end of a periodic task that its user did not end, because a
+    /// Sets the handler that is called for every panic in a task or a hook, in the thread where it
+    /// happened, before any other thread can see the outcome; for every panic in the drop of a
+    /// capture or a result; and at the end of a periodic task that its user did not end, because a
     /// run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the
     /// task any more. [`PanicSource`](crate::PanicSource) tells these apart. A panic in the handler
-    /// itself is caught and reported to nobody. To record where panics begin, the first executor
-    /// that is built with a handler installs a panic hook in front of that of the process, which is
-    /// called as before. Java: `UncaughtExceptionHandler`.
+    /// itself is caught and not reported. To record where panics begin, the first executor that is
+    /// built with a handler installs a panic hook in front of that of the process, which is called
+    /// as before.
     ///
     /// ```
     /// use std::sync::mpsc;

@@ -181,20 +181,20 @@ impl PendingTask {
         self.handle.name()
     }
 
-    /// Returns when the task was due, or `None` if it was never due.
+    /// Returns when the task was due, or `None` for a task that was never due.
     #[must_use]
     pub fn next_run(&self) -> Option<Instant> {
         self.next_run
     }
 
-    /// Returns how long it was until the task was due: zero if it was due already, `Duration::MAX`
-    /// if it was never due.
+    /// Returns how long it was, at the time of the snapshot, until the task was due: zero if it was
+    /// due already, `Duration::MAX` for a task that was never due.
     #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// Returns how many runs the task had had; a one-shot task has had none.
+    /// Returns how many runs the task had had; zero for a one-shot task.
     #[must_use]
     pub fn run_count(&self) -> u64 {
         self.runs
@@ -206,7 +206,7 @@ impl PendingTask {
         self.is_periodic
     }
 
-    /// Returns a handle that can cancel the task, and that shows its state since the snapshot.
+    /// Returns a handle that can cancel the task, and that shows its present state.
     #[must_use]
     pub fn cancel_handle(&self) -> &CancelHandle {
         &self.handle

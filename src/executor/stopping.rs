@@ -12,8 +12,8 @@ impl Handle {
     /// cancelled. A one-shot task that is due runs in any case. Does not wait. Idempotent. Takes
     /// time linear in the number of pending tasks. Java: `shutdown`.
     ///
-    /// The drop of the owner comes after it, and cancels the tasks that are not yet due. To let
-    /// them run, use [`close`](crate::ScheduledThreadPoolExecutor::close), wait with
+    /// A later drop of the owner cancels the tasks that are not yet due. To let them run, use
+    /// [`close`](crate::ScheduledThreadPoolExecutor::close), wait with
     /// [`await_termination`](Self::await_termination) first, or have the drop
     /// [close](crate::DropPolicy::Close).
     pub fn shutdown(&self) {
@@ -64,8 +64,8 @@ impl Handle {
     }
 
     /// Blocks until the executor has terminated, which means that it was shut down, everything has
-    /// ended, and no worker is left. Returns `true` if it terminated within `timeout`;
-    /// `Duration::MAX` waits without limit. On a manual clock
+    /// ended, and no worker is left, but for no longer than `timeout`. Returns `true` if it has
+    /// terminated. A `timeout` of `Duration::MAX` waits without limit. On a manual clock
     /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     /// [`termination`](Self::termination) is the same without blocking. Java: `awaitTermination`.
     ///

@@ -1,5 +1,5 @@
 //! Tests of what cannot be seen from outside: how many threads wake for a task, as counted by the
-//! manual clock, on which no wake-up goes unseen; where in the queue a periodic task is; and a
+//! manual clock, on which every wake-up is seen; where in the queue a periodic task is; and a
 //! queue that is full, which it soon is here.
 
 use std::{
@@ -48,7 +48,7 @@ fn one_periodic_task_does_not_wake_a_hundred_workers() {
 
 /// G9: several threads wait on a clock that advances by itself, some for less time than their task
 /// takes. Each stops at its own limit or has its result, because the clock does not advance to the
-/// next moment before the thread that it has woken has decided.
+/// next moment before the thread that it has woken has returned or waits again.
 #[test]
 fn each_that_waits_has_its_own_answer() {
     const THREADS: u64 = 8;
@@ -193,7 +193,7 @@ fn a_full_queue_gives_the_closure_back() {
 }
 
 /// F21, M72: a periodic task that finds no place for its next run ends as rejected, and the panic
-/// handler is told as well.
+/// handler is called as well.
 #[test]
 fn a_periodic_task_ends_that_finds_no_place() {
     let (tell, told) = mpsc::channel();

@@ -38,7 +38,7 @@ use crate::RejectionReason;
 /// cloned, or sends the result over a channel.
 pub struct RejectedExecutionError(Box<Refused>);
 
-/// It is on the heap, so that the `Result` of a submission stays small.
+/// The content of the error. It is on the heap, so that the `Result` of a submission stays small.
 struct Refused {
     reason: RejectionReason,
     task: DrainedTask,
