@@ -77,9 +77,9 @@ impl<'a> TaskBuilder<'a> {
     ///   runs; if it runs, its [token](crate::TaskContext::token) is raised.
     /// * **A periodic task** has this much time for each run. If it is to [stop](PanicPolicy::stop)
     ///   at the first failure, a run that takes longer ends the task in the same way, and the
-    ///   [panic handler](crate::Builder::panic_handler) is called. Otherwise such a run has its token
-    ///   raised, which is a new one for each run, and counts as one that panicked when its body has
-    ///   returned.
+    ///   [panic handler](crate::Builder::panic_handler) is called. Otherwise such a run has its
+    ///   token raised, which is a new one for each run, and counts as one that panicked when its
+    ///   body has returned.
     ///
     /// The limit has precedence: a body that returns at the very moment when its time is up has
     /// timed out, and a one-shot task with a timeout of zero never runs. A task that ends in time
