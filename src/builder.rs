@@ -1,4 +1,4 @@
-//! The builder: collects choices, checks them, and makes the executor.
+//! The builder: it collects the settings, checks them, and makes the executor.
 
 mod callbacks;
 
@@ -13,21 +13,21 @@ use crate::{
 };
 
 impl ScheduledThreadPoolExecutor {
-    /// An executor with this many worker threads and default settings. Starts no thread: each
-    /// submission starts one, until there are so many. With zero there is one, started when it
-    /// is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
+    /// Creates an executor with this many worker threads and default settings. Starts no thread:
+    /// each submission starts one, until there are that many. With a size of zero there is one
+    /// worker, started when it is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
     #[must_use]
     pub fn new(core_pool_size: usize) -> Self {
         Self::from_config(Self::builder().core_pool_size(core_pool_size).config)
     }
 
-    /// To set more than the number of threads.
+    /// Returns a builder, which sets more than the number of threads.
     pub fn builder() -> Builder {
         Builder::new()
     }
 }
 
-/// Makes a [`ScheduledThreadPoolExecutor`] with settings other than the default.
+/// Builds a [`ScheduledThreadPoolExecutor`] with settings other than the default.
 ///
 /// ```
 /// use punctual::ScheduledThreadPoolExecutor;
@@ -75,41 +75,42 @@ impl Builder {
         }
     }
 
-    /// How many worker threads there will be; the default is the number of logical cores that
-    /// the process may use (`num_cpus::get`). Threads are started one by one, as tasks are
-    /// submitted. With zero there is one as long as there is something to do or to wait for, and
-    /// none when it has been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
+    /// Sets the number of worker threads; the default is the number of logical cores that the
+    /// process may use (`num_cpus::get`). Threads are started one by one, as tasks are submitted.
+    /// With zero there is one worker as long as a task runs or is pending, and none once it has
+    /// been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
     pub fn core_pool_size(mut self, size: usize) -> Self {
         self.config.core_pool_size = size;
         self
     }
 
-    /// How long a worker that may go stays idle before it does; the default is ten milliseconds,
-    /// as in Java. A worker may go if there are more than the core pool size, because that was
-    /// [lowered](crate::Handle::set_core_pool_size) or is zero, or if
-    /// [core threads may time out](Self::allows_core_thread_timeout). While a task waits one idle
-    /// worker stays, and while several wait two do, unless as many as the core pool size are busy.
-    /// These sleep until the first tasks are due. Java: `keepAliveTime`.
+    /// Sets how long a worker that may retire stays idle before it does; the default is ten
+    /// milliseconds, as in Java. A worker may retire if there are more workers than the core pool
+    /// size, because that was [lowered](crate::Handle::set_core_pool_size) or is zero, or if
+    /// [core threads may time out](Self::allows_core_thread_timeout). While one task is pending one
+    /// idle worker stays, and while several are pending two do, unless as many workers as the core
+    /// pool size are busy. The workers that stay sleep until the first tasks are due. Java:
+    /// `keepAliveTime`.
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;
         self
     }
 
-    /// Whether workers of the core go as well when they have been idle for the
-    /// [keep-alive](Self::keep_alive); the default is that they stay. The next submission starts
-    /// them anew, and so does a worker that is about to run a task when others wait and nobody else
-    /// is idle. So a task that is due waits only while as many workers as the core pool size are
-    /// busy. Java: `allowCoreThreadTimeOut`.
+    /// Sets whether workers of the core retire as well when they have been idle for the
+    /// [keep-alive](Self::keep_alive); by default they stay. The next submission starts them again,
+    /// and so does a worker that is about to run a task while others are pending and no other
+    /// worker is idle. So a task that is due waits only while as many workers as the core pool size
+    /// are busy. Java: `allowCoreThreadTimeOut`.
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn allows_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;
         self
     }
 
-    /// Whether all workers of the core are started at once, by [`build`](Self::build); the default
-    /// is that submissions start them. Then no task waits for a thread to be started, and a system
-    /// that has none to give says so at the beginning. Java: `prestartAllCoreThreads`, after the
-    /// constructor.
+    /// Sets whether [`build`](Self::build) starts all workers of the core at once; by default
+    /// submissions start them. If it does, no task waits for a thread to be started, and a system
+    /// that cannot provide the threads reports it at the beginning. Java: `prestartAllCoreThreads`,
+    /// after the constructor.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -125,11 +126,11 @@ impl Builder {
         self
     }
 
-    /// How many tasks may wait, at least one; there is no bound unless this is called. One more is
-    /// [rejected](Self::rejected_execution_handler), as
-    /// [`Saturated`](crate::RejectionReason::Saturated). Tasks that run do not count, and a
-    /// periodic task that has run comes back in any case. Costs every submission, cancelling and
-    /// taking a lock that all share.
+    /// Sets how many tasks may be pending, at least one; without this call there is no bound. A
+    /// submission beyond the bound is [rejected](Self::rejected_execution_handler), as
+    /// [`Saturated`](crate::RejectionReason::Saturated). Running tasks do not count, and a periodic
+    /// task that has run is put back in any case. A bound costs every submission, every
+    /// cancellation and every worker that takes a task one lock, which all of them share.
     ///
     /// ```
     /// use std::time::Duration;
@@ -140,7 +141,7 @@ impl Builder {
     ///     .rejected_execution_handler(BlockPolicy::new(Duration::from_secs(60)))
     ///     .build()?;
     /// for n in 0..1_000 {
-    ///     executor.execute(move || drop(n))?; // waits while a hundred wait
+    ///     executor.execute(move || drop(n))?; // blocks while a hundred are pending
     /// }
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
@@ -150,8 +151,8 @@ impl Builder {
         self
     }
 
-    /// Who decides about tasks that are not admitted, because there is no
-    /// [room](Self::max_pending) or the executor was shut down; the default is
+    /// Sets the handler that decides about rejected tasks, which are not admitted because there is
+    /// no [capacity](Self::max_pending) or the executor was shut down; the default is
     /// [`AbortPolicy`](crate::AbortPolicy). Java: `RejectedExecutionHandler`.
     pub fn rejected_execution_handler(
         mut self,
@@ -161,8 +162,8 @@ impl Builder {
         self
     }
 
-    /// What starts the threads; the default are threads of std. For threads that have to be made
-    /// in another way, or counted, or bound to cores. Java: `ThreadFactory`.
+    /// Sets the factory that starts the threads; by default they are threads of std. A factory can
+    /// start threads in another way, count them, or bind them to cores. Java: `ThreadFactory`.
     ///
     /// See [`ThreadFactory`] for an example.
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
@@ -170,35 +171,38 @@ impl Builder {
         self
     }
 
-    /// What the threads are called: the name, a dash, and a number from 1. The default is
-    /// `punctual`. Linux shows the first 15 bytes.
+    /// Sets the name of the threads. Each is called by this name, a dash, and a number from 1. The
+    /// default is `punctual`. Linux shows the first 15 bytes.
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.config.thread_name = name.into();
         self
     }
 
-    /// The size of the threads' stacks in bytes; the default is that of
+    /// Sets the size of the threads' stacks in bytes; the default is that of
     /// [`std::thread::Builder::stack_size`].
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_size = Some(bytes);
         self
     }
 
-    /// How much later than asked the system may wake a worker that waits for a deadline, to save
-    /// wake-ups by letting timers share one; the default is a nanosecond, that is, none. Zero
-    /// leaves it to the system, which on Linux means 50 µs: half as many wake-ups where deadlines
-    /// are dense, and all of them later. Only Linux has it, and only with the feature
-    /// `timer-slack`, which is on by default; elsewhere it changes nothing.
+    /// Sets how much later than requested the system may wake a worker that waits for a deadline.
+    /// Slack saves wake-ups, because timers can share one. The default is a nanosecond, which means
+    /// none. Zero leaves the choice to the system, which on Linux means 50 µs: half as many
+    /// wake-ups where deadlines are dense, and all of them later. Only Linux has timer slack, and
+    /// only with the feature `timer-slack`, which is on by default; elsewhere this method changes
+    /// nothing.
     pub fn timer_slack(mut self, slack: Duration) -> Self {
         self.config.timer_slack = slack;
         self
     }
 
-    /// Wakes workers this much before each deadline, and lets them look at the clock until it has
-    /// come: precise, for the price of a core's time. The default is zero: not at all. Never makes
-    /// a task start early. On a [`ManualClock`](crate::ManualClock) it changes nothing.
+    /// Sets how long before each deadline a worker wakes; it then polls the clock until the
+    /// deadline has come. This is precise, and costs a core's time. The default is zero, with which
+    /// workers do not poll. Never makes a task start early. Changes nothing on a
+    /// [`ManualClock`](crate::ManualClock).
     ///
-    /// Measured on a virtual machine of two cores, a task every ten milliseconds, in microseconds:
+    /// The following was measured on a virtual machine with two cores and a task every ten
+    /// milliseconds, in microseconds:
     ///
     /// | lead | lateness, median | 99 of 100 | CPU for each task |
     /// |---|---|---|---|
@@ -211,24 +215,24 @@ impl Builder {
         self
     }
 
-    /// Where the time comes from; the default is [`Clock::system`]. A
+    /// Sets the clock that the executor reads; the default is [`Clock::system`]. A
     /// [`ManualClock`](crate::ManualClock) makes tests exact.
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.config.clock = clock.into();
         self
     }
 
-    /// Whether one-shot tasks that are not yet due still run after
-    /// [`shutdown`](crate::Handle::shutdown); the default is that they do. Those that are due run
-    /// in any case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    /// Sets whether one-shot tasks that are not yet due still run after
+    /// [`shutdown`](crate::Handle::shutdown); by default they do. Those that are due run in any
+    /// case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_delayed = keep;
         self
     }
 
-    /// Whether periodic tasks go on after [`shutdown`](crate::Handle::shutdown); the default is
-    /// that they do not. If they do the executor ends only when they have been cancelled. Java:
+    /// Sets whether periodic tasks continue after [`shutdown`](crate::Handle::shutdown); by default
+    /// they do not. If they do, the executor terminates only when they have been cancelled. Java:
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn continues_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
@@ -236,24 +240,25 @@ impl Builder {
         self
     }
 
-    /// What becomes of the executor when its owner is dropped; the default is
-    /// [`DropPolicy::Stop`]: what is not yet due is cancelled, what is due or running finishes, and
-    /// the drop waits for the threads. See [`DropPolicy`] for the others.
+    /// Sets what happens to the executor when its owner is dropped. The default is
+    /// [`DropPolicy::Stop`]: tasks that are not yet due are cancelled, those that are due or
+    /// running finish, and the drop waits for the threads. See [`DropPolicy`] for the others.
     pub fn on_drop(mut self, policy: DropPolicy) -> Self {
         self.on_drop = policy;
         self
     }
 
-    /// Makes the executor. Starts no thread, unless the core is to be
+    /// Builds the executor. Starts no thread and does not block, unless the core is to be
     /// [prestarted](Self::prestart_core_threads); then it blocks while the threads are being
     /// started.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::InvalidThreadName`] if no thread can have the name,
-    /// [`ConfigError::ZeroKeepAlive`] if core threads may time out at once,
-    /// [`ConfigError::ZeroMaxPending`] if no task may wait, [`ConfigError::Spawn`] if a thread that
-    /// was to be prestarted cannot be; those before it have ended by then.
+    /// * [`ConfigError::InvalidThreadName`] if no thread can have the name.
+    /// * [`ConfigError::ZeroKeepAlive`] if core threads may time out and the keep-alive is zero.
+    /// * [`ConfigError::ZeroMaxPending`] if no task may be pending.
+    /// * [`ConfigError::Spawn`] if a thread that was to be prestarted cannot be started; the
+    ///   threads before it have ended by then.
     pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
         if self.config.thread_name.contains('\0') {
             return Err(ConfigError::InvalidThreadName(self.config.thread_name));
@@ -271,7 +276,7 @@ impl Builder {
         if self.prestart {
             executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
         }
-        // Only now: on an error the drop has to wait, whatever was chosen.
+        // The policy is set only now: on an error the drop has to wait, whatever was selected.
         Ok(executor.on_drop(self.on_drop))
     }
 }

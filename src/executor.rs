@@ -1,13 +1,13 @@
-//! The face: the owner of a pool, and the handle through which everyone uses it.
+//! The public face of the crate: the executor, which owns a pool, and the handle, which uses it.
 //!
-//! There are two types and one rule. [`ScheduledThreadPoolExecutor`] *owns*: it is not `Clone`,
-//! and when it goes the pool stops. [`Handle`] *uses*: clones are cheap, and keep nothing alive.
-//! The owner dereferences to its handle, so there is one list of verbs, and a function that only
-//! schedules takes a `&Handle` and can be given either.
+//! There are two types. [`ScheduledThreadPoolExecutor`] *owns* the pool: it is not `Clone`, and
+//! dropping it stops the pool. [`Handle`] *uses* the pool: it is cheap to clone and keeps nothing
+//! alive. The owner dereferences to its handle, so each method exists once, and a function that
+//! only schedules takes a `&Handle` and accepts either type.
 //!
-//! Each verb is the unnamed form of the one on [`TaskBuilder`], which is
-//! where closures become tasks. The verbs for stopping are in [`stopping`], those for changing how
-//! the executor works in [`tuning`], and what can be seen of it in [`inspection`].
+//! Each method that submits is the short form of the one on [`TaskBuilder`], which is where
+//! closures become tasks. The methods that stop an executor are in [`stopping`], those that tune it
+//! while it runs in [`tuning`], and those that inspect it in [`inspection`].
 
 mod inspection;
 mod owning;
@@ -27,10 +27,10 @@ use crate::{
     sync::Arc,
 };
 
-/// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed
-/// delay. Java's `ScheduledThreadPoolExecutor`.
+/// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay.
+/// Java: `ScheduledThreadPoolExecutor`.
 ///
-/// The verbs are those of [`Handle`], to which it dereferences.
+/// Its methods are those of [`Handle`], to which it dereferences.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,13 +49,13 @@ use crate::{
 ///
 /// # Dropping it stops it
 ///
-/// The drop takes no more tasks, cancels what is not yet due, lets what is due or running
-/// finish, and waits for the threads. So it never waits for the far future, and nothing that had
-/// begun is lost. [`Builder::on_drop`](crate::Builder::on_drop) has it do something else. While the
-/// thread panics it is [`shutdown_now`](Handle::shutdown_now) and waits for nothing, whatever was
-/// chosen; on one of the executor's own workers it does not wait either.
+/// The drop admits no more tasks, cancels those that are not yet due, lets those that are due or
+/// running finish, and waits for the threads to end. So it never waits for the far future, and
+/// loses no run that has begun. [`Builder::on_drop`](crate::Builder::on_drop) selects another way.
+/// While the thread panics, the drop is [`shutdown_now`](Handle::shutdown_now) and waits for
+/// nothing, whatever was selected; on one of the executor's own workers it does not wait either.
 ///
-/// In an async function a drop that waits blocks the thread of the runtime. This way does not:
+/// In an async function, a drop that waits blocks the thread of the runtime. This does not:
 ///
 /// ```
 /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
@@ -78,29 +78,29 @@ use crate::{
 /// let news = executor.submit(|| "all is well")?;
 ///
 /// let handle = executor.handle();
-/// executor.shutdown_background(); // in place of the drop
-/// handle.termination().await; // what is due has run, the threads have no more to do
+/// executor.shutdown_background(); // instead of dropping it
+/// handle.termination().await; // every due task has run, the threads have nothing left to do
 /// assert_eq!(news.await?, "all is well");
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// # }).unwrap();
 /// ```
 ///
 /// A task that has captured the executor itself keeps it from being dropped until the task has
-/// ended. One that is periodic or never due keeps it for ever, unless somebody cancels the task, or
-/// shuts the executor down through a handle. To schedule more, a task needs a [`Handle`] and no
-/// more.
+/// ended. A task that is periodic or never due keeps it forever, unless the task is cancelled, or
+/// the executor is shut down through a handle. To schedule more tasks, a task needs only a
+/// [`Handle`].
 ///
 /// # It cannot be cloned
 ///
-/// It is an owner, and there is one. `executor.clone()` does not compile, though a [`Handle`] can be
-/// cloned: a clone would look like a second owner, and keep nothing alive.
+/// An executor has one owner. `executor.clone()` does not compile, although a [`Handle`] can be
+/// cloned: the clone would look like a second owner, but keep nothing alive.
 ///
 /// ```compile_fail,E0277
 /// let executor = punctual::ScheduledThreadPoolExecutor::new(1);
 /// let other = executor.clone(); // error: an executor is an owner and cannot be cloned
 /// ```
 ///
-/// To schedule from elsewhere write `executor.handle()`; to own it in several places, share it:
+/// To schedule from elsewhere, call `executor.handle()`; to own it in several places, share it:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -125,14 +125,14 @@ use crate::{
 /// | [`shutdown_background`](Self::shutdown_background) | cancelled | the same | no |
 /// | [`close`](Self::close) | by policy: run | by policy: cancelled | yes, however long |
 /// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
-/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no; the drop comes after it, and does what its line says |
-/// | [`Handle::shutdown_now`] | given back | given back | no |
-/// | [`Handle::shutdown_within`] | by policy, for a while | by policy, for a while | yes, for a while |
+/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the later drop does what its row says |
+/// | [`Handle::shutdown_now`] | returned to the caller | returned to the caller | no |
+/// | [`Handle::shutdown_within`] | by policy, up to a time limit | by policy, up to a time limit | yes, up to a time limit |
 #[doc(alias = "ScheduledExecutorService")]
 #[doc(alias = "newScheduledThreadPool")]
 pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
-    /// Whether the drop still has to stop the pool.
+    /// True while the drop still has to stop the pool.
     is_open: bool,
     on_drop: DropPolicy,
 }
@@ -148,29 +148,30 @@ impl ScheduledThreadPoolExecutor {
         self
     }
 
-    /// A handle to be passed around. It schedules, and does not keep the executor alive.
+    /// Returns a handle, which schedules tasks and does not keep the executor alive.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// [Shuts down](Handle::shutdown) and waits until everything the policies keep has run and
-    /// the threads have ended, however far in the future that is. Java: `close`.
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// [Shuts down](Handle::shutdown) and blocks until every task that the policies keep has run
+    /// and the threads have ended, however far in the future that is. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java: `close`.
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of what a shutdown on
-    /// this thread is cancelling: then it has been shut down, and goes on to its end by itself.
+    /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of a value that a
+    /// shutdown on this thread is cancelling. Then it has been shut down, and terminates by itself.
     pub fn close(self) -> Result<(), WouldDeadlock> {
         self.shutdown();
         let pool = self.into_pool();
         pool.join()
     }
 
-    /// As [`close`](Self::close), but once `limit` is reached, before or during the wait, as
-    /// [`shutdown_now`](Handle::shutdown_now): the tasks that wait are cancelled, those that run are
-    /// asked to stop and waited for. Java: `close` by a thread that is interrupted.
+    /// Closes as [`close`](Self::close) does until `limit` is reached, before or during the wait.
+    /// From then on it does what [`shutdown_now`](Handle::shutdown_now) does: it cancels the
+    /// pending tasks, asks the running ones to stop, and waits for these. Java: `close` in a thread
+    /// that is interrupted.
     ///
     /// # Errors
     ///
@@ -190,19 +191,20 @@ impl ScheduledThreadPoolExecutor {
         pool.join()
     }
 
-    /// As [`close`](Self::close), but without waiting: the threads go on by themselves until
-    /// everything the policies keep has run.
+    /// Closes as [`close`](Self::close) does, but does not wait: the threads continue by themselves
+    /// until every task that the policies keep has run.
     pub fn close_background(self) {
         self.shutdown();
         self.into_pool();
     }
 
-    /// As a drop, but without waiting: what is due or running finishes by itself.
+    /// Stops the executor as a default drop does, but does not wait: tasks that are due or running
+    /// finish by themselves.
     pub fn shutdown_background(self) {
         self.into_pool().stop();
     }
 
-    /// The pool, with nobody left whose drop would stop it.
+    /// Returns the pool, and keeps the drop of the owner from stopping it.
     fn into_pool(mut self) -> Arc<Pool> {
         self.is_open = false;
         Arc::clone(self.handle.pool())
@@ -219,40 +221,40 @@ impl Deref for ScheduledThreadPoolExecutor {
 
 /// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive.
 ///
-/// Once the executor is gone each submission is refused, as after a shutdown.
+/// Once the executor has been dropped, each submission is refused, as after a shutdown.
 ///
-/// A hook, factory or handler that owns a handle to its own executor makes a circle, as any two
-/// `Arc`s that own each other: when the executor has ended, that callback, and the emptied memory
-/// of the executor, are not given back. A callback that has a `Weak` of what holds the handle makes
-/// none.
+/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle, as
+/// any two `Arc`s that own each other do: when the executor has ended, that callback, and the
+/// emptied memory of the executor, are not freed. A callback that has a `Weak` to the holder of the
+/// handle makes no cycle.
 ///
 /// # What a submission costs
 ///
-/// One allocation, one reading of the clock, and an insertion into the queue, in O(log n) under
-/// its lock. No submission waits for a task to run, and none wakes a thread unless the task is
-/// due before all others. A submission for which a worker is missing starts one, and waits while
-/// the thread is being started.
+/// A submission costs one allocation, one reading of the clock, and an insertion into the queue, in
+/// O(log n) under its lock. No submission waits for a task to run, and none wakes a thread unless
+/// the task is due before all others. A submission for which a worker is missing starts one, and
+/// blocks while the thread is being started.
 #[derive(Clone)]
 pub struct Handle {
     pool_refs: Arc<PoolRefs>,
 }
 
 impl Handle {
-    /// Describes a task further, before it is submitted: its name, its time limit, what becomes of
-    /// missed runs and of those that panic.
+    /// Returns a builder that describes a task before it is submitted: its name, its time limit,
+    /// and what happens after missed runs and panics.
     pub fn task(&self) -> TaskBuilder<'_> {
         TaskBuilder::new(&self.pool_refs)
     }
 
-    /// The clock of the executor. Its [`now`](Clock::now) is the time that delays count from and
-    /// that [`schedule_at`](Self::schedule_at) understands, also on a
+    /// Returns the clock of the executor. Delays count from its [`now`](Clock::now), and
+    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a
     /// [`ManualClock`](crate::ManualClock).
     ///
     /// ```
     /// use std::time::Duration;
     /// use punctual::{Handle, ManualClock, ScheduledThreadPoolExecutor};
     ///
-    /// /// How long a task had to wait: the same code in use and in tests.
+    /// /// Returns how long a task had to wait. The same code runs in production and in tests.
     /// fn measure(executor: &Handle) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
     ///     let (clock, submitted) = (executor.clock().clone(), executor.clock().now());
     ///     let task = executor.schedule(Duration::from_millis(2), move || clock.now())?;
@@ -272,16 +274,16 @@ impl Handle {
         self.pool().clock()
     }
 
-    /// Runs the closure as soon as a worker is free. There is no future: nobody sees the result,
-    /// and a panic is only [reported](crate::Builder::panic_handler). Does not block, unless the
-    /// executor's [handler](crate::RejectedExecutionHandler) for what is not admitted does. Java:
-    /// `execute`.
+    /// Runs the closure as soon as a worker is free. Returns no future: the caller does not learn
+    /// when it has ended, and a panic is only [reported](crate::Builder::panic_handler). Does not
+    /// block, unless the executor's [handler](crate::RejectedExecutionHandler) for rejected tasks
+    /// does. Java: `execute`.
     ///
     /// # Errors
     ///
     /// [`RejectedExecutionError`] if the executor was shut down, has no
-    /// [room](crate::Builder::max_pending), or has no worker and cannot start one.
-    /// The error hands the task [back](RejectedExecutionError::into_task).
+    /// [capacity](crate::Builder::max_pending) left, or has no worker and cannot start one. The
+    /// error owns the task, and [returns it](RejectedExecutionError::into_task).
     pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,
@@ -289,7 +291,8 @@ impl Handle {
         self.task().execute(closure)
     }
 
-    /// Runs the closure as soon as a worker is free. Does not block. Java: `submit`.
+    /// Runs the closure as soon as a worker is free, and returns a future for its result. Does not
+    /// block. Java: `submit`.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -306,12 +309,13 @@ impl Handle {
     ///
     /// # Async closures
     ///
-    /// This is not a runtime, and polls no future. A closure that gives one, as `|| async { … }` and
-    /// `async || { … }` do, has done its work when it has made the future: that is its result, and
-    /// **the body of the future never runs**, unless who takes the result awaits it. The compiler
-    /// says so where the result is taken and thrown away (`unused_must_use`), and not where nobody
-    /// takes it. The same holds for [`schedule`](Self::schedule) and the other verbs that give a
-    /// result; [`execute`](Self::execute) and the periodic ones take no such closure.
+    /// The executor is not an async runtime, and polls no future. A closure that returns a future,
+    /// as `|| async { … }` and `async || { … }` do, has ended when it has made the future. The
+    /// future is its result, and **the body of the future never runs**, unless the caller that
+    /// takes the result awaits it. The compiler warns where the result is taken and thrown away
+    /// (`unused_must_use`), but not if it is never taken. The same holds for
+    /// [`schedule`](Self::schedule) and the other methods that return a result;
+    /// [`execute`](Self::execute) and the periodic ones accept no such closure.
     ///
     /// ```compile_fail
     /// #![deny(unused_must_use)]
@@ -326,10 +330,10 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// Block on it inside the closure, which occupies the worker as long as that takes, or spawn it
-    /// on a runtime, for which a worker is busy no longer than it takes to hand it over. Both are
-    /// calls of the runtime's: `handle.block_on(future)` and `handle.spawn(future)` with tokio, for
-    /// instance, if `handle` is tokio's.
+    /// Block on the future inside the closure, which occupies the worker until the future has
+    /// completed, or spawn it on a runtime, which occupies the worker only while the future is
+    /// handed over. Both are calls to the runtime: `handle.block_on(future)` and
+    /// `handle.spawn(future)` with tokio, for instance, where `handle` is tokio's.
     ///
     /// ```
     /// # fn block_on<F: Future>(future: F) -> F::Output {
@@ -356,9 +360,9 @@ impl Handle {
         self.task().submit(closure)
     }
 
-    /// Runs the closure once, when `delay` has passed; never earlier. A delay of zero is due at
-    /// once, behind what is due already; `Duration::MAX` never is. Does not block. Java:
-    /// `schedule`.
+    /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the
+    /// task is due at once, behind the tasks that are due already; with `Duration::MAX` it is never
+    /// due. Does not block. Java: `schedule`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -388,9 +392,9 @@ impl Handle {
         self.task().schedule(delay, closure)
     }
 
-    /// Runs the closure once, at `instant`; a moment that is past means now, and `None` never: the
-    /// task waits until somebody ends it. On a [`ManualClock`](crate::ManualClock) the instants are
-    /// those of [`ManualClock::now`](crate::ManualClock::now). Does not block.
+    /// Runs the closure once, at `instant`. An instant in the past means now; `None` means never,
+    /// and the task waits until it is cancelled. On a [`ManualClock`](crate::ManualClock) the
+    /// instants are those of [`ManualClock::now`](crate::ManualClock::now). Does not block.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -422,13 +426,13 @@ impl Handle {
     }
 
     /// Runs the closure again and again: at `initial_delay`, then at `initial_delay + period`,
-    /// `initial_delay + 2 * period`, and so on, planned from the first moment, so without drift.
-    /// Runs do not overlap: one that takes longer than the period makes the next ones late, and
-    /// each of them is made up for (Java's rule; see [`MissedRuns`](crate::MissedRuns) for
-    /// others). The first panic ends the periodic task (Java's rule again; see
-    /// [`PanicPolicy`](crate::PanicPolicy)). After a period that ends beyond the last moment of
-    /// the clock (584 years) it never runs again, and waits until somebody ends it. Does not block.
-    /// Java: `scheduleAtFixedRate`.
+    /// `initial_delay + 2 * period`, and so on. Each of these times counts from the first, so the
+    /// rate does not drift. Runs do not overlap: a run that takes longer than the period delays the
+    /// next ones, and each of them is made up for (Java's rule; see
+    /// [`MissedRuns`](crate::MissedRuns) for others). The first panic ends the periodic task
+    /// (Java's rule again; see [`PanicPolicy`](crate::PanicPolicy)). If the next run would be
+    /// beyond the last moment of the clock (584 years), the task never runs again, and waits until
+    /// it is cancelled. Does not block. Java: `scheduleAtFixedRate`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -450,8 +454,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero; else as
-    /// [`execute`](Self::execute).
+    /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero;
+    /// otherwise as [`execute`](Self::execute).
     #[doc(alias = "scheduleAtFixedRate")]
     pub fn schedule_at_fixed_rate<F>(
         &self,
@@ -465,8 +469,8 @@ impl Handle {
         self.task().schedule_at_fixed_rate(initial_delay, period, closure)
     }
 
-    /// Runs the closure again and again: first at `initial_delay`, and then each time `delay`
-    /// after the end of the run before. The first panic ends the periodic task, unless its
+    /// Runs the closure again and again: first at `initial_delay`, and then each time `delay` after
+    /// the end of the previous run. The first panic ends the periodic task, unless its
     /// [`PanicPolicy`](crate::PanicPolicy) says otherwise. Does not block. Java:
     /// `scheduleWithFixedDelay`.
     ///
@@ -488,8 +492,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the delay is zero; else as
-    /// [`execute`](Self::execute).
+    /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the delay is zero;
+    /// otherwise as [`execute`](Self::execute).
     #[doc(alias = "scheduleWithFixedDelay")]
     pub fn schedule_with_fixed_delay<F>(
         &self,

@@ -1,11 +1,11 @@
-//! How long a call may block: a duration, an instant, a token, or several of these at once.
+//! Limits on how long a call may block: a duration, an instant, a token, or a time and a token.
 //!
-//! Every call that blocks has one variant that takes a [`Limit`]. So there is one place that knows
-//! how a wait ends early, and a program that wants a timeout and an interrupt together can have both.
+//! Every call that blocks has one variant that takes a [`Limit`]. So one place knows how a wait
+//! ends early, and a program that needs a timeout and an interrupt at once can have both.
 //!
-//! A limit is counted from the call that it is given to, on the clock of that call, and belongs to no
-//! clock before. What a wait has found counts, whatever the limit says: the answer is looked for once
-//! more when the limit is reached.
+//! A limit is counted from the call that receives it, on the clock of that call, and belongs to no
+//! clock before. An answer takes precedence over the limit: the wait looks for one once more when
+//! the limit is reached.
 
 use std::{
     error::Error,
@@ -20,9 +20,9 @@ use crate::{
     wait,
 };
 
-/// How long a call may block. Made from a [`Duration`], an [`Instant`] or a [`CancellationToken`], and
-/// with [`unless`](Self::unless) from a time and a token. In place of Java's timeouts, and of the
-/// interrupt of a thread that waits.
+/// Limits how long a call may block. It is made from a [`Duration`], an [`Instant`] or a
+/// [`CancellationToken`], and with [`unless`](Self::unless) from a time and a token. It replaces
+/// Java's timeouts, and the interrupt of a thread that waits.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -54,8 +54,8 @@ enum Until {
 }
 
 impl Limit {
-    /// Adds a token: the call returns when the token is raised, or when its time is up, whichever
-    /// comes first. Replaces a token that was given before.
+    /// Adds a token: the call returns when the token is raised or when its time is up, whichever
+    /// comes first. Replaces any token that was set before.
     pub fn unless(mut self, token: &CancellationToken) -> Self {
         self.token = Some(token.clone());
         self
@@ -79,9 +79,9 @@ impl Limit {
         self.token.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// Blocks until `poll` has an answer, or until the limit is reached: then returns `None`.
-    /// `deadline` is that of this limit, read when the call began. `poll` may leave the waker of this
-    /// thread where it registers its own.
+    /// Blocks until `poll` has an answer, or until the limit is reached, and returns `None` then.
+    /// `deadline` is the deadline of this limit, read when the call began. `poll` may leave the
+    /// waker of this thread where it registers its own.
     pub(crate) fn block<R>(
         &self,
         clock: &Clock,
@@ -124,7 +124,7 @@ impl From<&CancellationToken> for Limit {
     }
 }
 
-/// A call that was given a [`Limit`] has returned because of it.
+/// The reason why a call that received a [`Limit`] returned without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitReached {
     /// The time is up.

@@ -1,4 +1,4 @@
-//! Submission: where a closure becomes a task, and a task is handed to the pool.
+//! Submission: closures become tasks here, and are handed to the pool.
 
 mod launch;
 
@@ -12,9 +12,10 @@ use crate::{
     time::Timestamp,
 };
 
-/// Describes a task before it is submitted; from [`Handle::task`](crate::Handle::task).
+/// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task).
 ///
-/// The verbs are the executor's own. A builder describes one task; a clone of it describes another.
+/// Its methods that submit are those of the handle. A builder describes one task; a clone of it
+/// describes another one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,40 +46,44 @@ impl<'a> TaskBuilder<'a> {
         Self { pool_refs, name: None, missed, on_panic, timeout: None }
     }
 
-    /// Names the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs one
-    /// allocation more; names need not differ.
+    /// Sets the name of the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs
+    /// one more allocation. Several tasks may have the same name.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// What becomes of the runs that a fixed-rate task misses; [`MissedRuns::Burst`] unless set.
+    /// Sets what happens to the runs that a fixed-rate task misses; the default is
+    /// [`MissedRuns::Burst`].
     pub fn missed_runs(mut self, policy: MissedRuns) -> Self {
         self.missed = policy;
         self
     }
 
-    /// What a periodic task does after a run that panicked; [`PanicPolicy::stop`] unless set.
+    /// Sets what a periodic task does after a run that panicked; the default is
+    /// [`PanicPolicy::stop`].
     pub fn on_panic(mut self, policy: PanicPolicy) -> Self {
         self.on_panic = policy;
         self
     }
 
-    /// How much time the task has. None is set unless this is called. A thread that watches over
-    /// timeouts is started with an executor's first. Java 25: `submitWithTimeout`.
+    /// Sets a time limit for the task; without this call it has none. The first task with a time
+    /// limit makes its executor start a thread that watches over all of them. Java 25:
+    /// `submitWithTimeout`.
     ///
-    /// * **A one-shot task** has so long from the moment it is due: time it waits for a worker
-    ///   counts. Then its future ends, with [`CancelReason::TimedOut`](crate::CancelReason). If it
-    ///   waits it never runs; if it runs its [token](crate::TaskContext::token) is raised.
-    /// * **A periodic task** has so long for each run. If it is to [stop](PanicPolicy::stop) at
-    ///   the first failure, a run that takes longer ends it in the same way, and the
-    ///   [panic handler](crate::Builder::panic_handler) is told. Otherwise such a run
-    ///   has its token raised, which is a new one for each run, and counts, when its body has
-    ///   returned, as one that panicked.
+    /// * **A one-shot task** has this much time from the moment it is due, and time that it waits
+    ///   for a worker counts. When the time is up, its future ends, with
+    ///   [`CancelReason::TimedOut`](crate::CancelReason). If the task is still pending it never
+    ///   runs; if it runs, its [token](crate::TaskContext::token) is raised.
+    /// * **A periodic task** has this much time for each run. If it is to [stop](PanicPolicy::stop)
+    ///   at the first failure, a run that takes longer ends the task in the same way, and the
+    ///   [panic handler](crate::Builder::panic_handler) is called. Otherwise such a run has its
+    ///   token raised, which is a new one for each run, and counts as one that panicked when its
+    ///   body has returned.
     ///
-    /// The limit comes first: a body that returns at the very moment when its time is up is timed
-    /// out, and a one-shot task with a timeout of zero never runs. A task that ends in time leaves
-    /// nothing behind. `Duration::MAX` never strikes.
+    /// The limit has precedence: a body that returns at the very moment when its time is up has
+    /// timed out, and a one-shot task with a timeout of zero never runs. A task that ends in time
+    /// leaves nothing behind. A limit of `Duration::MAX` never expires.
     ///
     /// ```
     /// use std::time::Duration;
@@ -99,11 +104,11 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// See [`Handle::execute`](crate::Handle::execute).
+    /// Submits the task: see [`Handle::execute`](crate::Handle::execute).
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Handle::execute`](crate::Handle::execute).
     pub fn execute<F>(self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,
@@ -111,11 +116,11 @@ impl<'a> TaskBuilder<'a> {
         self.submit(closure).map(drop)
     }
 
-    /// See [`Handle::submit`](crate::Handle::submit).
+    /// Submits the task: see [`Handle::submit`](crate::Handle::submit).
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Handle::submit`](crate::Handle::submit).
     pub fn submit<F, T>(self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -124,11 +129,11 @@ impl<'a> TaskBuilder<'a> {
         self.schedule(Duration::ZERO, closure)
     }
 
-    /// See [`Handle::schedule`](crate::Handle::schedule).
+    /// Submits the task: see [`Handle::schedule`](crate::Handle::schedule).
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Handle::schedule`](crate::Handle::schedule).
     pub fn schedule<F, T>(
         self,
         delay: Duration,
@@ -142,11 +147,11 @@ impl<'a> TaskBuilder<'a> {
         self.launch(OneShot(closure), now, now.after(delay))
     }
 
-    /// See [`Handle::schedule_at`](crate::Handle::schedule_at).
+    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at).
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Handle::schedule_at`](crate::Handle::schedule_at).
     pub fn schedule_at<F, T>(
         self,
         instant: impl Into<Option<Instant>>,
@@ -158,7 +163,7 @@ impl<'a> TaskBuilder<'a> {
     {
         let clock = self.pool_refs.pool().clock();
         let now = clock.read();
-        // What is past is due now, and takes its turn with what else is due now.
+        // An instant in the past means now: the task queues up behind those that are due already.
         let deadline = match instant.into() {
             Some(instant) => clock.deadline_of(instant).max(now),
             None => Timestamp::NEVER,
@@ -166,11 +171,12 @@ impl<'a> TaskBuilder<'a> {
         self.launch(OneShot(closure), now, deadline)
     }
 
-    /// See [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
+    /// Submits the task: see
+    /// [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
     #[doc(alias = "scheduleAtFixedRate")]
     pub fn schedule_at_fixed_rate<F>(
         self,
@@ -185,11 +191,12 @@ impl<'a> TaskBuilder<'a> {
         self.repeat(initial_delay, period, job)
     }
 
-    /// See [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
+    /// Submits the task: see
+    /// [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
     #[doc(alias = "scheduleWithFixedDelay")]
     pub fn schedule_with_fixed_delay<F>(
         self,

@@ -1,9 +1,9 @@
-//! What is to be called back: at the start and end of threads, around each run, for each task, when
-//! something panics, and at the end. All of it is called with no lock held, and none of it ends a
-//! worker by panicking.
+//! The callbacks: at the start and end of threads, around each run, for each submission, after a
+//! panic, and when the executor has ended. All of them are called with no lock held, and none of
+//! them ends a worker by panicking.
 //!
 //! The executor keeps these closures, and a handle keeps the memory of its executor, though not the
-//! threads: one that holds a handle of its own executor is never freed.
+//! threads. So a closure that holds a handle to its own executor is never freed.
 
 use super::Builder;
 use crate::{
@@ -15,10 +15,11 @@ use crate::{
 };
 
 impl Builder {
-    /// What each worker calls first, in its thread. A panic is reported, and the worker begins all
-    /// the same. It cannot wait for the end of its own executor, because that waits for its thread:
-    /// [`await_termination`](crate::Handle::await_termination) gives
-    /// [`WouldDeadlock`](crate::WouldDeadlock) at once, also if there is a limit.
+    /// Sets the callback that each worker calls first, in its thread. A panic in it is reported,
+    /// and the worker starts all the same. The callback cannot wait for the end of its own
+    /// executor, because the executor waits for this thread:
+    /// [`await_termination`](crate::Handle::await_termination) returns
+    /// [`WouldDeadlock`](crate::WouldDeadlock) at once, even with a time limit.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
@@ -41,15 +42,16 @@ impl Builder {
         self
     }
 
-    /// What each worker calls last, in its thread. It cannot wait for the end of its own executor
-    /// either: see [`on_thread_start`](Self::on_thread_start).
+    /// Sets the callback that each worker calls last, in its thread. It cannot wait for the end of
+    /// its own executor either: see [`on_thread_start`](Self::on_thread_start).
     pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
         self.callbacks().thread_stop = Some(Contained::new(Arc::new(callback)));
         self
     }
 
-    /// What is called before each run of each task, in the thread that runs it. If it panics the
-    /// closure does not run, and the run has failed with that panic. Java: `beforeExecute`.
+    /// Sets the hook that is called before each run of each task, in the thread that runs it. If
+    /// the hook panics, the closure does not run, and the run has failed with that panic. Java:
+    /// `beforeExecute`.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -75,10 +77,10 @@ impl Builder {
         self
     }
 
-    /// What is called after each run of each task, with its outcome, before anybody else can see
-    /// that: when a future has ended its hook has returned. If it panics the outcome stands. Not
-    /// called if the hook before panicked. Java: `afterExecute`, which in a scheduled executor
-    /// never sees a failure.
+    /// Sets the hook that is called after each run of each task, with its outcome, before any other
+    /// thread can see that outcome: when a future has ended, its hook has returned. If the hook
+    /// panics, the outcome stands. It is not called if [`before_execute`](Self::before_execute)
+    /// panicked. Java: `afterExecute`, which in a scheduled executor never sees a failure.
     #[doc(alias = "afterExecute")]
     pub fn after_execute(
         mut self,
@@ -88,22 +90,23 @@ impl Builder {
         self
     }
 
-    /// What is called once, when everything has ended, before anybody is told so: by the last
-    /// worker, or by whoever is still shutting the executor down when there is none any more, so
-    /// perhaps inside the call of [`shutdown`](crate::Handle::shutdown). The executor has terminated
-    /// only when the hook has returned, so in it
-    /// [`await_termination`](crate::Handle::await_termination) gives
+    /// Sets the hook that is called once, when everything has ended, before any thread can observe
+    /// the end. The last worker calls it, or, if no worker is left, the thread that shuts the
+    /// executor down, so it may run inside the call of [`shutdown`](crate::Handle::shutdown). The
+    /// executor has terminated only when the hook has returned, so in the hook
+    /// [`await_termination`](crate::Handle::await_termination) returns
     /// [`WouldDeadlock`](crate::WouldDeadlock) at once. Java: `terminated`.
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.callbacks().terminated = Some(Contained::new(Arc::new(hook)));
         self
     }
 
-    /// Puts code around every closure. The decorator is called for each submission, in the thread
-    /// that submits, and gives the wrapper, which is called around each run. So what the submitter
-    /// has around it, such as a trace or a request, can be brought along. Order, futures and the
-    /// cost of cancelling are those of tasks without one; a decorated task takes two allocations
-    /// more. If the decorator panics, the panic goes to the submitter. Java: `decorateTask`.
+    /// Sets a decorator, which wraps code around every closure. The decorator is called for each
+    /// submission, in the thread that submits, and returns the wrapper that is called around each
+    /// run. So it can carry the context of the submitter along, such as a trace or a request.
+    /// Order, futures and the cost of cancelling are those of tasks without a decorator; a
+    /// decorated task takes two allocations more. If the decorator panics, the panic propagates to
+    /// the submitter. Java: `decorateTask`.
     ///
     /// ```
     /// use std::{cell::Cell, time::{Duration, Instant}};
@@ -137,13 +140,14 @@ impl Builder {
         self
     }
 
-    /// Who is told of every panic of a task or a hook, in the thread where it happened, before
-    /// anybody else can see the outcome; of every panic in the drop of a capture or a result; and of
-    /// the end of a periodic task that its user did not end, because a run exceeded its
-    /// [time limit](crate::TaskBuilder::timeout) or the queue has no place for it any more
-    /// ([`PanicSource`](crate::PanicSource) tells these apart). The handler's own panics go no further. To know where a panic
-    /// began, the first executor that is built with a handler puts a panic hook before the one
-    /// the process has, which is called as before.
+    /// Sets the handler that is called for every panic in a task or a hook, in the thread where it
+    /// happened, before any other thread can see the outcome; for every panic in the drop of a
+    /// capture or a result; and at the end of a periodic task that its user did not end, because a
+    /// run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the
+    /// task any more. [`PanicSource`](crate::PanicSource) tells these apart. A panic in the handler
+    /// itself is caught and not reported. To record where panics begin, the first executor that is
+    /// built with a handler installs a panic hook in front of that of the process, which is called
+    /// as before.
     ///
     /// ```
     /// use std::sync::mpsc;

@@ -1,24 +1,24 @@
-//! Elements that were not inserted, and why.
+//! The errors of elements that were not inserted.
 
 use std::{error::Error, fmt};
 
 use crate::queue::{self, Refusal};
 
-/// Why a [`DelayQueue`](super::DelayQueue) refused an element.
+/// The reason why a [`DelayQueue`](super::DelayQueue) refused an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
     /// The queue was closed.
     Closed,
-    /// There is no room, because two billion elements are in the queue.
+    /// The queue has no room, because two billion elements are in it.
     Full,
 }
 
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Closed => "the delay queue is closed and lets nothing in any more",
-            Self::Full => "the delay queue is full; take out some of its two billion elements",
+            Self::Closed => "the delay queue is closed and admits no more elements",
+            Self::Full => "the delay queue is full; remove some of its two billion elements",
         })
     }
 }
@@ -34,24 +34,24 @@ impl From<Refusal> for InsertError {
     }
 }
 
-/// What a [`DelayQueue`](super::DelayQueue) refused, and why: an element, or all the elements that
-/// were to be inserted together.
+/// The error of an insertion that a [`DelayQueue`](super::DelayQueue) refused. It holds the reason,
+/// and the element, or all the elements that were to be inserted together.
 ///
-/// It is an error, too: `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is
-/// `Send`, `Sync` and `'static`. [`into_error`](Self::into_error) returns one that always can be.
+/// `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is `Send`, `Sync` and
+/// `'static`. [`into_error`](Self::into_error) returns an error that can always be converted.
 pub struct Refused<T> {
     pub(super) error: InsertError,
     pub(super) element: T,
 }
 
 impl<T> Refused<T> {
-    /// Returns why it was refused.
+    /// Returns the reason why the insertion was refused.
     #[must_use]
     pub fn error(&self) -> InsertError {
         self.error
     }
 
-    /// Returns what was to be inserted.
+    /// Returns what was to be inserted. Discards the reason.
     #[must_use]
     pub fn into_element(self) -> T {
         self.element

@@ -1,8 +1,8 @@
-//! What can be seen of an executor: counts, and the tasks that wait.
+//! Inspection of an executor: counts, and the pending tasks.
 //!
-//! No live queue is handed out, as in Java, whose iterator shows the heap's order and whose
-//! `remove` leaves the future behind. There is a snapshot, in due order, and each task in it can
-//! be cancelled.
+//! There is no live view of the queue, unlike in Java, whose iterator shows the heap's order and
+//! whose `remove` leaves the future pending. There is a snapshot, in due order, and each task in it
+//! can be cancelled.
 
 use std::{
     fmt,
@@ -16,36 +16,40 @@ use crate::{
 };
 
 impl Handle {
-    /// How many workers and tasks there are and were, in one consistent snapshot. Linear in the
-    /// number of workers; submissions and workers wait while it counts, less than a microsecond.
+    /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes
+    /// time linear in the number of workers; submissions and workers wait while it counts, which is
+    /// less than a microsecond.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.pool().statistics()
     }
 
-    /// How many workers there are, without one that is only being started. Java: `getPoolSize`.
+    /// Returns how many workers there are, without one that is still being started. Java:
+    /// `getPoolSize`.
     #[doc(alias = "getPoolSize")]
     #[must_use]
     pub fn pool_size(&self) -> usize {
         self.pool().workers().size()
     }
 
-    /// The most workers there have ever been at once. Java: `getLargestPoolSize`.
+    /// Returns the largest number of workers that there have ever been at once. Java:
+    /// `getLargestPoolSize`.
     #[doc(alias = "getLargestPoolSize")]
     #[must_use]
     pub fn largest_pool_size(&self) -> usize {
         self.pool().workers().largest()
     }
 
-    /// How many tasks are at work. As [`statistics`](Self::statistics). Java: `getActiveCount`.
+    /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:
+    /// `getActiveCount`.
     #[doc(alias = "getActiveCount")]
     #[must_use]
     pub fn active_count(&self) -> usize {
         self.statistics().active
     }
 
-    /// How many tasks have run, run or wait; those that were cancelled are not among them. As
-    /// [`statistics`](Self::statistics). Java: `getTaskCount`.
+    /// Returns how many tasks have run, are running or are pending; those that were cancelled do
+    /// not count. Costs as much as [`statistics`](Self::statistics). Java: `getTaskCount`.
     #[doc(alias = "getTaskCount")]
     #[must_use]
     pub fn task_count(&self) -> u64 {
@@ -53,9 +57,9 @@ impl Handle {
         now.submitted - now.cancelled
     }
 
-    /// How many tasks have run to their end, with a result or a panic. As
-    /// [`statistics`](Self::statistics), which tells the two apart; the runs of a periodic task
-    /// are in its `runs`. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks
+    /// Returns how many tasks have run to their end, with a result or a panic. Costs as much as
+    /// [`statistics`](Self::statistics), which tells the two apart, and counts the runs of periodic
+    /// tasks in its `runs`. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks
     /// too.
     #[doc(alias = "getCompletedTaskCount")]
     #[must_use]
@@ -64,15 +68,15 @@ impl Handle {
         now.completed + now.panicked
     }
 
-    /// How many tasks wait; those that run are not among them. Java: `getQueue().size()`.
+    /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
     #[must_use]
     pub fn pending_count(&self) -> usize {
         self.pool().pending_count()
     }
 
-    /// The tasks that wait, in the order in which they are due: a snapshot. Takes O(n log n), and
-    /// while it copies the queue, one handle for each task, nothing is submitted or taken. Java:
-    /// `getQueue`.
+    /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log
+    /// n). While it copies the queue, one handle for each task, nothing can be submitted or taken.
+    /// Java: `getQueue`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -96,18 +100,18 @@ impl Handle {
         listed.into_iter().map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
     }
 
-    /// Takes a task that waits out of the queue. Whether it was there: a task that runs, has ended
-    /// or belongs to another executor is left alone. Its future ends as cancelled, with
-    /// [`CancelReason::Removed`](crate::CancelReason). In O(log n). Java: `remove`, after which the future stays
-    /// pending for ever.
+    /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs,
+    /// has ended or belongs to another executor is left alone. The future of a removed task ends as
+    /// cancelled, with [`CancelReason::Removed`](crate::CancelReason). Takes O(log n). Java:
+    /// `remove`, after which the future stays pending forever.
     pub fn remove<T>(&self, task: &ScheduledFuture<T>) -> bool {
         task.remove_from(self.pool())
     }
 
-    /// Takes tasks out of the queue that have been cancelled. Gives how many; that is hardly ever
-    /// more than none, for cancelling takes a task out by itself, and this finds only those for
-    /// which a call in another thread is just about to. Linear. Java: `purge`, which is needed
-    /// there.
+    /// Removes cancelled tasks from the queue, and returns how many these were. That is nearly
+    /// always zero, because cancelling a task removes it as well: this finds only the tasks that a
+    /// call in another thread has cancelled and not yet removed. Takes time linear in the number of
+    /// pending tasks. Java: `purge`, which is needed there.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn purge(&self) -> usize {
         self.pool().purge()
@@ -142,7 +146,7 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
     }
 }
 
-/// A task that waited when [`Handle::pending_tasks`] looked.
+/// A task that was pending when [`Handle::pending_tasks`] took its snapshot.
 #[derive(Clone)]
 pub struct PendingTask {
     handle: CancelHandle,
@@ -158,50 +162,51 @@ impl PendingTask {
         Self {
             next_run: pool_ref.pool().clock().instant_of(deadline),
             delay: deadline.delay_at(pool_ref.pool().clock().read()),
-            // One that has begun meanwhile has no count to be read.
+            // The count of a task that has begun since cannot be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
             handle: CancelHandle::new(task, pool_ref.clone(), ticket),
         }
     }
 
-    /// The number of the task.
+    /// Returns the number of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.handle.id()
     }
 
-    /// The name of the task, if it was given one.
+    /// Returns the name of the task, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.handle.name()
     }
 
-    /// When it is due; `None` for never.
+    /// Returns when the task was due, or `None` for a task that was never due.
     #[must_use]
     pub fn next_run(&self) -> Option<Instant> {
         self.next_run
     }
 
-    /// How long it was until then; zero if it was due, `Duration::MAX` for never.
+    /// Returns how long it was, at the time of the snapshot, until the task was due: zero if it was
+    /// due already, `Duration::MAX` for a task that was never due.
     #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// How many runs there had been; those of a one-shot task are none.
+    /// Returns how many runs the task had had; zero for a one-shot task.
     #[must_use]
     pub fn run_count(&self) -> u64 {
         self.runs
     }
 
-    /// Whether it is a periodic task.
+    /// Returns `true` if the task is periodic.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.is_periodic
     }
 
-    /// What can cancel it, and says what has become of it since.
+    /// Returns a handle that can cancel the task, and that shows its present state.
     #[must_use]
     pub fn cancel_handle(&self) -> &CancelHandle {
         &self.handle

@@ -1,16 +1,16 @@
-//! What it is to own an executor: when the owner goes the pool stops, in the way that was chosen.
+//! The ownership of an executor: dropping the owner stops the pool, in the way that was selected.
 
 use std::thread;
 
 use super::{Handle, ScheduledThreadPoolExecutor};
 
-/// What becomes of an executor when its owner is dropped; set by
+/// Selects what happens to an executor when its owner is dropped. It is set with
 /// [`Builder::on_drop`](crate::Builder::on_drop).
 ///
-/// Two cases are the same for all. While the thread panics the drop is
-/// [`ShutdownNow`](Self::ShutdownNow): a task that never ends must not turn a panic into a hang. And
-/// on one of the executor's own workers it waits for nothing, as the worker would wait for itself;
-/// the executor then goes on to its end alone.
+/// Two cases are the same for all policies. While the thread panics, the drop is
+/// [`ShutdownNow`](Self::ShutdownNow), because a task that never ends must not turn a panic into a
+/// hang. On one of the executor's own workers the drop waits for nothing, because the worker would
+/// wait for itself; the executor then terminates by itself.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
@@ -22,26 +22,28 @@ use super::{Handle, ScheduledThreadPoolExecutor};
 ///     let builder = ScheduledThreadPoolExecutor::builder().on_drop(DropPolicy::Close);
 ///     let (executor, saved) = (builder.build()?, Arc::clone(&is_saved));
 ///     executor.schedule(Duration::from_millis(5), move || saved.store(true, Ordering::SeqCst))?;
-/// } // waits for what was planned
+/// } // waits for the scheduled task
 /// assert!(is_saved.load(Ordering::SeqCst));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropPolicy {
-    /// Cancels what is not yet due, lets what is due or running finish, and waits for the threads.
+    /// Cancels the tasks that are not yet due, lets those that are due or running finish, and waits
+    /// for the threads.
     #[default]
     Stop,
-    /// The same without waiting, as
-    /// [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background): what is due or
-    /// running finishes by itself, unless the process ends before.
+    /// Does the same without waiting, as
+    /// [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background) does: tasks that
+    /// are due or running finish by themselves, unless the process ends first.
     ShutdownBackground,
-    /// As [`close`](ScheduledThreadPoolExecutor::close): everything that the policies for a
-    /// shutdown keep still runs, and the drop waits for it, however far in the future that is. If
-    /// they keep periodic tasks it waits until somebody has cancelled these.
+    /// Closes, as [`close`](ScheduledThreadPoolExecutor::close) does: every task that the policies
+    /// for a shutdown keep still runs, and the drop waits for it, however far in the future that
+    /// is. If they keep periodic tasks, it waits until these have been cancelled.
     Close,
-    /// As [`shutdown_now`](crate::Handle::shutdown_now): cancels all that waits, also what is due,
-    /// raises the [tokens](crate::TaskContext::token) of what runs, and does not wait.
+    /// Does what [`shutdown_now`](crate::Handle::shutdown_now) does: cancels all pending tasks,
+    /// also those that are due, raises the [tokens](crate::TaskContext::token) of the running ones,
+    /// and does not wait.
     ShutdownNow,
 }
 
@@ -58,19 +60,20 @@ impl Drop for ScheduledThreadPoolExecutor {
             DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
         }
         if matches!(policy, DropPolicy::Stop | DropPolicy::Close) {
-            // An error means that the pool waits for this thread: one of its workers, say.
+            // An error means that the pool waits for this thread, which is one of its workers, say.
             let _ = pool.join();
         }
     }
 }
 
-/// Nothing implements this. An executor has it asked for by what would else be, through `Deref`, the
-/// clone of its handle, so that the compiler can say what to write.
+/// No type implements this trait. The executor's own `clone` requires it and hides the `clone` of
+/// the handle, which `executor.clone()` would otherwise find through `Deref`; so the compiler can
+/// tell the user what to write instead.
 #[diagnostic::on_unimplemented(
     message = "an executor is an owner and cannot be cloned",
-    label = "would give a handle, which keeps no executor alive",
-    note = "to schedule from elsewhere write `executor.handle()`: it gives a `Handle`, which can be \
-            cloned, and whose submissions are refused once the executor is gone",
+    label = "would return a handle, which keeps no executor alive",
+    note = "to schedule from elsewhere write `executor.handle()`: it returns a `Handle`, which can \
+            be cloned, and whose submissions are refused once the executor is gone",
     note = "to own it in several places share it: `Arc<ScheduledThreadPoolExecutor>`"
 )]
 pub trait Cloneable {}
@@ -81,7 +84,8 @@ impl ScheduledThreadPoolExecutor {
     #[must_use]
     pub fn clone<'a>(&'a self) -> Handle
     where
-        // Of a reference, with a lifetime: what can be seen to be false at once is an error here.
+        // The bound is on a reference with a lifetime: a bound that has no parameter and is false
+        // would be an error in this very line.
         &'a Self: Cloneable,
     {
         self.handle()

@@ -1,4 +1,5 @@
-//! The verbs for stopping, on the handle. What they do is in `pool::shutdown`.
+//! The methods of the handle that stop an executor. The protocol behind them is in
+//! `pool::shutdown`.
 
 use std::time::Duration;
 
@@ -6,12 +7,12 @@ use super::{Handle, Termination};
 use crate::{DrainedTasks, ShutdownReport, WouldDeadlock, pool::Phase};
 
 impl Handle {
-    /// Takes no more tasks. What waits is run or cancelled by the two policies: by default
-    /// one-shot tasks still run, however far in the future, and periodic ones are cancelled.
-    /// A one-shot task that is due runs in any case. Does not wait; doing it twice is doing it once. Linear in
-    /// the number of tasks that wait. Java: `shutdown`.
+    /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled:
+    /// by default one-shot tasks still run, however far in the future, and periodic ones are
+    /// cancelled. A one-shot task that is due runs in any case. Does not wait. Idempotent. Takes
+    /// time linear in the number of pending tasks. Java: `shutdown`.
     ///
-    /// The owner's drop comes after it, and stops what is not yet due: to see it through, use
+    /// A later drop of the owner cancels the tasks that are not yet due. To let them run, use
     /// [`close`](crate::ScheduledThreadPoolExecutor::close), wait with
     /// [`await_termination`](Self::await_termination) first, or have the drop
     /// [close](crate::DropPolicy::Close).
@@ -19,13 +20,14 @@ impl Handle {
         self.pool().shutdown();
     }
 
-    /// Shuts down with a deadline: [`shutdown`](Self::shutdown), and a wait of at most `patience`
-    /// for what the policies keep; then [`shutdown_now`](Self::shutdown_now), which cancels what
-    /// still waits and raises the tokens of what runs, and a wait of at most `grace` for that to
-    /// end. Says what became of the tasks, by number and name. Blocks for no longer than both,
-    /// on the executor's clock; if that is a manual one
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java has no such call, and its
-    /// documentation a page of code.
+    /// Shuts down within a time limit. It calls [`shutdown`](Self::shutdown), and waits for at most
+    /// `patience` for the tasks that the policies keep; then it calls
+    /// [`shutdown_now`](Self::shutdown_now), which cancels the tasks that are still pending and
+    /// raises the tokens of those that run, and waits for at most `grace` for these to end. Returns
+    /// a report that says what happened to the tasks, by number and name. Blocks for no longer than
+    /// both times together, on the executor's clock; if that is a manual one
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java has no such method; its
+    /// documentation has a page of code instead.
     ///
     /// ```
     /// use std::time::Duration;
@@ -41,8 +43,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], as [`await_termination`](Self::await_termination): then it has been shut
-    /// down, and nothing more.
+    /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The
+    /// executor has then been shut down, and nothing else has been done.
     #[doc(alias = "shutdownAndAwaitTermination")]
     pub fn shutdown_within(
         &self,
@@ -52,19 +54,20 @@ impl Handle {
         self.pool().shutdown_within(patience, grace)
     }
 
-    /// Takes no more tasks, raises the [token](crate::TaskContext::token) of every task that
-    /// runs, and gives back those that wait, in no particular order, to be run or dropped. Does
-    /// not wait, and takes the same time however many tasks wait: it is dropping them that is
-    /// linear in their number. Java: `shutdownNow`.
+    /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task,
+    /// and returns the pending ones, in no particular order, to be run or dropped. Does not wait.
+    /// Takes the same time however many tasks are pending; dropping them is linear in their number.
+    /// Java: `shutdownNow`.
     #[doc(alias = "shutdownNow")]
     pub fn shutdown_now(&self) -> DrainedTasks {
         self.pool().shutdown_now()
     }
 
-    /// Blocks until the executor has terminated: it was shut down, everything has ended, and no
-    /// worker lives. Gives whether it has, after at most `timeout`; `Duration::MAX` waits without
-    /// limit. On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
-    /// Java: `awaitTermination`. [`termination`](Self::termination) is the same without blocking.
+    /// Blocks until the executor has terminated, which means that it was shut down, everything has
+    /// ended, and no worker is left, but for no longer than `timeout`. Returns `true` if it has
+    /// terminated. A `timeout` of `Duration::MAX` waits without limit. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// [`termination`](Self::termination) is the same without blocking. Java: `awaitTermination`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -80,26 +83,27 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], at once, wherever the end could not come before this call has returned:
-    /// in one of the executor's own tasks and the hooks around it; in what is called
-    /// [at the start](crate::Builder::on_thread_start) or [at the end](crate::Builder::on_thread_stop)
-    /// of one of its threads, and [at its end](crate::Builder::terminated); in its thread factory;
-    /// and in the drop of what a shutdown on this thread is cancelling.
+    /// [`WouldDeadlock`], at once, wherever the executor could not terminate before this call
+    /// returns: in one of its own tasks and the hooks around it; in the callbacks
+    /// [at the start](crate::Builder::on_thread_start) and
+    /// [at the end](crate::Builder::on_thread_stop) of its threads, and
+    /// [at its own end](crate::Builder::terminated); in its thread factory; and in the drop of a
+    /// value that a shutdown on this thread is cancelling.
     #[doc(alias = "awaitTermination")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         self.pool().await_termination(timeout)
     }
 
-    /// A future that ends when the executor has terminated, as
-    /// [`await_termination`](Self::await_termination) does, and blocks no thread. It needs no
-    /// runtime, is `'static`, may be dropped at any time, and stops nothing itself: see
+    /// Returns a future that completes when the executor has terminated, as
+    /// [`await_termination`](Self::await_termination) defines it. The future blocks no thread,
+    /// needs no runtime, is `'static`, may be dropped at any time, and stops nothing itself: see
     /// [how an executor is stopped in async code](crate::ScheduledThreadPoolExecutor#dropping-it-stops-it).
-    /// When it ends every closure of the executor has been dropped; a thread may still be about to
-    /// return.
+    /// When it completes, every closure of the executor has been dropped; a thread may still be
+    /// about to return.
     ///
-    /// Unlike [`await_termination`](Self::await_termination) it gives no error in one of the
-    /// executor's own tasks, because a future does not know what will await it. **A task that blocks
-    /// on it, in a `block_on`, waits for itself and never ends.**
+    /// Unlike [`await_termination`](Self::await_termination) it does not fail in one of the
+    /// executor's own tasks, because a future does not know what will await it. **A task that
+    /// blocks on it, in a `block_on`, waits for itself and never ends.**
     ///
     /// ```
     /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
@@ -131,28 +135,29 @@ impl Handle {
         Termination::new(self.clone())
     }
 
-    /// Whether it was shut down, in whichever way; perhaps it still works. Java: `isShutdown`.
+    /// Returns `true` if the executor was shut down, in whichever way; it may still be running
+    /// tasks. Java: `isShutdown`.
     #[doc(alias = "isShutdown")]
     #[must_use]
     pub fn is_shutdown(&self) -> bool {
         self.pool().phase() > Phase::Running
     }
 
-    /// Whether it was shut down and has not terminated. Java: `isTerminating`.
+    /// Returns `true` if the executor was shut down and has not terminated. Java: `isTerminating`.
     #[doc(alias = "isTerminating")]
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.is_shutdown() && !self.is_terminated()
     }
 
-    /// Whether it was shut down and everything has ended. Java: `isTerminated`.
+    /// Returns `true` if the executor was shut down and everything has ended. Java: `isTerminated`.
     #[doc(alias = "isTerminated")]
     #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.pool().phase() == Phase::Terminated
     }
 
-    /// Whether one-shot tasks that are not yet due run after a shutdown. Java:
+    /// Returns `true` if one-shot tasks that are not yet due run after a shutdown. Java:
     /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
     #[must_use]
@@ -160,14 +165,15 @@ impl Handle {
         self.pool().keeps_delayed()
     }
 
-    /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
-    /// switching it on brings nothing back.
+    /// Sets whether one-shot tasks that are not yet due run after a shutdown. Called after a
+    /// shutdown, `false` cancels at once the tasks that were kept; `true` brings none back. Java:
+    /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_delayed(keep);
     }
 
-    /// Whether periodic tasks go on after a shutdown. Java:
+    /// Returns `true` if periodic tasks continue after a shutdown. Java:
     /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
     #[must_use]
@@ -175,8 +181,9 @@ impl Handle {
         self.pool().keeps_periodic()
     }
 
-    /// Changes that policy. After a shutdown, switching it off cancels at once what was kept;
-    /// switching it on brings nothing back.
+    /// Sets whether periodic tasks continue after a shutdown. Called after a shutdown, `false`
+    /// cancels at once the tasks that were kept; `true` brings none back. Java:
+    /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_periodic(keep);

@@ -1,5 +1,5 @@
-//! Waiting for the end without a thread: a future, which has a place of its own on the list of those
-//! who wait for the pool (`pool::shutdown`).
+//! The future that waits for the termination of an executor without blocking a thread. It has its
+//! own place on the list of those that wait for the pool (`pool::shutdown`).
 
 use std::{
     fmt,
@@ -11,8 +11,8 @@ use std::{
 use super::Handle;
 use crate::{pool::Phase, wait::Place};
 
-/// Ends when an executor has terminated: see [`Handle::termination`]. Like a handle it keeps no
-/// executor alive.
+/// A future that completes when an executor has terminated: see [`Handle::termination`]. Like a
+/// handle, it keeps no executor alive.
 #[must_use = "it waits for nothing unless it is awaited"]
 pub struct Termination {
     handle: Handle,

@@ -1,6 +1,6 @@
-//! What cannot be seen from outside: how many threads wake for a task, counted by the manual clock,
-//! on which nobody wakes unseen; where in the queue a periodic task is; and a queue that is full, which here
-//! it soon is.
+//! Tests of what cannot be seen from outside: how many threads wake for a task, as counted by the
+//! manual clock, on which every wake-up is seen; where in the queue a periodic task is; and a
+//! queue that is full, which it soon is here.
 
 use std::{
     sync::{
@@ -25,8 +25,8 @@ fn executor(workers: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
     (clock, executor)
 }
 
-/// ST-001: of a hundred workers one task of a fixed rate keeps one or two awake, not all: a
-/// thousand runs, and at most two wake-ups for each.
+/// ST-001: with a hundred workers, a fixed-rate task keeps one or two of them awake, not all: a
+/// thousand runs take at most two wake-ups each.
 #[test]
 fn one_periodic_task_does_not_wake_a_hundred_workers() {
     const RUNS: usize = 1_000;
@@ -46,9 +46,9 @@ fn one_periodic_task_does_not_wake_a_hundred_workers() {
     beat.cancel();
 }
 
-/// G9: several threads wait on a clock that goes on by itself, some for less time than their task
-/// takes: each gives up at its own limit or has its result, for the clock does not go on to the
-/// next moment before the one that it has woken has made up its mind.
+/// G9: several threads wait on a clock that advances by itself, some for less time than their task
+/// takes. Each stops at its own limit or has its result, because the clock does not advance to the
+/// next moment before the thread that it has woken has returned or waits again.
 #[test]
 fn each_that_waits_has_its_own_answer() {
     const THREADS: u64 = 8;
@@ -82,7 +82,7 @@ fn each_that_waits_has_its_own_answer() {
 }
 
 /// CN-041: with no core threads and a task an hour away there is one worker, and it sleeps: a
-/// thousand keep-alives go by and it does not wake.
+/// thousand keep-alives pass, and it does not wake.
 #[test]
 fn the_last_worker_sleeps_until_the_task_is_due() {
     let clock = ManualClock::new();
@@ -102,15 +102,16 @@ fn the_last_worker_sleeps_until_the_task_is_due() {
     assert_eq!((executor.task_count(), executor.completed_task_count()), (1, 0));
     clock.advance(hour);
     assert_eq!(task.join().expect("it runs"), "ran");
-    // Nothing waits any more, so the keep-alive is its last.
+    // No task is pending any more, so the worker retires after this keep-alive.
     clock.run_until_idle();
     clock.advance(executor.keep_alive());
     clock.run_until_idle();
     assert_eq!(executor.pool_size(), 0);
 }
 
-/// For two beats of four core threads that may time out two stay, the leader and the deputy. They are
-/// the same all the time; each run wakes one of them, and between the runs nobody wakes.
+/// For two periodic tasks, two of four core threads that may time out stay: the leader and the
+/// deputy. They stay the same all the time; each run wakes one of them, and between the runs none
+/// wakes.
 #[test]
 fn two_beats_keep_two_workers_and_wake_one_of_them_each_time() {
     let clock = ManualClock::new();
@@ -138,7 +139,7 @@ fn two_beats_keep_two_workers_and_wake_one_of_them_each_time() {
     drop(beats);
 }
 
-/// When the last task is cancelled, the worker that stayed for it goes: at once, if it has been
+/// When the last task is cancelled, the worker that stayed for it retires: at once, if it has been
 /// idle for the keep-alive, and not when the task would have been due.
 #[test]
 fn a_cancelled_task_does_not_keep_the_last_worker() {
@@ -160,7 +161,7 @@ fn a_cancelled_task_does_not_keep_the_last_worker() {
     assert_eq!((executor.pool_size(), clock.next_deadline()), (1, Some(executor.keep_alive())));
 }
 
-/// Schedules tasks until there is no place for one more; gives how many there are.
+/// Schedules tasks until the queue has no place for another one; returns how many there are.
 fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
     let hour = Duration::from_secs(3_600);
     let ran = Arc::new(AtomicUsize::new(0));
@@ -175,8 +176,8 @@ fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
     executor.pending_count()
 }
 
-/// F21: a full queue gives the closure back and is as it was; there is a place again when a task
-/// has gone.
+/// F21: a full queue returns the closure and is left unchanged; it has a place again when a task
+/// has ended.
 #[test]
 fn a_full_queue_gives_the_closure_back() {
     let (clock, executor) = executor(1);
@@ -191,8 +192,8 @@ fn a_full_queue_gives_the_closure_back() {
     executor.close().expect("not on a worker");
 }
 
-/// F21, M72: a periodic task that finds no place for its next run ends, and says that it was
-/// rejected; the handler is told as well.
+/// F21, M72: a periodic task that finds no place for its next run ends as rejected, and the panic
+/// handler is called as well.
 #[test]
 fn a_periodic_task_ends_that_finds_no_place() {
     let (tell, told) = mpsc::channel();
@@ -204,7 +205,7 @@ fn a_periodic_task_ends_that_finds_no_place() {
     let executor = builder.clock(ManualClock::new()).build().expect("the settings are good");
     let (open, gate) = mpsc::channel::<()>();
     let series = executor.schedule_with_fixed_delay(Duration::ZERO, PERIOD, move || {
-        // Ends with the sender.
+        // It returns when the sender is dropped.
         let _ = gate.recv();
     });
     let series = series.expect("it is open");
@@ -234,7 +235,7 @@ fn a_periodic_task_is_found_in_the_place_it_has_now() {
     clock.run_until_idle();
     clock.advance(PERIOD);
     meeting.wait();
-    // By the thread that submitted the periodic task, so that both are in one stripe.
+    // The thread that submitted the periodic task submits this one, so that both are in one stripe.
     drop(executor.schedule(Duration::MAX, || ()).expect("it is open"));
     there.wait();
     clock.run_until_idle();

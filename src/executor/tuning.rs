@@ -1,4 +1,4 @@
-//! How the executor works, seen and changed while it does.
+//! The settings of an executor that can be read and changed while it runs.
 
 use std::{io, time::Duration};
 
@@ -9,20 +9,23 @@ use crate::{
 };
 
 impl Handle {
-    /// How many workers there are to be. Java: `getCorePoolSize`.
+    /// Returns the core pool size: how many workers the executor is to have. Java:
+    /// `getCorePoolSize`.
     #[doc(alias = "getCorePoolSize")]
     #[must_use]
     pub fn core_pool_size(&self) -> usize {
         self.pool().workers().core_size()
     }
 
-    /// Changes how many workers there are to be. Growing starts workers at once, as many as there
-    /// are tasks that wait, also if these were left by a shutdown, and the others as they are
-    /// needed: with the submissions to come, or when tasks are due and nobody is idle. Blocks while
-    /// the threads are being started. Shrinking lets idle workers go after the
-    /// [keep-alive](Self::keep_alive), counted from their last task; what runs is not disturbed. Does
-    /// not wait for that. A worker that cannot be started is tried again when the next is needed.
-    /// Java: `setCorePoolSize`.
+    /// Sets the core pool size: how many workers the executor is to have. Java: `setCorePoolSize`.
+    ///
+    /// Growing starts as many workers at once as there are pending tasks, even if a shutdown has
+    /// left these, and blocks while the threads are being started. The other workers are started as
+    /// they are needed: by later submissions, or when tasks are due and no worker is idle. If a
+    /// worker cannot be started, the executor tries again when the next one is needed.
+    ///
+    /// Shrinking lets idle workers retire after the [keep-alive](Self::keep_alive), counted from
+    /// their last task, and does not wait for that. Running tasks are not disturbed.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -38,63 +41,65 @@ impl Handle {
         self.pool().set_core_pool_size(size);
     }
 
-    /// How long a worker that may go stays idle before it does. Java: `getKeepAliveTime`.
+    /// Returns how long a worker that may retire stays idle before it does. Java:
+    /// `getKeepAliveTime`.
     #[doc(alias = "getKeepAliveTime")]
     #[must_use]
     pub fn keep_alive(&self) -> Duration {
         self.pool().workers().keep_alive()
     }
 
-    /// Changes how long a worker that may go stays idle before it does; see
+    /// Sets how long a worker that may retire stays idle before it does; see
     /// [`Builder::keep_alive`](crate::Builder::keep_alive). Java: `setKeepAliveTime`.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::ZeroKeepAlive`] if it is zero and core threads may time out; nothing is
+    /// [`ConfigError::ZeroKeepAlive`] if it is zero and core threads may time out. Nothing is
     /// changed then.
     #[doc(alias = "setKeepAliveTime")]
     pub fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), ConfigError> {
         self.pool().set_times(Some(keep_alive), None)
     }
 
-    /// Whether workers of the core go as well when they have been idle for the keep-alive. Java:
-    /// `allowsCoreThreadTimeOut`.
+    /// Returns `true` if workers of the core retire as well when they have been idle for the
+    /// keep-alive. Java: `allowsCoreThreadTimeOut`.
     #[doc(alias = "allowsCoreThreadTimeOut")]
     #[must_use]
     pub fn allows_core_thread_timeout(&self) -> bool {
         self.pool().workers().core_timeout()
     }
 
-    /// Changes whether workers of the core go as well when they have been idle for the keep-alive;
+    /// Sets whether workers of the core retire as well when they have been idle for the keep-alive;
     /// see [`Builder::allows_core_thread_timeout`](crate::Builder::allows_core_thread_timeout).
     /// Java: `allowCoreThreadTimeOut`.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::ZeroKeepAlive`] if they would go at once; nothing is changed then.
+    /// [`ConfigError::ZeroKeepAlive`] if the keep-alive is zero, so that they would retire at once.
+    /// Nothing is changed then.
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn set_allows_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
         self.pool().set_times(None, Some(allow))
     }
 
-    /// Starts a worker, so that it need not be started by a submission. Whether one was still
-    /// missing: `false` if all of the core have been started, or the executor was shut down.
-    /// Blocks while the thread is being started. Java: `prestartCoreThread`.
+    /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and
+    /// `false` if all workers of the core have been started or the executor was shut down. Blocks
+    /// while the thread is being started. Java: `prestartCoreThread`.
     ///
     /// # Errors
     ///
-    /// What kept the thread from being started.
+    /// The error that kept the thread from being started.
     #[doc(alias = "prestartCoreThread")]
     pub fn prestart_core_thread(&self) -> io::Result<bool> {
         self.pool().start_core_worker()
     }
 
-    /// Starts all the workers of the core that are still missing; gives how many these were.
-    /// Blocks while the threads are being started. Java: `prestartAllCoreThreads`.
+    /// Starts all workers of the core that are missing, and returns how many these were. Blocks
+    /// while the threads are being started. Java: `prestartAllCoreThreads`.
     ///
     /// # Errors
     ///
-    /// What kept a thread from being started; those before it have been.
+    /// The error that kept a thread from being started; the threads before it have been started.
     #[doc(alias = "prestartAllCoreThreads")]
     pub fn prestart_all_core_threads(&self) -> io::Result<usize> {
         let mut started = 0;
@@ -104,23 +109,24 @@ impl Handle {
         Ok(started)
     }
 
-    /// What starts the threads. It is a factory itself, and can be set
-    /// [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
+    /// Returns the factory that starts the threads. What it returns is a factory itself, and can be
+    /// set [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
     #[must_use]
     pub fn thread_factory(&self) -> Shared<dyn ThreadFactory> {
         self.pool().thread_factory().get().into()
     }
 
-    /// Changes what starts the threads, from the next on. Takes what
-    /// [`Builder::thread_factory`](crate::Builder::thread_factory) takes. Java: `setThreadFactory`.
+    /// Sets the factory that starts the threads, from the next thread on. Accepts what
+    /// [`Builder::thread_factory`](crate::Builder::thread_factory) accepts. Java:
+    /// `setThreadFactory`.
     #[doc(alias = "setThreadFactory")]
     pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
         self.pool().thread_factory().set(share_factory(factory));
     }
 
-    /// Who decides about tasks that are not admitted. It is a handler itself, and can be set
-    /// [here](Self::set_rejected_execution_handler) or in another executor. Java:
+    /// Returns the handler that decides about rejected tasks. What it returns is a handler itself,
+    /// and can be set [here](Self::set_rejected_execution_handler) or in another executor. Java:
     /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
     #[must_use]
@@ -128,8 +134,8 @@ impl Handle {
         self.pool().rejection().get().into()
     }
 
-    /// Changes who decides about tasks that are not admitted, from the next on. Takes what
-    /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler) takes.
+    /// Sets the handler that decides about rejected tasks, from the next one on. Accepts what
+    /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler) accepts.
     /// Java: `setRejectedExecutionHandler`.
     ///
     /// ```
@@ -145,7 +151,7 @@ impl Handle {
         self.pool().rejection().set(share_handler(handler));
     }
 
-    /// How many tasks may wait, if there is a bound; see
+    /// Returns how many tasks may be pending, or `None` if there is no bound; see
     /// [`Builder::max_pending`](crate::Builder::max_pending).
     #[must_use]
     pub fn max_pending(&self) -> Option<usize> {

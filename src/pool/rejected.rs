@@ -1,21 +1,21 @@
-//! The error of a submission that was refused: the reason, and the task itself.
+//! The error of a rejected submission: the reason, and the task itself.
 //!
 //! A submission moves its closure into a task before the pool decides about it. When the pool
-//! refuses the task, this error owns it, as the [`DrainedTask`] that it is: whoever has the error
-//! can run the task, keep it, or drop it. So `?` works, the error is `Send + Sync` whatever the
-//! closure captured, and nothing is lost.
+//! rejects the task, this error owns it, as a [`DrainedTask`]: the holder of the error can run the
+//! task, keep it, or drop it. So `?` works, the error is `Send + Sync` whatever the closure
+//! captured, and nothing is lost.
 
 use std::{error::Error, fmt};
 
 use super::DrainedTask;
 use crate::RejectionReason;
 
-/// A submission was refused; this is why, and the task. Java: `RejectedExecutionException`, and
-/// `IllegalArgumentException` for a period of zero.
+/// The error of a submission that was rejected. It holds the reason and the task. Java:
+/// `RejectedExecutionException`, and `IllegalArgumentException` for a period of zero.
 ///
-/// [`into_task`](Self::into_task) hands the task back, closure and all: it can be run in this
-/// thread or in another, kept for later, or dropped. Dropping the error drops the task. Nobody
-/// waits for the task then, because a submission that is refused returns no future.
+/// [`into_task`](Self::into_task) returns the task with its closure. The task can be run in this
+/// thread or in another, kept for later, or dropped. Dropping the error drops the task. Nothing
+/// waits for the task then, because a submission that is rejected returns no future.
 ///
 /// ```
 /// use punctual::{RejectionReason, ScheduledThreadPoolExecutor};
@@ -33,12 +33,12 @@ use crate::RejectionReason;
 ///
 /// # If the result is wanted
 ///
-/// The task is type-erased, so its result is lost when it is run by hand. A caller that wants to
-/// hand the same work to a second executor and still get a future for it submits a closure that
-/// can be cloned, or sends the result over a channel.
+/// The task is type-erased, so its result is lost when it is run by hand. A caller that needs to
+/// hand the same work to a second executor and get a future for it submits a closure that can be
+/// cloned, or sends the result over a channel.
 pub struct RejectedExecutionError(Box<Refused>);
 
-/// On the heap, so that the `Result` of a submission stays small.
+/// The content of the error. It is on the heap, so that the `Result` of a submission stays small.
 struct Refused {
     reason: RejectionReason,
     task: DrainedTask,
@@ -49,18 +49,18 @@ impl RejectedExecutionError {
         Self(Box::new(Refused { reason, task }))
     }
 
-    /// Why the task was refused.
+    /// Returns the reason why the task was rejected.
     #[must_use]
     pub fn reason(&self) -> &RejectionReason {
         &self.0.reason
     }
 
-    /// The task that was refused.
+    /// Returns the rejected task.
     pub fn task(&self) -> &DrainedTask {
         &self.0.task
     }
 
-    /// The task that was refused, to be run, kept or dropped.
+    /// Returns the rejected task, to be run, kept or dropped.
     pub fn into_task(self) -> DrainedTask {
         self.0.task
     }

@@ -1,4 +1,4 @@
-//! Launching: a job and what is said of it become a task, and the task is handed to the pool.
+//! The launch: a job and its settings become a task, and the task is handed to the pool.
 
 use std::{io, panic};
 
@@ -47,7 +47,7 @@ impl TaskBuilder<'_> {
                 }
                 Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
             }
-            // It was in the queue for a moment, and there somebody has cancelled it.
+            // The task was in the queue for a moment, and was cancelled there.
             Err(refused) if task.state().is_done() => {
                 let ticket = Ticket { slot: u32::MAX, sequence: refused.task().id().0 };
                 Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
@@ -56,7 +56,7 @@ impl TaskBuilder<'_> {
         }
     }
 
-    /// Makes a task of a job that is not even offered to the pool, and hands it back in the error.
+    /// Makes a task of a job that is not offered to the pool at all, and returns it in the error.
     #[cold]
     pub(super) fn refuse<J: Job>(
         self,
@@ -70,7 +70,7 @@ impl TaskBuilder<'_> {
         pool_ref.refuse(task, now, deadline, reason)
     }
 
-    /// Makes a task of the job. If the user's decorator panics, the panic goes to the caller.
+    /// Makes a task of the job. If the user's decorator panics, the panic propagates to the caller.
     #[inline]
     fn into_task<J: Job>(
         self,
@@ -82,15 +82,17 @@ impl TaskBuilder<'_> {
         match self.wrapper::<J>(pool_ref, now, deadline) {
             Ok(wrapper) => Task::new(job, self.name, wrapper),
             Err(payload) => {
-                // Not by the unwinding, which a capture that panics too would turn into an abort.
+                // The unwinding must not drop the job: a capture that panics in its drop would then
+                // abort the process.
                 discard(job);
                 panic::resume_unwind(payload)
             }
         }
     }
 
-    /// Sees to it that somebody will run the task, and watch over its time. Whether the pool need
-    /// not do without a worker that could not be started.
+    /// Ensures that a worker will run the task, and that the timer thread watches over its time
+    /// limit. Returns `false` if a worker is missing that could not be started, and the pool does
+    /// without it.
     #[inline]
     fn ensure_threads(&self, pool_ref: &PoolRef) -> io::Result<bool> {
         let is_staffed = pool_ref.pool().ensure_worker()?;
@@ -100,7 +102,11 @@ impl TaskBuilder<'_> {
         Ok(is_staffed)
     }
 
-    /// What is to be called around each run, if anything is; or what the decorator panicked with.
+    /// Returns the wrapper that is to be called around each run, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The payload, if the decorator panicked.
     #[inline]
     fn wrapper<J: Job>(
         &self,
