@@ -18,7 +18,7 @@ fn fill<T>(queue: &DelayQueue<T>, elements: impl Iterator<Item = T>) {
 /// G34: forty bytes for an element of eight, or thirty-two if an `Option` of it takes no more; and
 /// at most half a byte for the headers of the arrays' chunks.
 #[test]
-fn an_element_takes_thirty_two_bytes_beside_its_own_or_less() {
+fn an_element_costs_at_most_thirty_two_bytes_beyond_its_own() {
     let plain = DelayQueue::new();
     let counted = measure(|| fill(&plain, 0..MANY));
     let each = counted.bytes_current as f64 / MANY as f64;
@@ -57,7 +57,7 @@ fn a_queue_of_steady_size_allocates_nothing() {
 }
 
 #[test]
-fn memory_comes_back() {
+fn memory_is_released() {
     let queue = DelayQueue::new();
     let counted = measure(|| {
         fill(&queue, 0..MANY);
@@ -69,7 +69,7 @@ fn memory_comes_back() {
 /// F28: a task that waits takes one allocation, and with its place in the queue no more than 128
 /// bytes beside what its closure captures; all of it comes back.
 #[test]
-fn a_task_that_waits_takes_one_allocation() {
+fn a_pending_task_takes_one_allocation() {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
     let executor = builder.clock(clock).build().expect("the settings are good");

@@ -193,7 +193,7 @@ fn every_public_type_has_the_auto_traits_that_are_listed() {
 
 /// What the types of a `T` have whatever it is, and what they take from it.
 #[test]
-fn the_types_of_a_value_ask_of_it_what_they_need() {
+fn generic_types_require_only_the_bounds_they_need() {
     assert_true(&lines! {
         Bare: ;
         Loose: Send Sync Unpin;
@@ -299,7 +299,7 @@ fn read_all(folder: &Path, text: &mut String) {
 /// Handles, futures and queues are used inside `catch_unwind` without further ado, and are whole
 /// after a panic.
 #[test]
-fn what_is_used_inside_catch_unwind_can_be_used_afterwards() {
+fn handles_used_inside_catch_unwind_work_afterwards() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (handle, queue) = (executor.handle(), DelayQueue::new());
     let future = catch_unwind(|| handle.submit(|| 1)).expect("no panic").expect("it is open");
@@ -337,7 +337,7 @@ fn a_clone_that_panics_leaves_the_queue_whole() {
 
 /// A wrapper can see a panic go by, and cannot keep it.
 #[test]
-fn a_wrapper_may_catch_what_comes_out_of_the_task() {
+fn a_wrapper_may_catch_and_resume_a_panic() {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
     let executor = builder.decorate_task(|_: &Submission<'_>| {
         |next: TaskRun<'_>| match catch_unwind(|| next.run()) {

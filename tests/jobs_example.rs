@@ -89,7 +89,7 @@ fn a_file_that_is_not_text_is_refused_with_its_place() {
 
 /// What breaks off at the end of a line is marked there, however lines end.
 #[test]
-fn a_mark_stands_where_a_line_breaks_off() {
+fn the_end_of_a_truncated_line_is_marked() {
     for newline in ["\n", "\r\n"] {
         let file = TempFile::new("toml", format!("[[job]]{newline}name = \"it{newline}"));
         let end = Program::start("jobs", [file.path()]).end();
@@ -100,7 +100,7 @@ fn a_mark_stands_where_a_line_breaks_off() {
 
 /// A call that cannot be understood, or names a file that is not there, ends with exit code 2.
 #[test]
-fn a_wrong_call_is_refused() {
+fn a_wrong_command_line_is_refused() {
     let cases: [(&[&str], &str); 8] = [
         (&["--nope"], "unknown option --nope"),
         (&["--", "--nope"], "--nope: "),
@@ -121,7 +121,7 @@ fn a_wrong_call_is_refused() {
 /// A value may be given after an equals sign, and after `--` comes the file.
 #[cfg(unix)]
 #[test]
-fn it_reads_its_command_line_as_others_do() {
+fn the_command_line_follows_the_conventions() {
     let file = TempFile::new("toml", "[[job]]\nname = 'it'\ncommand = 'true'\nafter = '1h'\n");
     let args =
         ["--for=1ms".as_ref(), "--grace=0s".as_ref(), "--".as_ref(), file.path().as_os_str()];
@@ -133,7 +133,7 @@ fn it_reads_its_command_line_as_others_do() {
 /// The time is looked at before the first job is started, and has run since the program began.
 #[cfg(unix)]
 #[test]
-fn no_job_is_started_when_the_time_is_over() {
+fn no_job_starts_after_the_time_is_over() {
     let job = |number| format!("[[job]]\nname = '{number}'\ncommand = 'true'\nevery = '1ms'\n");
     let file = TempFile::new("toml", (0..100).map(job).collect::<String>());
     let args = ["--for".as_ref(), "1ns".as_ref(), file.path().as_os_str()];
@@ -186,7 +186,7 @@ fn a_closed_pipe_stops_the_commands() {
 /// A line of output may be long, may not end, and may be no text; the rest is passed on as well.
 #[cfg(unix)]
 #[test]
-fn all_that_a_command_says_is_passed_on() {
+fn all_output_of_a_command_is_passed_on() {
     let command = "yes | head -n 100000; printf 'x%.0s' $(seq 70000); printf '\\n\\377no end'";
     let job = format!(
         "[[job]]\nname = 'it'\ncommand = \"{}\"\nafter = '0s'\n",
@@ -228,7 +228,7 @@ fn an_interrupt_stops_a_command_that_does_not_end() {
 /// A command that ignores the request to stop is killed, together with what it has started.
 #[cfg(unix)]
 #[test]
-fn a_command_that_does_not_listen_is_killed() {
+fn a_command_that_ignores_the_request_to_stop_is_killed() {
     let end = interrupted("trap '' TERM; echo begun; sleep 600; echo survived", "0s");
     assert_eq!(end.code, Some(0), "{end:?}");
     assert!(end.has_line(&["it", "run 1", "stopped (signal: 9"]), "{end:?}");
@@ -259,7 +259,7 @@ fn interrupted(command: &str, grace: &str) -> End {
 
 /// It takes nothing until there is a run, and next to nothing for a few.
 #[test]
-fn the_delays_of_few_runs_take_little() {
+fn a_few_delays_take_little_memory() {
     let millis = Duration::from_millis;
     let empty = measure(|| assert_eq!(Lateness::default().at_quantile(0.5), None));
     assert_eq!(empty.count_total, 0, "{empty:?}");
@@ -271,7 +271,7 @@ fn the_delays_of_few_runs_take_little() {
 
 /// Whether there are few delays or many, so large a part of them is no longer.
 #[test]
-fn delays_are_counted_to_three_digits() {
+fn quantiles_are_exact_to_three_digits() {
     for count in [1, 2, 99, 100, 101, 10_000] {
         let mut lateness = Lateness::default();
         for millis in (1..=count).rev() {

@@ -156,7 +156,7 @@ fn layers_point_one_way() {
 }
 
 #[test]
-fn nothing_goes_around_the_doors() {
+fn each_wrapped_facility_is_used_in_one_module() {
     let doors = [
         ("catch_unwind(", "unwind.rs"),
         ("parking_lot::", "sync/native.rs"),
@@ -194,7 +194,7 @@ fn files_are_short() {
 
 /// The map in the architecture page names every file, and no other.
 #[test]
-fn the_map_is_the_territory() {
+fn the_map_lists_every_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
     for (path, _) in sources().into_iter().filter(|(path, _)| !is_test(path)) {

@@ -11,7 +11,7 @@ const FAR: Duration = Duration::from_secs(3_600);
 /// F21, M16: a full queue refuses insertions, of one element or of several together, returns the elements,
 /// and is unchanged. It has room again when an element has left.
 #[test]
-fn a_full_queue_gives_insertions_back() {
+fn a_full_queue_returns_refused_elements() {
     let clock = ManualClock::new();
     let queue = DelayQueue::with_clock(clock.clone());
     let refused = (0..).find_map(|number| queue.insert(FAR, number).err()).expect("it has an end");

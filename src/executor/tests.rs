@@ -50,7 +50,7 @@ fn one_periodic_task_does_not_wake_a_hundred_workers() {
 /// takes: each gives up at its own limit or has its result, for the clock does not go on to the
 /// next moment before the one that it has woken has made up its mind.
 #[test]
-fn each_that_waits_has_its_own_answer() {
+fn each_waiter_gets_its_own_answer() {
     const THREADS: u64 = 8;
     for _ in 0..20 {
         let (clock, executor) = executor(2);
@@ -112,7 +112,7 @@ fn the_last_worker_sleeps_until_the_task_is_due() {
 /// For two beats of four core threads that may time out two stay, the leader and the deputy. They are
 /// the same all the time; each run wakes one of them, and between the runs nobody wakes.
 #[test]
-fn two_beats_keep_two_workers_and_wake_one_of_them_each_time() {
+fn two_periodic_tasks_keep_two_workers_and_wake_one_per_run() {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(4).clock(clock.clone());
     let executor = builder.allows_core_thread_timeout(true).build().expect("the settings are good");
@@ -178,7 +178,7 @@ fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
 /// F21: a full queue gives the closure back and is as it was; there is a place again when a task
 /// has gone.
 #[test]
-fn a_full_queue_gives_the_closure_back() {
+fn a_full_queue_returns_the_closure() {
     let (clock, executor) = executor(1);
     let full = fill(&executor);
     let first = executor.pending_tasks().remove(0);
@@ -194,7 +194,7 @@ fn a_full_queue_gives_the_closure_back() {
 /// F21, M72: a periodic task that finds no place for its next run ends, and says that it was
 /// rejected; the handler is told as well.
 #[test]
-fn a_periodic_task_ends_that_finds_no_place() {
+fn a_periodic_task_is_rejected_when_the_queue_is_full() {
     let (tell, told) = mpsc::channel();
     let handler = move |report: &PanicReport<'_>| {
         let message = report.message().to_owned();
@@ -222,7 +222,7 @@ fn a_periodic_task_ends_that_finds_no_place() {
 
 /// M49: while a periodic task runs, another task takes the place that it had in the queue.
 #[test]
-fn a_periodic_task_is_found_in_the_place_it_has_now() {
+fn a_periodic_task_is_found_in_its_new_slot() {
     let (clock, executor) = executor(1);
     let (meeting, there) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let [begun, may_end] = [Arc::clone(&meeting), Arc::clone(&there)];

@@ -158,7 +158,7 @@ fn elements_that_are_due_together_wake_as_many_threads() {
 /// F35: for an element that is nearer than the leader's another thread is armed, and the leader goes on
 /// waiting for its own.
 #[test]
-fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
+fn a_nearer_element_wakes_a_follower_and_the_leader_becomes_the_deputy() {
     let (clock, queue) = queue();
     let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
     queue.put(at(100), 'z').expect("it is open");
@@ -177,7 +177,7 @@ fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
 
 /// F23: an offer wakes somebody only if it became the head; removal wakes nobody.
 #[test]
-fn nothing_else_wakes_anybody() {
+fn later_offers_and_removals_wake_no_thread() {
     let (clock, queue) = queue();
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
@@ -249,7 +249,7 @@ fn a_waiting_thread_holds_nothing() {
 }
 
 #[test]
-fn resetting_to_a_nearer_moment_rouses_the_leader() {
+fn resetting_to_a_nearer_deadline_wakes_the_leader() {
     let (clock, queue) = queue();
     let ticket = queue.put(at(100), 'a').expect("it is open");
     let taker = taker(&clock, &queue);
@@ -265,7 +265,7 @@ fn resetting_to_a_nearer_moment_rouses_the_leader() {
 }
 
 #[test]
-fn a_closed_queue_gives_elements_back_and_is_taken_to_its_end() {
+fn a_closed_queue_refuses_offers_and_is_taken_to_its_end() {
     let (clock, queue) = queue();
     queue.put(at(10), 'a').expect("it is open");
     queue.put(at(20), 'b').expect("it is open");
@@ -294,7 +294,7 @@ fn removing_the_last_element_of_a_closed_queue_ends_the_wait() {
 }
 
 #[test]
-fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
+fn a_taken_element_may_return_until_the_queue_is_fully_closed() {
     let (clock, queue) = queue();
     queue.put(at(1), 'a').expect("it is open");
     queue.put(at(50), 'b').expect("it is open");
@@ -329,7 +329,7 @@ fn drain_takes_everything() {
 
 /// There is at least one stripe, and no more than a sequence can name.
 #[test]
-fn a_queue_has_the_stripes_that_were_asked_for() {
+fn a_queue_has_the_requested_number_of_stripes() {
     let stripes = |asked| {
         let clock = Clock::from(ManualClock::from_zero());
         DelayedWorkQueue::<()>::new(clock, asked, Duration::ZERO).stripes()
@@ -339,7 +339,7 @@ fn a_queue_has_the_stripes_that_were_asked_for() {
 
 /// A sequence is used once, also if it was drawn without an element.
 #[test]
-fn a_number_is_given_once_and_in_the_order_of_submission() {
+fn a_sequence_is_unique_and_in_the_order_of_submission() {
     let (clock, queue) = queue();
     let now = Clock::from(clock).read();
     let offer = || queue.offer(2, now, at(10), 'a').expect("it is open").sequence;
@@ -350,7 +350,7 @@ fn a_number_is_given_once_and_in_the_order_of_submission() {
 
 /// A caller that sheds load removes the element that would be taken first, due or not.
 #[test]
-fn the_first_of_all_is_removed_due_or_not() {
+fn remove_first_removes_the_head_due_or_not() {
     let (_, queue) = queue();
     assert!(queue.seems_empty() && queue.remove_first().is_none());
     for (stripe, nanos) in [(1, 30), (2, 10), (3, 20)] {
@@ -368,7 +368,7 @@ fn the_first_of_all_is_removed_due_or_not() {
 
 /// M106: each step is counted where it is made: by the list or by a stripe.
 #[test]
-fn a_census_counts_what_came_and_went() {
+fn the_counts_match_what_was_offered_taken_and_removed() {
     let (clock, queue) = queue();
     let offer = |stripe, nanos| queue.offer(stripe, at(1), at(nanos), nanos).expect("it is open");
     let tickets: Vec<_> = (10..15).map(|nanos| offer(0, nanos)).collect();

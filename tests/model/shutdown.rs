@@ -35,7 +35,7 @@ fn a_submission_is_in_time_or_too_late() {
 
 /// F32, G48: a delayed task that is cancelled by the shutdown, or refused: nobody waits for ever.
 #[test]
-fn what_is_delayed_ends_with_the_shutdown() {
+fn a_delayed_task_ends_with_the_shutdown() {
     check(|| {
         let (_, executor) = executor(1);
         executor.set_executes_existing_delayed_tasks_after_shutdown(false);
@@ -90,7 +90,7 @@ fn a_periodic_task_goes_back_or_ends() {
 
 /// F34, G22, G49, M70: what `shutdown_now` gives back was not run, and the rest was.
 #[test]
-fn what_is_given_back_was_not_run() {
+fn a_task_that_is_returned_was_not_run() {
     check(|| {
         let (_, executor) = executor(2);
         let runs = Count::default();
@@ -141,7 +141,7 @@ fn a_cancelled_capture_may_own_the_executor() {
 
 /// F38, ST-011, G24, G51, M69: two shut down at once, and a third waits for the last worker to go.
 #[test]
-fn all_who_wait_for_the_end_are_told() {
+fn all_threads_that_await_termination_are_woken() {
     check(|| {
         let (_, executor) = executor(1);
         executor.execute(|| ()).expect("it is open");
@@ -158,7 +158,7 @@ fn all_who_wait_for_the_end_are_told() {
 
 /// G24: who awaits the end is woken, whenever it comes.
 #[test]
-fn who_awaits_the_end_is_told() {
+fn a_future_that_awaits_termination_is_woken() {
     check(|| {
         let (_, executor) = executor(1);
         executor.execute(|| ()).expect("it is open");

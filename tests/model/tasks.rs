@@ -17,7 +17,7 @@ const STEP: Duration = Duration::from_nanos(10);
 
 /// G37: a submission meets a worker that is about to sleep.
 #[test]
-fn what_is_submitted_is_run() {
+fn a_submitted_task_is_run() {
     check(|| {
         let (_, executor) = executor(1);
         let first = executor.submit(|| 1).expect("it is open");
@@ -53,7 +53,7 @@ fn a_task_runs_or_is_cancelled() {
 
 /// F30, G12, G44: two cancel at once: one of them did it.
 #[test]
-fn one_cancels() {
+fn one_of_two_cancellers_succeeds() {
     check(|| {
         let (_, executor) = executor(1);
         let task = executor.schedule(STEP, || ()).expect("it is open");
@@ -91,7 +91,7 @@ fn a_periodic_task_ends_when_it_is_cancelled() {
 
 /// G15, G46: a timeout strikes while the task runs, before it, or after it: it ends in one way.
 #[test]
-fn a_task_ends_or_its_time_does() {
+fn a_task_ends_or_times_out() {
     check(|| {
         let (clock, executor) = executor(1);
         let drops = Count::default();
@@ -122,7 +122,7 @@ impl Wake for Unpark {
 
 /// F49, G47: who awaits registers while the task ends: it is told, or it sees it.
 #[test]
-fn who_awaits_is_told() {
+fn an_async_waiter_is_woken() {
     check(|| {
         let (_, executor) = executor(1);
         let mut task = executor.submit(|| 7).expect("it is open");
@@ -149,7 +149,7 @@ impl Wake for Alarmed {
 
 /// F8, G47: two wait while one awaits whose waker panics: both are told, whenever they came.
 #[test]
-fn a_waker_that_panics_keeps_nobody_waiting() {
+fn a_waker_that_panics_does_not_strand_other_waiters() {
     check(|| {
         let (_, executor) = executor(1);
         let mut task = executor.submit(|| 7).expect("it is open");

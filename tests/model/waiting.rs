@@ -105,7 +105,7 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
 /// The clock goes on by itself while two wait: each wait ends, at its moment or with what it waits
 /// for.
 #[test]
-fn a_clock_that_goes_on_by_itself_ends_every_wait() {
+fn an_auto_advancing_clock_ends_every_wait() {
     check(|| {
         let (clock, executor) = executor(2);
         clock.set_auto_advance(true);
@@ -122,7 +122,7 @@ fn a_clock_that_goes_on_by_itself_ends_every_wait() {
 
 /// G9: one that waits alone is woken at its moment, and not later.
 #[test]
-fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
+fn an_auto_advancing_clock_stops_at_each_deadline() {
     check(|| {
         let (clock, executor) = executor(2);
         clock.set_auto_advance(true);
@@ -141,7 +141,7 @@ fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
 /// G9: one whose time is up has its answer before the clock goes on for another that waits, also if
 /// a worker that was woken at the same moment is faster.
 #[test]
-fn a_clock_that_goes_on_by_itself_waits_for_who_makes_up_its_mind() {
+fn an_auto_advancing_clock_waits_for_a_timed_out_thread_to_return() {
     check(|| {
         let (clock, executor) = executor(1);
         let [late, last] = [2, 3].map(|n| executor.schedule(n * STEP, || ()).expect("it is open"));

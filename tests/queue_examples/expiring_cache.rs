@@ -51,7 +51,7 @@ fn the_cache_answers_each_command() {
 }
 
 #[test]
-fn the_cache_says_what_is_wrong_with_a_line_and_goes_on() {
+fn the_cache_reports_a_broken_line_and_continues() {
     let cases = [
         ("set", "set wants KEY SECONDS VALUE"),
         ("set tea 1", "set wants KEY SECONDS VALUE"),

@@ -36,7 +36,7 @@ fn server(timeout: &str) -> (Program, impl Fn() -> TcpStream) {
 }
 
 #[test]
-fn the_server_cuts_who_is_silent() {
+fn the_server_disconnects_a_silent_client() {
     let (mut server, connect) = server("1s");
     let begun = Instant::now();
     let (mut silent, mut endless) = (connect(), connect());
@@ -59,7 +59,7 @@ fn the_server_cuts_who_is_silent() {
 
 #[cfg(unix)]
 #[test]
-fn the_server_that_is_interrupted_hangs_up_on_all() {
+fn an_interrupted_server_disconnects_every_client() {
     let (mut server, connect) = server("1h");
     let mut leaving = connect();
     leaving.write_all(b"one\ntwo\n").expect("it is connected");
@@ -76,7 +76,7 @@ fn the_server_that_is_interrupted_hangs_up_on_all() {
 }
 
 #[test]
-fn a_server_that_cannot_be_is_refused() {
+fn impossible_server_options_are_refused() {
     let cases: [(&[&str], i32, &str); 5] = [
         (&["--timeout"], 2, "--timeout wants a duration"),
         (&["--timeout", "5"], 2, "--timeout: bad duration \"5\""),

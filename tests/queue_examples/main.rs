@@ -36,7 +36,7 @@ fn each_has_a_usage() {
 
 /// A value may be given after an equals sign, and after `--` nothing is an option.
 #[test]
-fn each_reads_its_command_line_as_others_do() {
+fn each_command_line_follows_the_conventions() {
     let cases: [(&str, &[&str], i32, &str); 6] = [
         ("expiring_cache", &["--", "--help"], 2, "unknown argument --help"),
         ("unpaid_orders", &["--", "-h"], 2, "unknown argument -h"),

@@ -81,7 +81,7 @@ fn a_broken_calendar_is_refused() {
 }
 
 #[test]
-fn reminders_that_cannot_be_are_refused() {
+fn impossible_reminder_options_are_refused() {
     let cases: [(&[&str], &str); 8] = [
         (&["--before"], "--before wants a duration"),
         (&["--before", "10"], "--before: bad duration \"10\""),
@@ -100,7 +100,7 @@ fn reminders_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_made_up_clock_goes_at_its_speed() {
+fn a_simulated_clock_runs_at_its_speed() {
     let wall = DateTime::from_timestamp(1_772_440_800, 0).expect("a time");
     let clock = WallClock::made_up(wall, 600.0);
     let begun = clock.instant_of(wall).expect("a moment");
@@ -114,7 +114,7 @@ fn a_made_up_clock_goes_at_its_speed() {
 
 /// A wall clock that is set is noticed, and what is computed after that is right.
 #[test]
-fn a_clock_that_was_set_is_followed() {
+fn a_change_of_the_wall_clock_is_followed() {
     let mut clock = WallClock::system();
     let begun = clock.instant_of(DateTime::<Utc>::MIN_UTC).expect("the beginning");
     let wall = clock.at(begun);

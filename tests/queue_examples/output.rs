@@ -44,7 +44,7 @@ fn each_ends_quietly_when_nobody_reads() {
 /// They say so in one line, and end without success.
 #[cfg(target_os = "linux")]
 #[test]
-fn each_says_that_its_output_cannot_be_written() {
+fn each_reports_that_its_output_cannot_be_written() {
     use crate::program::full_disk;
 
     for (example, args) in CALLS {
@@ -57,7 +57,7 @@ fn each_says_that_its_output_cannot_be_written() {
 
 /// Also while the main thread waits for the next line, and another one cannot write.
 #[test]
-fn one_that_waits_to_be_typed_to_ends_when_nobody_reads() {
+fn an_interactive_example_ends_when_nobody_reads() {
     let mut cache = Program::start_to_type("expiring_cache", ["-"]);
     // An entry expires every tenth of a second, for longer than the program has.
     for tenths in 1..=LIMIT.as_secs() * 10 {

@@ -24,7 +24,7 @@ fn offer_without_worker(pool: &Pool) -> (Arc<Task<OneShot<Body>>>, Ticket) {
 /// SP-024: a shutdown in that window does not end the pool: it sees the task, and the submitter
 /// starts a worker for it.
 #[test]
-fn a_task_without_a_worker_holds_up_the_end() {
+fn a_task_without_a_worker_delays_termination() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let pool = Arc::clone(executor.pool());
     let (task, ticket) = offer_without_worker(&pool);
@@ -38,7 +38,7 @@ fn a_task_without_a_worker_holds_up_the_end() {
 /// If no worker can be started for it the task is taken back, and then nothing holds up
 /// termination.
 #[test]
-fn a_task_that_is_taken_back_lets_the_pool_end() {
+fn a_withdrawn_task_does_not_delay_termination() {
     let fails = |_: Worker| Err(io::Error::other("no threads today"));
     let builder = ScheduledThreadPoolExecutor::builder().thread_factory(fails);
     let executor = builder.build().expect("the settings are good");

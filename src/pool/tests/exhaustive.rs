@@ -102,7 +102,7 @@ fn the_last_worker_leaves_no_task_behind() {
 
 /// M131: the same beside a busy worker, in a pool of two.
 #[test]
-fn who_goes_leaves_no_task_beside_a_busy_worker() {
+fn a_retiring_worker_leaves_no_task_beside_a_busy_worker() {
     check(|| {
         let (_, pool) = pool(true);
         pool.workers.set_core_size(2);
@@ -126,7 +126,7 @@ fn compensates(pool: &Pool) -> bool {
 /// M131, M132: of two idle workers one takes a task, and leaves a second task behind, while the other retires:
 /// that one sees the task and stays, or the first sees that it retires.
 #[test]
-fn who_takes_and_who_goes_leave_no_task_behind() {
+fn a_taking_and_a_retiring_worker_leave_no_task_behind() {
     check(|| {
         let (_, pool) = pool(true);
         pool.workers.set_core_size(2);
@@ -147,7 +147,7 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
 /// Two idle workers take a task each, and leave a third behind: exactly one of the two starts a
 /// worker for it.
 #[test]
-fn of_two_who_take_one_relieves() {
+fn one_of_two_taking_workers_starts_a_third() {
     check(|| {
         let (_, pool) = pool(true);
         pool.workers.set_core_size(3);
@@ -171,7 +171,7 @@ fn of_two_who_take_one_relieves() {
 /// M73: one of two workers is about to wait for a task while the other, which has been idle for long, is
 /// about to retire: the wait is refused, or the other stays.
 #[test]
-fn who_waits_for_a_task_is_not_left_alone() {
+fn a_joining_worker_is_not_left_alone() {
     check(|| {
         let (_, pool) = pool(true);
         let (_who_waits, idle) = (add_worker(&pool), add_worker(&pool));
@@ -186,7 +186,7 @@ fn who_waits_for_a_task_is_not_left_alone() {
 /// M130: the last worker has stayed for two tasks, which are taken out of two stripes at once: one of the
 /// two threads that do this tells the worker that it may retire.
 #[test]
-fn who_takes_out_the_last_tells_who_has_stayed() {
+fn removing_the_last_task_releases_the_staying_worker() {
     check(|| {
         let (clock, pool) = pool(true);
         let number = add_worker(&pool);
@@ -209,7 +209,7 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
 /// M71: a task is submitted when the last worker has retired, during a shutdown: it is refused, or it
 /// holds up termination until there is a worker for it.
 #[test]
-fn a_task_without_a_worker_holds_up_the_end() {
+fn a_task_without_a_worker_delays_termination() {
     check(|| {
         let (_, pool) = pool(false);
         let task = Arc::new(Task::new(OneShot(|| ()), None, None));

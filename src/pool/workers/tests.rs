@@ -44,7 +44,7 @@ fn heads(workers: &Workers) -> [usize; 3] {
 }
 
 #[test]
-fn a_worker_lives_from_the_attempt_and_is_relied_on_from_its_beginning() {
+fn a_worker_is_live_once_added_and_started_once_it_begins() {
     let workers = new_workers(2, false);
     assert_eq!(heads(&workers), [0, 0, 0]);
     let numbers = [add_worker(&workers), add_worker(&workers), add_worker(&workers)];
@@ -65,7 +65,7 @@ fn a_worker_lives_from_the_attempt_and_is_relied_on_from_its_beginning() {
 /// Idle workers check again if there are too many now, or if one has stayed because all others waited
 /// for tasks.
 #[test]
-fn who_settles_says_whether_that_makes_a_difference_to_others() {
+fn a_starting_worker_reports_whether_others_must_check_again() {
     let differences = |core, core_timeout| {
         let workers = new_workers(core, core_timeout);
         [(); 4].map(|()| workers.mark_started(add_worker(&workers)))
@@ -85,7 +85,7 @@ fn who_settles_says_whether_that_makes_a_difference_to_others() {
 /// A worker that is too many retires, whatever is pending. One that the pool may have looks for work
 /// once it no longer counts, so that a submission that saw it has put its task where it looks.
 #[test]
-fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
+fn a_surplus_worker_may_retire_and_the_last_one_only_without_work() {
     let workers = new_workers(1, false);
     let numbers = start_workers(&workers, 2);
     assert!(workers.may_have_surplus());
@@ -106,7 +106,7 @@ fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
 
 /// One worker stays idle for one task, and two for more, however many are busy.
 #[test]
-fn who_may_time_out_leaves_a_leader_and_a_deputy() {
+fn workers_that_time_out_leave_a_leader_and_a_deputy() {
     let stays = |idle, pending| {
         let workers = new_workers(9, true);
         let numbers = start_workers(&workers, 5);
@@ -125,7 +125,7 @@ fn who_may_time_out_leaves_a_leader_and_a_deputy() {
 
 /// A worker that stays is told once, when there are fewer tasks than it stays for.
 #[test]
-fn who_stays_for_tasks_is_told_when_there_are_fewer() {
+fn a_worker_that_stays_for_tasks_is_notified_when_fewer_remain() {
     let workers = new_workers(9, true);
     start_workers(&workers, 5);
     let is_told = |pending| workers.staying().ends_for_tasks(|least| pending >= least);
@@ -146,7 +146,7 @@ fn who_stays_for_tasks_is_told_when_there_are_fewer() {
 /// A worker is started for tasks that are left if the pool may have one more, and none is about to
 /// search.
 #[test]
-fn who_relieves_others_is_one_more_at_most() {
+fn at_most_one_relief_worker_is_started_at_a_time() {
     let workers = new_workers(3, true);
     let may_start = |is_left| workers.try_spawn_permit(|| is_left).is_some();
     let numbers = start_workers(&workers, 2);
@@ -177,7 +177,7 @@ fn who_relieves_others_is_one_more_at_most() {
 
 /// A worker that waits for a task runs none meanwhile, so one that does not wait has to stay.
 #[test]
-fn who_is_surplus_stays_if_all_others_wait_for_tasks() {
+fn a_surplus_worker_stays_if_all_others_join_tasks() {
     let workers = new_workers(1, true);
     let numbers = start_workers(&workers, 3);
     let beside = |joined| move || PoolView { joined, idle: 0, pending: 0 };

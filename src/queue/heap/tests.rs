@@ -188,7 +188,7 @@ proptest! {
     /// F11, F30, DQ-059, DQ-060, QV-009, M76, M79, M82, M91, M96: the heap is a sorted list with a
     /// faster implementation.
     #[test]
-    fn every_history_is_explained_by_a_sorted_list(steps in steps()) {
+    fn the_heap_behaves_like_a_sorted_list(steps in steps()) {
         let mut subject = Subject::new();
         for step in steps {
             subject.step(step);
@@ -264,7 +264,7 @@ fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
 
 /// M81: otherwise one far timer would have all others sifted.
 #[test]
-fn one_far_entry_does_not_close_the_lane() {
+fn one_far_entry_does_not_close_the_sorted_run() {
     let mut heap = DelayHeap::new();
     for nanos in [1_000, 1, 2, 3] {
         heap.insert(at(nanos), nanos, nanos).expect("room");
@@ -289,7 +289,7 @@ fn a_ticket_can_follow_its_entry_to_another_slot() {
 /// M80, M85, M89: timeouts of one length of which nearly all are cancelled: the few that are left
 /// do not hold on to the places of the others.
 #[test]
-fn survivors_do_not_keep_the_lane_long() {
+fn survivors_do_not_keep_the_sorted_run_long() {
     let count = 50_000_u64;
     for stride in [1, 7_919] {
         let mut heap = DelayHeap::new();

@@ -40,7 +40,7 @@ impl<E> SingleQueue<E> {
 
 /// G31, M83.
 #[test]
-fn what_is_lent_is_gone_until_it_is_back() {
+fn a_reserved_element_is_hidden_until_it_is_rolled_back() {
     let (clock, queue) = single();
     let tickets: Vec<_> = (0..3).map(|n| queue.insert(at(10), n).expect("it is open")).collect();
     assert!(queue.reserve_due(at(9)).is_none(), "it is not due");
@@ -67,7 +67,7 @@ fn what_is_lent_is_gone_until_it_is_back() {
 
 /// M22.
 #[test]
-fn a_queue_that_is_cleared_keeps_the_place_of_what_is_lent() {
+fn draining_keeps_the_slot_of_a_reserved_element() {
     let (_, queue) = single();
     let ticket = queue.insert(at(0), 'a').expect("it is open");
     queue.insert(at(0), 'b').expect("it is open");
@@ -83,7 +83,7 @@ fn a_queue_that_is_cleared_keeps_the_place_of_what_is_lent() {
 
 /// M15, M25.
 #[test]
-fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
+fn a_closed_queue_is_not_finished_while_an_element_is_reserved() {
     for comes_back in [true, false] {
         let (clock, queue) = single();
         queue.insert(at(0), 'a').expect("it is open");
@@ -106,7 +106,7 @@ fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
 
 /// A caller that empties the queue as of some time leaves what becomes due later.
 #[test]
-fn what_was_not_due_at_the_moment_is_left() {
+fn an_element_not_due_at_the_given_time_is_left() {
     let (clock, queue) = single();
     assert!(queue.peek(|element| *element).is_none());
     queue.insert(at(2), 'b').expect("it is open");
@@ -131,7 +131,7 @@ fn spin_until(is_over: impl Fn() -> bool) {
 
 /// Both are due, one of them since the clock was last read, so both threads find something.
 #[test]
-fn who_loses_the_first_element_to_another_looks_at_the_clock_again() {
+fn a_thread_that_loses_the_first_element_reads_the_clock_again() {
     const ROUNDS: usize = 3_000;
     let (clock, queue) = single();
     let arrived = AtomicUsize::new(0);
@@ -158,7 +158,7 @@ fn who_loses_the_first_element_to_another_looks_at_the_clock_again() {
 
 /// M20.
 #[test]
-fn all_go_in_or_none() {
+fn insert_all_inserts_all_or_none() {
     let (clock, queue) = single();
     let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
@@ -219,7 +219,7 @@ impl Awaiting {
 
 /// M19, M29.
 #[test]
-fn who_awaits_is_leader_deputy_or_follower() {
+fn an_async_waiter_is_leader_deputy_or_follower() {
     let (clock, queue) = single();
     queue.insert(at(10), 'a').expect("it is open");
     queue.insert(at(20), 'b').expect("it is open");
@@ -243,7 +243,7 @@ fn who_awaits_is_leader_deputy_or_follower() {
 
 /// M28.
 #[test]
-fn who_gives_up_passes_on_what_it_was_woken_for() {
+fn a_cancelled_waiter_passes_its_wake_up_on() {
     let (clock, queue) = single();
     let (mut first, mut second) = (Awaiting::new(), Awaiting::new());
     assert!(first.poll(&queue).is_pending());
@@ -266,7 +266,7 @@ fn who_gives_up_passes_on_what_it_was_woken_for() {
 }
 
 #[test]
-fn who_awaits_a_closed_queue_is_woken_at_its_end() {
+fn an_async_waiter_is_woken_when_a_closed_queue_finishes() {
     let (_, queue) = single();
     let ticket = queue.insert(Timestamp::NEVER, 'a').expect("it is open");
     let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();

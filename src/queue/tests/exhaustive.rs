@@ -37,7 +37,7 @@ fn taker(queue: &Arc<SingleQueue<char>>) -> JoinHandle<Option<char>> {
 
 /// M110, M113, M118: a submission meets a thread that has found nothing and is about to sleep.
 #[test]
-fn nobody_falls_asleep_over_a_submission() {
+fn no_thread_sleeps_through_a_submission() {
     check(|| {
         let (_, queue) = single();
         let taker = taker(&queue);
@@ -48,7 +48,7 @@ fn nobody_falls_asleep_over_a_submission() {
 
 /// The same where there are two stripes.
 #[test]
-fn nobody_falls_asleep_over_a_submission_to_another_stripe() {
+fn no_thread_sleeps_through_a_submission_to_another_stripe() {
     check(|| {
         let queue = striped(2);
         let other = Arc::clone(&queue);
@@ -60,7 +60,7 @@ fn nobody_falls_asleep_over_a_submission_to_another_stripe() {
 
 /// Two submit at once, and each element is taken.
 #[test]
-fn two_submissions_wake_who_is_needed() {
+fn two_submissions_wake_enough_takers() {
     check(|| {
         let (_, queue) = single();
         let other = Arc::clone(&queue);
@@ -77,7 +77,7 @@ fn two_submissions_wake_who_is_needed() {
 
 /// The leader takes what it waited for and leaves; the other takes the next, at its own step.
 #[test]
-fn a_leader_that_leaves_is_followed() {
+fn a_leader_that_leaves_is_replaced() {
     check(|| {
         let (clock, queue) = single();
         queue.insert(at(1), 'a').expect("it is open");
@@ -112,7 +112,7 @@ fn a_nearer_head_is_waited_for() {
 
 /// M119: a queue is closed while somebody goes to sleep at it: it is told.
 #[test]
-fn who_waits_is_told_of_the_end() {
+fn a_waiter_is_woken_when_the_queue_closes() {
     check(|| {
         let (_, queue) = single();
         let taker = taker(&queue);
@@ -123,7 +123,7 @@ fn who_waits_is_told_of_the_end() {
 
 /// M119: the last element is taken while the queue is being closed: one of the two wakes the waiter.
 #[test]
-fn who_takes_the_last_tells_the_others() {
+fn taking_the_last_element_wakes_the_other_waiters() {
     check(|| {
         let (_, queue) = single();
         queue.insert(at(0), 'a').expect("it is open");
@@ -137,7 +137,7 @@ fn who_takes_the_last_tells_the_others() {
 
 /// M111: a batch that goes to the ready list is seen in one place at least, without a lock.
 #[test]
-fn a_batch_on_its_way_is_seen() {
+fn a_batch_in_transit_is_seen() {
     check(|| {
         let queue = striped(1);
         queue.offer(0, at(0), at(0), 'a').expect("it is open");
@@ -151,7 +151,7 @@ fn a_batch_on_its_way_is_seen() {
 
 /// M114: a waiter whose limit has changed, and that is woken for it, asks for its limit again.
 #[test]
-fn who_is_to_reconsider_does() {
+fn a_waiter_reconsiders_its_limit_when_asked() {
     check(|| {
         let queue = striped(1);
         let (may_go, other) = (Note::default(), Arc::clone(&queue));

@@ -312,7 +312,7 @@ proptest! {
     /// DQ-059, DQ-060, M17, M18: a queue is a sorted list, whatever its stripes and its ready list
     /// do.
     #[test]
-    fn every_history_of_a_queue_is_explained_by_a_sorted_list(
+    fn every_queue_behaves_like_a_sorted_list(
         stripes in prop_oneof![Just(None), (1..5_usize).prop_map(Some)],
         steps in steps(),
     ) {

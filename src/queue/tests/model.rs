@@ -167,7 +167,7 @@ fn a_nearer_deadline_is_waited_for() {
 
 /// F35, G35: two submitters, each nearer than what is waited for, displace the leader at once.
 #[test]
-fn a_leader_is_displaced_by_two() {
+fn two_nearer_submissions_displace_the_leader() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let takers = [scene.taker(), scene.taker()];
@@ -188,7 +188,7 @@ fn a_leader_is_displaced_by_two() {
 /// F36, G3, G36, M9, M13: elements that are due together are taken by threads that wait for each
 /// other: whoever leaves with one sees to it that another wakes.
 #[test]
-fn who_leaves_passes_on() {
+fn a_leaving_taker_wakes_the_next() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let meeting = Arc::new(Barrier::new(3));
@@ -207,7 +207,7 @@ fn who_leaves_passes_on() {
 
 /// ST-011, G3, G37, M1: a submission meets a thread that has found nothing and is about to sleep.
 #[test]
-fn nobody_falls_asleep_over_a_submission() {
+fn no_thread_sleeps_through_a_submission() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let taker = scene.taker();
@@ -221,7 +221,7 @@ fn nobody_falls_asleep_over_a_submission() {
 
 /// F36, G38: one whose time is up leaves; what it might have been woken for is taken by the other.
 #[test]
-fn who_gives_up_takes_nothing_along() {
+fn a_waiter_that_times_out_loses_no_wake_up() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let poller = scene.spawn(|scene| {
@@ -243,7 +243,7 @@ fn who_gives_up_takes_nothing_along() {
 /// G32, G41, M26: the end is told to everyone: the last element is removed while the queue is being
 /// closed.
 #[test]
-fn everyone_is_told_of_the_end() {
+fn every_waiter_is_woken_at_the_end() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let ticket = scene.offer(0, 10, 'a');
@@ -259,7 +259,7 @@ fn everyone_is_told_of_the_end() {
 /// G40: an element is removed while it goes from its stripe to the ready list: it is removed or it
 /// is taken, and what is reset is taken later.
 #[test]
-fn what_is_on_its_way_to_the_list_is_found() {
+fn an_element_in_transit_to_the_list_is_found() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b', 'c', 'd'].map(|element| scene.offer(0, 0, element));
@@ -281,7 +281,7 @@ fn what_is_on_its_way_to_the_list_is_found() {
 
 /// G41, M5: the last element of a closed queue is taken by one of several: the others end.
 #[test]
-fn who_takes_the_last_tells_the_others() {
+fn taking_the_last_element_wakes_the_other_waiters() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         scene.offer(0, 10, 'a');
@@ -296,7 +296,7 @@ fn who_takes_the_last_tells_the_others() {
 /// G40, M4: one element is taken, and those behind it are moved or about to be: they can be
 /// removed.
 #[test]
-fn what_goes_to_the_list_can_be_removed_all_the_time() {
+fn an_element_can_be_removed_while_it_moves_to_the_list() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b', 'c'].map(|element| scene.offer(0, 0, element));
@@ -313,7 +313,7 @@ fn what_goes_to_the_list_can_be_removed_all_the_time() {
 /// G40, M104: a closed queue is not at its end while its last element goes from the list to a later
 /// moment.
 #[test]
-fn what_goes_back_from_the_list_is_still_there() {
+fn an_element_that_leaves_the_list_keeps_the_queue_unfinished() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b'].map(|element| scene.offer(0, 0, element));
@@ -331,7 +331,7 @@ fn what_goes_back_from_the_list_is_still_there() {
 /// G3, G40, M13: while one that is not counted as searching moves a batch, another leaves that is:
 /// what is on its way is seen, and the sleeper woken for it.
 #[test]
-fn who_moves_a_batch_hides_nothing() {
+fn moving_a_batch_hides_no_element() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let taker = scene.taker();
@@ -354,7 +354,7 @@ fn who_moves_a_batch_hides_nothing() {
 /// F46, G2, G39, M3: what was submitted before, and is due no later, is taken before: also if it
 /// went into another stripe.
 #[test]
-fn what_was_submitted_before_is_taken_before() {
+fn an_earlier_submission_is_taken_first() {
     for (one, other) in [(0, 1), (1, 0)] {
         check_kinds(move |kind| {
             let scene = Scene::new(kind);
@@ -378,7 +378,7 @@ fn what_was_submitted_before_is_taken_before() {
 /// G2, G39, M2: a taker has looked at the heads, and wants the nearest. Before it has the lock, A
 /// comes to the other stripe and then B to this one: it finds B there, and yet takes A.
 #[test]
-fn what_comes_between_the_look_and_the_lock_is_seen() {
+fn an_element_that_arrives_between_look_and_lock_is_seen() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         scene.advance(2);
@@ -395,7 +395,7 @@ fn what_comes_between_the_look_and_the_lock_is_seen() {
 
 /// G33, G42: a task that awaits is missed as little as a thread.
 #[test]
-fn who_awaits_is_not_missed() {
+fn an_async_waiter_is_not_missed() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let takers = [scene.awaiting_taker(), scene.taker()];
@@ -411,7 +411,7 @@ fn who_awaits_is_not_missed() {
 
 /// F36, G33, G42, M27: a task that has been woken and gives up passes on what it was woken for.
 #[test]
-fn who_awaits_no_longer_passes_on() {
+fn an_async_waiter_that_gives_up_passes_its_wake_up_on() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let taker = scene.taker();
@@ -435,7 +435,7 @@ fn who_awaits_no_longer_passes_on() {
 
 /// G31, G41, M24: a closed queue with a reservation is not finished; an element that is rolled back is taken.
 #[test]
-fn what_is_lent_and_comes_back_is_taken() {
+fn a_rolled_back_element_is_taken() {
     check(|| {
         let scene = Scene::new(Kind::Single);
         scene.offer(0, 0, 'a');
@@ -457,7 +457,7 @@ fn what_is_lent_and_comes_back_is_taken() {
 /// G43, M21: another thread takes what was due when the clock was read last; what is due since is
 /// found.
 #[test]
-fn who_loses_the_first_looks_at_the_clock_again() {
+fn a_taker_that_loses_the_first_element_reads_the_clock_again() {
     check(|| {
         let scene = Scene::new(Kind::Single);
         assert!(scene.queue.try_take().is_none());
@@ -473,7 +473,7 @@ fn who_loses_the_first_looks_at_the_clock_again() {
 /// F36, G52: threads that are woken for nothing, at any moment, look again: nothing is taken early,
 /// and what they are to be woken for later still wakes one.
 #[test]
-fn who_is_woken_for_nothing_looks_again() {
+fn a_spuriously_woken_thread_looks_again() {
     check_kinds(|kind| {
         let (scene, wakers) = (Scene::new(kind), Arc::new(Mutex::new(Vec::new())));
         let takers = [(); 2].map(|()| {

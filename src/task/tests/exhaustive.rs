@@ -56,7 +56,7 @@ fn a_task_runs_or_is_cancelled() {
 
 /// M123: a waiter registers while the task ends: it is woken, and sees what the body has done.
 #[test]
-fn who_joins_is_told() {
+fn a_joining_thread_is_woken() {
     check(|| {
         let note = Note::default();
         let noted = note.clone();
@@ -71,7 +71,7 @@ fn who_joins_is_told() {
 
 /// One waiter awaits, with a waker that is kept beside the list, and another joins: both are woken.
 #[test]
-fn all_who_wait_are_told() {
+fn all_waiters_are_woken() {
     check(|| {
         let task = Arc::new(Task::new(OneShot(|| ()), None, None));
         let (one, other) = (Arc::clone(&task), Arc::clone(&task));
@@ -86,7 +86,7 @@ fn all_who_wait_are_told() {
 
 /// A waiter is woken by a cancellation as by a result, also by one during the run.
 #[test]
-fn who_joins_is_told_of_a_cancellation() {
+fn a_joining_thread_is_woken_by_a_cancellation() {
     check(|| {
         let task = Arc::new(Task::new(OneShot(|| ()), None, None));
         let (one, other) = (Arc::clone(&task), Arc::clone(&task));
@@ -103,7 +103,7 @@ fn who_joins_is_told_of_a_cancellation() {
 /// M124: a periodic task is queued again while it is cancelled: it is not in the queue afterwards, and its
 /// closure is dropped once.
 #[test]
-fn what_is_cancelled_is_not_queued() {
+fn a_cancelled_task_is_not_queued() {
     check(|| {
         let (queue, drops): (Arc<Mutex<bool>>, _) = (Arc::default(), Note::default());
         let capture = drops.drop_of_one();
@@ -137,7 +137,7 @@ fn what_is_cancelled_is_not_queued() {
 
 /// M125: a thread that sees that a run was counted sees what happened in it.
 #[test]
-fn what_is_counted_has_happened() {
+fn a_counted_run_has_happened() {
     check(|| {
         let (stats, note) = (Arc::new(crate::statistics::WorkerStats::default()), Note::default());
         let (own, noted) = (Arc::clone(&stats), note.clone());
@@ -154,7 +154,7 @@ fn what_is_counted_has_happened() {
 
 /// M126: the name that is shown for a running task is its own.
 #[test]
-fn who_is_at_work_has_its_own_name() {
+fn a_running_task_is_shown_with_its_own_name() {
     check(|| {
         let stats = Arc::new(crate::statistics::WorkerStats::default());
         let own = Arc::clone(&stats);
@@ -177,7 +177,7 @@ fn who_is_at_work_has_its_own_name() {
 /// The time limit of a task has come, and the timer thread and a worker both see that: one of them
 /// times the task out, it does not run, and its closure is dropped once.
 #[test]
-fn a_limit_is_exceeded_once() {
+fn a_task_times_out_once() {
     check(|| {
         let (runs, drops) = (Note::default(), Note::default());
         let (noted, capture) = (runs.clone(), drops.drop_of_one());

@@ -117,7 +117,7 @@ fn the_deputy_takes_the_next_one_while_the_leader_is_away() {
 /// What comes between the two wakes nobody; when the leader goes with the first, somebody is
 /// armed for it.
 #[test]
-fn what_came_before_the_deputys_is_taken_in_time() {
+fn an_element_before_the_deputys_is_taken_in_time() {
     for (size, armed) in [(2, vec![15]), (3, vec![15, 20])] {
         let mut crew = Crew::that_waits(size);
         let parks = crew.clock.parks();
@@ -133,7 +133,7 @@ fn what_came_before_the_deputys_is_taken_in_time() {
 
 /// Also if it comes only when the leader is away.
 #[test]
-fn what_comes_while_the_leader_is_away_is_taken_in_time() {
+fn an_element_offered_while_the_leader_is_away_is_taken_in_time() {
     for (size, armed) in [(2, vec![15]), (3, vec![15, 20])] {
         let mut crew = Crew::that_waits(size);
         assert_eq!(crew.taken_after(10), [10]);
@@ -148,7 +148,7 @@ fn what_comes_while_the_leader_is_away_is_taken_in_time() {
 /// Threads that were ended, because only elements that return were admitted and none was there,
 /// are not counted as if they still looked.
 #[test]
-fn when_elements_return_to_a_queue_that_was_at_its_end_they_are_taken_in_time() {
+fn elements_that_return_to_a_finished_queue_are_taken_in_time() {
     let mut crew = Crew::new(3);
     crew.put(0, 0);
     crew.put(1, 0);
@@ -174,7 +174,7 @@ fn when_elements_return_to_a_queue_that_was_at_its_end_they_are_taken_in_time() 
 /// Whatever is put, removed and moved, and whoever is away: as much as can be is taken of what is
 /// due, what is due first, and one of those who are there is armed for what comes next.
 #[test]
-fn whoever_is_there_takes_what_is_due_first() {
+fn the_threads_present_take_the_earliest_due_elements() {
     const CREW: usize = 3;
     let seed = RandomState::new().hash_one(());
     let (mut dice, mut crew) = (Dice(seed), Crew::new(CREW));

@@ -87,7 +87,7 @@ fn late() -> Clock {
 /// While one thread takes and others offer, each into its own stripe or one into all: what was
 /// submitted first, and is due no later, comes first.
 #[test]
-fn what_was_before_in_time_and_in_deadline_comes_first() {
+fn an_earlier_submission_due_no_later_comes_first() {
     for clock in [Clock::system(), late()] {
         for (stripes, backlog) in [(1, 4), (1, 100), (STRIPES, 1), (STRIPES, 4), (STRIPES, 100)] {
             let clock = clock.clone();
@@ -105,7 +105,7 @@ fn what_was_before_in_time_and_in_deadline_comes_first() {
 /// A thread has looked at the heads and waits for the lock of the nearest. Meanwhile A comes to
 /// another stripe, and then B to this one: it finds B there, and yet takes A.
 #[test]
-fn what_came_between_the_look_and_the_lock_is_seen() {
+fn an_element_offered_between_look_and_lock_is_seen() {
     const ROUNDS: u64 = 300;
     let (clock, mut dice) = (late(), Dice::new());
     let queue = striped_on(&clock);
@@ -185,7 +185,7 @@ fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
 
 /// What several threads offered at once comes out by deadline, and then by sequence.
 #[test]
-fn what_is_taken_afterwards_is_sorted() {
+fn concurrently_offered_elements_come_out_sorted() {
     const EACH: u64 = 300;
     let clock = ManualClock::from_zero();
     let queue = queue_on(&Clock::from(clock.clone()), STRIPES);

@@ -85,7 +85,7 @@ fn offer_one_by_one(scene: &Scene, by: usize, rounds: u64, delay: impl Fn(&mut D
 }
 
 #[test]
-fn what_is_due_at_once_is_taken() {
+fn an_immediately_due_element_is_taken() {
     for takers in 1..=4 {
         play(takers, |scene| offer_one_by_one(scene, 0, 2_000, |_| Duration::ZERO));
     }
@@ -105,7 +105,7 @@ fn await_all(scene: &Scene) {
 }
 
 #[test]
-fn what_is_due_at_once_is_taken_by_who_awaits() {
+fn an_immediately_due_element_is_taken_by_an_async_waiter() {
     for takers in 1..=3 {
         play_with(takers, await_all, |scene| {
             offer_one_by_one(scene, 0, 5_000, |_| Duration::ZERO);
@@ -115,7 +115,7 @@ fn what_is_due_at_once_is_taken_by_who_awaits() {
 
 /// The sleepers are armed already, for what is far away.
 #[test]
-fn what_is_nearer_than_what_is_waited_for_is_taken() {
+fn an_element_nearer_than_the_awaited_one_is_taken() {
     for takers in 1..=4 {
         play(takers, |scene| {
             let mut dice = Dice::new();
@@ -164,7 +164,7 @@ fn two_submitters_at_once_are_both_served() {
 
 /// Threads whose time is up leave, and stay away until another has taken what there is.
 #[test]
-fn nothing_is_lost_with_those_who_give_up() {
+fn no_element_is_lost_when_pollers_time_out() {
     for (takers, pollers) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
         play(takers, move |scene| {
             let is_over = AtomicBool::new(false);
@@ -188,7 +188,7 @@ fn nothing_is_lost_with_those_who_give_up() {
 
 /// A thread that only looks in, just then, and stays away: another is woken for what it missed.
 #[test]
-fn nothing_is_lost_with_one_who_only_looks_in() {
+fn no_element_is_lost_to_a_thread_that_only_polls() {
     const ROUNDS: u64 = 1_000;
     for takers in 1..=2 {
         play(takers, |scene| {
@@ -247,7 +247,7 @@ fn the_head_may_be_removed() {
 /// Of several elements that are due together each gets a thread, whoever offers them and however:
 /// those that have one stay away until all have been taken.
 #[test]
-fn as_many_as_are_due_together_wake_as_many_threads() {
+fn each_of_several_elements_due_together_wakes_a_thread() {
     const ROUNDS: u64 = 250;
     for (takers, width) in [(2, 2), (3, 2), (4, 2), (3, 3), (4, 4)] {
         let take_together = move |scene: &Scene| {
@@ -293,7 +293,7 @@ fn as_many_as_are_due_together_wake_as_many_threads() {
 
 /// Whoever takes the first of a round stays away until the others have taken the rest.
 #[test]
-fn nothing_is_kept_behind_one_who_stays_away() {
+fn no_element_waits_for_a_thread_that_stays_away() {
     const ROUNDS: u64 = 100;
     const WIDTH: u64 = 24;
     for takers in 2..=4 {
@@ -333,7 +333,7 @@ fn nothing_is_kept_behind_one_who_stays_away() {
 /// Who looks in moves what is due to the ready list, perhaps just when the first of the takers
 /// leaves with its element; both stay away. The other one is woken for the rest.
 #[test]
-fn what_is_on_its_way_to_the_list_is_not_forgotten() {
+fn a_batch_in_transit_to_the_list_is_not_forgotten() {
     const ROUNDS: u64 = 2_000;
     const WIDTH: u64 = 8;
     static AWAY: AtomicU64 = AtomicU64::new(0);
@@ -373,7 +373,7 @@ fn what_is_on_its_way_to_the_list_is_not_forgotten() {
 /// Whenever the queue is closed, and whatever becomes of its last elements: all threads end, and
 /// all that was admitted was taken or removed.
 #[test]
-fn the_end_of_the_queue_ends_everyone() {
+fn closing_the_queue_ends_every_taker() {
     for takers in 1..=4 {
         in_time(move || {
             let mut dice = Dice::new();

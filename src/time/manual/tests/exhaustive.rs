@@ -12,7 +12,7 @@ use crate::{
 /// M108: a worker that was woken and sleeps again has seen what it was woken for: the clock does not take
 /// it for asleep before.
 #[test]
-fn a_woken_sleeper_does_not_rest() {
+fn a_woken_sleeper_does_not_count_as_asleep() {
     check(|| {
         let manual = ManualClock::from_zero();
         let (clock, news, seen) = (Clock::from(manual.clone()), Note::default(), Note::default());
