@@ -1,5 +1,5 @@
-//! A queue that is full. Its capacity is too large to be reached from outside, and smaller in the
-//! crate's own tests.
+//! A full queue. Its capacity is too large to be reached from outside; in the crate's own tests it
+//! is smaller.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! What cannot be seen from outside: how many threads wake for a task, counted by the manual clock,
-//! on which nobody wakes unseen; where in the queue a periodic task is; and a queue that is full, which here
-//! it soon is.
+//! Properties that cannot be seen from outside: how many threads wake for a task, counted by the
+//! manual clock, which sees every wake-up; where in the queue a periodic task is; and the full
+//! queue, whose capacity is small in the crate's own tests.
 
 use std::{
     sync::{
@@ -25,8 +25,8 @@ fn executor(workers: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
     (clock, executor)
 }
 
-/// ST-001: of a hundred workers one task of a fixed rate keeps one or two awake, not all: a
-/// thousand runs, and at most two wake-ups for each.
+/// ST-001: one fixed-rate task keeps one or two of a hundred workers awake, not all: a thousand
+/// runs cause at most two wake-ups each.
 #[test]
 fn one_periodic_task_does_not_wake_a_hundred_workers() {
     const RUNS: usize = 1_000;
@@ -46,9 +46,9 @@ fn one_periodic_task_does_not_wake_a_hundred_workers() {
     beat.cancel();
 }
 
-/// G9: several threads wait on a clock that goes on by itself, some for less time than their task
-/// takes: each gives up at its own limit or has its result, for the clock does not go on to the
-/// next moment before the one that it has woken has made up its mind.
+/// G9: several threads wait on an auto-advancing clock, some for less time than their task takes.
+/// Each times out at its own limit or gets its result, because the clock does not advance to the
+/// next deadline before a thread that it has woken has returned from its wait.
 #[test]
 fn each_waiter_gets_its_own_answer() {
     const THREADS: u64 = 8;
@@ -81,8 +81,8 @@ fn each_waiter_gets_its_own_answer() {
     }
 }
 
-/// CN-041: with no core threads and a task an hour away there is one worker, and it sleeps: a
-/// thousand keep-alives go by and it does not wake.
+/// CN-041: with no core threads and a task that is due in an hour there is one worker, and it
+/// sleeps: it does not wake while a thousand keep-alives pass.
 #[test]
 fn the_last_worker_sleeps_until_the_task_is_due() {
     let clock = ManualClock::new();
@@ -102,15 +102,16 @@ fn the_last_worker_sleeps_until_the_task_is_due() {
     assert_eq!((executor.task_count(), executor.completed_task_count()), (1, 0));
     clock.advance(hour);
     assert_eq!(task.join().expect("it runs"), "ran");
-    // Nothing waits any more, so the keep-alive is its last.
+    // No task is pending, so the worker retires after this keep-alive.
     clock.run_until_idle();
     clock.advance(executor.keep_alive());
     clock.run_until_idle();
     assert_eq!(executor.pool_size(), 0);
 }
 
-/// For two beats of four core threads that may time out two stay, the leader and the deputy. They are
-/// the same all the time; each run wakes one of them, and between the runs nobody wakes.
+/// For two periodic tasks, two of four core threads that may time out stay: the leader and the
+/// deputy. They are the same two throughout; each run wakes one of them, and between the runs no
+/// thread wakes.
 #[test]
 fn two_periodic_tasks_keep_two_workers_and_wake_one_per_run() {
     let clock = ManualClock::new();
@@ -138,8 +139,8 @@ fn two_periodic_tasks_keep_two_workers_and_wake_one_per_run() {
     drop(beats);
 }
 
-/// When the last task is cancelled, the worker that stayed for it goes: at once, if it has been
-/// idle for the keep-alive, and not when the task would have been due.
+/// When the last task is cancelled, the worker that stayed for it retires: at once if it has been
+/// idle for the keep-alive, not when the task would have been due.
 #[test]
 fn a_cancelled_task_does_not_keep_the_last_worker() {
     let clock = ManualClock::new();
@@ -160,7 +161,7 @@ fn a_cancelled_task_does_not_keep_the_last_worker() {
     assert_eq!((executor.pool_size(), clock.next_deadline()), (1, Some(executor.keep_alive())));
 }
 
-/// Schedules tasks until there is no place for one more; gives how many there are.
+/// Schedules tasks until the queue is full and returns how many are pending.
 fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
     let hour = Duration::from_secs(3_600);
     let ran = Arc::new(AtomicUsize::new(0));
@@ -175,8 +176,7 @@ fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
     executor.pending_count()
 }
 
-/// F21: a full queue gives the closure back and is as it was; there is a place again when a task
-/// has gone.
+/// F21: a full queue returns the closure and is unchanged; it has room again once a task has left.
 #[test]
 fn a_full_queue_returns_the_closure() {
     let (clock, executor) = executor(1);
@@ -191,8 +191,8 @@ fn a_full_queue_returns_the_closure() {
     executor.close().expect("not on a worker");
 }
 
-/// F21, M72: a periodic task that finds no place for its next run ends, and says that it was
-/// rejected; the handler is told as well.
+/// F21, M72: a periodic task whose next run finds the queue full ends and reports that it was
+/// rejected; the panic handler is told as well.
 #[test]
 fn a_periodic_task_is_rejected_when_the_queue_is_full() {
     let (tell, told) = mpsc::channel();
@@ -203,24 +203,24 @@ fn a_periodic_task_is_rejected_when_the_queue_is_full() {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).panic_handler(handler);
     let executor = builder.clock(ManualClock::new()).build().expect("the settings are good");
     let (open, gate) = mpsc::channel::<()>();
-    let series = executor.schedule_with_fixed_delay(Duration::ZERO, PERIOD, move || {
-        // Ends with the sender.
+    let periodic = executor.schedule_with_fixed_delay(Duration::ZERO, PERIOD, move || {
+        // Returns when the sender is dropped.
         let _ = gate.recv();
     });
-    let series = series.expect("it is open");
-    while series.delay().is_some() {
+    let periodic = periodic.expect("it is open");
+    while periodic.delay().is_some() {
         std::thread::yield_now();
     }
     fill(&executor);
     drop(open);
-    series.wait().expect("not on a worker");
-    let ended = series.try_join().expect("it has ended").expect_err("it was cancelled");
+    periodic.wait().expect("not on a worker");
+    let ended = periodic.try_join().expect("it has ended").expect_err("it was cancelled");
     assert!(matches!(ended, crate::TaskError::Cancelled(CancelReason::Rejected)), "{ended:?}");
     let why = "the queue has no place for its next run".to_owned();
     assert_eq!(told.recv(), Ok((PanicSource::Displaced, why)));
 }
 
-/// M49: while a periodic task runs, another task takes the place that it had in the queue.
+/// M49: while a periodic task runs, another task takes its former slot in the queue.
 #[test]
 fn a_periodic_task_is_found_in_its_new_slot() {
     let (clock, executor) = executor(1);
@@ -234,7 +234,7 @@ fn a_periodic_task_is_found_in_its_new_slot() {
     clock.run_until_idle();
     clock.advance(PERIOD);
     meeting.wait();
-    // By the thread that submitted the periodic task, so that both are in one stripe.
+    // The same thread submitted the periodic task, so both are in one stripe.
     drop(executor.schedule(Duration::MAX, || ()).expect("it is open"));
     there.wait();
     clock.run_until_idle();

@@ -1,4 +1,4 @@
-//! Leader and followers, on the manual clock, whose list of sleepers shows until when threads wait.
+//! Leader and followers on the manual clock, whose list of sleepers shows until when threads wait.
 
 mod history;
 mod stress;
@@ -32,7 +32,7 @@ pub(super) fn queue<E>() -> (ManualClock, Queue<E>) {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Offers as a program of many threads would: each time into another stripe.
+    /// Offers like a program with many threads: each element goes into another stripe.
     fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, Refused<E>> {
         let now = self.clock().read();
         let stripe = self.clock().submission_stamp(now) as usize % self.stripes();
@@ -45,7 +45,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 }
 
-/// Runs `body` on a thread that counts as a worker, so that the clock waits for it.
+/// Runs `body` on a thread that is registered as a worker, so that the clock waits for it.
 pub(super) fn worker<T: Send + 'static>(
     clock: &ManualClock,
     body: impl FnOnce() -> T + Send + 'static,
@@ -72,7 +72,7 @@ pub(super) fn taker<E: Send + 'static>(
     worker(clock, move || queue.take().map(|(entry, _)| entry.element))
 }
 
-/// Returns the results of the threads that are done; waits until there are as many as expected.
+/// Waits until `expected` threads are done, and returns their results.
 pub(super) fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
     let clock = Clock::system();
     let end = clock.read().after(LIMIT);
@@ -98,7 +98,7 @@ fn elements_come_out_when_due_and_in_order() {
     assert_eq!(queue.len(), 1);
 }
 
-/// DQ-062: of many threads in take one waits for the head, the others without a limit.
+/// DQ-062: of many threads in `take` one waits for the head, and the others wait without a limit.
 #[test]
 fn one_thread_leads_and_the_others_follow() {
     let (clock, queue) = queue();
@@ -116,7 +116,8 @@ fn one_thread_leads_and_the_others_follow() {
     assert_eq!(results(&takers, 3), [None; 3]);
 }
 
-/// DQ-065: a thread that leaves something behind sees to it that another waits for it.
+/// DQ-065: a thread that takes an element and leaves others behind ensures that another thread
+/// waits for the next one.
 #[test]
 fn a_leaving_leader_passes_leadership_on() {
     let (clock, queue) = queue();
@@ -134,7 +135,7 @@ fn a_leaving_leader_passes_leadership_on() {
     assert_eq!(results(&takers, 1), [None]);
 }
 
-/// Elements due together are taken together: their takers wait for each other.
+/// Elements that are due together are taken together: the test's takers wait for each other.
 #[test]
 fn elements_that_are_due_together_wake_as_many_threads() {
     let (clock, queue) = queue();
@@ -155,8 +156,8 @@ fn elements_that_are_due_together_wake_as_many_threads() {
     assert_eq!(results(&takers, 3).len(), 3);
 }
 
-/// F35: for an element that is nearer than the leader's another thread is armed, and the leader goes on
-/// waiting for its own.
+/// F35: for an element that is nearer than the leader's another thread is armed, and the leader
+/// keeps waiting for its own.
 #[test]
 fn a_nearer_element_wakes_a_follower_and_the_leader_becomes_the_deputy() {
     let (clock, queue) = queue();
@@ -175,7 +176,7 @@ fn a_nearer_element_wakes_a_follower_and_the_leader_becomes_the_deputy() {
     assert_eq!(results(&takers, 1), [Some('z')]);
 }
 
-/// F23: an offer wakes somebody only if it became the head; removal wakes nobody.
+/// F23: an offer wakes a thread only if it became the head; a removal wakes none.
 #[test]
 fn later_offers_and_removals_wake_no_thread() {
     let (clock, queue) = queue();
@@ -188,7 +189,7 @@ fn later_offers_and_removals_wake_no_thread() {
     let tickets: Vec<_> = (0..100).map(offer).collect();
     assert_eq!(queue.remove(head), Some(0));
     assert!(tickets.into_iter().all(|ticket| queue.remove(ticket).is_some()));
-    // Not before the leader's time is up, which is still that of the first head.
+    // The leader wakes only at its own limit, which is still the deadline of the first head.
     queue.put(at(11), 1).expect("it is open");
     clock.run_until_idle();
     assert_eq!(clock.parks(), parks);
@@ -327,7 +328,7 @@ fn drain_takes_everything() {
     assert_eq!(elements, (0..1_000).collect::<Vec<_>>());
 }
 
-/// There is at least one stripe, and no more than a sequence can name.
+/// A queue has at least one stripe, and no more than a sequence can name.
 #[test]
 fn a_queue_has_the_requested_number_of_stripes() {
     let stripes = |asked| {
@@ -337,7 +338,7 @@ fn a_queue_has_the_requested_number_of_stripes() {
     assert_eq!([0, 1, 4, 16, 17].map(stripes), [1, 1, 4, 16, 16]);
 }
 
-/// A sequence is used once, also if it was drawn without an element.
+/// A sequence is used once, even if it was drawn without an element.
 #[test]
 fn a_sequence_is_unique_and_in_the_order_of_submission() {
     let (clock, queue) = queue();
@@ -361,12 +362,12 @@ fn remove_first_removes_the_head_due_or_not() {
     assert_eq!(removed.into_iter().map(|entry| entry.element).collect::<Vec<_>>(), [10, 20, 30]);
     assert!(queue.seems_empty() && !queue.is_closed());
     queue.close(Admission::Open);
-    assert!(!queue.is_closed(), "that closes nothing");
+    assert!(!queue.is_closed(), "the call closes nothing");
     queue.close(Admission::Returning);
     assert!(queue.is_closed());
 }
 
-/// M106: each step is counted where it is made: by the list or by a stripe.
+/// M106: the list or the stripe that makes a step counts it.
 #[test]
 fn the_counts_match_what_was_offered_taken_and_removed() {
     let (clock, queue) = queue();
@@ -382,7 +383,7 @@ fn the_counts_match_what_was_offered_taken_and_removed() {
     assert_eq!((counts.removed(), meanwhile), (2, "meanwhile"));
 }
 
-/// ST-002: of three hundred threads that poll, each element wakes about one.
+/// ST-002: each element wakes about one of three hundred polling threads.
 #[test]
 fn each_element_wakes_about_one_of_many_consumers() {
     const ELEMENTS: usize = 1_000;
@@ -408,6 +409,6 @@ fn each_element_wakes_about_one_of_many_consumers() {
     let wake_ups = clock.parks() - parks;
     assert!(wake_ups <= 2 * ELEMENTS, "{wake_ups} wake-ups for {ELEMENTS} elements");
     clock.advance(limit);
-    let taken: usize = consumers.iter().map(|it| it.recv().expect("it gives up")).sum();
+    let taken: usize = consumers.iter().map(|it| it.recv().expect("it times out")).sum();
     assert_eq!(taken, ELEMENTS);
 }

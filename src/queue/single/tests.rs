@@ -53,7 +53,7 @@ fn a_reserved_element_is_hidden_until_it_is_rolled_back() {
     let newcomer = queue.insert(at(10), 3).expect("it is open");
     assert_ne!(newcomer.slot, tickets[0].slot, "the slot is kept");
     reservation.roll_back(element);
-    assert_eq!(queue.elements(), [0, 1, 2, 3], "at its place");
+    assert_eq!(queue.elements(), [0, 1, 2, 3], "it is at its place");
     assert_eq!(queue.deadline(tickets[0]), Some(at(10)));
     assert_eq!(queue.remove(tickets[0]), Some(0));
 
@@ -104,7 +104,7 @@ fn a_closed_queue_is_not_finished_while_an_element_is_reserved() {
     }
 }
 
-/// A caller that empties the queue as of some time leaves what becomes due later.
+/// A caller that empties the queue as of a given time leaves elements that become due later.
 #[test]
 fn an_element_not_due_at_the_given_time_is_left() {
     let (clock, queue) = single();
@@ -129,7 +129,7 @@ fn spin_until(is_over: impl Fn() -> bool) {
     }
 }
 
-/// Both are due, one of them since the clock was last read, so both threads find something.
+/// Both elements are due, one of them only since the clock was last read, so both threads find one.
 #[test]
 fn a_thread_that_loses_the_first_element_reads_the_clock_again() {
     const ROUNDS: usize = 3_000;
@@ -165,7 +165,11 @@ fn insert_all_inserts_all_or_none() {
     let tickets = queue.insert_all(vec![(at(20), 'b'), (at(10), 'a'), (at(20), 'c')]);
     let tickets = tickets.expect("it is open");
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [at(10), Timestamp::NEVER], "for the nearest of them");
+    assert_eq!(
+        clock.sleepers(),
+        [at(10), Timestamp::NEVER],
+        "a waiter is armed for the nearest of them"
+    );
     assert_eq!(queue.elements(), ['a', 'b', 'c']);
     assert_eq!(queue.remove(tickets[2]), Some('c'));
     clock.advance(Duration::from_nanos(20));
@@ -189,7 +193,7 @@ impl Wake for Bells {
     }
 }
 
-/// An awaiting task, and the alarms that it has set.
+/// An async waiter, and the alarms that it has set.
 struct Awaiting {
     waiter: AsyncWaiter<()>,
     bells: Arc<Bells>,
@@ -226,15 +230,19 @@ fn an_async_waiter_is_leader_deputy_or_follower() {
     let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
     assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
     let alarms: Vec<_> = crowd.iter().map(Awaiting::alarms).collect();
-    assert_eq!(alarms, [vec![at(10)], vec![at(20)], vec![]], "nobody is armed without need");
-    // A nearer one wakes a follower, and nobody else.
+    assert_eq!(alarms, [vec![at(10)], vec![at(20)], vec![]], "no waiter is armed without need");
+    // A nearer element wakes a follower, and no other waiter.
     queue.insert(at(5), 'c').expect("it is open");
     assert_eq!(crowd.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1]);
     queue.insert(at(4), 'd').expect("it is open");
     assert_eq!(crowd.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1], "it searches");
     clock.advance(Duration::from_nanos(4));
     assert_eq!(crowd[2].poll(&queue), Poll::Ready(Some('d')));
-    assert_eq!(crowd.iter().map(Awaiting::rings).sum::<usize>(), 2, "one more, for what is left");
+    assert_eq!(
+        crowd.iter().map(Awaiting::rings).sum::<usize>(),
+        2,
+        "one more, for the elements that are left"
+    );
     for (number, one) in crowd.iter_mut().enumerate() {
         assert_eq!(one.waiter.is_listed(), number < 2);
         queue.cancel_wait(&mut one.waiter);
@@ -249,17 +257,17 @@ fn a_cancelled_waiter_passes_its_wake_up_on() {
     assert!(first.poll(&queue).is_pending());
     assert!(second.poll(&queue).is_pending());
     queue.insert(at(0), 'a').expect("it is open");
-    assert_eq!((first.rings(), second.rings()), (0, 1), "the last to lie down");
+    assert_eq!((first.rings(), second.rings()), (0, 1), "the last to begin its wait");
     queue.cancel_wait(&mut second.waiter);
     assert_eq!(first.rings(), 1);
     queue.cancel_wait(&mut first.waiter);
     assert_eq!(queue.try_take().map(|entry| entry.element), Some('a'));
-    // Also to a thread, which would have slept for ever.
+    // The wake-up also goes to a thread, which would otherwise sleep for ever.
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
     assert!(first.poll(&queue).is_pending());
     queue.insert(at(0), 'b').expect("it is open");
-    assert_eq!(first.rings(), 2, "the last to lie down");
+    assert_eq!(first.rings(), 2, "the last to begin its wait");
     assert_eq!(clock.sleepers(), [Timestamp::NEVER]);
     queue.cancel_wait(&mut first.waiter);
     assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('b')));

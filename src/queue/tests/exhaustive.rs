@@ -1,7 +1,7 @@
 //! The smallest protocols of the queue in every order that loom finds within its bound.
 //!
-//! As in the models of shuttle a queue is closed only when everything has been taken, and time
-//! moves one step at a time.
+//! As in the shuttle models, a queue is closed only when everything has been taken, and time
+//! advances one step at a time.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn no_thread_sleeps_through_a_submission() {
     });
 }
 
-/// The same where there are two stripes.
+/// The same holds with two stripes.
 #[test]
 fn no_thread_sleeps_through_a_submission_to_another_stripe() {
     check(|| {
@@ -58,7 +58,7 @@ fn no_thread_sleeps_through_a_submission_to_another_stripe() {
     });
 }
 
-/// Two submit at once, and each element is taken.
+/// Two threads submit at once, and each element is taken.
 #[test]
 fn two_submissions_wake_enough_takers() {
     check(|| {
@@ -75,7 +75,8 @@ fn two_submissions_wake_enough_takers() {
     });
 }
 
-/// The leader takes what it waited for and leaves; the other takes the next, at its own step.
+/// The leader takes the element that it waited for and leaves; the other thread takes the next at
+/// its own step.
 #[test]
 fn a_leader_that_leaves_is_replaced() {
     check(|| {
@@ -97,7 +98,7 @@ fn a_leader_that_leaves_is_replaced() {
     });
 }
 
-/// A nearer element comes while the leader goes to sleep for a farther one.
+/// A nearer element arrives while the leader goes to sleep for a farther one.
 #[test]
 fn a_nearer_head_is_waited_for() {
     check(|| {
@@ -110,7 +111,7 @@ fn a_nearer_head_is_waited_for() {
     });
 }
 
-/// M119: a queue is closed while somebody goes to sleep at it: it is told.
+/// M119: a queue is closed while a thread goes to sleep on it: the thread is woken.
 #[test]
 fn a_waiter_is_woken_when_the_queue_closes() {
     check(|| {
@@ -135,7 +136,7 @@ fn taking_the_last_element_wakes_the_other_waiters() {
     });
 }
 
-/// M111: a batch that goes to the ready list is seen in one place at least, without a lock.
+/// M111: a batch that moves to the ready list can be seen in at least one place without a lock.
 #[test]
 fn a_batch_in_transit_is_seen() {
     check(|| {
@@ -154,19 +155,19 @@ fn a_batch_in_transit_is_seen() {
 fn a_waiter_reconsiders_its_limit_when_asked() {
     check(|| {
         let queue = striped(1);
-        let (may_go, other) = (Note::default(), Arc::clone(&queue));
-        let told = may_go.clone();
+        let (may_leave, other) = (Note::default(), Arc::clone(&queue));
+        let noted = may_leave.clone();
         let waiter = thread::spawn(move || {
-            let limit = |_| Some(if told.get() > 0 { Timestamp::PAST } else { Timestamp::NEVER });
+            let limit = |_| Some(if noted.get() > 0 { Timestamp::PAST } else { Timestamp::NEVER });
             other.take_until_by(Parker::current, limit).is_none()
         });
-        may_go.add();
+        may_leave.add();
         queue.reconsider();
         assert!(waiter.join().expect("nobody panics"));
     });
 }
 
-/// The pool's models need a search that begins without anything else being done.
+/// The pool's models begin a search without doing anything else.
 impl<E> DelayedWorkQueue<E> {
     pub(crate) fn begin_search(&self) {
         self.waiters().begin_search();

@@ -36,7 +36,7 @@ fn a_waiter_is_woken() {
     });
 }
 
-/// A future has a place of its own on the list, and is woken as well.
+/// A future has its own entry on the list, and is woken as well.
 #[test]
 fn an_async_waiter_is_woken() {
     check(|| {
@@ -52,7 +52,8 @@ fn an_async_waiter_is_woken() {
     });
 }
 
-/// M122: a child is raised by itself or with its parent: each wakes a waiter, and so do both at once.
+/// M122: a child is raised by itself and with its parent at once: either wakes a waiter, and so do
+/// both together.
 #[test]
 fn a_child_and_its_parent_are_raised_at_once() {
     check(|| {
