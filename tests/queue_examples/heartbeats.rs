@@ -1,4 +1,4 @@
-//! The server, with clients of its own and with real ones.
+//! The server, with its own clients and with real ones.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +11,7 @@ use crate::{
     program::{LIMIT, Program},
 };
 
-/// All clients have left or were cut when it ends; those that fall silent were cut.
+/// At the end all clients have left or were disconnected; the silent ones were disconnected.
 #[test]
 fn the_server_demonstrates_itself() {
     let end = demonstration("heartbeats");
@@ -46,7 +46,7 @@ fn the_server_disconnects_a_silent_client() {
         assert!(begun.elapsed() >= Duration::from_secs(1));
         server.read_until("cut after 0 heartbeats: silent for 1s");
     }
-    // Each line puts it off.
+    // Each line extends the timeout.
     let mut client = connect();
     server.read_until("connected");
     client.write_all(b"a line, and a part of ").expect("it is connected");

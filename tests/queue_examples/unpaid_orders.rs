@@ -1,4 +1,4 @@
-//! The shop, typed to.
+//! The shop, with input.
 
 use crate::{demonstration, program::Program, typed};
 
@@ -13,11 +13,11 @@ fn the_shop_demonstrates_itself() {
     assert!(end.has_line(&["8 orders: ", " paid, ", " cancelled, 0 left unpaid"]), "{end:?}");
 }
 
-/// An order is paid or cancelled, and not both; at the end of what is typed those that are not
-/// paid are waited for.
+/// An order is either paid or cancelled; at the end of its input the program waits for the unpaid
+/// orders.
 #[test]
 fn the_shop_cancels_unpaid_orders() {
-    let mut shop = Program::start_to_type("unpaid_orders", ["-"]);
+    let mut shop = Program::start_with_input("unpaid_orders", ["-"]);
     shop.type_in("order A 3600\norder A 1\npay A\npay A\npay B\n\n# and now one that is late\n");
     shop.read_until("A ordered, to be paid in 3600s");
     shop.read_until("A not ordered: there was an order with this number already");
