@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Polls the future with a waker; it panics if the scenario has panicking wakers.
+    /// Polls the future with a waker, which panics if the scenario has panicking wakers.
     fn poll(self: &Arc<Self>, task: usize) {
         let Some((id, mut future)) = self.take_future(task) else { return };
         let waker = Waker::from(Arc::new(Rouse { world: Arc::clone(self) }));
@@ -178,12 +178,12 @@ impl World {
         });
     }
 
-    /// Shuts the pool down, and waits for its termination.
+    /// Runs `end`, which shuts the pool down and waits for its termination.
     fn ending<R>(&self, end: impl FnOnce() -> R) -> R {
         self.holding(|| self.blocking(end))
     }
 
-    /// Drains the pool, and runs or cancels the drained tasks one by one.
+    /// Runs `deal`, which takes tasks out of the pool, and runs or cancels them one by one.
     fn holding<R>(&self, deal: impl FnOnce() -> R) -> R {
         self.note(|ledger, _| {
             ledger.is_stopping = true;

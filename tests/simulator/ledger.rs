@@ -181,8 +181,8 @@ impl Ledger {
         record.is_panicking = panics;
     }
 
-    /// With one worker: returns a task that should have been taken before this one and has not
-    /// been. It was in the queue when the worker looked, and is due earlier.
+    /// Returns, for a pool with one worker, a task that should have been taken before this one and
+    /// has not been. It was in the queue when the worker looked, and is due earlier.
     fn overtaken_by(&self, id: usize) -> Option<usize> {
         let taken = &self.tasks[id];
         if self.is_stopping || taken.starts > 0 {
@@ -241,7 +241,7 @@ impl Ledger {
         }
     }
 
-    /// The number of admitted tasks, for [`missing`](Self::missing).
+    /// The numbers of the admitted tasks, for [`missing`](Self::missing).
     pub(crate) fn all_admitted(&self) -> Vec<usize> {
         (0..self.tasks.len()).filter(|id| self.tasks[*id].admitted.is_some()).collect()
     }
@@ -310,7 +310,7 @@ impl Ledger {
 }
 
 impl Record {
-    /// Records that the next run must not begin before this time.
+    /// The time before which the next run must not begin.
     fn earliest(&self) -> Duration {
         match self.plan.kind {
             _ if matches!(self.plan.when, When::Never) => Duration::MAX,

@@ -145,11 +145,11 @@ fn end(soak: &Soak, id: u64, course: Course, future: &ScheduledFuture<()>) {
     let Some(end) = future.try_join() else {
         return soak.ledger.complain("a periodic task that was cancelled has not ended");
     };
-    let (times_out, cancels) = (course.limit.is_some(), course.cancels.is_some());
+    let (may_time_out, cancels) = (course.limit.is_some(), course.cancels.is_some());
     let is_right = match &end {
-        Err(TaskError::Panicked(_)) => !is_cancelled && (times_out || course.panics.is_some()),
+        Err(TaskError::Panicked(_)) => !is_cancelled && (may_time_out || course.panics.is_some()),
         Err(TaskError::Cancelled(CancelReason::Requested)) => is_cancelled || cancels,
-        Err(error) => error.is_timeout() && times_out && !is_cancelled,
+        Err(error) => error.is_timeout() && may_time_out && !is_cancelled,
         Ok(()) => false,
     };
     if !is_right {

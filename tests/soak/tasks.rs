@@ -152,11 +152,11 @@ pub(crate) fn timed(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     let future = soak.accepted(soak.pool.task().timeout(limit).schedule(delay, body))?;
     Some(Box::new(move |soak, dice| {
         let end = soak.await_end(dice, future);
-        let is_struck = end.as_ref().is_err_and(TaskError::is_timeout);
-        if is_struck && Instant::now() < due + limit {
-            soak.ledger.complain(format!("{WHAT} was struck before its time was over"));
+        let has_timed_out = end.as_ref().is_err_and(TaskError::is_timeout);
+        if has_timed_out && Instant::now() < due + limit {
+            soak.ledger.complain(format!("{WHAT} timed out before its limit was over"));
         }
-        if !is_struck {
+        if !has_timed_out {
             return soak.ended(WHAT, id, false, end);
         }
         // The executor counts it as cancelled.
