@@ -227,23 +227,23 @@ fn an_async_waiter_is_leader_deputy_or_follower() {
     let (clock, queue) = single();
     queue.insert(at(10), 'a').expect("it is open");
     queue.insert(at(20), 'b').expect("it is open");
-    let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
-    assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
-    let alarms: Vec<_> = crowd.iter().map(Awaiting::alarms).collect();
+    let mut waiters: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
+    assert!(waiters.iter_mut().all(|one| one.poll(&queue).is_pending()));
+    let alarms: Vec<_> = waiters.iter().map(Awaiting::alarms).collect();
     assert_eq!(alarms, [vec![at(10)], vec![at(20)], vec![]], "no waiter is armed without need");
     // A nearer element wakes a follower, and no other waiter.
     queue.insert(at(5), 'c').expect("it is open");
-    assert_eq!(crowd.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1]);
+    assert_eq!(waiters.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1]);
     queue.insert(at(4), 'd').expect("it is open");
-    assert_eq!(crowd.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1], "it searches");
+    assert_eq!(waiters.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1], "it searches");
     clock.advance(Duration::from_nanos(4));
-    assert_eq!(crowd[2].poll(&queue), Poll::Ready(Some('d')));
+    assert_eq!(waiters[2].poll(&queue), Poll::Ready(Some('d')));
     assert_eq!(
-        crowd.iter().map(Awaiting::rings).sum::<usize>(),
+        waiters.iter().map(Awaiting::rings).sum::<usize>(),
         2,
         "one more, for the elements that are left"
     );
-    for (number, one) in crowd.iter_mut().enumerate() {
+    for (number, one) in waiters.iter_mut().enumerate() {
         assert_eq!(one.waiter.is_listed(), number < 2);
         queue.cancel_wait(&mut one.waiter);
     }
@@ -277,11 +277,11 @@ fn a_cancelled_waiter_passes_its_wake_up_on() {
 fn an_async_waiter_is_woken_when_a_closed_queue_finishes() {
     let (_, queue) = single();
     let ticket = queue.insert(Timestamp::NEVER, 'a').expect("it is open");
-    let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
-    assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
+    let mut waiters: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
+    assert!(waiters.iter_mut().all(|one| one.poll(&queue).is_pending()));
     queue.close();
-    assert!(crowd.iter().all(|one| one.rings() == 0));
+    assert!(waiters.iter().all(|one| one.rings() == 0));
     queue.remove(ticket);
-    assert!(crowd.iter().all(|one| one.rings() == 1));
-    assert!(crowd.iter_mut().all(|one| one.poll(&queue) == Poll::Ready(None)));
+    assert!(waiters.iter().all(|one| one.rings() == 1));
+    assert!(waiters.iter_mut().all(|one| one.poll(&queue) == Poll::Ready(None)));
 }
