@@ -1,4 +1,4 @@
-//! What one `cancel` costs, with so many tasks pending: `cargo bench --bench cancel`.
+//! The cost of one `cancel` with `P` pending tasks: `cargo bench --bench cancel`.
 //!
 //! * `cancel/P`: with `P` tasks pending, one or two hours ahead; per call.
 //! * `schedule_and_cancel/P`, `schedule_and_cancel_by_2_threads/P`, `…_by_4_threads/P`: both calls,

@@ -1,4 +1,4 @@
-//! What the queue of values costs: `cargo bench --bench delay_queue`.
+//! The cost of the delay queue: `cargo bench --bench delay_queue`.
 //!
 //! * `delay_queue/fifo/N`: `N` elements are inserted with growing delays, all expire, and all are
 //!   taken, one by one; the time of both over `N`.
@@ -23,7 +23,7 @@ use punctual::{DelayQueue, delay_queue::Key};
 
 const SIZES: [u64; 2] = [1_000, 1_000_000];
 
-/// The time to fill the queue with growing delays, and to empty it when all have expired.
+/// Returns the time to fill the queue with growing delays and to empty it when all have expired.
 fn fill_and_empty(queue: &DelayQueue<u64>, count: u64, empty: impl Fn()) -> Duration {
     let start = Instant::now();
     for n in 0..count {

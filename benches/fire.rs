@@ -1,5 +1,5 @@
-//! What it costs to run a task, from its submission to its end: `cargo bench --bench fire`. Tiny
-//! tasks, submitted by one thread, with one worker and with two.
+//! The cost of running a task, from its submission to its end: `cargo bench --bench fire`. One
+//! thread submits tiny tasks, to one worker and to two.
 //!
 //! * `fire`: without delay, as fast as the thread can submit them; per task.
 //! * `fire_at_once`: all due at the same instant, a little ahead; from that instant to the last
@@ -17,10 +17,10 @@ use common::{Countdown, for_each_pool, group_of_means, scattered, sized};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use punctual::ScheduledThreadPoolExecutor;
 
-/// So many tasks are spread.
+/// The number of tasks that are spread.
 const SPREAD: u64 = 100_000;
 
-/// Over this time.
+/// The time over which they are spread.
 const SPAN: Duration = Duration::from_millis(100);
 
 fn fire(c: &mut Criterion) {
@@ -40,7 +40,7 @@ fn fire_at_once(c: &mut Criterion) {
     for_each_pool(c.benchmark_group("fire_at_once"), |b, executor| {
         b.iter_custom(|iterations| {
             let countdown = Countdown::leaked(iterations);
-            // Far enough ahead to have submitted them all by then.
+            // This is far enough ahead for all to be submitted by then.
             let ahead = Duration::from_millis(2) + Duration::from_micros(iterations);
             let deadline = Instant::now() + ahead;
             for _ in 0..iterations {
@@ -60,7 +60,7 @@ fn fire_spread(c: &mut Criterion) {
     });
 }
 
-/// The time in which so many tasks run that are spread over the span.
+/// Returns the time in which `count` tasks run that are spread over the span.
 fn spread(executor: &ScheduledThreadPoolExecutor, tasks: u64) -> Duration {
     let countdown = Countdown::leaked(tasks);
     let start = Instant::now();

@@ -1,10 +1,11 @@
-//! What growth costs: `cargo bench --bench growth`. Schedules ten million tasks that capture eight
-//! bytes each, and prints the slowest calls on the way, what a pending task costs in memory, and
-//! what is left after all have been cancelled.
+//! The cost of growth: `cargo bench --bench growth`. Schedules ten million tasks that capture eight
+//! bytes each, and prints the slowest calls, the memory that a pending task takes, and the memory
+//! that is left after all have been cancelled.
 //!
-//! A call is slow because of us (an array that grows, under the queue's lock) or because of the
-//! machine (the thread lost its core, the kernel had to find memory). To tell them apart it prints
-//! the same for a loop that only reads the clock, and for one that allocates as much and no more.
+//! A call is slow because of the library (an array that grows, under the queue's lock) or because
+//! of the machine (the thread lost its core, the kernel had to find memory). To tell these apart,
+//! the benchmark prints the same figures for a loop that only reads the clock, and for one that
+//! allocates as much and no more.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::print_stdout)]
 
@@ -27,7 +28,7 @@ fn main() {
 
     let executor = ScheduledThreadPoolExecutor::new(1);
     let mut futures = Vec::with_capacity(tasks as usize);
-    // Touched beforehand, so that the caller's own list costs nothing below.
+    // This memory is touched beforehand, so that the caller's own list costs nothing below.
     futures.resize_with(tasks as usize, || None);
     let before = resident();
     report("schedule", tasks, |n| {
@@ -64,7 +65,7 @@ fn report(what: &str, count: u64, mut step: impl FnMut(u64)) {
     println!("{what}: {count} calls, {mean:.0} ns each, slowest {} us", slowest.join(", "));
 }
 
-/// The bytes of memory that the process occupies; zero where the system does not say.
+/// The resident memory of the process in bytes; zero where the system does not report it.
 fn resident() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());

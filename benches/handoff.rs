@@ -1,4 +1,4 @@
-//! A task and its result, there and back, `submit` and `join`: `cargo bench --bench handoff`.
+//! A round trip of a task and its result, `submit` and `join`: `cargo bench --bench handoff`.
 //!
 //! * `handoff`: one after the other.
 //! * `handoff_after_a_gap`: the same, each after a sleep of 300 µs, which is not counted; the
@@ -21,7 +21,7 @@ use punctual::{ScheduledFuture, ScheduledThreadPoolExecutor};
 /// How long the caller sleeps before each round trip.
 const GAP: Duration = Duration::from_micros(300);
 
-/// So many tasks are on their way at once.
+/// The number of tasks in a window.
 const WINDOW: u64 = 256;
 
 fn submit(executor: &ScheduledThreadPoolExecutor) -> ScheduledFuture<u64> {

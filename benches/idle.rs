@@ -1,7 +1,7 @@
-//! What an idle executor costs: `cargo bench --bench idle`. Three workers wait for tasks that are
-//! hours away, for ten seconds. Then it prints what Linux counted for each of them: how often it
-//! was given a core or gave it up, and for how many nanoseconds it had one. A thread that never
-//! ran made no system call either. Other systems do not say.
+//! The cost of an idle executor: `cargo bench --bench idle`. For ten seconds three workers wait for
+//! tasks that are due in hours. Then the benchmark prints what Linux counted for each worker: how
+//! often it was given a core or gave it up, and for how many nanoseconds it had one. A thread that
+//! never ran made no system call either. Other systems do not report these counts.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::print_stdout)]
 
@@ -18,22 +18,23 @@ use punctual::ScheduledThreadPoolExecutor;
 
 const WORKERS: usize = 3;
 
-/// The name of the workers; each adds a dash and its number.
+/// The name prefix of the workers; each adds a dash and its number.
 const NAME: &str = "idler";
 
-/// What a thread has done since it was started.
+/// The activity of a thread since it was started.
 #[derive(Clone, PartialEq)]
 struct Activity {
     name: String,
     is_asleep: bool,
-    /// Voluntary and not.
+    /// Voluntary and involuntary context switches.
     switches: u64,
     /// Nanoseconds on a core.
     nanos: u64,
 }
 
 impl Activity {
-    /// That of the thread with this folder; `None` if it is gone or the system does not say.
+    /// The activity of the thread with this folder; `None` if it is gone or the system does not
+    /// report it.
     fn read(folder: &Path) -> Option<Self> {
         let status = fs::read_to_string(folder.join("status")).ok()?;
         let field = |key: &str| {
@@ -52,7 +53,7 @@ impl Activity {
     }
 }
 
-/// That of each worker, by name; `None` if the system does not say it of all.
+/// The activity of each worker, by name; `None` if the system does not report all of them.
 fn activities() -> Option<Vec<Activity>> {
     let folders = fs::read_dir("/proc/self/task").ok()?.flatten();
     let threads = folders.filter_map(|folder| Activity::read(&folder.path()));
@@ -61,13 +62,13 @@ fn activities() -> Option<Vec<Activity>> {
     (workers.len() == WORKERS).then_some(workers)
 }
 
-/// Waits until all workers have lain down, but not for ever, and gives what they did until then.
+/// Waits, but not for ever, until all workers sleep, and returns their activity until then.
 fn settled() -> Option<Vec<Activity>> {
     let mut before = None;
     for _ in 0..100 {
         let now = activities();
         let sleep = |workers: &Vec<Activity>| workers.iter().all(|worker| worker.is_asleep);
-        // A thread is seen asleep a moment before its switch is counted; two equal looks are
+        // A thread appears asleep shortly before its switch is counted; two equal readings are
         // enough.
         if now == before && now.as_ref().is_some_and(sleep) {
             return now;

@@ -1,12 +1,12 @@
 //! How many instructions each call executes: run by `ci/instructions.sh`, under callgrind.
 //!
-//! Counts are exact, and the same on every machine with the same compiler. For that nothing here may
-//! depend on which thread is faster: there is one thread. The worker of an executor is kept by its
-//! thread factory, and run here when there is something for it to run; its last task ends it.
+//! Counts are exact, and the same on every machine with the same compiler. So nothing here may
+//! depend on which thread is faster: there is only one thread. The executor's thread factory keeps
+//! the worker, which runs here when there is something for it to run; its last task ends it.
 //!
-//! Each `counted_…` function makes so many calls of one kind and nothing else, and is never inlined:
-//! callgrind collects inside of these functions alone, and the script divides by the number of
-//! calls. They run with so many other tasks, or elements, waiting for an hour.
+//! Each `counted_…` function makes `CALLS` calls of one kind and nothing else, and is never
+//! inlined: callgrind collects inside of these functions alone, and the script divides by the
+//! number of calls. They run with the given number of other tasks or elements pending for an hour.
 
 #![allow(clippy::expect_used, reason = "it measures")]
 #![allow(clippy::print_stdout, reason = "it says what it counts")]
@@ -17,21 +17,21 @@ use punctual::{
     DelayQueue, Handle, ScheduledFuture, ScheduledThreadPoolExecutor, Worker, delay_queue::Key,
 };
 
-/// How many calls of each kind.
+/// The number of calls of each kind.
 const CALLS: u64 = 2_000;
 const HOUR: Duration = Duration::from_secs(3_600);
 const NEAR: Duration = Duration::from_millis(1);
 
-/// An hour and something, never in order: what waits so is in the heap.
+/// A delay of more than an hour, never in order, so that such entries are in the heap.
 fn far(number: u64) -> Duration {
     HOUR + Duration::from_nanos(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24)
 }
 
-/// An executor whose only worker is run by hand, with tasks that wait.
+/// An executor whose only worker is run by hand, with pending tasks.
 struct Subject {
     executor: ScheduledThreadPoolExecutor,
     worker: mpsc::Receiver<Worker>,
-    /// The futures of the tasks that wait, kept as a user keeps them.
+    /// The futures of the pending tasks, kept as a user keeps them.
     _waiting: Futures,
 }
 
@@ -50,7 +50,7 @@ impl Subject {
         Self { executor, worker, _waiting }
     }
 
-    /// Submits a task behind all that are due, which ends the worker, and gives the worker.
+    /// Submits a task behind all due ones, which ends the worker, and returns the worker.
     fn ending_worker(&self) -> Worker {
         let handle = self.executor.handle();
         self.executor.execute(move || end(&handle)).expect("it is open");
@@ -62,7 +62,7 @@ impl Subject {
     }
 }
 
-/// Ends the executor without dropping what waits there: that would be counted.
+/// Ends the executor without dropping its pending tasks, whose drops would be counted.
 fn end(handle: &Handle) {
     mem::forget(handle.shutdown_now());
 }
@@ -133,7 +133,7 @@ fn counted_drop_of_a_future_of_a_task_that_has_ended(futures: Futures) {
 #[inline(never)]
 fn counted_fixed_rate_run(worker: Worker) {
     worker.run();
-    // Else it would be the same function as the one above, and merged with it.
+    // Otherwise it would be the same function as the one above, and merged with it.
     black_box(CALLS);
 }
 
@@ -179,7 +179,7 @@ fn count_submission(pending: u64) {
     counted_drop_of_a_future_of_a_waiting_task(detached);
     counted_schedule_and_cancel_far(&subject.executor);
     counted_schedule_and_cancel_near(&subject.executor);
-    // Nobody runs its worker, so nothing must wait for that.
+    // Its worker is not run, so nothing must wait for it.
     mem::forget(subject);
 }
 

@@ -1,13 +1,13 @@
-//! How late tasks start: `cargo bench --bench lateness`. What criterion calls the time of an
-//! iteration is the mean lateness: from the moment that was asked for to the first line of the
-//! task.
+//! The lateness of tasks: `cargo bench --bench lateness`. The time that criterion reports per
+//! iteration is the mean lateness: from the requested time to the first line of the task.
 //!
 //! * `lateness/isolated`: single tasks, one every 5 ms, somewhere in them.
 //! * `lateness/dense`: 10,000 of them a second.
 //! * `lateness/fixed_rate`: a hundred periodic tasks with a period of 10 ms, each run against the
 //!   plan that was made before the first.
 //!
-//! Two workers. No sample is left out: one run that loses its core for long moves the mean.
+//! There are two workers. No sample is left out: one run that loses its core for long moves the
+//! mean.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, reason = "it measures")]
 
@@ -22,28 +22,28 @@ use common::{Countdown, group_of_means, scattered};
 use criterion::{Criterion, criterion_group, criterion_main};
 use punctual::{ScheduledFuture, ScheduledThreadPoolExecutor};
 
-/// So many periodic tasks.
+/// The number of periodic tasks.
 const BEATS: u64 = 100;
 
-/// How often each of them runs.
+/// The number of runs of each.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// How late runs were, all together.
+/// The total lateness of the runs.
 struct Lateness {
     nanos: AtomicU64,
     runs: &'static Countdown,
 }
 
 impl Lateness {
-    /// Of so many runs. It is leaked, as what it counts with.
+    /// Creates the total for `runs` runs. It is leaked, like its countdown.
     fn leaked(runs: u64) -> &'static Self {
         Box::leak(Box::new(Self { nanos: AtomicU64::new(0), runs: Countdown::leaked(runs) }))
     }
 
-    /// A run begins that should have begun at `due`.
+    /// Records the beginning of a run that should have begun at `due`.
     fn hit(&self, due: Instant) {
         let late = Instant::now().saturating_duration_since(due);
-        // Ordering: the countdown's.
+        // Ordering: the countdown orders this.
         self.nanos.fetch_add(late.as_nanos() as u64, Ordering::Relaxed);
         self.runs.hit();
     }
@@ -55,16 +55,16 @@ impl Lateness {
     }
 }
 
-/// A moment somewhere in the `n`th of the stretches of this length that begin at `base`.
+/// A random time in the `n`th of the intervals of this length that begin at `base`.
 fn somewhere(base: Instant, n: u64, length: Duration) -> Instant {
     let length = length.as_nanos() as u64;
     base + Duration::from_nanos(n * length + scattered(n) % length)
 }
 
-/// The lateness of so many tasks, one somewhere in each gap.
+/// The lateness of `count` tasks, one at a random time in each gap.
 fn single(executor: &ScheduledThreadPoolExecutor, count: u64, gap: Duration) -> Duration {
     let lateness = Lateness::leaked(count);
-    // Far enough ahead to have submitted them all by then.
+    // This is far enough ahead for all to be submitted by then.
     let base = Instant::now() + Duration::from_millis(2) + Duration::from_micros(count);
     for n in 0..count {
         let due = somewhere(base, n, gap);
@@ -73,7 +73,7 @@ fn single(executor: &ScheduledThreadPoolExecutor, count: u64, gap: Duration) -> 
     lateness.wait()
 }
 
-/// The lateness of so many runs of all beats together.
+/// The lateness of that many runs of all periodic tasks together.
 fn fixed_rate(executor: &ScheduledThreadPoolExecutor, count: u64) -> Duration {
     let lateness = Lateness::leaked(count);
     let base = Instant::now() + Duration::from_millis(2);
@@ -88,7 +88,7 @@ fn fixed_rate(executor: &ScheduledThreadPoolExecutor, count: u64) -> Duration {
     late
 }
 
-/// A periodic task whose first runs, so many, are counted.
+/// A periodic task, of whose runs the first `runs` are counted.
 fn beat(
     executor: &ScheduledThreadPoolExecutor,
     first: Instant,

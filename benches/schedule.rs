@@ -1,4 +1,4 @@
-//! What one call to `schedule` costs: `cargo bench --bench schedule`.
+//! The cost of one call to `schedule`: `cargo bench --bench schedule`.
 //!
 //! * `schedule/P`: with `P` tasks pending, one or two hours ahead; per call.
 //! * `schedule_growing/threads/T`: `T` threads fill an executor with 100,000 tasks; the time of
@@ -16,7 +16,7 @@ use common::{
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use punctual::ScheduledThreadPoolExecutor;
 
-/// So many tasks each executor grows to.
+/// The number of tasks that each executor grows to.
 const GROWN: u64 = 100_000;
 
 fn schedule(c: &mut Criterion) {
@@ -41,7 +41,7 @@ fn schedule_growing(c: &mut Criterion) {
     }
 }
 
-/// The time in which so many threads fill an executor. Its worker has been started before.
+/// Returns the time in which `threads` threads fill an executor whose worker is already started.
 fn grow(threads: usize) -> Duration {
     let executor = ScheduledThreadPoolExecutor::new(1);
     executor.submit(|| ()).expect("it is open").join().expect("it ends");

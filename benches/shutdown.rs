@@ -1,5 +1,5 @@
-//! What `shutdown_now` costs with 100,000 tasks pending: `cargo bench --bench shutdown`. From the
-//! call until every task and what it captured is dropped and the two threads are gone.
+//! The cost of `shutdown_now` with 100,000 pending tasks: `cargo bench --bench shutdown`. Measured
+//! from the call until every task and its captures are dropped and the two threads are gone.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, reason = "it measures")]
 
@@ -7,7 +7,7 @@ mod common;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-/// So many tasks wait.
+/// The number of pending tasks.
 const PENDING: u64 = 100_000;
 
 fn shutdown(c: &mut Criterion) {
@@ -16,7 +16,7 @@ fn shutdown(c: &mut Criterion) {
     group.bench_function(BenchmarkId::from_parameter(PENDING), |b| {
         let end = |executor: punctual::ScheduledThreadPoolExecutor| {
             drop(executor.shutdown_now());
-            // Waits for the threads.
+            // The drop waits for the threads.
             drop(executor);
         };
         b.iter_batched(|| common::filled(2, 1, PENDING), end, BatchSize::PerIteration);

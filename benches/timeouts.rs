@@ -1,4 +1,4 @@
-//! What a timeout on every request costs: `cargo bench --bench timeouts`.
+//! The cost of a timeout on every request: `cargo bench --bench timeouts`.
 //!
 //! `timeouts/threads/T`: ten thousand timeouts are outstanding; `T` threads make requests. Each
 //! request schedules a timeout of 30 s, which is cancelled at once or in one of the next hundred
@@ -14,10 +14,10 @@ use common::{cancel_all, scattered, share_out, sized};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use punctual::{Handle, ScheduledFuture, ScheduledThreadPoolExecutor};
 
-/// So many timeouts wait meanwhile.
+/// The number of timeouts that are pending meanwhile.
 const OUTSTANDING: u64 = 10_000;
 
-/// In how many requests, its own the first, a timeout is cancelled.
+/// A timeout is cancelled within this many requests, counting its own.
 const LIFE: u64 = 101;
 
 /// A timeout after 30 seconds.
@@ -27,13 +27,13 @@ fn timeout(executor: &Handle, delay: Duration, request: u64) -> ScheduledFuture<
     executor.schedule(delay, move || request).expect("it is open")
 }
 
-/// So many timeouts, as if they had been scheduled in the last five seconds.
+/// Schedules `count` timeouts, as if over the last five seconds.
 fn outstanding(executor: &Handle, count: u64) -> Vec<ScheduledFuture<u64>> {
     let ago = |n| Duration::from_micros(scattered(n) % 5_000_000);
     (0..count).map(|n| timeout(executor, TIMEOUT - ago(n), n)).collect()
 }
 
-/// Makes so many requests, and cancels all their timeouts.
+/// Makes `count` requests, and cancels all their timeouts.
 fn requests(executor: &Handle, count: u64) {
     let mut ending: Vec<_> = iter::repeat_with(Vec::new).take(LIFE as usize).collect();
     for n in 0..count {
@@ -46,10 +46,10 @@ fn requests(executor: &Handle, count: u64) {
     ending.iter().for_each(|rest| cancel_all(rest));
 }
 
-/// The time in which so many threads make so many requests together.
+/// Returns the time in which the threads make that many requests together.
 fn measure(executor: &Handle, threads: usize, count: u64) -> Duration {
     let (before, during) = (executor.clone(), executor.clone());
-    // Each time anew: in a long measurement they would fall due.
+    // They are scheduled anew each time: in a long measurement they would fall due.
     let (_, outstanding) =
         share_out(threads, sized(OUTSTANDING), move |share| outstanding(&before, share));
     let (time, _) = share_out(threads, count, move |share| requests(&during, share));

@@ -1,6 +1,6 @@
-//! Ten callbacks are registered with delays in no order; they run in the order of their delays.
+//! Registers ten callbacks with delays in no order; they run in the order of their delays.
 //!
-//! Each says when it was to run and when it did, counted from the start. They are never early.
+//! Each prints when it was due and when it ran, counted from the start. None is ever early.
 //!
 //! ```text
 //! cargo run --example deferred_callbacks
@@ -56,7 +56,8 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     for (_, planned, actual) in &runs {
         assert!(planned.is_some_and(|planned| planned <= *actual));
     }
-    // A delay counts from its registration: they compare if all were registered in one go.
+    // A delay counts from its registration; the delays can be compared if all were registered at
+    // about the same time.
     if registered_after < STEP {
         assert!(runs.is_sorted_by_key(|(delay, ..)| *delay));
         say(format_args!("all ten in the order of their delays"));

@@ -1,8 +1,8 @@
 //! A callback that is registered later, but due sooner, runs first.
 //!
-//! The first is registered for eight units from now; three units later a second one for one
-//! unit, which is due four units before the first although the executor sleeps for that one
-//! already. A unit is a tenth of a second.
+//! The first callback is registered for eight units from now; three units later a second one is
+//! registered for one unit. The second is due four units before the first, although the executor
+//! already sleeps until the first is due. A unit is a tenth of a second.
 //!
 //! ```text
 //! cargo run --example late_then_early
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 
     let runs: Vec<_> = reports.iter().collect();
     assert!(runs.is_sorted_by_key(|(_, planned)| *planned));
-    // On a machine that is held up for long enough the second is not due sooner.
+    // If the machine is delayed for long enough, the second is not due sooner.
     if registered_after < 7 * UNIT {
         assert_eq!(
             runs.iter().map(|(name, _)| *name).collect::<Vec<_>>(),

@@ -5,7 +5,7 @@ mod launch;
 use std::time::{Duration, Instant};
 
 use crate::{
-    MissedRuns, PanicPolicy, RejectedExecutionError, RejectionReason, ScheduledFuture,
+    MissedRuns, PanicPolicy, RejectedExecutionError, ScheduledFuture,
     pool::PoolRefs,
     sync::Arc,
     task::{OneShot, Periodic},
@@ -188,7 +188,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnMut() + Send + 'static,
     {
         let job = Periodic::at_fixed_rate(closure, period, self.missed);
-        self.repeat(initial_delay, period, job)
+        self.repeat(initial_delay, job)
     }
 
     /// Submits the task: see
@@ -207,24 +207,20 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        self.repeat(initial_delay, delay, Periodic::with_fixed_delay(closure, delay))
+        self.repeat(initial_delay, Periodic::with_fixed_delay(closure, delay))
     }
 
     fn repeat<F>(
         self,
         initial_delay: Duration,
-        period: Duration,
         job: Periodic<F>,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
         F: FnMut() + Send + 'static,
     {
         let now = self.pool_refs.pool().clock().read();
-        let (job, deadline) = (job.on_panic(self.on_panic), now.after(initial_delay));
-        if period.is_zero() {
-            return Err(self.refuse(job, now, deadline, RejectionReason::ZeroPeriod));
-        }
-        self.launch(job, now, deadline)
+        let job = job.on_panic(self.on_panic);
+        self.launch(job, now, now.after(initial_delay))
     }
 }
 

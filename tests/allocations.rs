@@ -1,4 +1,5 @@
-//! What is allocated: by a queue its arrays, when they grow, and nothing else; for a task its node.
+//! Allocations: a queue allocates its arrays, when they grow, and nothing else; a task allocates
+//! its node.
 
 #![allow(missing_docs, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -15,10 +16,10 @@ fn fill<T>(queue: &DelayQueue<T>, elements: impl Iterator<Item = T>) {
     }
 }
 
-/// G34: forty bytes for an element of eight, or thirty-two if an `Option` of it takes no more; and
-/// at most half a byte for the headers of the arrays' chunks.
+/// G34: an element of eight bytes takes forty, or thirty-two if an `Option` of it takes no more;
+/// and at most half a byte for the headers of the arrays' chunks.
 #[test]
-fn an_element_takes_thirty_two_bytes_beside_its_own_or_less() {
+fn an_element_costs_at_most_thirty_two_bytes_beyond_its_own() {
     let plain = DelayQueue::new();
     let counted = measure(|| fill(&plain, 0..MANY));
     let each = counted.bytes_current as f64 / MANY as f64;
@@ -53,11 +54,11 @@ fn a_queue_of_steady_size_allocates_nothing() {
     };
     turn_over();
     let counted = measure(turn_over);
-    assert!(counted.count_total < 100, "chunks come and go with the lane: {counted:?}");
+    assert!(counted.count_total < 100, "chunks come and go with the sorted run: {counted:?}");
 }
 
 #[test]
-fn memory_comes_back() {
+fn memory_is_released() {
     let queue = DelayQueue::new();
     let counted = measure(|| {
         fill(&queue, 0..MANY);
@@ -66,15 +67,15 @@ fn memory_comes_back() {
     assert!(counted.bytes_current < 100_000, "{counted:?}");
 }
 
-/// F28: a task that waits takes one allocation, and with its place in the queue no more than 128
-/// bytes beside what its closure captures; all of it comes back.
+/// F28: a pending task takes one allocation and, with its slot in the queue, no more than 128 bytes
+/// beyond what its closure captures; all of it is released.
 #[test]
-fn a_task_that_waits_takes_one_allocation() {
+fn a_pending_task_takes_one_allocation() {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
     let executor = builder.clock(clock).build().expect("the settings are good");
     let schedule = |n: u64| {
-        // Not in the order of the deadlines: it is the heap that is measured.
+        // The deadlines are not in order, so that the heap is measured.
         let delay = Duration::from_secs(3600 + n * 7_919 % MANY);
         drop(executor.schedule(delay, move || n).expect("it is open"));
     };

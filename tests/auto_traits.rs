@@ -1,6 +1,6 @@
-//! The auto traits of every public type, one line each, so that none is lost by accident: a field
-//! that is added can take one away, and that breaks who uses the crate. A public type without a
-//! line here fails as well.
+//! The auto traits of every public type, one line each, so that none is lost by accident: an added
+//! field can take one away, and that breaks the crate's users. A public type without a line here
+//! fails as well.
 
 #![allow(
     missing_docs,
@@ -36,7 +36,8 @@ use punctual::{
     delay_queue::{self, CheapClone},
 };
 
-/// Asks whether a type has a trait: its own constant, where the bound holds, hides the trait's.
+/// Determines whether a type has a trait: the type's own constant, where the bound holds, hides the
+/// trait's.
 struct Ask<T: ?Sized>(PhantomData<T>);
 
 macro_rules! questions {
@@ -59,7 +60,7 @@ questions! {
     REF_UNWIND_SAFE, NotRefUnwindSafe: RefUnwindSafe;
 }
 
-/// What a line says of a type, and what is true.
+/// The traits that a line claims for a type, and those that it has.
 struct Line {
     of: &'static str,
     said: BTreeSet<&'static str>,
@@ -98,10 +99,10 @@ fn assert_true(lines: &[Line]) {
     let wrong: Vec<_> = wrong
         .map(|line| format!("{}: {:?}, and not {:?}", line.of, line.found, line.said))
         .collect();
-    assert!(wrong.is_empty(), "what they have, and what is said:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "traits found, and traits listed:\n{}", wrong.join("\n"));
 }
 
-/// Every public type; those of a `T` with one that has all of the traits.
+/// Every public type; generic types have a parameter with all of the traits.
 fn public_types() -> Vec<Line> {
     lines! {
         AbortPolicy: all;
@@ -178,12 +179,12 @@ fn public_types() -> Vec<Line> {
     }
 }
 
-/// Has none of the traits.
+/// A type with none of the traits.
 struct Bare(
     #[allow(dead_code, reason = "it is there for its traits")] (PhantomPinned, Rc<Cell<u32>>),
 );
 
-/// Has all but those of unwinding.
+/// A type with all of the traits but those of unwinding.
 type Loose = Box<dyn Any + Send + Sync>;
 
 #[test]
@@ -191,9 +192,10 @@ fn every_public_type_has_the_auto_traits_that_are_listed() {
     assert_true(&public_types());
 }
 
-/// What the types of a `T` have whatever it is, and what they take from it.
+/// The traits that the generic types have whatever their parameter is, and those that they take
+/// from it.
 #[test]
-fn the_types_of_a_value_ask_of_it_what_they_need() {
+fn generic_types_require_only_the_bounds_they_need() {
     assert_true(&lines! {
         Bare: ;
         Loose: Send Sync Unpin;
@@ -232,7 +234,7 @@ fn the_types_of_a_value_ask_of_it_what_they_need() {
     });
 }
 
-/// A type that is made public needs a line above.
+/// Every public type needs a line above.
 #[test]
 fn every_public_type_has_a_line() {
     let listed: BTreeSet<_> = public_types().iter().map(|line| line.name().to_owned()).collect();
@@ -255,7 +257,7 @@ fn every_public_type_has_a_line() {
     assert!(gone.is_empty(), "no longer public, or not found: {gone:?}");
 }
 
-/// There is no other public module, whose types would have to be looked for as well.
+/// No other module is public, so there are no more types to look for.
 #[test]
 fn one_module_is_public() {
     let text = fs::read_to_string(root().join("src/lib.rs")).expect("a source");
@@ -267,14 +269,14 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What a file exports by `pub use`, by its own name: types, traits and functions.
+/// The names that a file exports by `pub use`: types, traits and functions.
 fn exported(text: &str) -> impl Iterator<Item = &str> {
     let lists = text.split("\npub use ").skip(1).filter_map(|rest| rest.split_once(';'));
     let words = lists.flat_map(|(list, _)| list.split(|c: char| !c.is_alphanumeric() && c != '_'));
     words.filter(|word| word.starts_with(char::is_uppercase))
 }
 
-/// Whether the name is a struct's or an enum's; else it must be a trait's.
+/// Returns `true` if the name is a struct's or an enum's; otherwise it must be a trait's.
 fn is_type(sources: &str, name: &str) -> bool {
     let declared = |kind: &str| {
         let ends = ['<', ' ', ';', '(', ':'];
@@ -296,10 +298,10 @@ fn read_all(folder: &Path, text: &mut String) {
     }
 }
 
-/// Handles, futures and queues are used inside `catch_unwind` without further ado, and are whole
-/// after a panic.
+/// Handles, futures and queues can be used inside `catch_unwind` as they are, and work after a
+/// panic.
 #[test]
-fn what_is_used_inside_catch_unwind_can_be_used_afterwards() {
+fn handles_used_inside_catch_unwind_work_afterwards() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (handle, queue) = (executor.handle(), DelayQueue::new());
     let future = catch_unwind(|| handle.submit(|| 1)).expect("no panic").expect("it is open");
@@ -307,7 +309,7 @@ fn what_is_used_inside_catch_unwind_can_be_used_afterwards() {
     let thrown = catch_unwind(|| {
         let _abandoned = handle.submit(|| 2);
         queue.insert(Duration::ZERO, 3).expect("it is open");
-        panic!("of the caller's");
+        panic!("the caller's own panic");
     });
     assert!(thrown.is_err());
     assert_eq!(queue.take().map(|expired| expired.element), Some(3));
@@ -315,8 +317,8 @@ fn what_is_used_inside_catch_unwind_can_be_used_afterwards() {
     catch_unwind(|| executor.close()).expect("no panic").expect("another thread than a worker");
 }
 
-/// The one piece of user code that runs under a lock only looks, so that one which breaks its
-/// promise leaves the queue whole.
+/// The one piece of user code that runs under a lock only reads, so one that breaks its promise and
+/// panics leaves the queue intact.
 #[test]
 fn a_clone_that_panics_leaves_the_queue_whole() {
     struct Fragile(u32);
@@ -335,9 +337,9 @@ fn a_clone_that_panics_leaves_the_queue_whole() {
     assert_eq!(taken, [Some(1), Some(2)]);
 }
 
-/// A wrapper can see a panic go by, and cannot keep it.
+/// A wrapper can catch a panic on its way, and cannot swallow it.
 #[test]
-fn a_wrapper_may_catch_what_comes_out_of_the_task() {
+fn a_wrapper_may_catch_and_resume_a_panic() {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
     let executor = builder.decorate_task(|_: &Submission<'_>| {
         |next: TaskRun<'_>| match catch_unwind(|| next.run()) {

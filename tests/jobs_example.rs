@@ -1,7 +1,7 @@
-//! The example program `jobs` as its user sees it: what it prints, how it exits, and that it
-//! leaves no command behind.
+//! The example program `jobs` as its user sees it: its output, its exit codes, and that it leaves
+//! no command behind.
 //!
-//! The program is a process of its own here.
+//! The program runs as a process of its own here.
 
 #![allow(
     clippy::disallowed_methods,
@@ -30,7 +30,7 @@ use program::{End, Program, TempFile};
 use punctual::MissedRuns;
 use timetable::Planned;
 
-/// The sample runs for as long as it is told, reports each run, and ends with a row for each job.
+/// The sample runs for the given time, reports each run, and ends with a row for each job.
 #[cfg(unix)]
 #[test]
 fn the_sample_runs_and_ends_with_a_table() {
@@ -44,7 +44,7 @@ fn the_sample_runs_and_ends_with_a_table() {
     }
 }
 
-/// A job file that is broken is refused with the line and the cause, and with exit code 2.
+/// A broken job file is refused with the line and the cause, and with exit code 2.
 #[test]
 fn a_broken_file_is_refused_with_line_and_cause() {
     let cases = [
@@ -77,7 +77,7 @@ fn a_broken_file_is_refused_with_line_and_cause() {
     }
 }
 
-/// So is one that is not text.
+/// A file that is not text is refused likewise.
 #[test]
 fn a_file_that_is_not_text_is_refused_with_its_place() {
     let file = TempFile::new("toml", b"[[job]]\nname = '\xc3\xa9\xff'\n");
@@ -87,9 +87,9 @@ fn a_file_that_is_not_text_is_refused_with_its_place() {
     assert!(end.stderr.contains(&place), "no {place} in {end:?}");
 }
 
-/// What breaks off at the end of a line is marked there, however lines end.
+/// A line that breaks off is marked at its end, whichever line ending is used.
 #[test]
-fn a_mark_stands_where_a_line_breaks_off() {
+fn the_end_of_a_truncated_line_is_marked() {
     for newline in ["\n", "\r\n"] {
         let file = TempFile::new("toml", format!("[[job]]{newline}name = \"it{newline}"));
         let end = Program::start("jobs", [file.path()]).end();
@@ -98,9 +98,9 @@ fn a_mark_stands_where_a_line_breaks_off() {
     }
 }
 
-/// A call that cannot be understood, or names a file that is not there, ends with exit code 2.
+/// A command line that cannot be understood, or that names a missing file, ends with exit code 2.
 #[test]
-fn a_wrong_call_is_refused() {
+fn a_wrong_command_line_is_refused() {
     let cases: [(&[&str], &str); 8] = [
         (&["--nope"], "unknown option --nope"),
         (&["--", "--nope"], "--nope: "),
@@ -118,10 +118,10 @@ fn a_wrong_call_is_refused() {
     }
 }
 
-/// A value may be given after an equals sign, and after `--` comes the file.
+/// A value may follow an equals sign, and the file may follow `--`.
 #[cfg(unix)]
 #[test]
-fn it_reads_its_command_line_as_others_do() {
+fn the_command_line_follows_the_conventions() {
     let file = TempFile::new("toml", "[[job]]\nname = 'it'\ncommand = 'true'\nafter = '1h'\n");
     let args =
         ["--for=1ms".as_ref(), "--grace=0s".as_ref(), "--".as_ref(), file.path().as_os_str()];
@@ -130,10 +130,10 @@ fn it_reads_its_command_line_as_others_do() {
     assert!(end.has_line(&["for 1ms"]) && end.has_line(&["│ it "]), "{end:?}");
 }
 
-/// The time is looked at before the first job is started, and has run since the program began.
+/// The program checks the time before it starts the first job, counting from its own start.
 #[cfg(unix)]
 #[test]
-fn no_job_is_started_when_the_time_is_over() {
+fn no_job_starts_after_the_time_is_over() {
     let job = |number| format!("[[job]]\nname = '{number}'\ncommand = 'true'\nevery = '1ms'\n");
     let file = TempFile::new("toml", (0..100).map(job).collect::<String>());
     let args = ["--for".as_ref(), "1ns".as_ref(), file.path().as_os_str()];
@@ -143,8 +143,8 @@ fn no_job_is_started_when_the_time_is_over() {
     assert!(end.has_line(&["│ 99 ", "every 1ms", "0 ┆"]), "{end:?}");
 }
 
-/// Commands that run take no threads: one watches all, and there is one for each core to start
-/// them.
+/// Running commands take no threads: one thread watches all of them, and there is one per core to
+/// start them.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_few_threads_run_many_commands() {
@@ -159,7 +159,7 @@ fn a_few_threads_run_many_commands() {
     for _ in 0..commands {
         jobs.read_until("| begun");
     }
-    // Besides those: the main thread, and one that waits for signals.
+    // Besides those there are the main thread and one that waits for signals.
     let threads = jobs.threads();
     assert!(threads <= cores + 3, "{threads} threads for {commands} commands");
     jobs.interrupt();
@@ -168,7 +168,8 @@ fn a_few_threads_run_many_commands() {
     assert_eq!((end.code, stopped), (Some(0), commands), "{end:?}");
 }
 
-/// When nobody reads any more, it leaves no command behind, and ends as if it had been stopped.
+/// When its output has no reader any more, the program leaves no command behind, and ends as if it
+/// had been stopped.
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_stops_the_commands() {
@@ -183,10 +184,11 @@ fn a_closed_pipe_stops_the_commands() {
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
 }
 
-/// A line of output may be long, may not end, and may be no text; the rest is passed on as well.
+/// A line of output may be long, may lack an end, and may not be text; the rest is passed on as
+/// well.
 #[cfg(unix)]
 #[test]
-fn all_that_a_command_says_is_passed_on() {
+fn all_output_of_a_command_is_passed_on() {
     let command = "yes | head -n 100000; printf 'x%.0s' $(seq 70000); printf '\\n\\377no end'";
     let job = format!(
         "[[job]]\nname = 'it'\ncommand = \"{}\"\nafter = '0s'\n",
@@ -202,7 +204,7 @@ fn all_that_a_command_says_is_passed_on() {
     assert!(end.has_line(&["it", "run 1", "ok"]));
 }
 
-/// Durations may have fractions, and a program whose jobs have all run ends without being told.
+/// Durations may have fractions, and the program ends by itself when all its jobs have run.
 #[cfg(unix)]
 #[test]
 fn it_ends_by_itself_after_the_last_one_shot_job() {
@@ -213,8 +215,8 @@ fn it_ends_by_itself_after_the_last_one_shot_job() {
     assert!(end.has_line(&["│ it ", "after 1.5ms", "1 ┆", "1 ┆", "0 ┆"]), "{end:?}");
 }
 
-/// Interrupted, it gives a command that does not end its grace, stops all its processes, and
-/// still prints the table.
+/// When it is interrupted, the program grants a running command its grace period, stops all the
+/// command's processes, and still prints the table.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_stops_a_command_that_does_not_end() {
@@ -225,17 +227,18 @@ fn an_interrupt_stops_a_command_that_does_not_end() {
     assert!(!end.has_line(&["| survived"]), "{end:?}");
 }
 
-/// A command that ignores the request to stop is killed, together with what it has started.
+/// A command that ignores the request to stop is killed, together with the processes it has
+/// started.
 #[cfg(unix)]
 #[test]
-fn a_command_that_does_not_listen_is_killed() {
+fn a_command_that_ignores_the_request_to_stop_is_killed() {
     let end = interrupted("trap '' TERM; echo begun; sleep 600; echo survived", "0s");
     assert_eq!(end.code, Some(0), "{end:?}");
     assert!(end.has_line(&["it", "run 1", "stopped (signal: 9"]), "{end:?}");
     assert!(!end.has_line(&["| survived"]), "{end:?}");
 }
 
-/// A command that runs when the interrupt comes may finish within the grace period.
+/// A command that is running when the interrupt arrives may finish within the grace period.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_lets_a_command_finish_in_its_grace() {
@@ -245,7 +248,8 @@ fn an_interrupt_lets_a_command_finish_in_its_grace() {
     assert!(end.has_line(&["it", "run 1", "ok"]), "{end:?}");
 }
 
-/// Runs one job every millisecond, and interrupts when its command says that it has begun.
+/// Runs one job every millisecond, and interrupts the program when the job's command reports that
+/// it has begun.
 #[cfg(unix)]
 fn interrupted(command: &str, grace: &str) -> End {
     let job = format!("[[job]]\nname = 'it'\ncommand = \"{command}\"\nevery = '1ms'\n");
@@ -257,9 +261,9 @@ fn interrupted(command: &str, grace: &str) -> End {
     jobs.end()
 }
 
-/// It takes nothing until there is a run, and next to nothing for a few.
+/// The statistics take no memory until there is a run, and next to none for a few.
 #[test]
-fn the_delays_of_few_runs_take_little() {
+fn a_few_delays_take_little_memory() {
     let millis = Duration::from_millis;
     let empty = measure(|| assert_eq!(Lateness::default().at_quantile(0.5), None));
     assert_eq!(empty.count_total, 0, "{empty:?}");
@@ -269,9 +273,9 @@ fn the_delays_of_few_runs_take_little() {
     assert_eq!(lateness.at_quantile(0.01), Some(millis(7)));
 }
 
-/// Whether there are few delays or many, so large a part of them is no longer.
+/// A quantile is exact to three digits, whether there are few delays or many.
 #[test]
-fn delays_are_counted_to_three_digits() {
+fn quantiles_are_exact_to_three_digits() {
     for count in [1, 2, 99, 100, 101, 10_000] {
         let mut lateness = Lateness::default();
         for millis in (1..=count).rev() {
@@ -287,8 +291,9 @@ fn delays_are_counted_to_three_digits() {
     }
 }
 
-/// The starts of the runs of a job, in milliseconds; how many were missed before each; and when
-/// each was planned for. Nothing is free before `free`, and each run takes as long as it is told.
+/// The starts of a job's runs, in milliseconds; how many runs were missed before each; and when
+/// each was planned for. No starter is free before `free`, and each run takes as long as `took`
+/// says.
 fn runs(schedule: Schedule, free: u64, took: &[u64]) -> Vec<(u64, u64, u64)> {
     let begun = Instant::now();
     let at = |millis| begun + Duration::from_millis(millis);
@@ -307,7 +312,7 @@ fn runs(schedule: Schedule, free: u64, took: &[u64]) -> Vec<(u64, u64, u64)> {
     runs
 }
 
-/// What becomes of missed runs is what the library makes of them.
+/// The example treats missed runs as the library does.
 #[test]
 fn jobs_are_timed_as_the_library_times_its_tasks() {
     use MissedRuns::{Burst, Coalesce, Delay, Skip};
@@ -323,14 +328,14 @@ fn jobs_are_timed_as_the_library_times_its_tasks() {
     for (missed, expected) in cases {
         assert_eq!(runs(every(missed), 0, &[35, 1, 1, 1, 1]), expected, "{missed:?}");
     }
-    // Late from the first: nobody was free.
+    // The first run is late already: no starter was free.
     assert_eq!(runs(every(Coalesce), 25, &[1, 1]), [(25, 2, 0), (30, 0, 30)]);
     assert_eq!(runs(every(Skip), 25, &[1, 1]), [(25, 0, 0), (30, 2, 30)]);
 
     let delay = Schedule::Delay { initial: ten, delay: ten };
     assert_eq!(runs(delay, 0, &[5, 50, 1]), [(10, 0, 10), (25, 0, 25), (85, 0, 85)]);
     assert_eq!(runs(Schedule::After(ten), 25, &[5, 5]), [(25, 0, 10)]);
-    // There is no overflow.
+    // This does not overflow.
     let for_ever = Schedule::Every { initial: Duration::ZERO, period: Duration::MAX, missed: Skip };
     assert_eq!(runs(for_ever, 3, &[1]), [(3, 0, 0)]);
 }

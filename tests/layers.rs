@@ -1,5 +1,5 @@
-//! The style of the sources, read from the sources: layers point one way, nothing goes around the
-//! doors, and files stay short.
+//! The structure of the sources, checked in the sources: layers point one way, wrapped facilities
+//! are used in one module each, and files stay short.
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Each top-level module with its layer; a module uses lower layers and itself, and of its own
-/// layer only what is named beside it.
+/// Each top-level module with its layer. A module uses lower layers and itself, and of its own
+/// layer only the modules named beside it.
 const LAYERS: [(&str, u8, &[&str]); 21] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
@@ -34,7 +34,7 @@ const LAYERS: [(&str, u8, &[&str]); 21] = [
     ("auto_traits", 4, &["builder", "delay_queue", "executor", "future", "submit", "together"]),
 ];
 
-/// The public names that modules import from the crate's root, and where they live.
+/// The public names that modules import from the crate's root, and the modules that define them.
 const HOMES: [(&str, &[&str]); 14] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
@@ -81,7 +81,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Whether a source is a module's tests.
+/// Returns `true` if a source is a module's tests.
 fn is_test(path: &Path) -> bool {
     let inside = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let mut parts = inside.expect("a source").iter();
@@ -95,7 +95,7 @@ fn module_of(path: &Path) -> String {
     first.trim_end_matches(".rs").to_owned()
 }
 
-/// What a source names right after `crate::`, in paths and in lists.
+/// The names that follow `crate::` in a source, in paths and in lists.
 fn imports(text: &str) -> Vec<String> {
     let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let mut names = Vec::new();
@@ -156,7 +156,7 @@ fn layers_point_one_way() {
 }
 
 #[test]
-fn nothing_goes_around_the_doors() {
+fn each_wrapped_facility_is_used_in_one_module() {
     let doors = [
         ("catch_unwind(", "unwind.rs"),
         ("parking_lot::", "sync/native.rs"),
@@ -176,7 +176,7 @@ fn nothing_goes_around_the_doors() {
     }
 }
 
-/// F39: nothing reads the wall clock, so nothing happens when it is set.
+/// F39: no source reads the wall clock, so setting that clock has no effect.
 #[test]
 fn nothing_reads_the_wall_clock() {
     for (path, text) in sources() {
@@ -194,7 +194,7 @@ fn files_are_short() {
 
 /// The map in the architecture page names every file, and no other.
 #[test]
-fn the_map_is_the_territory() {
+fn the_map_lists_every_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
     for (path, _) in sources().into_iter().filter(|(path, _)| !is_test(path)) {
@@ -208,13 +208,14 @@ fn the_map_is_the_territory() {
     }
 }
 
-/// What the sources, but for tests, declare with one of these words at the beginning of a line.
+/// The names that the sources, except for tests, declare with one of these words at the beginning
+/// of a line.
 fn declared<'a>(sources: &'a [(PathBuf, String)], starts: &'a str) -> impl Iterator<Item = String> {
     let texts = sources.iter().filter(|(path, _)| !is_test(path)).map(|(_, text)| text);
     texts.flat_map(|text| text.lines()).filter_map(move |line| line.strip_prefix(starts)).map(word)
 }
 
-/// Who reads a name in a signature knows which type it is: no two public types share one.
+/// No two public types share a name, so a name in a signature identifies its type.
 #[test]
 fn no_two_public_types_share_a_name() {
     let sources = sources();
@@ -227,8 +228,8 @@ fn no_two_public_types_share_a_name() {
     }
 }
 
-/// A setting of the executor that can be changed is called alike on the builder, to read it, and
-/// after `set_`.
+/// A setting of the executor that can be changed has the same name on the builder, on its getter,
+/// and after `set_`.
 #[test]
 fn each_setting_has_one_name() {
     let sources = sources();

@@ -1,4 +1,4 @@
-//! Waiting for the last of many runs.
+//! Waits for the last of many runs.
 
 use std::{
     sync::{
@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-/// Counts runs, and notes the moment of the last, for which the thread that made it can wait.
+/// Counts runs and notes the time of the last, for which the thread that created it can wait.
 pub(crate) struct Countdown {
     left: AtomicU64,
     last: OnceLock<Instant>,
@@ -17,14 +17,14 @@ pub(crate) struct Countdown {
 }
 
 impl Countdown {
-    /// For so many runs. It is leaked: a task then captures a plain reference, and what is
-    /// measured does not count references.
+    /// Creates a countdown of `runs` runs. It is leaked: a task then captures a plain reference,
+    /// and the measurement includes no reference counting.
     pub(crate) fn leaked(runs: u64) -> &'static Self {
         let (left, last) = (AtomicU64::new(runs), OnceLock::new());
         Box::leak(Box::new(Self { left, last, waiter: thread::current() }))
     }
 
-    /// One more has run.
+    /// Counts one run.
     pub(crate) fn hit(&self) {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.last.get_or_init(Instant::now);
@@ -32,7 +32,7 @@ impl Countdown {
         }
     }
 
-    /// Blocks until the last has run, and says when that was.
+    /// Blocks until the last run, and returns when it was.
     pub(crate) fn wait(&self) -> Instant {
         loop {
             match self.last.get() {

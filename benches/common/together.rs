@@ -1,8 +1,8 @@
-//! Calls that several threads make together.
+//! Calls that several threads make at the same time.
 //!
-//! They are always the same threads: the executor gives each a part of its queue, so it matters
-//! which one has scheduled what waits there. (Threads that are started for each measurement would
-//! sometimes share a part and sometimes not, and never have those tasks in it.)
+//! The threads are always the same: the executor assigns each a stripe of its queue, so it matters
+//! which thread scheduled the pending tasks. (Threads started for each measurement would sometimes
+//! share a stripe and sometimes not, and would never have those tasks in it.)
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use std::{
 /// A piece of work for a thread.
 type Piece = Box<dyn FnOnce() + Send>;
 
-/// The threads that the caller of [`share_out`] shares with.
+/// The threads with which the caller of [`share_out`] shares the calls.
 static OTHERS: LazyLock<[Sender<Piece>; 3]> = LazyLock::new(|| {
     [(); 3].map(|()| {
         let (sender, pieces) = mpsc::channel::<Piece>();
@@ -25,9 +25,9 @@ static OTHERS: LazyLock<[Sender<Piece>; 3]> = LazyLock::new(|| {
     })
 });
 
-/// Lets so many threads, at most four and the caller among them, make `count` calls: `work` makes
-/// a thread's share of them. Gives the time from when the first begins to when the last is done,
-/// and what each has made.
+/// Lets `threads` threads, at most four and the caller among them, make `count` calls: `work` makes
+/// one thread's share of them. Returns the time from the first thread's beginning to the last one's
+/// end, and what each thread returned.
 pub(crate) fn share_out<R: Send + 'static>(
     threads: usize,
     count: u64,

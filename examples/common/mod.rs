@@ -1,13 +1,13 @@
-//! What every example needs of a program that is called on a command line: output that cannot be
-//! written, complaints, arguments, and input that is not text.
+//! The command-line support that every example needs: output that cannot be written, error
+//! messages, arguments, and input that is not text.
 //!
 //! **Output that cannot be written** ends an example as it ends other tools. If the pipe is closed
-//! (`| head -1`), nobody reads any more: the example ends quietly, and with success. Anything else,
+//! (`| head -1`), the reader has gone: the example ends quietly, and with success. Anything else,
 //! such as a full disk, is an error: one line on standard error, and exit code 1. `println!` would
 //! panic in either case.
 //!
-//! **Exit codes** are 0 for success, 1 for work that failed, and 2 for a wrong call or a broken
-//! input file.
+//! **Exit codes** are 0 for success, 1 for work that failed, and 2 for a wrong command line or a
+//! broken input file.
 
 use std::{
     error::Error,
@@ -20,22 +20,23 @@ use std::{
 
 use lexopt::{Arg, Parser};
 
-/// Writes a line to standard output, in one piece. Ends the program if it cannot be written, from
-/// whatever thread: the main thread may wait for a line that nobody types.
+/// Writes a line to standard output, in one piece. If that fails it ends the program, from any
+/// thread: the main thread may be waiting for input that never comes.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     let mut stdout = io::stdout().lock();
     if let Err(error) = writeln!(stdout, "{line}") {
-        // Still locked, so that only one of several threads complains.
+        // Standard output is still locked, so only one of several threads complains.
         process::exit(unwritten(&error).into());
     }
 }
 
-/// The same for a program that has something to do before it ends.
+/// Writes a line likewise, for a program that has something to do before it ends.
 pub(crate) fn try_say(line: fmt::Arguments<'_>) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{line}")
 }
 
-/// The exit code of a program whose output could not be written, which says so if it is an error.
+/// Returns the exit code of a program whose output could not be written, after reporting it if it
+/// is an error.
 pub(crate) fn unwritten(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return 0;
@@ -44,12 +45,12 @@ pub(crate) fn unwritten(error: &io::Error) -> u8 {
     1
 }
 
-/// Writes a line to standard error. If that cannot be written either, there is nobody to tell.
+/// Writes a line to standard error. If that cannot be written either, there is no way to report it.
 pub(crate) fn complain(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// How a program ends whose work has ended so.
+/// Returns the exit code for the outcome of a program's work.
 pub(crate) fn end(result: Result<(), Box<dyn Error + Send + Sync>>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,14 +61,14 @@ pub(crate) fn end(result: Result<(), Box<dyn Error + Send + Sync>>) -> ExitCode 
     }
 }
 
-/// How a program ends that was called wrongly, or given a broken file.
+/// Returns the exit code after a wrong command line or a broken file.
 pub(crate) fn refuse(cause: &str) -> ExitCode {
     complain(format_args!("error: {cause}"));
     ExitCode::from(2)
 }
 
-/// Reads the command line with `parse`, which gives nothing if only the usage is asked for. If there
-/// is nothing to do, the error is how the program ends.
+/// Reads the command line with `parse`, which returns `None` if only the usage is asked for. If
+/// there is nothing to do, the error is the program's exit code.
 pub(crate) fn options<T>(
     usage: &str,
     parse: impl FnOnce(&mut Parser) -> Result<Option<T>, String>,
@@ -82,19 +83,19 @@ pub(crate) fn options<T>(
     }
 }
 
-/// The next option, or the next argument that is none.
+/// Returns the next option, or the next argument that is not an option.
 pub(crate) fn next(args: &mut Parser) -> Result<Option<Arg<'_>>, String> {
     args.next().map_err(|error| error.to_string())
 }
 
-/// What is given with an option, as `--for 1s` or `--for=1s`; `what` says what is missing if nothing
-/// is.
+/// Returns the value of an option, as in `--for 1s` or `--for=1s`; `what` names the value if it is
+/// missing.
 pub(crate) fn value(args: &mut Parser, option: &str, what: &str) -> Result<String, String> {
     let value = args.value().map_err(|_| format!("{option} wants {what}"))?;
     Ok(value.to_string_lossy().into_owned())
 }
 
-/// The complaint about an argument that a program does not know.
+/// Returns the message about an unknown argument.
 pub(crate) fn unknown(arg: Arg<'_>) -> String {
     match arg {
         Arg::Short(letter) => format!("unknown option -{letter}"),
@@ -103,7 +104,7 @@ pub(crate) fn unknown(arg: Arg<'_>) -> String {
     }
 }
 
-/// Reads a file of text; an error is ready to be shown, and says where it is not text.
+/// Reads a text file; an error is ready to be shown, and says where the file is not text.
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let bytes = fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
@@ -122,7 +123,7 @@ pub(crate) fn typed(bytes: &[u8], number: usize) -> Result<&str, String> {
     })
 }
 
-/// Where bytes are not text; the column counts characters. Both begin with 1.
+/// The position where bytes are not text; the column counts characters. Both begin with 1.
 struct NotText {
     line: usize,
     column: usize,

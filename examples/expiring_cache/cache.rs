@@ -1,12 +1,12 @@
-//! A cache whose entries expire unless somebody asks for them.
+//! A cache whose entries expire unless they are read.
 //!
 //! The values are in a map, the names of the entries in a [`DelayQueue`]. Each entry knows its key
-//! in the queue, so that setting, refreshing and removing one takes no search. One thread takes
-//! from the queue what has expired, and evicts it.
+//! in the queue, so setting, refreshing and removing one takes no search. One thread takes expired
+//! names from the queue, and evicts their entries.
 //!
-//! All changes are made under the map's lock; only the thread that evicts takes from the queue
-//! before it has the lock. So an entry can be in the map and not in the queue any more: then it
-//! has expired, and is as good as gone. [`DelayQueue::reset`] tells.
+//! All changes are made under the map's lock, except that the evicting thread takes from the queue
+//! before it holds the lock. So an entry can still be in the map when it is no longer in the queue:
+//! then it has expired, and counts as gone. [`DelayQueue::reset`] reports that.
 
 use std::{
     collections::{HashMap, hash_map},
@@ -39,11 +39,11 @@ struct Entry<V> {
     key: Key,
 }
 
-/// What is in a cache, as it is listed.
+/// One entry in a listing of the cache.
 pub(crate) struct Listed<K, V> {
     pub(crate) name: K,
     pub(crate) value: V,
-    /// None for never.
+    /// `None` if it never expires.
     pub(crate) expires: Option<Instant>,
 }
 
@@ -52,7 +52,7 @@ where
     K: CheapClone + Eq + Hash + Send + 'static,
     V: Clone + Send + 'static,
 {
-    /// An empty cache, which tells `evicted` what has expired.
+    /// Creates an empty cache, which passes expired entries to `evicted`.
     pub(crate) fn start(
         clock: impl Into<Clock>,
         mut evicted: impl FnMut(K, V) + Send + 'static,
@@ -70,7 +70,7 @@ where
         Ok(Self { shared, evictor: Some(evictor) })
     }
 
-    /// Sets an entry, which expires when nobody has asked for it for `lifetime`. Gives the value
+    /// Sets an entry, which expires when it has not been read for `lifetime`. Returns the value
     /// that it replaces.
     pub(crate) fn set(
         &self,
@@ -88,8 +88,8 @@ where
         }))
     }
 
-    /// The value of an entry, whose lifetime begins anew; also if that is over, and the evictor has
-    /// not got to it yet.
+    /// Returns the value of an entry, and restarts its lifetime; also if the lifetime is over and
+    /// the evicting thread has not got to the entry yet.
     pub(crate) fn get(&self, name: &K) -> Option<V> {
         let entries = self.shared.entries();
         let entry = entries.get(name)?;
@@ -100,12 +100,12 @@ where
     pub(crate) fn remove(&self, name: &K) -> Option<V> {
         let mut entries = self.shared.entries();
         let key = entries.get(name)?.key;
-        // One that has expired is left to the evictor, which announces it.
+        // An expired entry is left to the evicting thread, which announces it.
         self.shared.expiries.remove(key)?;
         entries.remove(name).map(|entry| entry.value)
     }
 
-    /// All entries; first the one that expires first.
+    /// Returns all entries, in the order in which they expire.
     pub(crate) fn list(&self) -> Vec<Listed<K, V>> {
         let entries = self.shared.entries();
         let listed = self.shared.expiries.iter().filter_map(|queued| {
@@ -117,7 +117,7 @@ where
 }
 
 impl<K, V> Cache<K, V> {
-    /// Lets nothing in any more, and returns when the last entry has expired.
+    /// Closes the cache to new entries, and returns when the last entry has expired.
     pub(crate) fn finish(mut self) {
         self.shared.expiries.close();
         self.join();
@@ -125,14 +125,14 @@ impl<K, V> Cache<K, V> {
 
     fn join(&mut self) {
         if let Some(evictor) = self.evictor.take() {
-            // It has panicked if `evicted` has, which has been said on standard error.
+            // The thread has panicked if `evicted` has, which is reported on standard error.
             let _ = evictor.join();
         }
     }
 }
 
 impl<K, V> Drop for Cache<K, V> {
-    /// What is left is dropped, and is not called evicted.
+    /// Drops the remaining entries without passing them to `evicted`.
     fn drop(&mut self) {
         self.shared.expiries.close();
         self.shared.expiries.clear();
@@ -147,8 +147,8 @@ impl<K, V> Shared<K, V> {
 }
 
 impl<K: Eq + Hash, V> Shared<K, V> {
-    /// Takes the entry out of the map, unless it has been set anew since it expired: then the
-    /// entry with this name has another key.
+    /// Removes the entry from the map, unless it has been set anew since it expired: then the entry
+    /// with this name has another key.
     fn evict(&self, expired: Expired<K>) -> Option<(K, V)> {
         match self.entries().entry(expired.element) {
             hash_map::Entry::Occupied(entry) if entry.get().key == expired.key => {

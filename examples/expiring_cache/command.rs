@@ -1,4 +1,4 @@
-//! The line protocol: one command in each line.
+//! The line protocol: one command per line.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Nothing for an empty line, and for a comment; an error is ready to be shown.
+    /// Returns `None` for an empty line and for a comment; an error is ready to be shown.
     pub(crate) fn parse(line: &str) -> Result<Option<Self>, String> {
         let (word, rest) = split_word(line);
         let command = match word {
@@ -50,7 +50,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| format!("{text} seconds: {error}"))
 }
 
-/// The one word that a command has.
+/// Returns the only argument of a command.
 fn only<'a>(command: &str, what: &str, rest: &'a str) -> Result<&'a str, String> {
     match split_word(rest) {
         ("", _) => Err(format!("{command} wants a {what}")),
@@ -59,7 +59,7 @@ fn only<'a>(command: &str, what: &str, rest: &'a str) -> Result<&'a str, String>
     }
 }
 
-/// The first word, and what follows it.
+/// Returns the first word, and the rest.
 fn split_word(line: &str) -> (&str, &str) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

@@ -1,7 +1,7 @@
-//! A cache on the command line: entries expire, asking for one refreshes it.
+//! A cache on the command line: entries expire, and reading one refreshes it.
 //!
-//! It reads commands from standard input, one in each line, and answers each at once. What expires
-//! is announced at the moment when it does, whoever types what meanwhile.
+//! It reads commands from standard input, one per line, and answers each at once. It announces an
+//! entry when it expires, whatever is typed meanwhile.
 //!
 //! ```text
 //! set KEY SECONDS VALUE   keeps VALUE until nobody has asked for KEY for so many seconds
@@ -11,10 +11,10 @@
 //! quit                    ends at once
 //! ```
 //!
-//! A line that cannot be understood is answered by what is wrong with it, and the next is read.
-//! When the input ends, nothing can be refreshed any more: the program waits until the last entry
-//! has expired. Without input, or on a terminal, it runs a demonstration of two seconds instead;
-//! to type commands oneself, call it with `-`.
+//! For a line that cannot be understood it reports the error, and reads the next. When the input
+//! ends, no entry can be refreshed any more: the program waits until the last one has expired.
+//! Without input, or on a terminal, it runs a demonstration of two seconds instead; call it with
+//! `-` to type commands.
 //!
 //! ```text
 //! cargo run --example expiring_cache
@@ -22,10 +22,10 @@
 //! printf 'set tea 1 hot\nget tea\n' | cargo run --example expiring_cache
 //! ```
 //!
-//! What is worth a look is `cache.rs`: a cache for any program, made of a map, a
-//! [`DelayQueue`](punctual::DelayQueue) and one thread. An entry is refreshed by
-//! [`reset`](punctual::DelayQueue::reset): no entry is queued twice, no thread polls.
-//! The demonstration is typed by an executor.
+//! The interesting part is `cache.rs`: a cache for any program, made of a map, a
+//! [`DelayQueue`](punctual::DelayQueue) and one thread. [`reset`](punctual::DelayQueue::reset)
+//! refreshes an entry: no entry is queued twice, and no thread polls. An executor types the
+//! demonstration's commands.
 
 #![allow(
     clippy::disallowed_methods,
@@ -62,7 +62,7 @@ Runs a demonstration if that is empty or a terminal.
 
   -   read commands, also from a terminal";
 
-/// What the demonstration types, and when, in milliseconds.
+/// The demonstration's input, and when it is typed, in milliseconds.
 const DEMO: [(u64, &str); 10] = [
     (0, "set tea 0.8 hot"),
     (0, "set news 0.4 today's"),
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line says; nothing if only the usage is asked for.
+/// Reads the command line; `None` if only the usage is asked for.
 fn reads_terminal(args: &mut lexopt::Parser) -> Result<Option<bool>, String> {
     let mut reads_terminal = false;
     while let Some(arg) = common::next(args)? {
@@ -109,7 +109,7 @@ fn run(reads_terminal: bool) -> Result<(), Box<dyn Error + Send + Sync>> {
     }
 }
 
-/// A cache, and who talks to it.
+/// A cache, and the session that talks to it.
 struct Session {
     begun: Instant,
     cache: Cache<Arc<str>, String>,
@@ -124,7 +124,7 @@ impl Session {
         Ok(Self { begun, cache })
     }
 
-    /// Does what the lines say, until they end or one says `quit`.
+    /// Executes the lines until they end or one is `quit`.
     fn read(self, input: &mut dyn BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
         for (number, line) in (1..).zip(input.split(b'\n')) {
             match common::typed(&line?, number) {

@@ -1,4 +1,4 @@
-//! The demonstration's clients: each sends some heartbeats, and then leaves, or falls silent.
+//! The demonstration's clients: each sends some heartbeats, and then disconnects or falls silent.
 
 use std::{
     io::{self, Read, Write},
@@ -15,7 +15,7 @@ const BEAT: Duration = Duration::from_millis(100);
 struct Client {
     name: &'static str,
     beats: u32,
-    /// Whether it leaves in the end. Otherwise it waits until the server hangs up.
+    /// `true` if it disconnects in the end. Otherwise it waits until the server hangs up.
     leaves: bool,
 }
 
@@ -57,8 +57,8 @@ impl Client {
         } else {
             server.say(format_args!("  {name} falls silent"));
         }
-        // Also one that leaves waits until the server has seen it: else the demonstration could
-        // be over before.
+        // A client that disconnects also waits until the server has seen it: otherwise the
+        // demonstration could end before.
         stream.read_to_end(&mut Vec::new())?;
         if !self.leaves {
             server.say(format_args!("  {name} is hung up on"));

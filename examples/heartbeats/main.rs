@@ -1,8 +1,8 @@
-//! A TCP server that hangs up on clients from which it has not heard for a while.
+//! A TCP server that disconnects clients from which it has not heard for a while.
 //!
-//! Each line that a client sends is a heartbeat, whatever is in it. The server says who connects,
-//! who leaves, and whom it cuts off, with the time since its start; and in the end how many of
-//! each there were.
+//! Each line that a client sends is a heartbeat, whatever it contains. The server reports every
+//! client that connects, leaves or is disconnected, with the time since its start, and the totals
+//! at the end.
 //!
 //! ```text
 //! cargo run --example heartbeats
@@ -11,12 +11,12 @@
 //! ```
 //!
 //! Without `--listen` it is a demonstration of two seconds: four clients come, of which two leave
-//! and two fall silent. With it the server is a real one, until it is stopped by Ctrl-C or a
-//! SIGTERM: it then hangs up on all.
+//! and two fall silent. With it the server is a real one, until Ctrl-C or a SIGTERM stops it: it
+//! then disconnects all clients.
 //!
-//! What is worth a look is `server.rs`: a timeout that starts anew with each line costs one
-//! [`reset`](punctual::DelayQueue::reset), and one thread cuts for all connections. (That each has
-//! a thread to read from it keeps the example small; the queue needs none of them.)
+//! The interesting part is `server.rs`: restarting a timeout with each line costs one
+//! [`reset`](punctual::DelayQueue::reset), and one thread disconnects silent clients for all
+//! connections. (A reader thread per connection keeps the example small; the queue needs none.)
 
 #![allow(
     clippy::disallowed_methods,
@@ -62,14 +62,14 @@ fn main() -> ExitCode {
     })
 }
 
-/// What the command line says.
+/// The options of the command line.
 struct Options {
     listen: Option<String>,
     timeout: Option<Duration>,
 }
 
 impl Options {
-    /// Nothing if only the usage is asked for.
+    /// Returns `None` if only the usage is asked for.
     fn parse(args: &mut lexopt::Parser) -> Result<Option<Self>, String> {
         let (mut listen, mut timeout) = (None, None);
         while let Some(arg) = common::next(args)? {

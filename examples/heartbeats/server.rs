@@ -1,9 +1,10 @@
-//! A TCP server that hangs up on who is silent for too long.
+//! A TCP server that disconnects clients that are silent for too long.
 //!
-//! Each connection has a thread, which reads, and an element in a [`DelayQueue`]. A line that is
-//! read resets the element; one thread takes what expires, and shuts the connection down, upon
-//! which its reader ends. Whether a connection was left or cut is decided by who gets the element
-//! out of the queue: the reader at the end of the stream, or that thread.
+//! Each connection has a thread that reads, and an element in a [`DelayQueue`]. Each line read
+//! resets the element; one thread takes expired elements and shuts their connections down, which
+//! ends their readers. Whether a connection was left by its client or cut by the server depends on
+//! which thread gets the element out of the queue: the reader at the end of the stream, or the
+//! thread that cuts.
 
 use std::{
     fmt,
@@ -62,8 +63,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until it is [stopped](Self::stop); then hangs up on all, and returns when every
-    /// connection has ended.
+    /// Serves until the server is [stopped](Self::stop); then disconnects all clients, and returns
+    /// when every connection has ended.
     pub(crate) fn run(&self) -> io::Result<()> {
         thread::scope(|scope| {
             thread::Builder::new().name("cutter".into()).spawn_scoped(scope, || {
@@ -79,7 +80,8 @@ impl Server {
                     let (connection, key) = self.admit(stream)?;
                     let name = format!("{}", connection.peer);
                     let serving = move || self.serve(&connection, key);
-                    // Where there is no thread for it, the connection is cut when its time is over.
+                    // If no thread can be started for it, the connection is cut when its time is
+                    // over.
                     thread::Builder::new().name(name).spawn_scoped(scope, serving).map(drop)
                 };
                 if let Err(error) = stream.and_then(serve) {
@@ -95,11 +97,12 @@ impl Server {
         })
     }
 
-    /// May be called from any thread, and more than once.
+    /// Stops the server. This may be called from any thread, and more than once.
     pub(crate) fn stop(&self) {
         if !self.is_stopped.swap(true, Ordering::SeqCst) {
             let mut address = self.address;
-            // Who listens everywhere cannot be reached there on every system.
+            // A server that listens on every address cannot be reached at that address on every
+            // system.
             match address {
                 SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
                     address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -126,10 +129,10 @@ impl Server {
         Ok((connection, key))
     }
 
-    /// Reads until the end of the stream, which is the peer's or that of the thread which cuts.
+    /// Reads until the end of the stream, which the peer causes, or the thread that cuts.
     fn serve(&self, connection: &Connection, key: Key) {
-        // What is read is looked at piece by piece: a line without an end is no heartbeat, and
-        // takes no memory.
+        // The input is examined piece by piece: a line without an end is no heartbeat, and takes no
+        // memory.
         let mut piece = [0; 1024];
         let mut stream = &connection.stream;
         loop {
@@ -158,7 +161,7 @@ impl Server {
             "{} cut after {connection}: silent for {:?}",
             connection.peer, self.timeout
         ));
-        // One that the peer has reset meanwhile cannot be shut down, and need not.
+        // A connection that the peer has reset meanwhile cannot be shut down, and need not be.
         let _ = connection.stream.shutdown(Shutdown::Both);
     }
 
@@ -177,7 +180,7 @@ impl fmt::Display for Connection {
     }
 }
 
-/// What became of the connections, in numbers.
+/// The numbers of connections by how they ended.
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [accepted, left, cut] =

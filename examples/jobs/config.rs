@@ -1,7 +1,7 @@
-//! The job file: what may be in it, and what is said about one that is broken.
+//! The job file: its format, and the error messages for a broken one.
 //!
-//! Serde checks the shape, [`Draft::check`] what the shape cannot say. Either way a complaint is
-//! a cause and a place in the text, and is shown with its line.
+//! Serde checks the shape, and [`Draft::check`] the rules that the shape cannot express. Either way
+//! an error is a cause and a place in the text, and is shown with its line.
 
 use std::{collections::HashMap, fmt, ops::Range, path::Path, time::Duration};
 
@@ -9,11 +9,11 @@ use punctual::MissedRuns;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// A job file that is in order.
+/// A valid job file.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) jobs: Vec<Job>,
-    /// When to stop, if the file says.
+    /// When to stop, if the file sets that.
     pub(crate) run_for: Option<Duration>,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// Checks the text of a job file; an error is ready to be shown.
+/// Parses the text of a job file; an error is ready to be shown.
 pub(crate) fn check(path: &Path, text: &str) -> Result<Plan, String> {
     parse(text).map_err(|fault| fault.shown_in(path, text))
 }
@@ -75,7 +75,7 @@ struct JobFile {
     job: Vec<Spanned<Draft>>,
 }
 
-/// A job as it is written.
+/// A job as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Draft {
@@ -124,7 +124,7 @@ impl Draft {
         refuse(&self.missed, "`missed` says nothing without `every`")
     }
 
-    /// Points at the kind that is one too many, or at the job that has none.
+    /// Points at the surplus kind of schedule, or at the job that has none.
     fn not_one_kind(&self, place: Range<usize>) -> Fault {
         let kinds = [("after", &self.after), ("every", &self.every), ("delay", &self.delay)];
         let mut given: Vec<_> = kinds
@@ -165,7 +165,7 @@ fn refuse<T>(value: &Option<Spanned<T>>, cause: &str) -> Result<(), Fault> {
 #[serde(try_from = "String")]
 struct Readable(Duration);
 
-// Not `humantime_serde`, which keeps to itself what is wrong with a duration.
+// This is not `humantime_serde`, which does not report what is wrong with a duration.
 impl TryFrom<String> for Readable {
     type Error = String;
 
@@ -174,12 +174,12 @@ impl TryFrom<String> for Readable {
     }
 }
 
-/// Reads a duration, also for the command line.
+/// Parses a duration, also for the command line.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("bad duration {text:?}: {error}"))
 }
 
-/// The way back: "1.5s" rather than "1s 500ms", and "1day" rather than "86400s".
+/// Formats a duration: "1.5s" rather than "1s 500ms", and "1day" rather than "86400s".
 pub(crate) fn readable(duration: Duration) -> String {
     if duration.is_zero() {
         "0s".to_owned()
@@ -210,7 +210,7 @@ impl From<Missed> for MissedRuns {
     }
 }
 
-/// What is wrong with the text of a job file, and where.
+/// An error in the text of a job file, and its position.
 #[derive(Debug)]
 struct Fault {
     span: Range<usize>,
@@ -226,7 +226,7 @@ impl Fault {
     fn shown_in(&self, path: &Path, text: &str) -> String {
         let Place { line, before, marked, whole } = Place::of(&self.span, text);
         let margin = " ".repeat(line.to_string().len());
-        // A tab is as wide under the line as in it.
+        // A tab below the line is as wide as in it.
         let indent: String = before.chars().map(|c| if c == '\t' { c } else { ' ' }).collect();
         let mark = "^".repeat(marked.chars().count().max(1));
         format!(
@@ -261,7 +261,7 @@ impl<'a> Place<'a> {
         Self {
             line,
             whole: text[start..].lines().next().unwrap_or_default(),
-            // What ends the line is no place in it.
+            // The line ending is not part of the place.
             before: text[start..above.len()].trim_end_matches('\r'),
             marked: rest.get(..span.len()).unwrap_or(rest),
         }

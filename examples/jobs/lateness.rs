@@ -1,20 +1,20 @@
-//! How late the runs of a job were.
+//! The lateness of a job's runs.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// So many delays take less than a histogram would.
+/// This many delays take less memory than a histogram would.
 const FEW: usize = 100;
 const DAY: u64 = 24 * 60 * 60 * 1_000_000_000;
 
 /// Counts delays.
 ///
-/// A histogram takes 150 kB, also if there is nothing in it: that would be more than a gigabyte for
-/// ten thousand jobs, of which most may never run, or once. So nothing is allocated before the
-/// first run, and a histogram when there have been many.
+/// A histogram takes 150 kB, even if it is empty: that would be more than a gigabyte for ten
+/// thousand jobs, of which most may run never or once. So nothing is allocated before the first
+/// run, and a histogram only after many runs.
 pub(crate) enum Lateness {
-    /// In the order in which they came.
+    /// The delays, in the order in which they were recorded.
     Few(Vec<Duration>),
     /// In nanoseconds, to three digits; more than a day counts as a day.
     Many(Box<Histogram<u32>>),
@@ -35,7 +35,7 @@ impl Lateness {
                 if delays.len() < FEW {
                     return;
                 }
-                // There is no error for these numbers; were there one, all delays would be kept.
+                // These numbers cause no error; if they did, all delays would be kept.
                 if let Ok(mut histogram) = Histogram::new_with_max(DAY, 3) {
                     for delay in delays {
                         histogram.saturating_record(nanos(*delay));
@@ -46,8 +46,7 @@ impl Lateness {
         }
     }
 
-    /// The delay that so large a part of all does not exceed, as 0.5 for one half; none if there is
-    /// no delay at all.
+    /// The delay at a quantile, such as 0.5 for the median; `None` if there is no delay at all.
     pub(crate) fn at_quantile(&self, quantile: f64) -> Option<Duration> {
         match self {
             Self::Few(delays) => {

@@ -1,22 +1,22 @@
 //! Runs the commands of a job file: once, at a fixed rate or with a fixed delay.
 //!
-//! Each run is reported with how late it began and how long it took, and at the end there is a
-//! table of all jobs. It ends when its time is over, or on Ctrl-C or a SIGTERM: then nothing more
-//! is started, and the commands that run may finish within a grace period, after which they are
-//! told to stop. It also ends when no job has another run to come.
+//! It reports each run with its lateness and its duration, and prints a table of all jobs at the
+//! end. It ends when its time is over, or on Ctrl-C or a SIGTERM: then it starts nothing more, and
+//! running commands may finish within a grace period, after which they are told to stop. It also
+//! ends when no job has another run to come.
 //!
 //! ```text
 //! cargo run --example jobs -- [--for DURATION] [--grace DURATION] [FILE]
 //! ```
 //!
-//! Without a file it runs the sample beside it, `jobs.toml`, which says what can be in one, and
-//! ends by itself after a few seconds. It exits with 0 when it was stopped, whatever became of
-//! the commands; with 2 if it was called wrongly or the file is broken; and with 1 if it could
-//! not do its work. If its output cannot be written any more, it stops at once; that is an error
-//! unless the reader has gone.
+//! Without a file it runs the sample beside it, `jobs.toml`, which shows the format, and ends by
+//! itself after a few seconds. It exits with 0 when it was stopped, whatever became of the
+//! commands; with 2 if the command line is wrong or the file is broken; and with 1 if it could not
+//! do its work. If its output cannot be written any more, it stops at once; that is an error unless
+//! the reader has gone.
 //!
-//! It does with a few threads, whatever the number of jobs: `runner.rs` says how. How many commands
-//! can run at a time is up to the system: each has a pipe, which is an open file.
+//! It needs only a few threads, whatever the number of jobs: `runner.rs` explains how. The system
+//! limits how many commands can run at a time: each has a pipe, which is an open file.
 
 #![allow(
     clippy::disallowed_methods,
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line says.
+/// The options of the command line.
 struct Options {
     file: PathBuf,
     run_for: Option<Duration>,
@@ -91,7 +91,7 @@ struct Options {
 }
 
 impl Options {
-    /// Nothing if only the usage is asked for.
+    /// Returns `None` if only the usage is asked for.
     fn parse(args: &mut lexopt::Parser) -> Result<Option<Self>, String> {
         let (mut file, mut run_for, mut grace) = (None, None, GRACE);
         while let Some(arg) = common::next(args)? {
@@ -121,7 +121,8 @@ fn run(
     plan: &Plan,
     begun: Instant,
 ) -> Result<Arc<Report>, Box<dyn Error + Send + Sync>> {
-    // The watcher first, as it keeps the time too, and has it run from the beginning.
+    // The watcher comes first because it also enforces the time limit, which counts from the
+    // beginning.
     let watcher =
         ScheduledThreadPoolExecutor::builder().core_pool_size(1).thread_name("watcher").build()?;
     let starters = ScheduledThreadPoolExecutor::builder().thread_name("starter").build()?;
@@ -174,7 +175,7 @@ fn stop_on_signals() -> Result<(CancellationToken, CancellationToken), ctrlc::Er
     Ok(tokens)
 }
 
-/// Raises it before this returns if there is nothing to wait for.
+/// Raises the token after `delay`; before this function returns if the delay is zero.
 fn raise_after(
     executor: &Handle,
     delay: Duration,
@@ -201,7 +202,7 @@ fn greet(report: &Report, options: &Options, plan: &Plan, run_for: Option<Durati
     report.say(format_args!("{jobs} from {file}, {limit}; Ctrl-C stops.\n"));
 }
 
-/// Starts the jobs, as many as there is time for. From then on they alone keep their crew.
+/// Starts the jobs, as many as there is time for. From then on only they keep their crew alive.
 fn start(jobs: &[Job], crew: Crew, stop: &CancellationToken) -> Result<(), RejectedExecutionError> {
     let crew = Arc::new(crew);
     for (index, job) in jobs.iter().enumerate() {

@@ -1,17 +1,17 @@
-//! A shell command as a process that can be looked at without waiting for it: what it has said,
-//! whether it has ended.
+//! A shell command as a process that can be polled without waiting: for its output, and for its
+//! end.
 
 use std::{
     io,
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
 };
 
-/// A line that does not end is passed on in pieces of this size.
+/// The largest piece in which an endless line is passed on.
 const LONGEST_LINE: usize = 64 * 1024;
-/// How often a look reads, before others have their turn.
+/// The number of reads per poll, before other processes have their turn.
 const READS: usize = 16;
 
-/// How a command is asked to end.
+/// The ways to ask a command to end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Request {
     Terminate,
@@ -20,16 +20,16 @@ pub(crate) enum Request {
 
 pub(crate) struct Process {
     child: Child,
-    /// None when it is over, which the process may outlive.
+    /// `None` after the end of the output, which the process may outlive.
     output: Option<ChildStdout>,
-    /// The beginning of a line whose end has not been read.
+    /// The beginning of a line whose end has not been read yet.
     line: Vec<u8>,
 }
 
-/// What a look has found.
+/// The result of a poll.
 pub(crate) enum Seen {
     Ended(ExitStatus),
-    /// It has said something, and may have more to say.
+    /// There was output, and there may be more.
     Talking,
     Nothing,
 }
@@ -40,15 +40,15 @@ impl Process {
         let output = child.stdout.take();
         #[cfg(unix)]
         if let Some(output) = &output {
-            // Only at this end of the pipe: the command does not notice.
+            // This sets only our end of the pipe: the command does not notice.
             rustix::io::ioctl_fionbio(output, true)?;
         }
         Ok(Self { child, output, line: Vec::new() })
     }
 
-    /// Passes on what the command has said, and only then asks whether it has ended: as long as
-    /// there is somebody to be stopped who talks, the process has not been waited for, and so its
-    /// number cannot be another's.
+    /// Passes the command's output on, and only then asks whether the command has ended: as long as
+    /// a process that is to be stopped still writes, it has not been waited for, so its number
+    /// cannot have been reused.
     pub(crate) fn look(&mut self, heard: impl FnMut(&str)) -> io::Result<Seen> {
         let has_talked = self.hear(heard);
         if self.output.is_none() {
@@ -59,7 +59,7 @@ impl Process {
         Ok(if has_talked { Seen::Talking } else { Seen::Nothing })
     }
 
-    /// Whether there was anything, be it the end.
+    /// Returns `true` if anything was read, including the end.
     fn hear(&mut self, mut heard: impl FnMut(&str)) -> bool {
         use io::{ErrorKind, Read};
 
@@ -89,8 +89,9 @@ impl Process {
         true
     }
 
-    /// What goes wrong shows in that the command does not end. On unix it concerns all that the
-    /// command has started; elsewhere there is no way to ask, and it is made to end.
+    /// Ignores errors: they show in that the command does not end. On unix this concerns all
+    /// processes that the command has started; elsewhere there is no way to ask, and the command is
+    /// killed.
     pub(crate) fn request(&mut self, request: Request) {
         #[cfg(unix)]
         {
@@ -116,8 +117,9 @@ fn pass_on(line: &mut Vec<u8>, heard: &mut impl FnMut(&str)) {
     line.clear();
 }
 
-/// The command as a process. On unix it leads a group of its own: what it starts can be stopped
-/// together with it, and a Ctrl-C at the terminal does not reach it before its grace is over.
+/// Starts the command as a process. On unix it leads a process group of its own: the processes that
+/// it starts can be stopped together with it, and a Ctrl-C at the terminal does not reach it before
+/// its grace period is over.
 #[cfg(unix)]
 fn shell(line: &str) -> Command {
     use std::os::unix::process::CommandExt;
@@ -128,14 +130,14 @@ fn shell(line: &str) -> Command {
     command
 }
 
-/// Elsewhere a pipe cannot be read without waiting for it, so that what the command says goes where
-/// the output of the program goes.
+/// Elsewhere a pipe cannot be read without blocking, so the command's output goes where the
+/// program's own output goes.
 #[cfg(windows)]
 fn shell(line: &str) -> Command {
     use std::os::windows::process::CommandExt;
 
     let mut command = Command::new("cmd");
-    // Unquoted: `cmd` has quoting rules of its own.
+    // The command is not quoted: `cmd` has quoting rules of its own.
     command.arg("/C").raw_arg(line);
     command.stdin(Stdio::null());
     command

@@ -1,4 +1,4 @@
-//! What the user sees: a line for each run as it ends, and a table at the end.
+//! The output: a line for each run as it ends, and a table at the end.
 
 use std::{
     fmt, io,
@@ -11,7 +11,7 @@ use punctual::CancellationToken;
 
 use crate::{common, config::Job, lateness::Lateness, runner::Outcome};
 
-/// One run, as it is reported.
+/// One run, as reported.
 pub(crate) struct Run {
     pub(crate) number: u64,
     pub(crate) missed: u64,
@@ -24,9 +24,9 @@ pub(crate) struct Run {
 pub(crate) struct Report {
     begun: Instant,
     jobs: Vec<(Job, Mutex<Tally>)>,
-    /// How wide the names are.
+    /// The width of the names.
     width: usize,
-    /// Why nothing is written any more.
+    /// The error after which nothing more is written.
     unwritten: OnceLock<io::Error>,
     /// Raised when something cannot be written.
     stop: Vec<CancellationToken>,
@@ -52,7 +52,7 @@ impl Report {
         }
     }
 
-    /// Writes a line, in one piece; nothing once that has failed.
+    /// Writes a line, in one piece; writes nothing after an error.
     pub(crate) fn say(&self, line: fmt::Arguments<'_>) {
         if self.unwritten.get().is_some() {
             return;
@@ -66,17 +66,17 @@ impl Report {
         }
     }
 
-    /// Why something could not be written.
+    /// The error of a write that failed.
     pub(crate) fn unwritten(&self) -> Option<&io::Error> {
         self.unwritten.get()
     }
 
-    /// A line that the command of a job has said.
+    /// Reports a line of output of a job's command.
     pub(crate) fn output(&self, job: usize, line: &str) {
         self.line(job, format_args!("| {line}"));
     }
 
-    /// A run that has ended.
+    /// Reports a run that has ended.
     pub(crate) fn add(&self, job: usize, run: &Run) {
         self.jobs[job].1.lock().unwrap_or_else(PoisonError::into_inner).add(run);
         let Run { number, missed, lateness, took, outcome } = run;
@@ -98,7 +98,7 @@ impl Report {
         self.say(format_args!("{elapsed:8.3}  {name:width$}  {text}"));
     }
 
-    /// A row for each job.
+    /// Prints a row for each job.
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::UTF8_FULL_CONDENSED).set_header([

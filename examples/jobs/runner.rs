@@ -1,24 +1,25 @@
-//! A job from run to run. A few threads do it for any number of jobs: none waits for a command.
+//! Runs jobs. A few threads serve any number of jobs: none waits for a command.
 //!
-//! Two executors take part, of which neither waits for the other:
+//! Two executors take part, and neither waits for the other:
 //!
-//! 1. At the moment for which a run is planned, a task of the **starters** starts its command.
-//! 2. A task of the **watcher** looks at the command: it passes on what it has said, and asks
-//!    whether it has ended. If not, it schedules the next look: soon after something has happened,
-//!    and the later the longer nothing has, between a millisecond and a tenth of a second. So an
-//!    end is seen, and reported, a thirtieth of the time too late, but no more than a tenth of a
-//!    second.
+//! 1. When a run is due, a task of the **starters** starts its command.
+//! 2. A task of the **watcher** polls the command: it passes the command's output on, and asks
+//!    whether the command has ended. If not, it schedules the next poll: soon after there was
+//!    activity, and later the longer there was none, between a millisecond and a tenth of a second.
+//!    So an end is seen, and reported, late by a thirtieth of the command's time, but by no more
+//!    than a tenth of a second.
 //! 3. When the command has ended, that task reports the run, and schedules the next one with the
 //!    starters ([`timetable`](crate::timetable)).
 //!
-//! So a run is a chain of tasks, in which each schedules its successor and hands all it has on to
-//! it: nothing is shared, nothing is locked. It takes one thread to watch, since looking is quick,
-//! and as many as there are cores to start, since that is work for the system. A thread that waits
-//! for each command would know of its end at once; it would be ten thousand threads for ten
-//! thousand commands.
+//! So a run is a chain of tasks, in which each schedules its successor and hands its state on to
+//! it: nothing is shared, nothing is locked. One thread is enough to watch, because polling is
+//! quick; starting takes as many as there are cores, because it is work for the system. A thread
+//! that waits for each command would see its end at once; that would be ten thousand threads for
+//! ten thousand commands.
 //!
-//! A chain breaks off where an executor has been shut down, and drops what it had: that is how jobs
-//! are stopped. When the last chain has ended, the [`Crew`] is dropped, which says so.
+//! A chain breaks off where an executor has been shut down, and drops its state: that is how jobs
+//! are stopped. When the last chain has ended, the [`Crew`] is dropped, which raises the token for
+//! that.
 
 use std::{
     error::Error,
@@ -37,17 +38,17 @@ use crate::{
     timetable::Planned,
 };
 
-/// The shortest and the longest time between two looks at a command.
+/// The shortest and the longest time between two polls of a command.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 /// How long a command that was told to stop may take before the next, less polite step.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How a run ended.
+/// The outcome of a run.
 pub(crate) enum Outcome {
     Exited(ExitStatus),
-    /// It was told to stop, and then ended so.
+    /// The command was told to stop, and ended because of that.
     Stopped(ExitStatus),
-    /// It could not be started, or not be followed to its end.
+    /// The command could not be started, or not be followed to its end.
     Lost(Box<dyn Error + Send + Sync>),
 }
 
@@ -72,12 +73,12 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What all jobs share.
+/// The state that all jobs share.
 pub(crate) struct Crew {
     pub(crate) starters: Handle,
     pub(crate) watcher: Handle,
     pub(crate) report: Arc<Report>,
-    /// Raised when commands that run are to be stopped.
+    /// Raised when running commands are to be stopped.
     pub(crate) hurry: CancellationToken,
     /// Raised when no job has a run to come, and no command runs.
     pub(crate) over: Vec<CancellationToken>,
@@ -94,7 +95,7 @@ impl Drop for Crew {
 /// One job, between two runs.
 pub(crate) struct Runner {
     job: Job,
-    /// Which job it is, for the report.
+    /// The job's index, for the report.
     index: usize,
     crew: Arc<Crew>,
 }
@@ -115,7 +116,7 @@ impl Runner {
         starters.schedule_at(planned.at, move || self.run(planned)).map(drop)
     }
 
-    /// What a starter does.
+    /// Starts the command, on a starter.
     fn run(self, planned: Planned) {
         let started = Instant::now();
         match Process::start(&self.job.command) {
@@ -144,7 +145,7 @@ impl Runner {
         };
         self.crew.report.add(self.index, &run);
         if let Some(next) = planned.next(schedule, started, ended) {
-            // Refused if the program stops: then it was the last run.
+            // The submission is refused if the program stops: then this was the last run.
             let _ = self.schedule(next);
         }
     }
@@ -156,9 +157,9 @@ struct Running {
     planned: Planned,
     started: Instant,
     process: Process,
-    /// When a look has last found something.
+    /// When a poll last found something.
     stirred: Instant,
-    /// What was last asked of it, and when.
+    /// The last request to the command, and its time.
     request: Option<(Request, Instant)>,
 }
 
@@ -169,7 +170,7 @@ impl Running {
         let _ = watcher.schedule(pause, move || self.look());
     }
 
-    /// What the watcher does.
+    /// Polls the command, on the watcher.
     fn look(mut self) {
         let Runner { crew, index, .. } = &self.runner;
         let seen = self.process.look(|line| crew.report.output(*index, line));
@@ -182,7 +183,7 @@ impl Running {
         }
     }
 
-    /// How the run has ended, if it has.
+    /// The outcome of the run, if it has ended.
     fn judge(&mut self, seen: io::Result<Seen>) -> Option<Outcome> {
         match seen {
             Ok(Seen::Ended(status)) if self.request.is_none() => {
@@ -196,7 +197,8 @@ impl Running {
         if self.runner.crew.hurry.is_cancelled() { self.stop() } else { None }
     }
 
-    /// Has the command end: asks it, kills it, gives it up. It has some time after each step.
+    /// Makes the command end: first asks it to, then kills it, and finally gives up. Each step
+    /// leaves it some time.
     fn stop(&mut self) -> Option<Outcome> {
         let request = match self.request {
             Some((_, at)) if at.elapsed() < PATIENCE => return None,

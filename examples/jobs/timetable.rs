@@ -1,9 +1,9 @@
-//! When a job runs next: arithmetic on moments, and nothing else.
+//! When a job runs next: pure arithmetic on times.
 //!
-//! The library knows all of this itself (`schedule_at_fixed_rate`, `schedule_with_fixed_delay`,
-//! [`MissedRuns`]), but for it a run is over when its closure returns. Here no closure waits for its
-//! command: the run outlasts it. So each run is a task of its own, and its end plans the next by the
-//! library's rules.
+//! The library has all of this itself (`schedule_at_fixed_rate`, `schedule_with_fixed_delay`,
+//! [`MissedRuns`]), but for the library a run is over when its closure returns. Here no closure
+//! waits for its command: the run outlasts it. So each run is a task of its own, and its end plans
+//! the next by the library's rules.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use punctual::MissedRuns;
 
 use crate::config::Schedule;
 
-/// A moment this far away never comes; and moments can be added to without an overflow.
+/// A time this far away never comes, and adding to times does not overflow.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// A run that is to come.
@@ -20,7 +20,7 @@ pub(crate) struct Planned {
     /// Counted from 1.
     pub(crate) number: u64,
     pub(crate) at: Instant,
-    /// How many runs are left out between the one before and this.
+    /// The number of runs that are skipped between the previous one and this.
     pub(crate) skipped: u64,
 }
 
@@ -33,8 +33,8 @@ impl Planned {
         Self { number: 1, at: now + delay.min(NEVER), skipped: 0 }
     }
 
-    /// How many runs were missed before this one, which has started so late: those that were left
-    /// out, and those for which it stands.
+    /// The number of runs missed before this one, which has started this late: those that were
+    /// skipped, and those for which it stands.
     pub(crate) fn missed(&self, schedule: Schedule, started: Instant) -> u64 {
         let stands_for = match schedule {
             Schedule::Every {
@@ -45,7 +45,8 @@ impl Planned {
         self.skipped + stands_for
     }
 
-    /// The run after this one, which has started and ended so; none for a job that runs once.
+    /// The run after this one, given when this one started and ended; `None` for a job that runs
+    /// once.
     pub(crate) fn next(
         &self,
         schedule: Schedule,
@@ -64,7 +65,7 @@ impl Planned {
                         (self.on_grid(period, skipped), skipped)
                     }
                     MissedRuns::Delay if late > 0 => (started + period.min(NEVER), 0),
-                    // Burst, which makes up for each.
+                    // `Burst` makes up for each missed run.
                     _ => (self.on_grid(period, 0), 0),
                 }
             }
@@ -72,7 +73,7 @@ impl Planned {
         Some(Self { number: self.number + 1, at, skipped })
     }
 
-    /// The next moment of the grid after so many others.
+    /// The next planned time after that many others.
     fn on_grid(&self, period: Duration, left_out: u64) -> Instant {
         // The runs that are left out are over.
         let over = nanos(period).saturating_mul(left_out);

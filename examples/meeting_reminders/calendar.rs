@@ -1,4 +1,4 @@
-//! The calendar file: what of it are meetings, and what had to be passed over.
+//! The calendar file: the meetings in it, and the remarks on what had to be skipped.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use icalendar::{
 
 use crate::common;
 
-/// Ordered by its start, then by what it is about.
+/// Ordered by start, then by summary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Meeting {
     pub(crate) start: DateTime<Utc>,
@@ -20,9 +20,9 @@ pub(crate) struct Meeting {
 
 #[derive(Debug, Default)]
 pub(crate) struct Meetings {
-    /// In order.
+    /// The meetings, in order.
     pub(crate) meetings: Vec<Meeting>,
-    /// What the user has to know of the others, ready to be shown.
+    /// Remarks on the skipped events, ready to be shown.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn load(path: &Path) -> Result<Meetings, String> {
     Ok(Meetings::of(&calendar))
 }
 
-/// The parser tells at length what it has tried; the line is what helps who wrote the file.
+/// The parser reports at length what it has tried; the line is what helps the author of the file.
 fn line_of(error: &str) -> Option<&str> {
     let (_, place) = error.split_once("at line ")?;
     place.split_once(',').map(|(line, _)| line)
@@ -72,8 +72,7 @@ impl Meetings {
     }
 }
 
-/// None if the event is no meeting that somebody would be reminded of: it is cancelled, or takes
-/// the whole day.
+/// `None` if the event needs no reminder: it is cancelled, or takes the whole day.
 fn start(event: &Event) -> Result<Option<DateTime<Utc>>, String> {
     if event.get_status() == Some(EventStatus::Cancelled) {
         return Ok(None);
@@ -93,7 +92,8 @@ fn start(event: &Event) -> Result<Option<DateTime<Utc>>, String> {
     }
 }
 
-/// When it is so late in that zone; the first time, if it is twice because clocks are set back.
+/// Converts a local time in a zone; the first of two, if the time occurs twice because clocks are
+/// set back.
 fn moment<Z: TimeZone>(zone: &Z, local: NaiveDateTime) -> Result<DateTime<Utc>, String> {
     let moment = zone.from_local_datetime(&local).earliest();
     let moment = moment.ok_or_else(|| format!("clocks are set forward over {local}"))?;

@@ -1,9 +1,9 @@
-//! Reminds of the meetings in a calendar file, so long before each of them.
+//! Reminds the user of the meetings in a calendar file, a given time before each of them.
 //!
 //! The file is an iCalendar one (`.ics`), as every calendar program writes it. Meetings that have
-//! begun are skipped, as are those that were cancelled or take the whole day; for one that begins
-//! within the time before which it is to be reminded, the reminder comes at once. Reminders that
-//! come together are in the order in which the meetings begin. The program ends with the last.
+//! begun are skipped, as are those that were cancelled or take the whole day; for a meeting that
+//! begins sooner than its reminder is due, the reminder comes at once. Reminders that come together
+//! are in the order in which the meetings begin. The program ends with the last.
 //!
 //! ```text
 //! cargo run --example meeting_reminders
@@ -11,19 +11,19 @@
 //! cargo run --example meeting_reminders -- --now 2026-03-02T08:00:00Z --speed 600 my-calendar.ics
 //! ```
 //!
-//! Without a file it is a demonstration of two seconds, with the sample beside it, `sample.ics`:
-//! a morning on a clock of its own, which goes 1200 times faster. Times are shown in the local
-//! time zone.
+//! Without a file it is a demonstration of two seconds, with the sample beside it, `sample.ics`: a
+//! morning on a simulated clock, which runs 1200 times faster. Times are shown in the local time
+//! zone.
 //!
-//! What is worth a look is how two clocks are brought together. Meetings are on the wall clock,
-//! and a [`DelayQueue`] waits on the monotonic one, which nobody sets (`clock.rs`). Every half
-//! minute, and before each reminder, the two are compared; when the wall clock was set, or the
-//! machine has slept, all deadlines are computed anew. So no reminder comes early by the wall
-//! clock, and one is late by half a minute at most when that clock is set forward.
+//! The interesting part is how two clocks are reconciled. Meetings are on the wall clock, and a
+//! [`DelayQueue`] waits on the monotonic one, which is never set (`clock.rs`). Every half minute,
+//! and before each reminder, the program compares the two; when the wall clock was set, or the
+//! machine has slept, it computes all deadlines anew. So no reminder comes early by the wall clock,
+//! and one is late by half a minute at most when that clock is set forward.
 //!
-//! What it does not do: of meetings that repeat it knows the first time only, and says so. It
-//! reads the file once. It knows time zones by their names, such as `Europe/Berlin`, and not by
-//! definitions in the file.
+//! Its limits: of a repeating meeting it knows only the first time, and says so. It reads the file
+//! once. It knows time zones by their names, such as `Europe/Berlin`, and not by definitions in the
+//! file.
 
 #![allow(
     clippy::disallowed_methods,
@@ -56,7 +56,7 @@ use crate::{
     options::{Options, USAGE},
 };
 
-/// How often the clocks are compared, at least.
+/// The longest time between two comparisons of the clocks.
 const CHECK: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
@@ -104,8 +104,8 @@ impl Reminder {
         Ok(())
     }
 
-    /// Queues meetings that are in order: of those that come up together, the queue keeps the
-    /// order in which they went in.
+    /// Queues meetings that are in order: the queue keeps the order of insertion among those whose
+    /// reminders come together.
     fn fill(&self, meetings: Vec<Meeting>) -> Result<(), Box<dyn Error + Send + Sync>> {
         let timed = meetings.into_iter().map(|meeting| {
             let remind = meeting.start.checked_sub_signed(self.before);
@@ -116,8 +116,8 @@ impl Reminder {
         Ok(())
     }
 
-    /// The wall clock was set, or stood still for the program: of what is in the queue, and what
-    /// has come out of it by the old deadlines, none is where it should be.
+    /// Replans all reminders after the wall clock was set or the machine slept: both those in the
+    /// queue and those that have come out by the old deadlines have wrong deadlines.
     fn start_anew(
         &self,
         expired: Option<Expired<Meeting>>,
@@ -146,7 +146,7 @@ impl Reminder {
         self.clock.at(Instant::now())
     }
 
-    /// Writes a line with what the wall clock shows.
+    /// Writes a line with the time of the wall clock.
     fn say(&self, line: fmt::Arguments<'_>) {
         let now = self.now().with_timezone(&Local).format("%a %H:%M:%S");
         common::say(format_args!("{now}  {line}"));

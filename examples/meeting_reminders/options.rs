@@ -20,10 +20,10 @@ Reminds of each meeting in an iCalendar file, so long before it.
 A duration is written as \"90s\", \"10m\" or \"1h 30min\".";
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/meeting_reminders/sample.ics");
-/// When the demonstration begins: a while before the meetings of the sample.
+/// The beginning of the demonstration: a while before the meetings of the sample.
 const DEMO_NOW: &str = "2026-03-02T08:40:00Z";
 const DEMO_SPEED: f64 = 1200.0;
-/// A year in half a minute.
+/// The speed at which a year passes in half a minute.
 const MAX_SPEED: f64 = 1_000_000.0;
 const BEFORE: TimeDelta = TimeDelta::minutes(10);
 
@@ -35,7 +35,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Nothing if only the usage is asked for.
+    /// Returns `None` if only the usage is asked for.
     pub(crate) fn parse(args: &mut lexopt::Parser) -> Result<Option<Self>, String> {
         let (mut file, mut before, mut now, mut speed) = (None, BEFORE, None, None);
         while let Some(arg) = common::next(args)? {
@@ -70,7 +70,7 @@ impl Options {
         Ok(Some(Self { file, before, now, speed }))
     }
 
-    /// The system's clock, unless another beginning or another speed was asked for.
+    /// Returns the system's clock, unless another beginning or another speed was asked for.
     pub(crate) fn clock(&self) -> WallClock {
         match (self.now, self.speed) {
             (None, None) => WallClock::system(),

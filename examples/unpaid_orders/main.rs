@@ -1,8 +1,7 @@
-//! A shop that cancels orders which are not paid in time.
+//! A shop that cancels orders that are not paid in time.
 //!
-//! It reads from standard input what its customers do, one thing in each line, and says what comes
-//! of it. An order that is not paid in time is cancelled, and that is announced at the moment when
-//! it happens.
+//! It reads its customers' actions from standard input, one per line, and reports the results. An
+//! order that is not paid in time is cancelled, and the program announces that when it happens.
 //!
 //! ```text
 //! order ID SECONDS   an order, which is to be paid within so many seconds
@@ -10,10 +9,10 @@
 //! quit               ends at once; orders that are not paid stay so
 //! ```
 //!
-//! A line that cannot be understood is answered by what is wrong with it, and the next is read.
-//! When the input ends, the shop is closed, and the program ends when the last order has been
-//! cancelled; it then reports in numbers. Without input, or on a terminal, it runs a demonstration
-//! of two seconds instead; to type oneself, call it with `-`.
+//! For a line that cannot be understood it reports the error, and reads the next. When the input
+//! ends, the shop is closed, and the program ends when the last order has been cancelled; it then
+//! reports the totals. Without input, or on a terminal, it runs a demonstration of two seconds
+//! instead; call it with `-` to type commands.
 //!
 //! ```text
 //! cargo run --example unpaid_orders
@@ -21,11 +20,10 @@
 //! printf 'order A1 2\norder A2 1\npay A1\n' | cargo run --example unpaid_orders
 //! ```
 //!
-//! What is worth a look is `shop.rs`: an order brings its deadline along
-//! ([`Delayed`](punctual::Delayed)), a payment removes it by its key, and whichever of payment and
-//! worker comes first has it. Three workers share the iterator of what expires; putting things
-//! back on the shelf takes a while, and meanwhile the others cancel. The demonstration's customers
-//! come from an executor.
+//! The interesting part is `shop.rs`: an order brings its deadline along
+//! ([`Delayed`](punctual::Delayed)), a payment removes it by its key, and the first of payment and
+//! worker gets it. Three workers share the iterator of expired orders; restocking takes a while,
+//! and meanwhile the others cancel. An executor plays the demonstration's customers.
 
 #![allow(
     clippy::disallowed_methods,
@@ -63,10 +61,10 @@ Runs a demonstration if that is empty or a terminal.
   -   read, also from a terminal";
 
 const WORKERS: u32 = 3;
-/// How long it takes to put the things of an order back on the shelf.
+/// The time it takes to put the goods of an order back on the shelf.
 const RESTOCKING: Duration = Duration::from_millis(100);
 
-/// What customers do in the demonstration, and when, in milliseconds.
+/// The customers' actions in the demonstration, and when, in milliseconds.
 const DEMO: [(u64, &str); 13] = [
     (0, "order A1 0.8"),
     (0, "order A2 0.5"),
@@ -90,7 +88,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line says; nothing if only the usage is asked for.
+/// Reads the command line; `None` if only the usage is asked for.
 fn reads_terminal(args: &mut lexopt::Parser) -> Result<Option<bool>, String> {
     let mut reads_terminal = false;
     while let Some(arg) = common::next(args)? {
@@ -116,8 +114,8 @@ fn run(reads_terminal: bool) -> Result<(), Box<dyn Error + Send + Sync>> {
                 till.serve(&mut io::stdin().lock())
             }
         });
-        // Also after an error: the scope ends when the workers do, and these when the shop is
-        // closed.
+        // This happens also after an error: the scope ends when the workers do, and the workers end
+        // when the shop is closed.
         till.shop.close();
         served
     })?;
@@ -145,14 +143,14 @@ fn serve_demonstration(till: &Arc<Till>) -> Result<(), Box<dyn Error + Send + Sy
     Ok(customers.close()?)
 }
 
-/// Where customers are heard, and answered.
+/// The till, which reads the customers' actions and answers.
 struct Till {
     begun: Instant,
     shop: Shop,
 }
 
 impl Till {
-    /// Does what the lines say, until they end or one says `quit`.
+    /// Executes the lines until they end or one is `quit`.
     fn serve(&self, input: &mut dyn BufRead) -> Result<(), Box<dyn Error + Send + Sync>> {
         for (number, line) in (1..).zip(input.split(b'\n')) {
             match common::typed(&line?, number) {
@@ -196,7 +194,7 @@ impl Till {
         ControlFlow::Continue(())
     }
 
-    /// What a worker does.
+    /// Cancels orders, on a worker.
     fn cancel_overdue(&self, worker: u32) {
         for order in self.shop.overdue() {
             let (id, after) = (order.id, order.placed.elapsed());

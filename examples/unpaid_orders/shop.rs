@@ -1,10 +1,9 @@
-//! The shop: orders that wait for their payment, and what has become of the others.
+//! The shop: orders that wait for their payment, and the fate of the others.
 //!
-//! An order waits in a [`DelayQueue`], and comes out of it in one of two ways: it is removed by its
-//! key because it is paid, or it expires and is taken by one of the workers. The queue sees to it
-//! that it is one way and not both; nothing here has to. (One whose time is over can be paid as
-//! long as no worker has got to it, which is in the shop's interest.) The book says, for each
-//! number of an order, what became of it.
+//! An order waits in a [`DelayQueue`], and leaves it in one of two ways: a payment removes it by
+//! its key, or it expires and a worker takes it. The queue ensures that only one of the two
+//! happens; no code here has to. (An expired order can be paid as long as no worker has got to it,
+//! which is in the shop's interest.) The book records the fate of each order by its number.
 
 use std::{
     collections::{HashMap, hash_map},
@@ -15,7 +14,7 @@ use std::{
 
 use punctual::{DelayQueue, Delayed, delay_queue::Key};
 
-/// An order that is not paid.
+/// An unpaid order.
 pub(crate) struct Order {
     pub(crate) id: String,
     pub(crate) placed: Instant,
@@ -24,7 +23,7 @@ pub(crate) struct Order {
 
 impl Delayed for Order {
     fn deadline(&self) -> Option<Instant> {
-        // None, which is never, for a time so long that no clock will show its end.
+        // `None`, which means never, for a time so long that no clock will show its end.
         self.placed.checked_add(self.time_to_pay)
     }
 }
@@ -41,7 +40,7 @@ enum State {
     Cancelled,
 }
 
-/// Why nothing came of what a customer wanted.
+/// The reason why a customer's action was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     OrderedTwice,
@@ -69,7 +68,8 @@ impl Shop {
     }
 
     pub(crate) fn order(&self, id: &str, time_to_pay: Duration) -> Result<(), Refusal> {
-        // Locked all the while: no worker writes what became of the order before it is in the book.
+        // The book stays locked: no worker records the order's fate before the order is in the
+        // book.
         let mut book = self.book();
         let hash_map::Entry::Vacant(line) = book.entry(id.to_owned()) else {
             return Err(Refusal::OrderedTwice);
@@ -80,7 +80,7 @@ impl Shop {
         Ok(())
     }
 
-    /// Gives the order that is paid with this.
+    /// Pays an order, and returns it.
     pub(crate) fn pay(&self, id: &str) -> Result<Order, Refusal> {
         let mut book = self.book();
         let state = book.get_mut(id).ok_or(Refusal::Unknown)?;
@@ -88,7 +88,7 @@ impl Shop {
             State::Paid => Err(Refusal::PaidTwice),
             State::Cancelled => Err(Refusal::TooLate),
             State::Unpaid(key) => {
-                // One that is not in the queue is in the hands of a worker, who is to cancel it.
+                // An order that is not in the queue is with a worker, which is about to cancel it.
                 let order = self.unpaid.remove(key).ok_or(Refusal::TooLate)?;
                 *state = State::Paid;
                 Ok(order)
@@ -96,8 +96,8 @@ impl Shop {
         }
     }
 
-    /// The orders that are to be cancelled, as their time runs out; for any number of workers.
-    /// It ends when the shop is closed and has no unpaid order.
+    /// The orders to cancel, as they expire; any number of workers may share the iterator. It ends
+    /// when the shop is closed and has no unpaid order.
     pub(crate) fn overdue(&self) -> impl Iterator<Item = Order> {
         self.unpaid.expirations().map(|expired| {
             let order = expired.into_element();
@@ -106,12 +106,12 @@ impl Shop {
         })
     }
 
-    /// Lets no order in any more. Those that wait can still be paid.
+    /// Closes the shop to new orders. Pending ones can still be paid.
     pub(crate) fn close(&self) {
         self.unpaid.close();
     }
 
-    /// Has nobody wait for the unpaid orders any more.
+    /// Ends the wait for the unpaid orders.
     pub(crate) fn forget_unpaid(&self) {
         self.unpaid.clear();
     }
@@ -133,7 +133,7 @@ impl Shop {
     }
 }
 
-/// What became of the orders, in numbers.
+/// The numbers of orders by their fate.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) paid: usize,

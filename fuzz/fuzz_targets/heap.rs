@@ -1,7 +1,7 @@
-//! The heap and the lane beside it, through the queue that they are the heart of, against a list
-//! that is sorted: whatever is done to both, in whichever order, the same comes out of both.
+//! The heap and the sorted run beside it, through the queue that is built on them, against a sorted
+//! list: after the same operations, in any order, both return the same elements.
 //!
-//! The clock stands still unless it is moved, so that there is nothing but the heap.
+//! The clock stands still unless it is moved, so that only the heap is tested.
 
 #![no_main]
 
@@ -14,10 +14,11 @@ use punctual::{
     delay_queue::{Expired, Key},
 };
 
-/// Deadlines are so many nanoseconds from now, and the last of a byte's is never. Elements are
-/// named by how many were inserted after them, whether they are still there or not.
+/// One operation. Deadlines are given in nanoseconds from now; the largest value of a byte means
+/// never. An element is named by the number of elements inserted after it, whether they are still
+/// in the queue or not.
 #[derive(Arbitrary, Clone, Copy, Debug)]
-enum Deed {
+enum Action {
     Insert(u8),
     Remove(u8),
     Reset(u8, u8),
@@ -26,15 +27,17 @@ enum Deed {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    One(Deed),
-    /// So many in the order in which they fall due: those that the lane is for.
+    One(Action),
+    /// Inserts elements in the order of their deadlines: those that the sorted run is for.
     InsertRow(u8, u8),
     InsertAll(Vec<u8>),
-    /// So many that were inserted one after the other: holes in the lane.
+    /// Removes elements that were inserted one after the other, which leaves holes in the sorted
+    /// run.
     RemoveRow(u8, u8),
     Poll,
-    /// To a sink that has room for so many, and does something before it gives one back.
-    Drain(u8, Option<Deed>),
+    /// Drains to a sink that has room for the given number of elements, and performs an action
+    /// before it refuses one.
+    Drain(u8, Option<Action>),
     Retain(u8),
     RemoveAll,
     Advance(u8),
@@ -52,9 +55,9 @@ fuzz_target!(|steps: Vec<Step>| {
 struct Both {
     clock: ManualClock,
     queue: Rc<DelayQueue<u32>>,
-    /// What is there: by deadline, and by insertion, of which the number is the element.
+    /// The pending elements by deadline and by insertion, whose number is the element.
     list: BTreeSet<(u64, u32)>,
-    /// For each that was ever inserted its key, and its deadline while it is there.
+    /// The key of every element ever inserted, and its deadline while it is pending.
     known: Vec<(Key, Option<u64>)>,
 }
 
@@ -67,7 +70,7 @@ impl Both {
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::One(deed) => self.act(deed),
+            Step::One(action) => self.act(action),
             Step::InsertRow(at, count) => {
                 (0..count).for_each(|n| self.insert(at.saturating_add(n)));
             }
@@ -76,19 +79,19 @@ impl Both {
                 (0..usize::from(count)).for_each(|n| self.remove(usize::from(back) + n));
             }
             Step::Poll => self.poll(),
-            Step::Drain(room, deed) => self.drain(room.into(), deed),
+            Step::Drain(room, action) => self.drain(room.into(), action),
             Step::Retain(of) => self.retain(u32::from(of % 5) + 2),
             Step::RemoveAll => self.remove_all(),
             Step::Advance(nanos) => self.clock.advance(Duration::from_nanos(nanos.into())),
         }
     }
 
-    fn act(&mut self, deed: Deed) {
-        match deed {
-            Deed::Insert(at) => self.insert(at),
-            Deed::Remove(back) => self.remove(back.into()),
-            Deed::Reset(back, at) => self.reset(back.into(), at),
-            Deed::Clear => {
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Insert(at) => self.insert(at),
+            Action::Remove(back) => self.remove(back.into()),
+            Action::Reset(back, at) => self.reset(back.into(), at),
+            Action::Clear => {
                 self.queue.clear();
                 self.forget_all();
             }
@@ -99,7 +102,7 @@ impl Both {
         self.clock.elapsed().as_nanos() as u64
     }
 
-    /// The delay that a byte means, and the deadline.
+    /// The delay that a byte means, and the resulting deadline.
     fn when(&self, byte: u8) -> (Duration, u64) {
         match byte {
             u8::MAX => (Duration::MAX, u64::MAX),
@@ -117,7 +120,7 @@ impl Both {
         self.known[element as usize].1 = Some(deadline);
     }
 
-    /// It is no more in the list; gives where it was.
+    /// Removes an element from the list, and returns where it was.
     fn forget(&mut self, element: u32) -> Option<u64> {
         let deadline = self.known[element as usize].1.take()?;
         assert!(self.list.remove(&(deadline, element)));
@@ -175,7 +178,7 @@ impl Both {
         expected.into_iter().for_each(|element| _ = self.forget(element));
     }
 
-    fn drain(&mut self, room: usize, deed: Option<Deed>) {
+    fn drain(&mut self, room: usize, action: Option<Action>) {
         let (queue, mut moved) = (Rc::clone(&self.queue), 0);
         let counted = queue.drain_to(usize::MAX, |expired| {
             let element = expired.element;
@@ -186,7 +189,7 @@ impl Both {
                 moved += 1;
                 return Ok(());
             }
-            deed.into_iter().for_each(|deed| self.act(deed));
+            action.into_iter().for_each(|action| self.act(action));
             self.put_back(element, deadline);
             Err(element)
         });
@@ -212,7 +215,7 @@ impl Both {
         assert_eq!(self.queue.peek().map(|queued| queued.element), first);
     }
 
-    /// Everything that is in both, and each key that was ever given out.
+    /// Compares the contents of both, and every key that was ever returned.
     fn compare(&mut self) {
         let origin = self.clock.now() - self.clock.elapsed();
         let seen = self.queue.to_vec().into_iter().map(|queued| {

@@ -1,6 +1,6 @@
-//! The job file of the example `jobs`: what is said of any text, against a second reading of it
-//! that knows nothing of the first's shapes. Both find the same jobs, or both find it broken; and
-//! a complaint names a line that there is, and shows it.
+//! The job file of the example `jobs`: the parser's verdict on any text, against a second parser
+//! that does not use the first one's types. Both find the same jobs, or both find the file broken;
+//! and an error message names a line that exists, and shows it.
 
 #![no_main]
 
@@ -24,14 +24,14 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// What a file says.
+/// The contents of a file.
 struct File {
     run_for: Option<Duration>,
-    /// Each with its name, its command, and a text for how it is timed.
+    /// The jobs, each with its name, its command, and a text for its schedule.
     jobs: Vec<(String, String, String)>,
 }
 
-/// Reads it without types; nothing if it is broken.
+/// Parses the file without types; returns `None` if it is broken.
 fn read(text: &str) -> Option<File> {
     let table: Table = text.parse().ok()?;
     only(&table, &["run_for", "job"])?;
@@ -64,12 +64,12 @@ fn job(job: &Value) -> Option<(String, String, String)> {
     Some((text("name")?, text("command")?, timing))
 }
 
-/// Nothing if there are other keys.
+/// Returns `None` if there are other keys.
 fn only(table: &Table, keys: &[&str]) -> Option<()> {
     table.keys().all(|key| keys.contains(&key.as_str())).then_some(())
 }
 
-/// Nothing if it is no duration; within, nothing if it is not there.
+/// Returns `None` if it is not a duration, and `Some(None)` if it is missing.
 fn duration(table: &Table, key: &str) -> Option<Option<Duration>> {
     let Some(value) = table.get(key) else { return Some(None) };
     humantime::parse_duration(value.as_str()?).ok().map(Some)
@@ -105,7 +105,7 @@ fn length(schedule: Schedule) -> Duration {
     }
 }
 
-/// It names a line, says why, shows the line, and marks a place in it.
+/// Checks that the message names a line, states the cause, shows the line, and marks a place in it.
 fn look_at(complaint: &str, text: &str) {
     let (place, _) =
         complaint.strip_prefix("FILE:").and_then(|c| c.split_once(": ")).expect("a line");

@@ -1,8 +1,8 @@
-//! When a task runs: delays and periods of any length, on a clock at any moment of its life, with
+//! When a task runs: delays and periods of any length, on a clock at any time of its life, with
 //! runs that are missed, take long and panic; against arithmetic that cannot overflow.
 //!
-//! The time is the manual clock's. It is moved by leaps, and each run moves it as well, as one
-//! that takes so long does.
+//! The time is the manual clock's. The test advances it in leaps, and each run advances it by its
+//! own duration.
 
 #![no_main]
 
@@ -17,13 +17,13 @@ use punctual::{
     Handle, ManualClock, MissedRuns, PanicPolicy, ScheduledThreadPoolExecutor, current_task,
 };
 
-/// The moment that does not come, in nanoseconds, and the last one that a clock can show.
+/// The time that never comes, in nanoseconds, and the last one that a clock can show.
 const NEVER: u128 = u64::MAX as u128;
 const LAST: u128 = NEVER - 1;
-/// More than the past that a clock keeps apart: one that starts so late has all of it after its
-/// origin, and so counts to [`LAST`] from there.
+/// More than the past that a clock can represent: a clock that starts this late has all of it after
+/// its origin, and so counts to [`LAST`] from there.
 const START: Duration = Duration::from_secs(366 * 86_400);
-/// So many runs are looked at: a leap over an age has more than anybody could make up for.
+/// The number of runs that are compared: a leap over an age causes more than can be caught up.
 const RUNS: usize = 24;
 
 /// A length of time, long or short.
@@ -31,7 +31,7 @@ const RUNS: usize = 24;
 enum Span {
     Short(u8),
     Nanos(u64),
-    /// Almost all that there is.
+    /// Almost the longest span.
     Long(u8),
     Any(u64, u32),
 }
@@ -66,14 +66,14 @@ struct Input {
     initial: Span,
     period: Span,
     kind: Kind,
-    /// After a panic the next run is at least so far, and twice as far after the next.
+    /// The least wait after a panic, which doubles with each further one.
     back_off: Option<(Span, Span)>,
-    /// How long each run takes, and whether it panics then; the others take no time.
+    /// The duration of each run, and whether it panics then; the other runs take no time.
     runs: Vec<(Span, bool)>,
     leaps: Vec<Span>,
 }
 
-/// One run: for when it was planned, when it began, and how many it stands for beside itself.
+/// One run: its planned time, its start, and the number of further runs that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
     planned: u128,
@@ -87,7 +87,7 @@ fuzz_target!(|input: Input| {
     }
 });
 
-/// What the executor makes of it.
+/// The executor's runs.
 fn observed(input: &Input) -> Vec<Run> {
     let clock = ManualClock::starting_at(START.saturating_add(input.start.get()));
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).clock(clock.clone());
@@ -154,13 +154,13 @@ fn body(
         let (length, panics) = runs.pop().unwrap_or_default();
         clock.advance(length);
         if panics {
-            // Past the hook, which would tell everybody.
+            // This bypasses the panic hook, which would print a message.
             std::panic::resume_unwind(Box::new(()));
         }
     }
 }
 
-/// What it is to make of it.
+/// The expected runs.
 fn expected(input: &Input) -> Vec<Run> {
     let mut now = (START.as_nanos() + input.start.nanos()).min(LAST);
     let mut planned = (now + input.initial.nanos()).min(NEVER);
@@ -178,7 +178,7 @@ fn expected(input: &Input) -> Vec<Run> {
             seen.push(Run { planned, began, missed: covered + skipped });
             (now, planned, skipped) = (ended, next, skips);
             failures = if panics { failures + 1 } else { 0 };
-            // A wait of no length leaves the plan as it is.
+            // A wait of zero leaves the plan as it is.
             let wait = input.back_off.filter(|_| panics).map_or(0, |(first, longest)| {
                 (first.nanos() << (failures - 1)).min(longest.nanos())
             });
@@ -190,7 +190,8 @@ fn expected(input: &Input) -> Vec<Run> {
     seen
 }
 
-/// The next moment, how many runs this one stands for, and how many the next comes after.
+/// The next planned time, the number of runs that this one stands for, and the number skipped
+/// before the next.
 fn plan(input: &Input, planned: u128, began: u128, ended: u128) -> (u128, u128, u128) {
     let period = input.period.nanos();
     let late = (began - planned) / period;

@@ -1,5 +1,5 @@
-//! A queue that is full. Its capacity is too large to be reached from outside, and smaller in the
-//! crate's own tests.
+//! A full queue. Its capacity is too large to be reached from outside; in the crate's own tests it
+//! is smaller.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const FAR: Duration = Duration::from_secs(3_600);
 /// F21, M16: a full queue refuses insertions, of one element or of several together, returns the elements,
 /// and is unchanged. It has room again when an element has left.
 #[test]
-fn a_full_queue_gives_insertions_back() {
+fn a_full_queue_returns_refused_elements() {
     let clock = ManualClock::new();
     let queue = DelayQueue::with_clock(clock.clone());
     let refused = (0..).find_map(|number| queue.insert(FAR, number).err()).expect("it has an end");

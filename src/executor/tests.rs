@@ -1,6 +1,6 @@
-//! Tests of what cannot be seen from outside: how many threads wake for a task, as counted by the
-//! manual clock, on which every wake-up is seen; where in the queue a periodic task is; and a
-//! queue that is full, which it soon is here.
+//! Properties that cannot be seen from outside: how many threads wake for a task, counted by the
+//! manual clock, which sees every wake-up; where in the queue a periodic task is; and the full
+//! queue, whose capacity is small in the crate's own tests.
 
 use std::{
     sync::{
@@ -25,8 +25,8 @@ fn executor(workers: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
     (clock, executor)
 }
 
-/// ST-001: with a hundred workers, a fixed-rate task keeps one or two of them awake, not all: a
-/// thousand runs take at most two wake-ups each.
+/// ST-001: one fixed-rate task keeps one or two of a hundred workers awake, not all: a thousand
+/// runs cause at most two wake-ups each.
 #[test]
 fn one_periodic_task_does_not_wake_a_hundred_workers() {
     const RUNS: usize = 1_000;
@@ -46,11 +46,11 @@ fn one_periodic_task_does_not_wake_a_hundred_workers() {
     beat.cancel();
 }
 
-/// G9: several threads wait on a clock that advances by itself, some for less time than their task
-/// takes. Each stops at its own limit or has its result, because the clock does not advance to the
-/// next moment before the thread that it has woken has returned or waits again.
+/// G9: several threads wait on an auto-advancing clock, some for less time than their task takes.
+/// Each times out at its own limit or gets its result, because the clock does not advance to the
+/// next deadline before a thread that it has woken has returned from its wait.
 #[test]
-fn each_that_waits_has_its_own_answer() {
+fn each_waiter_gets_its_own_answer() {
     const THREADS: u64 = 8;
     for _ in 0..20 {
         let (clock, executor) = executor(2);
@@ -81,8 +81,8 @@ fn each_that_waits_has_its_own_answer() {
     }
 }
 
-/// CN-041: with no core threads and a task an hour away there is one worker, and it sleeps: a
-/// thousand keep-alives pass, and it does not wake.
+/// CN-041: with no core threads and a task that is due in an hour there is one worker, and it
+/// sleeps: it does not wake while a thousand keep-alives pass.
 #[test]
 fn the_last_worker_sleeps_until_the_task_is_due() {
     let clock = ManualClock::new();
@@ -102,7 +102,7 @@ fn the_last_worker_sleeps_until_the_task_is_due() {
     assert_eq!((executor.task_count(), executor.completed_task_count()), (1, 0));
     clock.advance(hour);
     assert_eq!(task.join().expect("it runs"), "ran");
-    // No task is pending any more, so the worker retires after this keep-alive.
+    // No task is pending, so the worker retires after this keep-alive.
     clock.run_until_idle();
     clock.advance(executor.keep_alive());
     clock.run_until_idle();
@@ -110,10 +110,10 @@ fn the_last_worker_sleeps_until_the_task_is_due() {
 }
 
 /// For two periodic tasks, two of four core threads that may time out stay: the leader and the
-/// deputy. They stay the same all the time; each run wakes one of them, and between the runs none
-/// wakes.
+/// deputy. They are the same two throughout; each run wakes one of them, and between the runs no
+/// thread wakes.
 #[test]
-fn two_beats_keep_two_workers_and_wake_one_of_them_each_time() {
+fn two_periodic_tasks_keep_two_workers_and_wake_one_per_run() {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(4).clock(clock.clone());
     let executor = builder.allows_core_thread_timeout(true).build().expect("the settings are good");
@@ -139,8 +139,8 @@ fn two_beats_keep_two_workers_and_wake_one_of_them_each_time() {
     drop(beats);
 }
 
-/// When the last task is cancelled, the worker that stayed for it retires: at once, if it has been
-/// idle for the keep-alive, and not when the task would have been due.
+/// When the last task is cancelled, the worker that stayed for it retires: at once if it has been
+/// idle for the keep-alive, not when the task would have been due.
 #[test]
 fn a_cancelled_task_does_not_keep_the_last_worker() {
     let clock = ManualClock::new();
@@ -161,7 +161,7 @@ fn a_cancelled_task_does_not_keep_the_last_worker() {
     assert_eq!((executor.pool_size(), clock.next_deadline()), (1, Some(executor.keep_alive())));
 }
 
-/// Schedules tasks until the queue has no place for another one; returns how many there are.
+/// Schedules tasks until the queue is full and returns how many are pending.
 fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
     let hour = Duration::from_secs(3_600);
     let ran = Arc::new(AtomicUsize::new(0));
@@ -176,10 +176,9 @@ fn fill(executor: &ScheduledThreadPoolExecutor) -> usize {
     executor.pending_count()
 }
 
-/// F21: a full queue returns the closure and is left unchanged; it has a place again when a task
-/// has ended.
+/// F21: a full queue returns the closure and is unchanged; it has room again once a task has left.
 #[test]
-fn a_full_queue_gives_the_closure_back() {
+fn a_full_queue_returns_the_closure() {
     let (clock, executor) = executor(1);
     let full = fill(&executor);
     let first = executor.pending_tasks().remove(0);
@@ -192,10 +191,10 @@ fn a_full_queue_gives_the_closure_back() {
     executor.close().expect("not on a worker");
 }
 
-/// F21, M72: a periodic task that finds no place for its next run ends as rejected, and the panic
-/// handler is called as well.
+/// F21, M72: a periodic task whose next run finds the queue full ends and reports that it was
+/// rejected; the panic handler is told as well.
 #[test]
-fn a_periodic_task_ends_that_finds_no_place() {
+fn a_periodic_task_is_rejected_when_the_queue_is_full() {
     let (tell, told) = mpsc::channel();
     let handler = move |report: &PanicReport<'_>| {
         let message = report.message().to_owned();
@@ -204,26 +203,26 @@ fn a_periodic_task_ends_that_finds_no_place() {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).panic_handler(handler);
     let executor = builder.clock(ManualClock::new()).build().expect("the settings are good");
     let (open, gate) = mpsc::channel::<()>();
-    let series = executor.schedule_with_fixed_delay(Duration::ZERO, PERIOD, move || {
-        // It returns when the sender is dropped.
+    let periodic = executor.schedule_with_fixed_delay(Duration::ZERO, PERIOD, move || {
+        // Returns when the sender is dropped.
         let _ = gate.recv();
     });
-    let series = series.expect("it is open");
-    while series.delay().is_some() {
+    let periodic = periodic.expect("it is open");
+    while periodic.delay().is_some() {
         std::thread::yield_now();
     }
     fill(&executor);
     drop(open);
-    series.wait().expect("not on a worker");
-    let ended = series.try_join().expect("it has ended").expect_err("it was cancelled");
+    periodic.wait().expect("not on a worker");
+    let ended = periodic.try_join().expect("it has ended").expect_err("it was cancelled");
     assert!(matches!(ended, crate::TaskError::Cancelled(CancelReason::Rejected)), "{ended:?}");
     let why = "the queue has no place for its next run".to_owned();
     assert_eq!(told.recv(), Ok((PanicSource::Displaced, why)));
 }
 
-/// M49: while a periodic task runs, another task takes the place that it had in the queue.
+/// M49: while a periodic task runs, another task takes its former slot in the queue.
 #[test]
-fn a_periodic_task_is_found_in_the_place_it_has_now() {
+fn a_periodic_task_is_found_in_its_new_slot() {
     let (clock, executor) = executor(1);
     let (meeting, there) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let [begun, may_end] = [Arc::clone(&meeting), Arc::clone(&there)];
@@ -235,7 +234,7 @@ fn a_periodic_task_is_found_in_the_place_it_has_now() {
     clock.run_until_idle();
     clock.advance(PERIOD);
     meeting.wait();
-    // The thread that submitted the periodic task submits this one, so that both are in one stripe.
+    // The same thread submitted the periodic task, so both are in one stripe.
     drop(executor.schedule(Duration::MAX, || ()).expect("it is open"));
     there.wait();
     clock.run_until_idle();

@@ -1,4 +1,4 @@
-//! Leader and followers, on the manual clock, whose list of sleepers shows until when threads wait.
+//! Leader and followers on the manual clock, whose list of sleepers shows until when threads wait.
 
 mod history;
 mod stress;
@@ -32,7 +32,7 @@ pub(super) fn queue<E>() -> (ManualClock, Queue<E>) {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Offers as a program of many threads would: each time into another stripe.
+    /// Offers like a program with many threads: each element goes into another stripe.
     fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, Refused<E>> {
         let now = self.clock().read();
         let stripe = self.clock().submission_stamp(now) as usize % self.stripes();
@@ -45,7 +45,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 }
 
-/// Runs `body` on a thread that counts as a worker, so that the clock waits for it.
+/// Runs `body` on a thread that is registered as a worker, so that the clock waits for it.
 pub(super) fn worker<T: Send + 'static>(
     clock: &ManualClock,
     body: impl FnOnce() -> T + Send + 'static,
@@ -72,7 +72,7 @@ pub(super) fn taker<E: Send + 'static>(
     worker(clock, move || queue.take().map(|(entry, _)| entry.element))
 }
 
-/// Returns the results of the threads that are done; waits until there are as many as expected.
+/// Waits until `expected` threads are done, and returns their results.
 pub(super) fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
     let clock = Clock::system();
     let end = clock.read().after(LIMIT);
@@ -98,7 +98,7 @@ fn elements_come_out_when_due_and_in_order() {
     assert_eq!(queue.len(), 1);
 }
 
-/// DQ-062: of many threads in take one waits for the head, the others without a limit.
+/// DQ-062: of many threads in `take` one waits for the head, and the others wait without a limit.
 #[test]
 fn one_thread_leads_and_the_others_follow() {
     let (clock, queue) = queue();
@@ -116,7 +116,8 @@ fn one_thread_leads_and_the_others_follow() {
     assert_eq!(results(&takers, 3), [None; 3]);
 }
 
-/// DQ-065: a thread that leaves something behind sees to it that another waits for it.
+/// DQ-065: a thread that takes an element and leaves others behind ensures that another thread
+/// waits for the next one.
 #[test]
 fn a_leaving_leader_passes_leadership_on() {
     let (clock, queue) = queue();
@@ -134,7 +135,7 @@ fn a_leaving_leader_passes_leadership_on() {
     assert_eq!(results(&takers, 1), [None]);
 }
 
-/// Elements due together are taken together: their takers wait for each other.
+/// Elements that are due together are taken together: the test's takers wait for each other.
 #[test]
 fn elements_that_are_due_together_wake_as_many_threads() {
     let (clock, queue) = queue();
@@ -155,10 +156,10 @@ fn elements_that_are_due_together_wake_as_many_threads() {
     assert_eq!(results(&takers, 3).len(), 3);
 }
 
-/// F35: for an element that is nearer than the leader's another thread is armed, and the leader goes on
-/// waiting for its own.
+/// F35: for an element that is nearer than the leader's another thread is armed, and the leader
+/// keeps waiting for its own.
 #[test]
-fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
+fn a_nearer_element_wakes_a_follower_and_the_leader_becomes_the_deputy() {
     let (clock, queue) = queue();
     let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
     queue.put(at(100), 'z').expect("it is open");
@@ -175,9 +176,9 @@ fn a_nearer_element_rouses_a_follower_and_the_leader_becomes_the_deputy() {
     assert_eq!(results(&takers, 1), [Some('z')]);
 }
 
-/// F23: an offer wakes somebody only if it became the head; removal wakes nobody.
+/// F23: an offer wakes a thread only if it became the head; a removal wakes none.
 #[test]
-fn nothing_else_wakes_anybody() {
+fn later_offers_and_removals_wake_no_thread() {
     let (clock, queue) = queue();
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
@@ -188,7 +189,7 @@ fn nothing_else_wakes_anybody() {
     let tickets: Vec<_> = (0..100).map(offer).collect();
     assert_eq!(queue.remove(head), Some(0));
     assert!(tickets.into_iter().all(|ticket| queue.remove(ticket).is_some()));
-    // Not before the leader's time is up, which is still that of the first head.
+    // The leader wakes only at its own limit, which is still the deadline of the first head.
     queue.put(at(11), 1).expect("it is open");
     clock.run_until_idle();
     assert_eq!(clock.parks(), parks);
@@ -249,7 +250,7 @@ fn a_waiting_thread_holds_nothing() {
 }
 
 #[test]
-fn resetting_to_a_nearer_moment_rouses_the_leader() {
+fn resetting_to_a_nearer_deadline_wakes_the_leader() {
     let (clock, queue) = queue();
     let ticket = queue.put(at(100), 'a').expect("it is open");
     let taker = taker(&clock, &queue);
@@ -265,7 +266,7 @@ fn resetting_to_a_nearer_moment_rouses_the_leader() {
 }
 
 #[test]
-fn a_closed_queue_gives_elements_back_and_is_taken_to_its_end() {
+fn a_closed_queue_refuses_offers_and_is_taken_to_its_end() {
     let (clock, queue) = queue();
     queue.put(at(10), 'a').expect("it is open");
     queue.put(at(20), 'b').expect("it is open");
@@ -294,7 +295,7 @@ fn removing_the_last_element_of_a_closed_queue_ends_the_wait() {
 }
 
 #[test]
-fn what_was_let_in_before_may_return_until_the_queue_is_closed_for_it_too() {
+fn a_taken_element_may_return_until_the_queue_is_fully_closed() {
     let (clock, queue) = queue();
     queue.put(at(1), 'a').expect("it is open");
     queue.put(at(50), 'b').expect("it is open");
@@ -327,9 +328,9 @@ fn drain_takes_everything() {
     assert_eq!(elements, (0..1_000).collect::<Vec<_>>());
 }
 
-/// There is at least one stripe, and no more than a sequence can name.
+/// A queue has at least one stripe, and no more than a sequence can name.
 #[test]
-fn a_queue_has_the_stripes_that_were_asked_for() {
+fn a_queue_has_the_requested_number_of_stripes() {
     let stripes = |asked| {
         let clock = Clock::from(ManualClock::from_zero());
         DelayedWorkQueue::<()>::new(clock, asked, Duration::ZERO).stripes()
@@ -337,9 +338,9 @@ fn a_queue_has_the_stripes_that_were_asked_for() {
     assert_eq!([0, 1, 4, 16, 17].map(stripes), [1, 1, 4, 16, 16]);
 }
 
-/// A sequence is used once, also if it was drawn without an element.
+/// A sequence is used once, even if it was drawn without an element.
 #[test]
-fn a_number_is_given_once_and_in_the_order_of_submission() {
+fn a_sequence_is_unique_and_in_the_order_of_submission() {
     let (clock, queue) = queue();
     let now = Clock::from(clock).read();
     let offer = || queue.offer(2, now, at(10), 'a').expect("it is open").sequence;
@@ -350,7 +351,7 @@ fn a_number_is_given_once_and_in_the_order_of_submission() {
 
 /// A caller that sheds load removes the element that would be taken first, due or not.
 #[test]
-fn the_first_of_all_is_removed_due_or_not() {
+fn remove_first_removes_the_head_due_or_not() {
     let (_, queue) = queue();
     assert!(queue.seems_empty() && queue.remove_first().is_none());
     for (stripe, nanos) in [(1, 30), (2, 10), (3, 20)] {
@@ -361,14 +362,14 @@ fn the_first_of_all_is_removed_due_or_not() {
     assert_eq!(removed.into_iter().map(|entry| entry.element).collect::<Vec<_>>(), [10, 20, 30]);
     assert!(queue.seems_empty() && !queue.is_closed());
     queue.close(Admission::Open);
-    assert!(!queue.is_closed(), "that closes nothing");
+    assert!(!queue.is_closed(), "the call closes nothing");
     queue.close(Admission::Returning);
     assert!(queue.is_closed());
 }
 
-/// M106: each step is counted where it is made: by the list or by a stripe.
+/// M106: the list or the stripe that makes a step counts it.
 #[test]
-fn a_census_counts_what_came_and_went() {
+fn the_counts_match_what_was_offered_taken_and_removed() {
     let (clock, queue) = queue();
     let offer = |stripe, nanos| queue.offer(stripe, at(1), at(nanos), nanos).expect("it is open");
     let tickets: Vec<_> = (10..15).map(|nanos| offer(0, nanos)).collect();
@@ -382,7 +383,7 @@ fn a_census_counts_what_came_and_went() {
     assert_eq!((counts.removed(), meanwhile), (2, "meanwhile"));
 }
 
-/// ST-002: of three hundred threads that poll, each element wakes about one.
+/// ST-002: each element wakes about one of three hundred polling threads.
 #[test]
 fn each_element_wakes_about_one_of_many_consumers() {
     const ELEMENTS: usize = 1_000;
@@ -408,6 +409,6 @@ fn each_element_wakes_about_one_of_many_consumers() {
     let wake_ups = clock.parks() - parks;
     assert!(wake_ups <= 2 * ELEMENTS, "{wake_ups} wake-ups for {ELEMENTS} elements");
     clock.advance(limit);
-    let taken: usize = consumers.iter().map(|it| it.recv().expect("it gives up")).sum();
+    let taken: usize = consumers.iter().map(|it| it.recv().expect("it times out")).sum();
     assert_eq!(taken, ELEMENTS);
 }

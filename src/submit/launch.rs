@@ -5,7 +5,7 @@ use std::{io, panic};
 use super::TaskBuilder;
 use crate::{
     RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
-    pool::PoolRef,
+    pool::{Pool, PoolRef},
     queue::Ticket,
     sync::Arc,
     task::{Job, Runnable, Task, Wrapper},
@@ -23,21 +23,28 @@ impl TaskBuilder<'_> {
         deadline: Timestamp,
     ) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
         let pool_ref = self.pool_refs.local();
-        let is_staffed = match self.ensure_threads(pool_ref) {
-            Ok(is_staffed) => is_staffed,
-            Err(error) => {
-                pool_ref.pool().count_rejected();
-                return Err(self.refuse(job, now, deadline, RejectionReason::Spawn(error)));
-            }
+        let staffed = if job.has_zero_period() {
+            Err(RejectionReason::ZeroPeriod)
+        } else {
+            self.ensure_threads(pool_ref)
         };
         let limit = self.timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let task = self.into_task(pool_ref, job, now, deadline);
+        let wrapper = match self.wrapper::<J>(pool_ref, now, deadline) {
+            Ok(wrapper) => wrapper,
+            Err(payload) => resume_unwind(job, payload),
+        };
+        let task = Task::new(job, self.name, wrapper);
         let task = Arc::new(match limit {
             None => task,
             Some(limit) => task.limited(limit),
         });
-        match pool_ref.admit(task.clone(), now, deadline, is_staffed) {
+        // A refused task needs its wrapper as well, for the error hands it back.
+        let admitted = match staffed {
+            Ok(is_staffed) => pool_ref.admit(task.clone(), now, deadline, is_staffed),
+            Err(reason) => Err(pool_ref.refuse(task.clone(), now, deadline, reason)),
+        };
+        match admitted {
             Ok(ticket) => {
                 if let Some(limit) = limit {
                     pool_ref.set_timeout(task.clone(), ticket, limit);
@@ -56,48 +63,15 @@ impl TaskBuilder<'_> {
         }
     }
 
-    /// Makes a task of a job that is not offered to the pool at all, and returns it in the error.
-    #[cold]
-    pub(super) fn refuse<J: Job>(
-        self,
-        job: J,
-        now: Timestamp,
-        deadline: Timestamp,
-        reason: RejectionReason,
-    ) -> RejectedExecutionError {
-        let pool_ref = self.pool_refs.local();
-        let task = Arc::new(self.into_task(pool_ref, job, now, deadline));
-        pool_ref.refuse(task, now, deadline, reason)
-    }
-
-    /// Makes a task of the job. If the user's decorator panics, the panic propagates to the caller.
-    #[inline]
-    fn into_task<J: Job>(
-        self,
-        pool_ref: &PoolRef,
-        job: J,
-        now: Timestamp,
-        deadline: Timestamp,
-    ) -> Task<J> {
-        match self.wrapper::<J>(pool_ref, now, deadline) {
-            Ok(wrapper) => Task::new(job, self.name, wrapper),
-            Err(payload) => {
-                // The unwinding must not drop the job: a capture that panics in its drop would then
-                // abort the process.
-                discard(job);
-                panic::resume_unwind(payload)
-            }
-        }
-    }
-
     /// Ensures that a worker will run the task, and that the timer thread watches over its time
     /// limit. Returns `false` if a worker is missing that could not be started, and the pool does
     /// without it.
     #[inline]
-    fn ensure_threads(&self, pool_ref: &PoolRef) -> io::Result<bool> {
-        let is_staffed = pool_ref.pool().ensure_worker()?;
+    fn ensure_threads(&self, pool_ref: &PoolRef) -> Result<bool, RejectionReason> {
+        let pool = pool_ref.pool();
+        let is_staffed = pool.ensure_worker().map_err(|error| not_started(pool, error))?;
         if self.timeout.is_some() {
-            pool_ref.pool().ensure_timer_thread()?;
+            pool.ensure_timer_thread().map_err(|error| not_started(pool, error))?;
         }
         Ok(is_staffed)
     }
@@ -126,4 +100,19 @@ impl TaskBuilder<'_> {
             }
         }
     }
+}
+
+/// Counts a submission for which no thread could be started.
+#[cold]
+fn not_started(pool: &Pool, error: io::Error) -> RejectionReason {
+    pool.count_rejected();
+    RejectionReason::Spawn(error)
+}
+
+/// Passes the panic of a decorator on to the submitter. The unwinding must not drop the job: a capture
+/// that panics in its drop would then abort the process.
+#[cold]
+fn resume_unwind<J>(job: J, payload: Payload) -> ! {
+    discard(job);
+    panic::resume_unwind(payload)
 }

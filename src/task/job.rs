@@ -21,6 +21,12 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     const IS_PERIODIC: bool;
 
+    /// Returns `true` if the runs would follow each other without end, so that the job is refused.
+    #[inline]
+    fn has_zero_period(&self) -> bool {
+        false
+    }
+
     /// Runs the closure once, by `invocation`. User code: the caller holds no lock.
     fn run(self, invocation: Invocation<'_>) -> RunOutcome<Self>;
 
@@ -117,6 +123,10 @@ impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
     type Output = ();
 
     const IS_PERIODIC: bool = true;
+
+    fn has_zero_period(&self) -> bool {
+        self.period.is_zero()
+    }
 
     fn run(mut self, invocation: Invocation<'_>) -> RunOutcome<Self> {
         let (run, drops) = (invocation.run, invocation.drops());

@@ -82,6 +82,13 @@ pub(super) struct Plan {
 }
 
 impl Period {
+    pub(super) fn is_zero(&self) -> bool {
+        match self {
+            Self::FixedRate { period, .. } => period.is_zero(),
+            Self::FixedDelay { delay } => delay.is_zero(),
+        }
+    }
+
     /// Returns for how many moments of the grid, beyond its own, a run stands that was planned for
     /// `planned` and started at `started`.
     pub(super) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {

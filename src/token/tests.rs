@@ -1,4 +1,4 @@
-//! A wait leaves nothing on the token that could have ended it.
+//! A wait leaves no waker on the token that could have ended it.
 
 use super::*;
 use crate::{
@@ -21,7 +21,7 @@ fn task(executor: &ScheduledThreadPoolExecutor) -> ScheduledFuture<()> {
     executor.schedule(SOON, || ()).expect("it is open")
 }
 
-/// A call that waits, and soon ends by itself.
+/// A call that waits and soon ends by itself.
 type Wait = fn(ScheduledThreadPoolExecutor, &CancellationToken);
 
 const WAITS: [(&str, Wait); 9] = [
@@ -35,7 +35,7 @@ const WAITS: [(&str, Wait); 9] = [
         let mut both: TaskSet<()> = [task(&executor), task(&executor)].into_iter().collect();
         drop(both.join_all_within(token));
     }),
-    ("take what has ended", |executor, token| {
+    ("take completed", |executor, token| {
         let service = ExecutorCompletionService::new(&executor);
         service.push(task(&executor));
         drop(service.take_within(token));
@@ -57,11 +57,11 @@ const WAITS: [(&str, Wait); 9] = [
 ];
 
 fn sleep() {
-    CancellationToken::new().sleep(SOON).expect("nobody raises it");
+    CancellationToken::new().sleep(SOON).expect("it is never raised");
 }
 
-/// M34: whichever wait it is, and whether it ends by itself or because the token is raised, it
-/// leaves no waker on the token; nor on the token's parent.
+/// M34: no kind of wait leaves a waker on the token or its parent, whether it ends by itself or
+/// because the token is raised.
 #[test]
 fn a_wait_leaves_nothing_on_its_token() {
     for (what, wait) in WAITS {

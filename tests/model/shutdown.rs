@@ -1,4 +1,4 @@
-//! Shutting down, and all that may happen at the same time.
+//! Shutdowns, and everything that may happen at the same time.
 
 use std::{
     future::Future,
@@ -15,7 +15,8 @@ use crate::support::{Count, Door, check, executor};
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// F32, G21, G48, M14: a submission meets the shutdown: it is admitted and run, or it is refused.
+/// F32, G21, G48, M14: a submission races with the shutdown: it is admitted and run, or it is
+/// refused.
 #[test]
 fn a_submission_is_in_time_or_too_late() {
     check(|| {
@@ -27,15 +28,15 @@ fn a_submission_is_in_time_or_too_late() {
             submitted.is_ok_and(|task| task.join().is_ok())
         });
         executor.shutdown();
-        assert!(executor.await_termination(Duration::MAX).expect("nobody is inside"));
+        assert!(executor.await_termination(Duration::MAX).expect("not on a worker"));
         let was_in_time = submitter.join().expect("nobody panics");
         assert_eq!(runs.get(), usize::from(was_in_time));
     });
 }
 
-/// F32, G48: a delayed task that is cancelled by the shutdown, or refused: nobody waits for ever.
+/// F32, G48: the shutdown cancels or refuses a delayed task: no thread waits for ever.
 #[test]
-fn what_is_delayed_ends_with_the_shutdown() {
+fn a_delayed_task_ends_with_the_shutdown() {
     check(|| {
         let (_, executor) = executor(1);
         executor.set_executes_existing_delayed_tasks_after_shutdown(false);
@@ -45,26 +46,27 @@ fn what_is_delayed_ends_with_the_shutdown() {
                 assert!(task.join().is_err_and(|error| error.is_cancelled()));
             }
         });
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
         submitter.join().expect("nobody panics");
     });
 }
 
-/// F33, G45, M65: a shutdown meets a periodic task between two runs: it ends, and the pool too.
+/// F33, G45, M65: a shutdown meets a periodic task between two runs: the task ends, and so does the
+/// pool.
 #[test]
 fn a_periodic_task_ends_with_the_shutdown() {
     check(|| {
         let (clock, executor) = executor(1);
-        let series = executor.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
-        let series = series.expect("it is open");
+        let periodic = executor.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
+        let periodic = periodic.expect("it is open");
         clock.advance(STEP);
-        executor.close().expect("nobody is inside");
-        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+        executor.close().expect("not on a worker");
+        assert!(periodic.join().is_err_and(|error| error.is_cancelled()));
     });
 }
 
-/// F33, ST-011, G45: a periodic task goes back into the queue while it is cancelled and the pool is
-/// shut down. It ends, once, and so does the pool.
+/// F33, ST-011, G45: a periodic task returns to the queue while it is cancelled and the pool is
+/// shut down. The task ends once, and so does the pool.
 #[test]
 fn a_periodic_task_goes_back_or_ends() {
     check(|| {
@@ -72,25 +74,25 @@ fn a_periodic_task_goes_back_or_ends() {
         executor.set_continues_existing_periodic_tasks_after_shutdown(true);
         let drops = Count::default();
         let capture = drops.drop_of_one();
-        let series = executor.schedule_with_fixed_delay(Duration::ZERO, STEP, move || {
+        let periodic = executor.schedule_with_fixed_delay(Duration::ZERO, STEP, move || {
             let _capture = &capture;
         });
-        let series = series.expect("it is open");
-        let (canceller, stopper) = (series.cancel_handle(), executor.handle());
+        let periodic = periodic.expect("it is open");
+        let (canceller, stopper) = (periodic.cancel_handle(), executor.handle());
         let canceller = thread::spawn(move || canceller.cancel());
         let stopper = thread::spawn(move || stopper.shutdown());
         clock.advance(STEP);
         assert!(canceller.join().expect("nobody panics"));
         stopper.join().expect("nobody panics");
-        executor.close().expect("nobody is inside");
-        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+        executor.close().expect("not on a worker");
+        assert!(periodic.join().is_err_and(|error| error.is_cancelled()));
         assert_eq!(drops.get(), 1);
     });
 }
 
-/// F34, G22, G49, M70: what `shutdown_now` gives back was not run, and the rest was.
+/// F34, G22, G49, M70: the tasks that `shutdown_now` returns were not run, and the rest were.
 #[test]
-fn what_is_given_back_was_not_run() {
+fn a_task_that_is_returned_was_not_run() {
     check(|| {
         let (_, executor) = executor(2);
         let runs = Count::default();
@@ -99,12 +101,12 @@ fn what_is_given_back_was_not_run() {
             executor.execute(move || _ = counted.add()).expect("it is open");
         }
         let given_back = executor.shutdown_now().count();
-        assert!(executor.await_termination(Duration::MAX).expect("nobody is inside"));
+        assert!(executor.await_termination(Duration::MAX).expect("not on a worker"));
         assert_eq!(runs.get() + given_back, 3);
     });
 }
 
-/// F16, G25, G50: the executor is dropped by one of its own tasks.
+/// F16, G25, G50: one of the executor's own tasks drops the executor.
 #[test]
 fn the_last_drop_may_come_from_inside() {
     check(|| {
@@ -119,12 +121,12 @@ fn the_last_drop_may_come_from_inside() {
         *slot.lock().expect("nobody panics") = Some(executor);
         task.join().expect("it runs");
         drop(slot.lock().expect("nobody panics").take());
-        assert!(handle.await_termination(Duration::MAX).expect("nobody is inside"));
+        assert!(handle.await_termination(Duration::MAX).expect("not on a worker"));
     });
 }
 
-/// F16, G50, M39: a capture drops the executor, and its task is cancelled from outside: the drop
-/// waits for a task that waits for the cancelled one, and that is told.
+/// F16, G50, M39: a capture owns the executor, and its task is cancelled from outside: the drop
+/// waits for a task that joins the cancelled one, and that task is woken.
 #[test]
 fn a_cancelled_capture_may_own_the_executor() {
     check(|| {
@@ -134,31 +136,32 @@ fn a_cancelled_capture_may_own_the_executor() {
         let canceller = task.cancel_handle();
         let waits = handle.submit(move || task.wait()).expect("it is open");
         assert!(canceller.cancel());
-        waits.join().expect("it runs").expect("it is told");
-        assert!(handle.await_termination(Duration::MAX).expect("nobody is inside"));
+        waits.join().expect("it runs").expect("it is woken");
+        assert!(handle.await_termination(Duration::MAX).expect("not on a worker"));
     });
 }
 
-/// F38, ST-011, G24, G51, M69: two shut down at once, and a third waits for the last worker to go.
+/// F38, ST-011, G24, G51, M69: two threads shut down at once, and a third waits for the last worker
+/// to leave.
 #[test]
-fn all_who_wait_for_the_end_are_told() {
+fn all_threads_that_await_termination_are_woken() {
     check(|| {
         let (_, executor) = executor(1);
         executor.execute(|| ()).expect("it is open");
         let (one, other) = (executor.handle(), executor.handle());
         let stopper = thread::spawn(move || drop(one.shutdown_now()));
         let waiter = thread::spawn(move || {
-            assert!(other.await_termination(Duration::MAX).expect("nobody is inside"));
+            assert!(other.await_termination(Duration::MAX).expect("not on a worker"));
         });
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
         stopper.join().expect("nobody panics");
         waiter.join().expect("nobody panics");
     });
 }
 
-/// G24: who awaits the end is woken, whenever it comes.
+/// G24: a future that awaits termination is woken, whenever termination comes.
 #[test]
-fn who_awaits_the_end_is_told() {
+fn a_future_that_awaits_termination_is_woken() {
     check(|| {
         let (_, executor) = executor(1);
         executor.execute(|| ()).expect("it is open");

@@ -1,4 +1,4 @@
-//! What the models share.
+//! The tools that the models share.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) fn executor(workers: usize) -> (ManualClock, ScheduledThreadPoolExecu
     executor_with(|builder| builder.core_pool_size(workers))
 }
 
-/// One with these settings, on a clock of its own.
+/// An executor with the given settings, on a clock of its own.
 pub(crate) fn executor_with(
     settings: impl FnOnce(Builder) -> Builder,
 ) -> (ManualClock, ScheduledThreadPoolExecutor) {
@@ -42,7 +42,7 @@ impl Count {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Something that is counted when it is dropped.
+    /// Returns a value that is counted when it is dropped.
     pub(crate) fn drop_of_one(&self) -> CountedDrop {
         CountedDrop(self.clone())
     }

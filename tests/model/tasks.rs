@@ -1,4 +1,4 @@
-//! One task, and all who have to do with it.
+//! One task, and the threads that act on it.
 
 use std::{
     future::Future,
@@ -17,19 +17,19 @@ const STEP: Duration = Duration::from_nanos(10);
 
 /// G37: a submission meets a worker that is about to sleep.
 #[test]
-fn what_is_submitted_is_run() {
+fn a_submitted_task_is_run() {
     check(|| {
         let (_, executor) = executor(1);
         let first = executor.submit(|| 1).expect("it is open");
         assert_eq!(first.join().expect("it runs"), 1);
         let second = executor.submit(|| 2).expect("it is open");
         assert_eq!(second.join().expect("it runs"), 2);
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
     });
 }
 
-/// F30, F31, ST-011, G10, G44: cancel and run race: the task ends in one way, and its captures are
-/// dropped once.
+/// F30, F31, ST-011, G10, G44: a cancellation races with the run: the task ends in one way, and its
+/// captures are dropped once.
 #[test]
 fn a_task_runs_or_is_cancelled() {
     check(|| {
@@ -43,17 +43,17 @@ fn a_task_runs_or_is_cancelled() {
         let task = task.expect("it is open");
         let is_cancelled = task.cancel();
         let outcome = task.join();
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
         assert_eq!(is_cancelled, matches!(outcome, Err(TaskError::Cancelled(_))));
-        // One that was running when it was cancelled has run.
+        // A task that was running when it was cancelled has run.
         assert!(runs.get() <= 1 && (is_cancelled || runs.get() == 1));
         assert_eq!(drops.get(), 1);
     });
 }
 
-/// F30, G12, G44: two cancel at once: one of them did it.
+/// F30, G12, G44: two threads cancel at once: exactly one of them succeeds.
 #[test]
-fn one_cancels() {
+fn one_of_two_cancellers_succeeds() {
     check(|| {
         let (_, executor) = executor(1);
         let task = executor.schedule(STEP, || ()).expect("it is open");
@@ -61,7 +61,7 @@ fn one_cancels() {
         let other = thread::spawn(move || handle.cancel());
         let one = task.cancel();
         assert!(one ^ other.join().expect("nobody panics"));
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
     });
 }
 
@@ -73,25 +73,26 @@ fn a_periodic_task_ends_when_it_is_cancelled() {
         let (clock, executor) = executor(1);
         let runs = Count::default();
         let counted = runs.clone();
-        let series =
+        let periodic =
             executor.schedule_at_fixed_rate(Duration::ZERO, STEP, move || _ = counted.add());
-        let series = series.expect("it is open");
-        let handle = series.cancel_handle();
+        let periodic = periodic.expect("it is open");
+        let handle = periodic.cancel_handle();
         let canceller = thread::spawn(move || handle.cancel());
         clock.advance(STEP);
         assert!(canceller.join().expect("nobody panics"));
-        assert_eq!(series.state(), TaskState::Cancelled);
-        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+        assert_eq!(periodic.state(), TaskState::Cancelled);
+        assert!(periodic.join().is_err_and(|error| error.is_cancelled()));
         clock.advance(STEP);
-        // Whoever is in a run comes to its end.
-        executor.close().expect("nobody is inside");
+        // A run in progress comes to its end.
+        executor.close().expect("not on a worker");
         assert!(runs.get() <= 2);
     });
 }
 
-/// G15, G46: a timeout strikes while the task runs, before it, or after it: it ends in one way.
+/// G15, G46: a time limit expires while the task runs, before it, or after it: the task ends in one
+/// way.
 #[test]
-fn a_task_ends_or_its_time_does() {
+fn a_task_ends_or_times_out() {
     check(|| {
         let (clock, executor) = executor(1);
         let drops = Count::default();
@@ -106,7 +107,7 @@ fn a_task_ends_or_its_time_does() {
             Ok(value) => assert_eq!(value, 7),
             Err(error) => assert!(error.is_timeout()),
         }
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
         assert_eq!(drops.get(), 1);
     });
 }
@@ -120,9 +121,9 @@ impl Wake for Unpark {
     }
 }
 
-/// F49, G47: who awaits registers while the task ends: it is told, or it sees it.
+/// F49, G47: a future registers its waker while the task ends: it is woken, or it sees the result.
 #[test]
-fn who_awaits_is_told() {
+fn an_async_waiter_is_woken() {
     check(|| {
         let (_, executor) = executor(1);
         let mut task = executor.submit(|| 7).expect("it is open");
@@ -134,7 +135,7 @@ fn who_awaits_is_told() {
                 Poll::Pending => door.pass(),
             }
         }
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
     });
 }
 
@@ -147,9 +148,10 @@ impl Wake for Alarmed {
     }
 }
 
-/// F8, G47: two wait while one awaits whose waker panics: both are told, whenever they came.
+/// F8, G47: two threads wait while a future whose waker panics awaits the same task: both are
+/// woken, whenever they registered.
 #[test]
-fn a_waker_that_panics_keeps_nobody_waiting() {
+fn a_waker_that_panics_does_not_strand_other_waiters() {
     check(|| {
         let (_, executor) = executor(1);
         let mut task = executor.submit(|| 7).expect("it is open");
@@ -163,11 +165,11 @@ fn a_waker_that_panics_keeps_nobody_waiting() {
             waiters.into_iter().for_each(|waiter| waiter.join().expect("nobody panics"));
             assert_eq!(task.state(), TaskState::Completed);
         }
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
     });
 }
 
-/// G14, G47, M37: who joins, and who drops its future meanwhile.
+/// G14, G47, M37: one thread joins a task while another drops the future of a second task.
 #[test]
 fn a_join_ends_and_a_result_is_dropped_once() {
     check(|| {
@@ -179,12 +181,12 @@ fn a_join_ends_and_a_result_is_dropped_once() {
         let joined = executor.submit(|| 7).expect("it is open");
         assert_eq!(joined.join().expect("it runs"), 7);
         dropper.join().expect("nobody panics");
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
         assert_eq!(drops.get(), 1);
     });
 }
 
-/// F17, G19, G50: two workers that wait for each other's tasks are told so, and do not wait for
+/// F17, G19, G50: two workers that join each other's tasks get an error instead of waiting for
 /// ever.
 #[test]
 fn workers_that_join_each_other_end() {
@@ -197,6 +199,6 @@ fn workers_that_join_each_other_end() {
         });
         // There is no other worker, so the inner join is refused.
         assert_eq!(outer.expect("it is open").join().expect("it does not panic"), Err(()));
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
     });
 }

@@ -1,4 +1,4 @@
-//! Waiting with an end: a token, a time limit, a keep-alive, and what they may meet.
+//! Waits that something ends: a token, a time limit, a keep-alive; and the races of these.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{check, executor, executor_with};
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// A token is raised while two go to sleep on it, one of them by way of a join.
+/// A token is raised while two threads go to sleep on it, one of them in a join.
 #[test]
 fn a_token_that_is_raised_ends_every_wait() {
     check(|| {
@@ -23,7 +23,7 @@ fn a_token_that_is_raised_ends_every_wait() {
         waiter.join().expect("nobody panics");
         joiner.join().expect("nobody panics");
         drop(executor.shutdown_now());
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
     });
 }
 
@@ -38,13 +38,13 @@ fn a_task_that_sleeps_is_asked_to_stop() {
             let sleep = || current_task().map(|task| task.token().sleep(Duration::MAX).is_err());
             let task = executor.submit(sleep).expect("it is open");
             ask(&executor, &task.cancel_handle());
-            executor.close().expect("nobody is inside");
+            executor.close().expect("not on a worker");
         });
     }
 }
 
-/// The time of a join is up when the task ends, or before, or after: it gives the result or
-/// nothing, and the next one gives the result.
+/// The time limit of a join expires when the task ends, or before, or after: the join returns the
+/// result or nothing, and the next join returns the result.
 #[test]
 fn a_timed_join_meets_the_end() {
     check(|| {
@@ -56,12 +56,12 @@ fn a_timed_join_meets_the_end() {
             None => assert_eq!(task.join().expect("it runs"), 7),
         }
         mover.join().expect("nobody panics");
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
     });
 }
 
-/// The time of a wait for the end is up when the end comes, or before: it says so, and who waits
-/// on sees it.
+/// The time limit of a wait for termination expires when termination comes, or before: the wait
+/// reports which, and a thread that waits on sees termination.
 #[test]
 fn a_timed_wait_for_the_end_meets_it() {
     check(|| {
@@ -79,8 +79,8 @@ fn a_timed_wait_for_the_end_meets_it() {
     });
 }
 
-/// The keep-alive of the last worker is over when a task comes, and a shutdown: the task is run
-/// or refused. (That then the queue alone may hold up the end needs an order of steps that chance
+/// A task and a shutdown arrive when the keep-alive of the last worker is over: the task is run or
+/// refused. (That the queue alone may then delay termination needs an order of steps that chance
 /// does not find here; loom does, in `src/pool/tests/exhaustive.rs`.)
 #[test]
 fn a_task_that_comes_when_the_last_worker_goes_is_run() {
@@ -94,7 +94,7 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
             let submitter = thread::spawn(move || handle.submit(|| 7));
             clock.advance(STEP);
             executor.shutdown();
-            assert!(executor.await_termination(Duration::MAX).expect("nobody is inside"));
+            assert!(executor.await_termination(Duration::MAX).expect("not on a worker"));
             if let Ok(task) = submitter.join().expect("nobody panics") {
                 assert_eq!(task.try_join().expect("it has ended").expect("it runs"), 7);
             }
@@ -102,10 +102,10 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
     }
 }
 
-/// The clock goes on by itself while two wait: each wait ends, at its moment or with what it waits
-/// for.
+/// The clock advances by itself while two threads wait: each wait ends, at its deadline or with
+/// what it waits for.
 #[test]
-fn a_clock_that_goes_on_by_itself_ends_every_wait() {
+fn an_auto_advancing_clock_ends_every_wait() {
     check(|| {
         let (clock, executor) = executor(2);
         clock.set_auto_advance(true);
@@ -115,14 +115,14 @@ fn a_clock_that_goes_on_by_itself_ends_every_wait() {
         assert_eq!(task.join().expect("it runs"), 7);
         assert!(clock.elapsed() >= 2 * STEP);
         assert!(sleeper.join().expect("nobody panics"));
-        executor.close().expect("nobody is inside");
+        executor.close().expect("not on a worker");
         assert!(clock.elapsed() <= 3 * STEP);
     });
 }
 
-/// G9: one that waits alone is woken at its moment, and not later.
+/// G9: a thread that waits alone is woken at its deadline, and not later.
 #[test]
-fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
+fn an_auto_advancing_clock_stops_at_each_deadline() {
     check(|| {
         let (clock, executor) = executor(2);
         clock.set_auto_advance(true);
@@ -138,10 +138,10 @@ fn a_clock_that_goes_on_by_itself_stops_at_the_moment() {
     });
 }
 
-/// G9: one whose time is up has its answer before the clock goes on for another that waits, also if
-/// a worker that was woken at the same moment is faster.
+/// G9: a thread whose limit is over returns before the clock advances for another waiter, even if a
+/// worker that was woken at the same moment is faster.
 #[test]
-fn a_clock_that_goes_on_by_itself_waits_for_who_makes_up_its_mind() {
+fn an_auto_advancing_clock_waits_for_a_timed_out_thread_to_return() {
     check(|| {
         let (clock, executor) = executor(1);
         let [late, last] = [2, 3].map(|n| executor.schedule(n * STEP, || ()).expect("it is open"));

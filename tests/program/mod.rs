@@ -1,6 +1,6 @@
-//! An example program as its user sees it: a process, what is typed, what it prints, how it exits.
+//! An example program as its user sees it: a process, its input, its output, and its exit code.
 //!
-//! All waiting has one limit, after which the test fails and the process is killed.
+//! One limit applies to all waiting; after it the test fails and the process is killed.
 
 use std::{
     env,
@@ -19,10 +19,10 @@ use std::{
 
 use shared_child::SharedChild;
 
-/// How long one process may take; only ever reached by a test that fails.
+/// How long one process may take; only a failing test ever reaches it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// The program as it runs.
+/// A running program.
 pub(crate) struct Program {
     child: SharedChild,
     limit: Instant,
@@ -33,7 +33,7 @@ pub(crate) struct Program {
     stdout: Vec<String>,
 }
 
-/// The program when it has ended.
+/// A program that has ended.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) code: Option<i32>,
@@ -42,12 +42,12 @@ pub(crate) struct End {
 }
 
 impl Program {
-    /// Starts an example that has nothing to read.
+    /// Starts an example without input.
     pub(crate) fn start(example: &str, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Self {
         Self::start_with(Stdio::null(), Stdio::piped(), example, args)
     }
 
-    /// Starts an example that has nothing to read, and writes there; what, is not recorded.
+    /// Starts an example without input, whose output goes to `stdout` and is not recorded.
     pub(crate) fn start_into(
         stdout: Stdio,
         example: &str,
@@ -56,8 +56,8 @@ impl Program {
         Self::start_with(Stdio::null(), stdout, example, args)
     }
 
-    /// Starts an example that is typed to.
-    pub(crate) fn start_to_type(
+    /// Starts an example with input.
+    pub(crate) fn start_with_input(
         example: &str,
         args: impl IntoIterator<Item: AsRef<OsStr>>,
     ) -> Self {
@@ -98,13 +98,13 @@ impl Program {
         self.limit.saturating_duration_since(Instant::now())
     }
 
-    /// Types some lines.
+    /// Sends some lines of input.
     pub(crate) fn type_in(&mut self, lines: impl AsRef<[u8]>) {
-        let stdin = self.stdin.as_mut().expect("it is started to be typed to");
+        let stdin = self.stdin.as_mut().expect("it was started with input");
         stdin.write_all(lines.as_ref()).expect("it still reads");
     }
 
-    /// The next line, until there is none.
+    /// Returns the next line, or `None` at the end of the output.
     fn read_line(&mut self) -> Option<&str> {
         match self.lines.recv_timeout(self.time_left()) {
             Ok(line) => self.stdout.push(line),
@@ -114,7 +114,7 @@ impl Program {
         self.stdout.last().map(String::as_str)
     }
 
-    /// The next line with this in it.
+    /// Returns the next line that contains `part`.
     pub(crate) fn read_until(&mut self, part: &str) -> String {
         loop {
             let line = self.read_line().expect("it still runs");
@@ -124,36 +124,36 @@ impl Program {
         }
     }
 
-    /// Reads one line more, and then closes the pipe, as `head` does.
+    /// Reads one more line, and then closes the pipe, as `head` does.
     pub(crate) fn stop_reading(&mut self) {
         self.lines = mpsc::channel().1;
     }
 
-    /// How many threads it has.
+    /// The number of its threads.
     #[cfg(target_os = "linux")]
     pub(crate) fn threads(&self) -> usize {
         fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs").count()
     }
 
-    /// Interrupts it, as a Ctrl-C does.
+    /// Interrupts the program, as Ctrl-C does.
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {
         use shared_child::unix::SharedChildExt;
 
-        /// The same on every unix.
+        /// The number is the same on every unix.
         const SIGINT: i32 = 2;
 
         self.child.send_signal(SIGINT).expect("it runs");
     }
 
-    /// Ends what is typed, and waits for the end of the program, and for that of every command it
-    /// has started: each has inherited stderr, which is not over while one of them lives.
+    /// Ends the input, and waits for the end of the program and of every command it has started:
+    /// each has inherited stderr, which stays open while one of them lives.
     pub(crate) fn end(mut self) -> End {
         self.stdin = None;
         self.ended()
     }
 
-    /// The same for a program that is to end by itself, whatever might still be typed.
+    /// Waits likewise for a program that ends by itself, with its input still open.
     pub(crate) fn ended(mut self) -> End {
         while self.read_line().is_some() {}
         let stderr = self.errors.recv_timeout(self.time_left());
@@ -174,12 +174,12 @@ impl Drop for Program {
 }
 
 impl End {
-    /// Whether a line has all these parts, in this order.
+    /// Returns `true` if a line contains all these parts, in this order.
     pub(crate) fn has_line(&self, parts: &[&str]) -> bool {
         self.stdout.iter().any(|line| has_in_order(line, parts))
     }
 
-    /// Whether there are lines with these parts, in this order.
+    /// Returns `true` if there are lines with these parts, in this order.
     pub(crate) fn has_lines(&self, parts: &[&str]) -> bool {
         has_in_order(&self.stdout.join("\n"), parts)
     }
@@ -196,24 +196,24 @@ fn has_in_order(text: &str, parts: &[&str]) -> bool {
     })
 }
 
-/// A pipe that nobody reads from any more.
+/// A pipe whose reading end is closed.
 #[cfg(unix)]
 pub(crate) fn closed_pipe() -> Stdio {
     let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().expect("there is `true`");
     let mut pipe = reader.stdin.take().expect("it is piped");
     reader.wait().expect("it ends");
-    // What another test starts meanwhile has the other end for a moment too.
+    // A process that another test starts meanwhile holds the other end for a moment too.
     while pipe.write_all(b".").is_ok() {}
     pipe.into()
 }
 
-/// A disk on which there is no room.
+/// A full disk.
 #[cfg(target_os = "linux")]
 pub(crate) fn full_disk() -> Stdio {
     fs::File::options().write(true).open("/dev/full").expect("Linux has it").into()
 }
 
-/// `target/debug/examples/NAME`, seen from `target/debug/deps/this_test`.
+/// The path `target/debug/examples/NAME`, found from `target/debug/deps/this_test`.
 fn program(example: &str) -> PathBuf {
     let this = env::current_exe().expect("a test has a path");
     let profile = this.ancestors().nth(2).expect("it is deep in the target directory");
@@ -226,7 +226,7 @@ fn program(example: &str) -> PathBuf {
     program
 }
 
-/// A file for the program to read, which is removed again.
+/// A file for the program to read, which is removed on drop.
 pub(crate) struct TempFile(PathBuf);
 
 impl TempFile {

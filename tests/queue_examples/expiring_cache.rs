@@ -1,4 +1,4 @@
-//! The cache, typed to, and its inner part on a manual clock.
+//! The cache as a program with input, and its core on a manual clock.
 
 #[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../../examples/expiring_cache/cache.rs"]
@@ -51,7 +51,7 @@ fn the_cache_answers_each_command() {
 }
 
 #[test]
-fn the_cache_says_what_is_wrong_with_a_line_and_goes_on() {
+fn the_cache_reports_a_broken_line_and_continues() {
     let cases = [
         ("set", "set wants KEY SECONDS VALUE"),
         ("set tea 1", "set wants KEY SECONDS VALUE"),
@@ -64,7 +64,7 @@ fn the_cache_says_what_is_wrong_with_a_line_and_goes_on() {
         ("list all", "list stands alone; it was given \"all\""),
         ("forget tea", "there is no command \"forget\""),
     ];
-    let mut cache = Program::start_to_type("expiring_cache", [""; 0]);
+    let mut cache = Program::start_with_input("expiring_cache", [""; 0]);
     for (line, cause) in cases {
         cache.type_in(format!("{line}\n"));
         let answer = cache.read_until("error: ");
@@ -79,23 +79,23 @@ fn the_cache_says_what_is_wrong_with_a_line_and_goes_on() {
     assert_eq!(cache.end().code, Some(0));
 }
 
-/// What expires is announced while the program waits for the next command, and is gone.
+/// An expired entry is announced while the program waits for the next command, and is gone.
 #[test]
 fn the_cache_evicts_while_it_listens() {
-    let mut cache = Program::start_to_type("expiring_cache", ["-"]);
+    let mut cache = Program::start_with_input("expiring_cache", ["-"]);
     cache.type_in("set tea 0.01 hot\n");
     cache.read_until("evicted tea, which was \"hot\"");
     cache.type_in("get tea\n");
     cache.read_until("there is no tea");
-    // At the end of what is typed it waits for what is left.
+    // At the end of its input the program waits for the remaining entries.
     cache.type_in("set tea 0.01 hot again\n");
     let end = cache.end();
     assert_eq!(end.code, Some(0));
     assert!(end.has_line(&["evicted tea, which was \"hot again\""]), "{end:?}");
 }
 
-/// An entry that is asked for has its whole lifetime before it, and one that is set anew is not
-/// evicted for its predecessor.
+/// An entry that is read gets its whole lifetime again, and one that is set anew is not evicted on
+/// behalf of its predecessor.
 #[test]
 fn the_cache_is_exact() {
     let clock = ManualClock::new();
@@ -126,7 +126,8 @@ fn the_cache_is_exact() {
     assert_eq!(evicted.recv_timeout(LIMIT), Ok((1, "refreshed")));
     assert!(names(&cache).is_empty());
 
-    // What is left when the cache goes is not evicted, and nobody waits for it.
+    // Entries that remain when the cache is dropped are not evicted, and the drop does not wait for
+    // them.
     assert_eq!(cache.set(5, Duration::MAX, "for ever"), Ok(None));
     drop(cache);
     assert!(evicted.recv().is_err());

@@ -1,4 +1,4 @@
-//! The server, with clients of its own and with real ones.
+//! The server, with its own clients and with real ones.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +11,7 @@ use crate::{
     program::{LIMIT, Program},
 };
 
-/// All clients have left or were cut when it ends; those that fall silent were cut.
+/// At the end all clients have left or were disconnected; the silent ones were disconnected.
 #[test]
 fn the_server_demonstrates_itself() {
     let end = demonstration("heartbeats");
@@ -36,7 +36,7 @@ fn server(timeout: &str) -> (Program, impl Fn() -> TcpStream) {
 }
 
 #[test]
-fn the_server_cuts_who_is_silent() {
+fn the_server_disconnects_a_silent_client() {
     let (mut server, connect) = server("1s");
     let begun = Instant::now();
     let (mut silent, mut endless) = (connect(), connect());
@@ -46,7 +46,7 @@ fn the_server_cuts_who_is_silent() {
         assert!(begun.elapsed() >= Duration::from_secs(1));
         server.read_until("cut after 0 heartbeats: silent for 1s");
     }
-    // Each line puts it off.
+    // Each line extends the timeout.
     let mut client = connect();
     server.read_until("connected");
     client.write_all(b"a line, and a part of ").expect("it is connected");
@@ -59,7 +59,7 @@ fn the_server_cuts_who_is_silent() {
 
 #[cfg(unix)]
 #[test]
-fn the_server_that_is_interrupted_hangs_up_on_all() {
+fn an_interrupted_server_disconnects_every_client() {
     let (mut server, connect) = server("1h");
     let mut leaving = connect();
     leaving.write_all(b"one\ntwo\n").expect("it is connected");
@@ -76,7 +76,7 @@ fn the_server_that_is_interrupted_hangs_up_on_all() {
 }
 
 #[test]
-fn a_server_that_cannot_be_is_refused() {
+fn impossible_server_options_are_refused() {
     let cases: [(&[&str], i32, &str); 5] = [
         (&["--timeout"], 2, "--timeout wants a duration"),
         (&["--timeout", "5"], 2, "--timeout: bad duration \"5\""),

@@ -1,6 +1,6 @@
-//! The example programs that are made of a `DelayQueue`, as their users see them; and those of
-//! their parts that depend on clocks, on clocks that tests move. And what all examples do when their
-//! output cannot be written.
+//! The example programs built on `DelayQueue`, as their users see them; their parts that depend on
+//! clocks, on clocks that the tests move; and what all examples do when their output cannot be
+//! written.
 
 #![allow(
     clippy::disallowed_methods,
@@ -21,7 +21,7 @@ mod unpaid_orders;
 
 use program::{End, Program};
 
-/// Each says how it is used, and refuses an argument that it does not know, with exit code 2.
+/// Each example prints its usage, and refuses an unknown argument with exit code 2.
 #[test]
 fn each_has_a_usage() {
     for example in ["expiring_cache", "heartbeats", "meeting_reminders", "unpaid_orders"] {
@@ -34,9 +34,9 @@ fn each_has_a_usage() {
     }
 }
 
-/// A value may be given after an equals sign, and after `--` nothing is an option.
+/// A value may follow an equals sign, and after `--` no argument is an option.
 #[test]
-fn each_reads_its_command_line_as_others_do() {
+fn each_command_line_follows_the_conventions() {
     let cases: [(&str, &[&str], i32, &str); 6] = [
         ("expiring_cache", &["--", "--help"], 2, "unknown argument --help"),
         ("unpaid_orders", &["--", "-h"], 2, "unknown argument -h"),
@@ -57,16 +57,16 @@ fn each_reads_its_command_line_as_others_do() {
     }
 }
 
-/// Runs an example's demonstration, which ends by itself and well.
+/// Runs an example's demonstration, which ends by itself and successfully.
 pub(crate) fn demonstration(example: &str) -> End {
     let end = Program::start(example, [""; 0]).end();
     assert_eq!(end.code, Some(0), "{end:?}");
     end
 }
 
-/// Types these lines, and no more.
+/// Sends these lines of input, and no more.
 pub(crate) fn typed(example: &str, lines: impl AsRef<[u8]>) -> End {
-    let mut program = Program::start_to_type(example, [""; 0]);
+    let mut program = Program::start_with_input(example, [""; 0]);
     program.type_in(lines);
     let end = program.end();
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");

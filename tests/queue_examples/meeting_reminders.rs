@@ -1,4 +1,4 @@
-//! The reminders, of sound and broken calendars, and the two clocks.
+//! The reminders for valid and broken calendars, and the two clocks.
 
 #[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../../examples/meeting_reminders/clock.rs"]
@@ -14,8 +14,8 @@ use crate::{
     program::{Program, TempFile},
 };
 
-/// In order, those that come together too; without those that have begun, were cancelled, or take
-/// the whole day.
+/// The reminders are in order, also those that come together; meetings that have begun, were
+/// cancelled, or take the whole day have none.
 #[test]
 fn the_reminders_demonstrate_themselves() {
     let end = demonstration("meeting_reminders");
@@ -33,8 +33,8 @@ fn the_reminders_demonstrate_themselves() {
     assert!(end.stderr.contains("\"Stand-up\" repeats"), "{end:?}");
 }
 
-/// On the system's clock: of two meetings in an hour one is reminded of at once. What cannot be
-/// understood of a file is said, and the rest is used.
+/// On the system's clock: for one of two meetings within an hour the reminder comes at once. The
+/// program reports the parts of the file that it cannot understand, and uses the rest.
 #[test]
 fn reminders_follow_the_clock_of_the_system() {
     let start = (Utc::now() + TimeDelta::hours(1)).format("%Y%m%dT%H%M%SZ");
@@ -81,7 +81,7 @@ fn a_broken_calendar_is_refused() {
 }
 
 #[test]
-fn reminders_that_cannot_be_are_refused() {
+fn impossible_reminder_options_are_refused() {
     let cases: [(&[&str], &str); 8] = [
         (&["--before"], "--before wants a duration"),
         (&["--before", "10"], "--before: bad duration \"10\""),
@@ -100,7 +100,7 @@ fn reminders_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_made_up_clock_goes_at_its_speed() {
+fn a_simulated_clock_runs_at_its_speed() {
     let wall = DateTime::from_timestamp(1_772_440_800, 0).expect("a time");
     let clock = WallClock::made_up(wall, 600.0);
     let begun = clock.instant_of(wall).expect("a moment");
@@ -112,9 +112,9 @@ fn a_made_up_clock_goes_at_its_speed() {
     assert_eq!(slow.instant_of(wall + TimeDelta::days(1)), None);
 }
 
-/// A wall clock that is set is noticed, and what is computed after that is right.
+/// A change of the wall clock is noticed, and times computed afterwards are right.
 #[test]
-fn a_clock_that_was_set_is_followed() {
+fn a_change_of_the_wall_clock_is_followed() {
     let mut clock = WallClock::system();
     let begun = clock.instant_of(DateTime::<Utc>::MIN_UTC).expect("the beginning");
     let wall = clock.at(begun);

@@ -1,4 +1,4 @@
-//! What every example does when its output cannot be written.
+//! The behaviour of every example when its output cannot be written.
 
 #![cfg(unix)]
 
@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use crate::program::{End, LIMIT, Program, closed_pipe};
 
-/// Each example with a call that makes it write.
+/// Each example, with a command line that makes it write.
 const CALLS: [(&str, &[&str]); 13] = [
     ("deferred_callbacks", &[]),
     ("late_then_early", &[]),
@@ -23,7 +23,7 @@ const CALLS: [(&str, &[&str]); 13] = [
     ("unpaid_orders", &["--help"]),
 ];
 
-/// With what it writes to standard error as a remark left out.
+/// The end of an example, without the remark that it writes to standard error.
 fn written_to(stdout: Stdio, example: &str, args: &[&str]) -> End {
     let mut end = Program::start_into(stdout, example, args).end();
     let errors = end.stderr.lines().filter(|line| !line.starts_with("note: "));
@@ -31,7 +31,7 @@ fn written_to(stdout: Stdio, example: &str, args: &[&str]) -> End {
     end
 }
 
-/// They end quietly, and with success.
+/// The examples end quietly, and with success.
 #[test]
 fn each_ends_quietly_when_nobody_reads() {
     for (example, args) in CALLS {
@@ -41,10 +41,10 @@ fn each_ends_quietly_when_nobody_reads() {
     }
 }
 
-/// They say so in one line, and end without success.
+/// The examples report it in one line, and end without success.
 #[cfg(target_os = "linux")]
 #[test]
-fn each_says_that_its_output_cannot_be_written() {
+fn each_reports_that_its_output_cannot_be_written() {
     use crate::program::full_disk;
 
     for (example, args) in CALLS {
@@ -55,11 +55,11 @@ fn each_says_that_its_output_cannot_be_written() {
     }
 }
 
-/// Also while the main thread waits for the next line, and another one cannot write.
+/// This holds even while the main thread waits for the next line and another thread cannot write.
 #[test]
-fn one_that_waits_to_be_typed_to_ends_when_nobody_reads() {
-    let mut cache = Program::start_to_type("expiring_cache", ["-"]);
-    // An entry expires every tenth of a second, for longer than the program has.
+fn an_interactive_example_ends_when_nobody_reads() {
+    let mut cache = Program::start_with_input("expiring_cache", ["-"]);
+    // An entry expires every tenth of a second, for longer than the program may run.
     for tenths in 1..=LIMIT.as_secs() * 10 {
         cache.type_in(format!("set it{tenths} {}.{} x\n", tenths / 10, tenths % 10));
     }

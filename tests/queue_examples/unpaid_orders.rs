@@ -1,4 +1,4 @@
-//! The shop, typed to.
+//! The shop, with input.
 
 use crate::{demonstration, program::Program, typed};
 
@@ -13,11 +13,11 @@ fn the_shop_demonstrates_itself() {
     assert!(end.has_line(&["8 orders: ", " paid, ", " cancelled, 0 left unpaid"]), "{end:?}");
 }
 
-/// An order is paid or cancelled, and not both; at the end of what is typed those that are not
-/// paid are waited for.
+/// An order is either paid or cancelled; at the end of its input the program waits for the unpaid
+/// orders.
 #[test]
-fn the_shop_cancels_what_is_not_paid() {
-    let mut shop = Program::start_to_type("unpaid_orders", ["-"]);
+fn the_shop_cancels_unpaid_orders() {
+    let mut shop = Program::start_with_input("unpaid_orders", ["-"]);
     shop.type_in("order A 3600\norder A 1\npay A\npay A\npay B\n\n# and now one that is late\n");
     shop.read_until("A ordered, to be paid in 3600s");
     shop.read_until("A not ordered: there was an order with this number already");
@@ -37,14 +37,14 @@ fn the_shop_cancels_what_is_not_paid() {
 }
 
 #[test]
-fn the_shop_that_is_quit_waits_for_nothing() {
+fn quitting_the_shop_waits_for_nothing() {
     let end = typed("unpaid_orders", "order A 3600\norder B 1e19\npay A\nquit\npay B\n");
     let report = "2 orders: 1 paid, 0 cancelled, 1 left unpaid";
     assert_eq!(end.stdout.last().map(String::as_str), Some(report), "{end:?}");
 }
 
 #[test]
-fn the_shop_says_what_is_wrong_with_a_line_and_goes_on() {
+fn the_shop_reports_a_broken_line_and_continues() {
     let lines = b"order A\npay\norder A soon\norder A 1e30\nsteal A\n\npay \xc3\xa9\xc3(\norder A 3600\npay A\n";
     let end = typed("unpaid_orders", lines);
     let expected = [

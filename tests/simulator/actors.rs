@@ -1,5 +1,5 @@
-//! What actors and bodies do with tasks and pool. Each call of the library is between two notes in the
-//! ledger, never under its lock.
+//! The operations that actors and bodies perform on tasks and the pool. Each call of the library is
+//! between two notes in the ledger, never under its lock.
 
 use std::{
     pin::Pin,
@@ -61,7 +61,7 @@ impl World {
         self.note(|ledger, now| ledger.advanced(began, now));
     }
 
-    /// What can be seen of the pool does not contradict itself.
+    /// Checks that what can be observed of the pool does not contradict itself.
     pub(crate) fn look(&self) {
         let seen = self.handle.statistics();
         let dealt_with = seen.completed + seen.panicked + seen.cancelled;
@@ -79,7 +79,7 @@ impl World {
         } else if let Some((id, future)) = self.take_future(task) {
             self.cancel_by(id, || match &future {
                 Future::Once(future) => future.cancel(),
-                Future::Series(future) => future.cancel(),
+                Future::Periodic(future) => future.cancel(),
             });
             self.put_back(id, future);
         }
@@ -96,17 +96,17 @@ impl World {
             return;
         }
         let Some((id, future)) = self.take_future(task) else { return };
-        // In the end everything is cancelled, and who waits comes back.
+        // Everything is cancelled in the end, so every waiter returns.
         let handle = match &future {
             Future::Once(future) => future.cancel_handle(),
-            Future::Series(future) => future.cancel_handle(),
+            Future::Periodic(future) => future.cancel_handle(),
         };
         self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
         let outcome = self.blocking(|| match future {
             Future::Once(future) => future.join().map(Receipt::accept),
-            Future::Series(future) => future.join(),
+            Future::Periodic(future) => future.join(),
         });
-        // On a worker it may be that nobody is left to run the task.
+        // On a worker the join is refused if no other worker is left to run the task.
         if !matches!(outcome, Err(TaskError::WouldDeadlock)) {
             self.learn(id, outcome);
         }
@@ -122,7 +122,7 @@ impl World {
                 let outcome = future.join_timeout(limit.span())?;
                 Some(outcome.map(Receipt::accept))
             }
-            Future::Series(future) => future.join_timeout(limit.span()),
+            Future::Periodic(future) => future.join_timeout(limit.span()),
         });
         self.put_back(id, future);
         if let Some(outcome) = outcome {
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Leaves a waker with the future; one that panics, if the scenario has such.
+    /// Polls the future with a waker, which panics if the scenario has panicking wakers.
     fn poll(self: &Arc<Self>, task: usize) {
         let Some((id, mut future)) = self.take_future(task) else { return };
         let waker = Waker::from(Arc::new(Rouse { world: Arc::clone(self) }));
@@ -156,11 +156,11 @@ impl World {
         self.learn(id, outcome);
     }
 
-    /// Waits to be woken; in the end everything is cancelled, so that cannot be for ever.
+    /// Waits to be woken. Everything is cancelled in the end, so the wait ends.
     fn pass(&self, id: usize, future: &Future, door: &Door) {
         let handle = match future {
             Future::Once(future) => future.cancel_handle(),
-            Future::Series(future) => future.cancel_handle(),
+            Future::Periodic(future) => future.cancel_handle(),
         };
         self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
         door.pass();
@@ -178,12 +178,12 @@ impl World {
         });
     }
 
-    /// Shuts the pool down, and waits for its end.
+    /// Runs `end`, which shuts the pool down and waits for its termination.
     fn ending<R>(&self, end: impl FnOnce() -> R) -> R {
         self.holding(|| self.blocking(end))
     }
 
-    /// Takes tasks out of the pool, to run or to cancel them one by one.
+    /// Runs `deal`, which takes tasks out of the pool, and runs or cancels them one by one.
     fn holding<R>(&self, deal: impl FnOnce() -> R) -> R {
         self.note(|ledger, _| {
             ledger.is_stopping = true;
@@ -206,7 +206,8 @@ impl World {
         }
     }
 
-    /// Drops the executor, and waits for what runs; who moves the clock must not wait.
+    /// Drops the executor, which waits for running tasks; the director, which moves the clock, must
+    /// not wait.
     pub(crate) fn drop_executor(&self) {
         match self.take_executor() {
             Some(executor) if self.may_block() => self.ending(|| drop(executor)),
@@ -217,7 +218,8 @@ impl World {
 
     fn learn(&self, id: usize, outcome: Result<(), TaskError>) {
         self.note(|ledger, _| ledger.learns(id, &outcome));
-        // The panic of a task belongs to who joined it, and may panic when it is dropped.
+        // A task's panic belongs to the thread that joined it, and the payload may panic when it is
+        // dropped.
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(outcome))));
     }
 }
@@ -229,7 +231,7 @@ fn poll_once(future: &mut Future, waker: &Waker) -> Poll<Result<(), TaskError>> 
             let polled = Pin::new(future).poll(&mut context);
             polled.map(|outcome| outcome.map(Receipt::accept))
         }
-        Future::Series(future) => Pin::new(future).poll(&mut context),
+        Future::Periodic(future) => Pin::new(future).poll(&mut context),
     }
 }
 

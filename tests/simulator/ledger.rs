@@ -1,8 +1,8 @@
-//! What has happened so far, and what must not: the safety of every scenario.
+//! The history of a run, and what must not happen in it: the safety properties of every scenario.
 //!
-//! The ledger is told of each step by those who take it, and is under a lock that the model checker
-//! does not know: taking notes is no step. What is wrong is written down rather than thrown, for a
-//! panic in a task would be one more fault to be contained.
+//! Each thread reports its steps to the ledger, which is under a lock that the model checker does
+//! not know: taking notes is no step. Violations are written down rather than thrown, because a
+//! panic in a task would be one more fault to contain.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::{
 /// A future of either kind.
 pub(crate) enum Future {
     Once(ScheduledFuture<Receipt>),
-    Series(ScheduledFuture<()>),
+    Periodic(ScheduledFuture<()>),
 }
 
-/// How a task ended, as its future says.
+/// How a task ended, according to its future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Completed,
@@ -27,28 +27,28 @@ pub(crate) enum Fate {
     Cancelled(CancelReason),
 }
 
-/// All that is known of one task.
+/// Everything that is known of one task.
 pub(crate) struct Record {
     pub(crate) plan: TaskPlan,
-    /// The first run is planned for this moment at the earliest,
+    /// The earliest time that the first run may be planned for.
     low: Duration,
-    /// and, once the task has been admitted, for this one at the latest.
+    /// The latest such time, once the task has been admitted.
     high: Duration,
-    /// When the submission had returned, among all events.
-    let_in: Option<u64>,
+    /// The position among all events at which the submission had returned.
+    admitted: Option<u64>,
     refused: bool,
     starts: u32,
     is_running: bool,
-    /// Set just before the body panics: a capture that panicked too would end the process.
+    /// Set just before the body panics: a second panic in a capture would abort the process.
     pub(crate) is_panicking: bool,
     has_panicked: bool,
     last_end: Duration,
     drops: u32,
-    /// Whether somebody has called its `cancel`, which has perhaps not returned,
+    /// `true` once a thread has called `cancel`, even if the call has not returned yet.
     is_being_cancelled: bool,
-    /// and how many were told that it was they who did it.
+    /// The number of `cancel` calls that reported success.
     cancels: u32,
-    /// Whether it was cancelled before it was due.
+    /// `true` if it was cancelled before it was due.
     must_not_start: bool,
     fate: Option<Fate>,
     pub(crate) future: Option<Future>,
@@ -59,19 +59,19 @@ pub(crate) struct Record {
 pub(crate) struct Ledger {
     pub(crate) tasks: Vec<Record>,
     pub(crate) violations: Vec<String>,
-    /// How many things have happened.
+    /// The number of events so far.
     pub(crate) events: u64,
-    /// When each advance of the clock began, and where it led.
+    /// The event at which each advance of the clock began, and the time it led to.
     advances: Vec<(u64, Duration)>,
-    /// When a body last came to its end on a worker.
+    /// The event at which a body last ended on a worker.
     last_end: u64,
-    /// Whether anybody has begun to shut the pool down.
+    /// `true` once a thread has begun to shut the pool down.
     pub(crate) is_stopping: bool,
-    /// Whether a hook may have failed a run before its body began.
+    /// `true` if a hook may have failed a run before its body began.
     pub(crate) hooks_panic: bool,
-    /// How many wait for something that comes with time.
+    /// The number of waits that the passage of time ends.
     pub(crate) sleepers: usize,
-    /// How many hold tasks that the pool has given back.
+    /// The number of threads that hold tasks returned by the pool.
     pub(crate) holders: usize,
     pub(crate) results_alive: usize,
     pub(crate) threads_started: usize,
@@ -91,7 +91,7 @@ impl Ledger {
         self.events
     }
 
-    /// A submission begins. Gives the number of the task.
+    /// Records the beginning of a submission, and returns the number of the task.
     pub(crate) fn open(&mut self, plan: TaskPlan, now: Duration) -> usize {
         self.event();
         let low = now.saturating_add(plan.when.delay());
@@ -99,7 +99,7 @@ impl Ledger {
             plan,
             low,
             high: Duration::MAX,
-            let_in: None,
+            admitted: None,
             refused: false,
             starts: 0,
             is_running: false,
@@ -117,12 +117,12 @@ impl Ledger {
         self.tasks.len() - 1
     }
 
-    /// The submission has been accepted.
-    pub(crate) fn let_in(&mut self, id: usize, now: Duration, future: Future) {
+    /// Records that the submission has been accepted.
+    pub(crate) fn admitted(&mut self, id: usize, now: Duration, future: Future) {
         let event = self.event();
         let record = &mut self.tasks[id];
         record.high = now.saturating_add(record.plan.when.delay());
-        record.let_in = Some(event);
+        record.admitted = Some(event);
         record.future = Some(future);
     }
 
@@ -130,7 +130,7 @@ impl Ledger {
         self.tasks[id].refused = true;
     }
 
-    /// The clock is about to be moved.
+    /// Records that the clock is about to be moved.
     pub(crate) fn advance_begins(&mut self) -> u64 {
         self.event()
     }
@@ -139,7 +139,7 @@ impl Ledger {
         self.advances.push((began, now));
     }
 
-    /// A body begins: not early, not twice, not beside another run of the same task.
+    /// Records that a body begins: not early, not twice, not beside another run of the same task.
     pub(crate) fn starts(&mut self, id: usize, now: Duration, is_worker: bool) {
         self.event();
         let one_worker_order = is_worker.then(|| self.overtaken_by(id)).flatten();
@@ -168,7 +168,7 @@ impl Ledger {
         self.violations.append(&mut wrong);
     }
 
-    /// A body has come to its end, or is about to panic.
+    /// Records that a body has ended or is about to panic.
     pub(crate) fn ends(&mut self, id: usize, now: Duration, is_worker: bool, panics: bool) {
         let event = self.event();
         if is_worker {
@@ -181,26 +181,26 @@ impl Ledger {
         record.is_panicking = panics;
     }
 
-    /// With one worker: a task that should have been taken before this one, and has not been. It
-    /// was in the queue when the worker looked, and is due before.
+    /// Returns, for a pool with one worker, a task that should have been taken before this one and
+    /// has not been. It was in the queue when the worker looked, and is due earlier.
     fn overtaken_by(&self, id: usize) -> Option<usize> {
         let taken = &self.tasks[id];
         if self.is_stopping || taken.starts > 0 {
             return None;
         }
-        // The worker looked after the last body had ended, and not before the task was due.
+        // The worker looked after the last body had ended, and not before this task was due.
         let is_due = self.advances.iter().find(|(_, now)| *now >= taken.low);
         let looked = self.last_end.max(is_due.map_or(0, |(began, _)| *began));
         self.tasks.iter().position(|other| {
             let may_have_run = self.hooks_panic && other.plan.resumes;
             let has_begun = other.starts > 0 || may_have_run;
             let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
-            let was_there = other.let_in.is_some_and(|event| event < looked);
+            let was_there = other.admitted.is_some_and(|event| event < looked);
             waits && was_there && other.high < taken.low && other.plan.timeout.is_none()
         })
     }
 
-    /// The capture is dropped. Whether its task panics just now.
+    /// Records that the capture is dropped. Returns `true` if its task is panicking just now.
     pub(crate) fn dropped(&mut self, id: usize) -> bool {
         self.event();
         let record = &mut self.tasks[id];
@@ -225,7 +225,8 @@ impl Ledger {
         record.must_not_start |= now < record.low && record.starts == 0;
     }
 
-    /// What a future has said of its task. Whether the result has been taken by it.
+    /// Records how a task ended, according to its future. A future whose result has been taken adds
+    /// nothing.
     pub(crate) fn learns(&mut self, id: usize, outcome: &Result<(), TaskError>) {
         let record = &mut self.tasks[id];
         let fate = match outcome {
@@ -240,12 +241,12 @@ impl Ledger {
         }
     }
 
-    /// How many there are that have been admitted, for [`missing`](Self::missing).
-    pub(crate) fn all_let_in(&self) -> Vec<usize> {
-        (0..self.tasks.len()).filter(|id| self.tasks[*id].let_in.is_some()).collect()
+    /// The numbers of the admitted tasks, for [`missing`](Self::missing).
+    pub(crate) fn all_admitted(&self) -> Vec<usize> {
+        (0..self.tasks.len()).filter(|id| self.tasks[*id].admitted.is_some()).collect()
     }
 
-    /// Those of these one-shot tasks that were due by now, and have not been dealt with.
+    /// The one-shot tasks among these that were due by now and are still pending.
     pub(crate) fn missing(&self, tasks: &[usize], now: Duration) -> Vec<usize> {
         let is_missing = |id: &usize| {
             let record = &self.tasks[*id];
@@ -255,12 +256,13 @@ impl Ledger {
         tasks.iter().copied().filter(is_missing).collect()
     }
 
-    /// How often the task that ran most has run.
+    /// The largest number of runs of any task.
     pub(crate) fn most_runs(&self) -> u32 {
         self.tasks.iter().map(|record| record.starts).max().unwrap_or(0)
     }
 
-    /// When everything has ended: each task in one way, and nothing of it left.
+    /// Checks, when everything has ended, that each task ended in one way and that nothing of it is
+    /// left.
     pub(crate) fn check_the_end(&mut self, captures_panic: bool) {
         let mut wrong = Vec::new();
         for (id, record) in self.tasks.iter().enumerate() {
@@ -271,7 +273,7 @@ impl Ledger {
             if record.is_running {
                 say("runs after the end");
             }
-            if record.let_in.is_some() == record.refused {
+            if record.admitted.is_some() == record.refused {
                 say("was admitted and refused, or neither");
             }
             if record.refused && record.starts > 0 {
@@ -308,7 +310,7 @@ impl Ledger {
 }
 
 impl Record {
-    /// The next run is not to begin before this moment.
+    /// The time before which the next run must not begin.
     fn earliest(&self) -> Duration {
         match self.plan.kind {
             _ if matches!(self.plan.when, When::Never) => Duration::MAX,

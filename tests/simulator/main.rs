@@ -1,17 +1,17 @@
-//! The simulator: one seed is one scenario (who does what, which faults there are, which thread goes
-//! next), run on the model checker's threads and the manual clock, and watched all the time.
+//! The simulator: one seed is one scenario (the actors' steps, the faults, the thread schedule),
+//! run on the model checker's threads and the manual clock, and checked throughout.
 //!
 //! A scenario has two phases. In the first, several actors submit, cancel, wait, resize and shut
 //! down while tasks panic, captures panic in their drops, hooks and wakers panic, and threads
-//! cannot be started: each fault switched on or off by the seed. Nothing wrong may happen then
-//! (`ledger`). In the second the faults are off, time goes on, and everything must come to its
-//! end (`world`): a task that is due runs without anybody's help, whoever waits is told, the
-//! pool terminates, and nothing of it is left.
+//! cannot be started; the seed switches each fault on or off. No safety property may be violated
+//! then (`ledger`). In the second the faults are off, time advances, and everything must come to
+//! its end (`world`): a task that is due runs without outside help, every waiter is woken, the pool
+//! terminates, and nothing of it is left.
 //!
-//! A seed that fails prints its scenario, made as small as it can be and still fail, and what was
-//! wrong with it. `ci/simulate.sh 1 SEED` runs that seed again.
+//! A failing seed prints its scenario, made as small as it can be and still fail, and the
+//! violation. `ci/simulate.sh 1 SEED` runs that seed again.
 //!
-//! Empty without `--cfg shuttle`; see `docs/testing.md`.
+//! This program is empty without `--cfg shuttle`; see `docs/testing.md`.
 
 #![cfg(shuttle)]
 #![allow(
@@ -50,17 +50,18 @@ use shuttle::{
 
 use crate::scenario::Scenario;
 
-/// How many schedules a scenario gets while it is made smaller: another scenario fails in another
-/// schedule, if it fails.
+/// The number of schedules that a scenario gets while it is made smaller: a changed scenario fails
+/// in a different schedule, if at all.
 const TRIES: u64 = 60;
 
 std::thread_local! {
-    /// What the last panic of a simulation said: that by which it failed, for none comes after it.
+    /// The message of the last panic of a simulation: the one by which it failed, because none
+    /// follows it.
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     static IS_SIMULATING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Every seed keeps every promise.
+/// No seed violates a property.
 #[test]
 fn every_seed_holds() {
     let number = |name: &str, default| {
@@ -74,7 +75,7 @@ fn every_seed_holds() {
     }
 }
 
-/// A seed is the same scenario and the same order of steps each time, whatever ran before.
+/// A seed yields the same scenario and the same order of steps each time, whatever ran before.
 #[test]
 fn a_seed_can_be_repeated() {
     let events_of = |seed| {
@@ -89,8 +90,8 @@ fn a_seed_can_be_repeated() {
     }
 }
 
-/// A scenario that breaks a promise is found, and made as small as it can be. Here the promise is
-/// a false one: that no task runs twice.
+/// A scenario that violates a property is found and made as small as it can be. The property here
+/// is a false one: that no task runs twice.
 #[test]
 fn a_broken_promise_is_found_and_made_small() {
     let report = (1..100).find_map(|seed| {
@@ -104,7 +105,7 @@ fn a_broken_promise_is_found_and_made_small() {
     assert_eq!(report.matches("Submit(").count(), 1, "one task is enough: {report}");
 }
 
-/// Tries the scenario of this seed. What is wrong with it comes back as a report.
+/// Tries the scenario of this seed. Returns a report if it fails.
 fn hunt<R>(
     seed: u64,
     simulate: impl Fn(&Scenario) -> R + Clone + Send + Sync + 'static,
@@ -141,8 +142,8 @@ fn hunt<R>(
     }
 }
 
-/// Leaves out one thing after the other. What was needed at first need not be when the rest is
-/// smaller.
+/// Leaves out one step after the other, repeatedly: a step that was needed at first may not be once
+/// the rest is smaller.
 fn reduce(
     what: String,
     scenario: Scenario,
@@ -156,7 +157,7 @@ fn reduce(
     }
 }
 
-/// What is wrong with the first order of steps in which something is.
+/// The violation in the first order of steps that has one.
 fn try_schedules<R>(
     scenario: &Scenario,
     seeds: Range<u64>,
@@ -165,7 +166,7 @@ fn try_schedules<R>(
     seeds.into_iter().try_for_each(|seed| try_schedule(scenario, seed, simulate.clone()))
 }
 
-/// Runs the scenario in one order of steps: chosen at random, or by chance of priorities.
+/// Runs the scenario in one order of steps, chosen at random or by random priorities.
 fn try_schedule<R>(
     scenario: &Scenario,
     seed: u64,
@@ -190,8 +191,9 @@ fn try_schedule<R>(
     outcome.map_err(|_| LAST_PANIC.take().unwrap_or_default()).map(drop)
 }
 
-/// Panics are what tasks are to do here: they are noted, and not printed. The model checker's own
-/// hook, which prints, is put in place by its first run and never again; so that comes first.
+/// Installs a panic hook that notes panics instead of printing them, because tasks are meant to
+/// panic here. The model checker's own hook, which prints, is installed by its first run and never
+/// again, so a run comes first.
 fn keep_panics_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,30 +1,30 @@
-//! What a seed stands for: a pool, the faults that are switched on, and what each actor does, one
-//! thing after the other. It is data, so it can be printed, and made smaller.
+//! The scenario that a seed stands for: a pool, the faults that are switched on, and the steps of
+//! each actor, in order. It is data, so it can be printed and made smaller.
 
 use std::{fmt, time::Duration};
 
 use proptest::{collection::vec, option::weighted, prelude::*};
 
-/// Everything but the order in which the threads go.
+/// Everything except the order in which the threads run.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) pool: PoolPlan,
     pub(crate) faults: Faults,
-    /// What the first one does never blocks: it is the one that moves time to its end.
+    /// The actors' steps. Those of the first never block: it moves time to its end.
     pub(crate) actors: Vec<Vec<Op>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolPlan {
     pub(crate) workers: usize,
-    /// Whether workers go when they have been idle for a while.
+    /// `true` if workers retire when they have been idle for a while.
     pub(crate) retire: bool,
     pub(crate) keep_delayed: bool,
     pub(crate) keep_periodic: bool,
     pub(crate) bound: Option<(usize, Refusal)>,
 }
 
-/// What becomes of a task for which there is no room.
+/// The fate of a task for which there is no room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Refusal {
     Abort,
@@ -33,12 +33,12 @@ pub(crate) enum Refusal {
     DiscardOldest,
 }
 
-/// Which faults happen where a plan has them.
+/// The faults that happen where a plan has them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     /// A body panics.
     pub(crate) body: bool,
-    /// What it panics with panics when it is dropped.
+    /// The payload of the body's panic panics when it is dropped.
     pub(crate) payload: bool,
     /// A capture panics when it is dropped.
     pub(crate) capture: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Faults {
     pub(crate) spawn: bool,
 }
 
-/// A span of time: so many steps of ten nanoseconds.
+/// A span of time, in steps of ten nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps(pub(crate) u8);
 
@@ -62,7 +62,7 @@ impl Steps {
     }
 }
 
-/// When a task is to run first.
+/// When a task runs first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
     After(Steps),
@@ -92,15 +92,15 @@ pub(crate) struct TaskPlan {
     pub(crate) body: Act,
     pub(crate) capture: OnDrop,
     pub(crate) timeout: Option<Steps>,
-    /// Whether a periodic one goes on after a run that panicked.
+    /// `true` if a periodic task continues after a run that panicked.
     pub(crate) resumes: bool,
 }
 
-/// What a body does. Numbers are those of tasks, in the order of submission, and wrap around.
+/// The steps of a body. Numbers are those of tasks, in the order of submission, and wrap around.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     Return,
-    /// Takes its time.
+    /// Takes some time.
     Dawdle,
     Sleep(Steps),
     Panic,
@@ -115,7 +115,7 @@ pub(crate) enum Act {
     DropExecutor,
 }
 
-/// What the drop of a capture does.
+/// The action of a capture's drop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OnDrop {
     Nothing,
@@ -125,14 +125,14 @@ pub(crate) enum OnDrop {
     DropExecutor,
 }
 
-/// What an actor does.
+/// The step of an actor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Submit(TaskPlan),
     Cancel(usize),
     /// Drops the future.
     Forget(usize),
-    /// Leaves a waker with it.
+    /// Polls the future with a waker.
     Poll(usize),
     Look,
     Advance(Steps),
@@ -141,7 +141,7 @@ pub(crate) enum Op {
     KeepPeriodic(bool),
     Prestart,
     Shutdown,
-    /// Runs so many of those it gets back.
+    /// Runs that many of the tasks it gets back.
     ShutdownNow(usize),
     Join(usize),
     JoinFor(usize, Steps),
@@ -152,7 +152,7 @@ pub(crate) enum Op {
     DropExecutor,
 }
 
-/// Any scenario, the smaller the earlier it is tried when one has failed.
+/// Any scenario; smaller ones are tried first when one has failed.
 pub(crate) fn any() -> impl Strategy<Value = Scenario> {
     let director = vec(quick_op(), 0..8);
     let others = vec(vec(prop_oneof![3 => quick_op(), 2 => blocking_op()], 0..7), 0..3);
@@ -182,7 +182,7 @@ fn pool() -> impl Strategy<Value = PoolPlan> {
     )
 }
 
-/// Each of them in a third of all scenarios.
+/// Each fault is switched on in a third of all scenarios.
 fn faults() -> impl Strategy<Value = Faults> {
     let one = || weighted_bool(0.3);
     (one(), one(), one(), one(), one(), one(), weighted_bool(0.1)).prop_map(
@@ -269,7 +269,7 @@ fn on_drop() -> impl Strategy<Value = OnDrop> {
     ]
 }
 
-/// What does not block.
+/// The steps that do not block.
 fn quick_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => task().prop_map(Op::Submit),
@@ -288,7 +288,7 @@ fn quick_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What may have to wait for time to pass, or for others.
+/// The steps that may have to wait for time to pass, or for other threads.
 fn blocking_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => which().prop_map(Op::Join),
@@ -302,7 +302,7 @@ fn blocking_op() -> impl Strategy<Value = Op> {
 }
 
 impl Scenario {
-    /// The same without one of the things that are done, for each of them.
+    /// The variants of this scenario with one step left out.
     pub(crate) fn with_one_op_less(&self) -> impl Iterator<Item = Self> {
         let ops = self.actors.iter().enumerate();
         let ops = ops.flat_map(|(actor, ops)| (0..ops.len()).map(move |op| (actor, op)));
@@ -313,7 +313,7 @@ impl Scenario {
         })
     }
 
-    /// Whether there is never more than one worker at a time.
+    /// Returns `true` if there is never more than one worker at a time.
     pub(crate) fn has_one_worker(&self) -> bool {
         let resizes = |op: &Op| matches!(op, Op::Resize(_));
         self.pool.workers <= 1 && !self.actors.iter().flatten().any(resizes)

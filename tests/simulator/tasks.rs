@@ -1,5 +1,5 @@
-//! What is submitted: a body that does what its plan says, a capture that is noted when it is dropped,
-//! a result that is counted.
+//! The submitted tasks: a body that follows its plan, a capture that is noted when it is dropped, a
+//! result that is counted.
 
 use std::{cell::Cell, panic, sync::Arc};
 
@@ -20,7 +20,7 @@ pub(crate) struct Capture {
 /// The result of a one-shot task.
 pub(crate) struct Receipt {
     world: Arc<World>,
-    /// Whether it is still the executor's to drop.
+    /// `true` if the executor still has to drop it.
     may_panic: bool,
 }
 
@@ -28,12 +28,12 @@ pub(crate) struct Receipt {
 struct Bomb(Arc<World>);
 
 shuttle::thread_local! {
-    /// The task that this thread submits: it may have to run it itself.
+    /// The task that this thread is submitting, and may have to run itself.
     static SUBMITTED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 impl World {
-    /// Submits a task; whether it is admitted or not, it is in the ledger.
+    /// Submits a task. The ledger has it whether it is admitted or not.
     pub(crate) fn submit(self: &Arc<Self>, plan: TaskPlan) {
         let id = self.note(|ledger, now| ledger.open(plan, now));
         let capture = Capture { world: Arc::clone(self), id };
@@ -51,7 +51,7 @@ impl World {
                 let body = move || {
                     capture.run();
                     let world = Arc::clone(&capture.world);
-                    // First: Rust leaks what a call returns if a local panics in its drop.
+                    // This comes first: Rust leaks a call's result if a local panics in its drop.
                     drop(capture);
                     Receipt::new(&world)
                 };
@@ -59,19 +59,19 @@ impl World {
             }
             Kind::Rate(period) => task
                 .schedule_at_fixed_rate(delay, period.span(), move || capture.run())
-                .map(Future::Series),
+                .map(Future::Periodic),
             Kind::Delay(pause) => task
                 .schedule_with_fixed_delay(delay, pause.span(), move || capture.run())
-                .map(Future::Series),
+                .map(Future::Periodic),
         };
         SUBMITTED.with(|own| own.set(outer));
         match outcome {
-            Ok(future) => self.note(|ledger, now| ledger.let_in(id, now, future)),
+            Ok(future) => self.note(|ledger, now| ledger.admitted(id, now, future)),
             Err(_) => self.note(|ledger, _| ledger.refused(id)),
         }
     }
 
-    /// What a body of this plan does between its beginning and its end.
+    /// The steps of a body with this plan.
     fn act(self: &Arc<Self>, id: usize, act: Act) {
         match act {
             Act::Return | Act::Panic => {}
@@ -79,7 +79,7 @@ impl World {
             Act::Sleep(steps) => {
                 let token = current_task().map(|task| task.token());
                 if let Some(token) = token.filter(|_| self.may_block()) {
-                    // An error means that it is asked to stop, which it does.
+                    // An error means that the task is asked to stop, which it does.
                     let _ = self.blocking_for_a_while(|| token.sleep(steps.span()));
                 }
             }
@@ -149,7 +149,7 @@ impl Receipt {
         Self { world: Arc::clone(world), may_panic: true }
     }
 
-    /// It is in the hands of who joined.
+    /// The thread that joined has the result.
     pub(crate) fn accept(mut self) {
         self.may_panic = false;
     }

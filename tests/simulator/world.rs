@@ -1,9 +1,9 @@
-//! One run of a scenario: the actors go through what they are to do, and then everything must end
-//! without any more help than that time passes.
+//! One run of a scenario: the actors go through their steps, and then everything must end with no
+//! more help than the passage of time.
 //!
-//! The first actor, the *director*, never waits for tasks: it moves the clock when everybody else
-//! waits. Before anything is cancelled or shut down by it, every task that was due must have been
-//! dealt with: a shutdown wakes everyone, and would hide who was not woken.
+//! The first actor, the *director*, never waits for tasks: it moves the clock when every other
+//! actor waits. Before it cancels anything or shuts anything down, every task that was due must
+//! have been dealt with: a shutdown wakes every thread, and would hide a waiter that was not woken.
 
 use std::{
     cell::Cell,
@@ -30,12 +30,12 @@ use crate::{
     tasks::Receipt,
 };
 
-/// Longer than any finite delay, and than all that bodies sleep.
+/// A span longer than any finite delay, and than all sleeps of the bodies together.
 const LONG: Duration = Duration::from_nanos(600);
-/// So often time goes on before what has not ended counts as hanging.
+/// The number of advances of the clock after which an unfinished scenario counts as hanging.
 const ROUNDS: usize = 50;
 
-/// What all threads of a scenario share.
+/// The state that all threads of a scenario share.
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
     pub(crate) handle: Handle,
@@ -44,7 +44,7 @@ pub(crate) struct World {
     faults: Faults,
     has_faults: Arc<AtomicBool>,
     is_winding_down: AtomicBool,
-    /// What each actor but the director is doing.
+    /// The state of each actor except the director.
     actors: Mutex<Vec<Doing>>,
     changed: Condvar,
 }
@@ -61,7 +61,7 @@ enum Role {
     Director,
     Actor(usize),
     Worker,
-    /// The one that watches over timeouts.
+    /// The timer thread.
     Other,
 }
 
@@ -69,11 +69,11 @@ shuttle::thread_local! {
     static ROLE: Cell<Role> = const { Cell::new(Role::Other) };
 }
 
-/// What is left to be asked of a scenario that has kept every promise.
+/// The result of a scenario that violated no property.
 pub(crate) struct Summary {
-    /// Of all tasks.
+    /// The largest number of runs of any task.
     pub(crate) most_runs: u32,
-    /// How many things have happened.
+    /// The number of events.
     pub(crate) events: u64,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Summary {
 ///
 /// # Panics
 ///
-/// If a promise is broken.
+/// Panics if a property is violated.
 pub(crate) fn run(scenario: &Scenario) -> Summary {
     ROLE.with(|role| role.set(Role::Director));
     let world = World::new(scenario);
@@ -123,7 +123,7 @@ impl World {
         notes(&ledger).hooks_panic = scenario.faults.hooks;
         let actors = vec![Doing::Work; scenario.actors.len().saturating_sub(1)];
         if !scenario.has_one_worker() {
-            // Then nobody can tell in which order they have taken what they run.
+            // Then the order in which the threads took their tasks is unknown.
             notes(&ledger).is_stopping = true;
         }
         Arc::new(Self {
@@ -139,7 +139,7 @@ impl World {
         })
     }
 
-    /// Writes something down, at this moment.
+    /// Writes something into the ledger, at this moment.
     pub(crate) fn note<R>(&self, write: impl FnOnce(&mut Ledger, Duration) -> R) -> R {
         let now = self.clock.elapsed();
         write(&mut notes(&self.ledger), now)
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// The faults that happen now.
+    /// The faults that are on now.
     pub(crate) fn faults(&self) -> Faults {
         let on = self.has_faults.load(Ordering::SeqCst);
         let Faults { body, payload, capture, result, waker, hooks, spawn } = self.faults;
@@ -174,11 +174,12 @@ impl World {
         ROLE.with(|role| matches!(role.get(), Role::Actor(_) | Role::Worker))
     }
 
-    /// Waits for something, and lets the director know.
+    /// Waits for something, and marks the actor as waiting for the director.
     pub(crate) fn blocking<R>(&self, wait: impl FnOnce() -> R) -> R {
         match ROLE.with(Cell::get) {
             Role::Actor(number) => {
-                // Perhaps it waits already, for an end in which a capture waits for another.
+                // The actor may be waiting already, for an end in which a capture waits for
+                // another.
                 let before = self.becomes(number, Doing::Wait);
                 let result = wait();
                 self.becomes(number, before);
@@ -188,8 +189,9 @@ impl World {
         }
     }
 
-    /// The same, for a wait that time ends. A body that does so keeps others from being run, and
-    /// one that waits for another task without a limit does not: that is refused to the last.
+    /// Waits likewise for something that the passage of time ends. A body that waits so keeps
+    /// others from being run; one that joins another task without a limit does not, because the
+    /// last available worker is refused the join.
     pub(crate) fn blocking_for_a_while<R>(&self, wait: impl FnOnce() -> R) -> R {
         notes(&self.ledger).sleepers += 1;
         let result = self.blocking(wait);
@@ -207,7 +209,7 @@ impl World {
         self.actors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with one task, if there is any.
+    /// Applies `act` to one task, if there is any.
     pub(crate) fn with_task<R>(
         &self,
         task: usize,
@@ -231,7 +233,7 @@ impl World {
         self.executor.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Waits until every other actor waits, or has done what it had to do. Whether all have.
+    /// Waits until every other actor waits or has finished. Returns `true` if all have finished.
     fn rest(&self) -> bool {
         let mut actors = self.doings();
         while actors.contains(&Doing::Work) {
@@ -240,11 +242,11 @@ impl World {
         actors.iter().all(|doing| *doing == Doing::Nothing)
     }
 
-    /// From now on there are no faults. Time goes on, and what is due runs.
+    /// Switches the faults off. Time advances, and due tasks run.
     fn progress(&self) {
         self.has_faults.store(false, Ordering::SeqCst);
         self.rest();
-        let tasks = self.note(|ledger, _| ledger.all_let_in());
+        let tasks = self.note(|ledger, _| ledger.all_admitted());
         let end = self.clock.elapsed() + LONG;
         self.go_on();
         let missing = || {
@@ -253,7 +255,8 @@ impl World {
                 if is_held_up { Vec::new() } else { ledger.missing(&tasks, end) }
             })
         };
-        // Who may wait, in the drop of a capture, does not always: there may be more to drop.
+        // A thread in the drop of a capture may wait there, and may also be running: it may have
+        // more to drop.
         let mut rounds = 0..ROUNDS;
         while !missing().is_empty() && rounds.next().is_some() {
             thread::yield_now();
@@ -266,8 +269,8 @@ impl World {
         self.look();
     }
 
-    /// Moves time from one moment to the next that somebody waits for. Not by `run_for`, which rings
-    /// for every worker to see what it waits for, and so would hide one that nobody has woken.
+    /// Moves time from one deadline to the next that a thread waits for. It does not use `run_for`,
+    /// which wakes every worker to see what it waits for, and so would hide one that was not woken.
     fn go_on(&self) {
         let end = self.clock.elapsed() + LONG;
         self.clock.run_until_idle();
@@ -279,8 +282,8 @@ impl World {
         }
     }
 
-    /// Whether a task that is due waits beside a worker that the pool may have. If nobody could be
-    /// started for it before, it may.
+    /// Checks that no due task is pending while the pool may have another worker. A pool that could
+    /// not start a worker before may do so now.
     fn look_for_neglect(&self) {
         let is_neglected = || {
             let is_quiet = !self.doings().contains(&Doing::Work);
@@ -298,13 +301,13 @@ impl World {
         }
     }
 
-    /// What would go on for ever is cancelled, and whoever waited comes back.
+    /// Cancels what would continue for ever; then every waiter returns.
     fn wind_down(&self) {
         self.is_winding_down.store(true, Ordering::SeqCst);
         for _ in 0..ROUNDS {
             let tasks = self.note(|ledger, _| ledger.tasks.len());
             (0..tasks).for_each(|task| self.cancel(task));
-            // Kept by nobody who could be asked to cancel them.
+            // No thread keeps these tasks and could be asked to cancel them.
             self.handle.set_executes_existing_delayed_tasks_after_shutdown(false);
             self.handle.set_continues_existing_periodic_tasks_after_shutdown(false);
             self.go_on();
@@ -328,18 +331,18 @@ impl World {
         }
         assert!(self.handle.is_terminated(), "the pool does not end: {:?}", self.handle);
         if let Some(executor) = executor {
-            executor.close().expect("nobody is inside");
+            executor.close().expect("not on a worker");
         }
     }
 
-    /// Everything has ended, and only this is left of it.
+    /// Checks that everything has ended, and returns the summary.
     fn the_end(self: Arc<Self>) -> Summary {
         let tasks = self.note(|ledger, _| ledger.tasks.len());
         for task in 0..tasks {
             if let Some((id, future)) = self.take_future(task) {
                 let outcome = match &future {
                     Future::Once(future) => future.try_join().map(|end| end.map(Receipt::accept)),
-                    Future::Series(future) => future.try_join(),
+                    Future::Periodic(future) => future.try_join(),
                 };
                 match outcome {
                     Some(outcome) => self.note(|ledger, _| ledger.learns(id, &outcome)),
@@ -382,7 +385,7 @@ fn builder(clock: &ManualClock, plan: PoolPlan) -> Builder {
     }
 }
 
-/// Every hook there is, and a thread factory, with their faults.
+/// Installs every hook and a thread factory, with their faults.
 fn with_hooks(
     builder: Builder,
     faults: Faults,

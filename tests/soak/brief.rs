@@ -1,5 +1,5 @@
-//! Pools that come and go beside the long one: of every make, with a little work, ended in every
-//! way.
+//! Short-lived pools beside the long-lived one: of every configuration, with a little work, ended
+//! in every way.
 
 use std::{
     sync::Arc,
@@ -19,7 +19,7 @@ use crate::{
     tasks::Work,
 };
 
-/// Makes a pool, has it work, and sees it end.
+/// Builds a pool, gives it work, and ends it.
 pub(crate) fn pool(soak: &Arc<Soak>, dice: &mut Dice) {
     let (builder, is_bounded) = make(dice);
     let pool = builder.build().expect("the settings are good");
@@ -45,7 +45,7 @@ pub(crate) fn pool(soak: &Arc<Soak>, dice: &mut Dice) {
     }
 }
 
-/// A pool of any make, and whether tasks may be rejected while it is open.
+/// A pool with any configuration, and whether it may reject tasks while it is open.
 fn make(dice: &mut Dice) -> (Builder, bool) {
     let mut builder = ScheduledThreadPoolExecutor::builder()
         .core_pool_size(dice.roll(4) as usize)
@@ -80,7 +80,7 @@ fn submit(
         _ => dice.up_to_ms(3),
     };
     let now = Instant::now();
-    // What is rejected may be run by who submits it, at once.
+    // The submitter may run a rejected task itself, at once.
     let due = if is_bounded { now } else { now + delay };
     let capture = soak.ledger.enter("a task of a brief pool", Some(now));
     let work = Work::any(dice);
@@ -106,7 +106,7 @@ fn submit(
     }
 }
 
-/// Ends it in one of the ways, so that nothing that is far off is waited for.
+/// Ends the pool in one of the ways that do not wait for far tasks.
 fn end(pool: ScheduledThreadPoolExecutor, dice: &mut Dice) {
     let handle = pool.handle();
     let milli = Duration::from_millis(1);
@@ -117,7 +117,7 @@ fn end(pool: ScheduledThreadPoolExecutor, dice: &mut Dice) {
         3 => pool.shutdown_now().filter(|task| task.is_due()).for_each(|task| task.run()),
         4 => _ = pool.shutdown_within(milli, Duration::MAX),
         5 => {
-            // By one of its own tasks.
+            // One of the pool's own tasks ends it.
             let own = handle.clone();
             _ = handle.execute(move || drop(own.shutdown_now()));
             thread::sleep(dice.up_to_ms(1));

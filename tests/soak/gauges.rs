@@ -1,4 +1,4 @@
-//! How much memory the process has and how many threads, where the system says so.
+//! The memory and the number of threads of the process, where the system reports them.
 
 use std::{fmt, fs};
 
@@ -19,7 +19,7 @@ impl Gauges {
         Some(Self { resident: field("VmRSS:")?, threads: field("Threads:")? })
     }
 
-    /// Whether there is more than what the allocator may keep for itself.
+    /// Returns `true` if the memory has grown by more than the allocator may keep for itself.
     pub(crate) fn has_outgrown(&self, earlier: &Self) -> bool {
         self.resident > earlier.resident + earlier.resident / 2 + 32 * 1024
     }

@@ -1,8 +1,8 @@
-//! The ledger: every capture of every task and every element of a queue, for as long as it is
-//! alive, with the moment by which it should be gone. And what was found to be wrong.
+//! The ledger: every capture of every task and every element of a queue while it is alive, with the
+//! time by which it should be gone; and the faults found.
 //!
-//! A task that is lost keeps its capture, so it stays in the ledger beyond its moment; what is
-//! dropped twice is not there the second time.
+//! A lost task keeps its capture, so the capture stays in the ledger beyond its time; a capture
+//! that is dropped twice is missing from the ledger the second time.
 
 use std::{
     collections::HashMap,
@@ -14,12 +14,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How late the fate of a task may be: far longer than any load makes it, and any stop.
+/// How late a task may end: far longer than any load or any stop of the process delays it.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
-/// So many faults are told; the others are like them.
+/// The number of faults that are reported; the others are like them.
 const TOLD: usize = 20;
 
-/// What a panic that was meant to be is thrown with.
+/// The payload of an intended panic.
 pub(crate) struct Meant;
 
 #[derive(Default)]
@@ -31,12 +31,12 @@ pub(crate) struct Ledger {
 
 struct Entry {
     what: &'static str,
-    /// None for what waits until somebody cancels it.
+    /// `None` for a task that waits until it is cancelled.
     by: Option<Instant>,
 }
 
 impl Ledger {
-    /// Something to capture, that should be gone by then.
+    /// Returns a value to capture, which should be gone by then.
     pub(crate) fn enter(self: &Arc<Self>, what: &'static str, by: Option<Instant>) -> Capture {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.page(id).insert(id, Entry { what, by });
@@ -47,24 +47,24 @@ impl Ledger {
         self.page(id).contains_key(&id)
     }
 
-    /// From now on it is expected to go, if it is still there.
+    /// Expects the capture to go soon, if it is still alive.
     pub(crate) fn expect_soon(&self, id: u64) {
         if let Some(entry) = self.page(id).get_mut(&id) {
             entry.by = Some(Instant::now());
         }
     }
 
-    /// How many captures there have been.
+    /// The number of captures so far.
     pub(crate) fn entered(&self) -> u64 {
         self.last.load(Ordering::Relaxed)
     }
 
-    /// What is alive, in words.
+    /// Descriptions of the captures that are alive.
     pub(crate) fn alive(&self) -> Vec<String> {
         self.listed(|_| true)
     }
 
-    /// What should have been gone for long.
+    /// Descriptions of the captures that should have been gone for long.
     pub(crate) fn overdue(&self) -> Vec<String> {
         let now = Instant::now();
         self.listed(|entry| entry.by.is_some_and(|by| now.saturating_duration_since(by) > GRACE))
@@ -100,7 +100,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is captured: in the ledger until it is dropped.
+/// A value to capture, which is in the ledger until it is dropped.
 pub(crate) struct Capture {
     ledger: Arc<Ledger>,
     id: u64,
@@ -112,13 +112,13 @@ impl Capture {
         self.id
     }
 
-    /// One that panics when it is dropped.
+    /// Makes the capture panic when it is dropped.
     pub(crate) fn armed(mut self) -> Self {
         self.is_bomb = true;
         self
     }
 
-    /// To be called at the start of what was not to start before `due`.
+    /// Checks that the work that calls this does not start before `due`.
     pub(crate) fn begins(&self, due: Instant) {
         let early = due.saturating_duration_since(Instant::now());
         if !early.is_zero() {
@@ -134,7 +134,7 @@ impl Drop for Capture {
         if entry.is_none() {
             self.ledger.complain(format!("number {} was dropped twice", self.id));
         }
-        // Twice at once would end the process, as Rust has it.
+        // A second panic during a panic would abort the process.
         if self.is_bomb && !thread::panicking() {
             std::panic::panic_any(Meant);
         }

@@ -1,15 +1,15 @@
-//! A long bath: real threads, four times as many as cores, under a mixed load, in a process that
-//! is stopped and continued every few seconds. `PUNCTUAL_SOAK_SECONDS` says how long, and
-//! `PUNCTUAL_SOAK_SEED` what the dice show; `ci/soak.sh` runs it for an hour.
+//! A soak test: real threads, four times as many as cores, under a mixed load, in a process that is
+//! stopped and continued every few seconds. `PUNCTUAL_SOAK_SECONDS` sets the duration, and
+//! `PUNCTUAL_SOAK_SEED` the seed of the dice; `ci/soak.sh` runs the test for an hour.
 //!
-//! The load comes in rounds, some dense and some sparse. At the end of a round everything that was
-//! submitted is brought to its end, and the executor, which outlives them all, is at rest. Then
-//! nothing is alive but the executor itself, its counts are those of the futures, and memory and
-//! threads are what they were after the rounds before.
+//! The load comes in rounds, some dense and some sparse. At the end of a round every submitted task
+//! is brought to its end, and the executor, which outlives all rounds, is at rest. Then nothing is
+//! alive but the executor itself, its counts match those of the futures, and memory and threads are
+//! what they were after earlier rounds.
 //!
-//! Throughout: nothing starts early, no runs of a periodic task overlap, nothing is dropped twice, the
-//! counts of each snapshot add up, and what is due comes to its end. Tasks contain panics, so what
-//! they find wrong they write into a [`Ledger`], which is asked all the time.
+//! Throughout, no task starts early, no runs of a periodic task overlap, nothing is dropped twice,
+//! the counts of each snapshot add up, and every due task comes to its end. Tasks contain panics,
+//! so they write the faults that they find into a [`Ledger`], which is checked all the time.
 
 #![allow(
     clippy::disallowed_methods,
@@ -25,8 +25,8 @@ mod dice;
 mod gauges;
 mod ledger;
 mod outside;
+mod periodic;
 mod queue;
-mod series;
 mod soak;
 mod tasks;
 
@@ -49,10 +49,10 @@ use crate::{
     soak::{Count, Ends, Settle, Soak, eventually},
 };
 
-/// How much a thread has submitted and not settled at most.
+/// The largest number of submissions that a thread has open at a time.
 const OPEN: u64 = 200;
 
-/// Whatever is done to an executor, and however long, it keeps what it promises.
+/// An executor keeps its promises under every operation, for however long.
 #[test]
 fn an_executor_keeps_its_promises_under_any_load() {
     let length = Duration::from_secs(setting("PUNCTUAL_SOAK_SECONDS").unwrap_or(3));
@@ -70,7 +70,7 @@ fn setting<T: FromStr>(name: &str) -> Option<T> {
     Some(value.parse().unwrap_or_else(|_| panic!("{name} is {value:?}, and not a number")))
 }
 
-/// The process that soaks.
+/// Runs the load, in the inner process.
 fn inside(seed: u64, length: Duration) {
     soak::silence_what_is_meant();
     let before = Gauges::read();
@@ -102,7 +102,7 @@ fn inside(seed: u64, length: Duration) {
             soak.ledger.complain(format!("memory has grown: from {warm} to {after}"));
         }
     }
-    // One stays for the whole process: it wakes who awaits a queue.
+    // One thread stays for the whole process: it wakes the futures that await a queue.
     let threads = || Gauges::read().map_or(0, |now| now.threads);
     let at_most = before.map_or(0, |before| before.threads + 1);
     if !eventually(|| threads() <= at_most) {
@@ -119,10 +119,11 @@ impl Soak {
     }
 }
 
-/// As many threads as workers submit for so long, and settle; meanwhile this one watches.
+/// Lets as many threads as there are workers submit tasks for `length`, and settle them; meanwhile
+/// the calling thread watches.
 fn run_round(soak: &Arc<Soak>, seed: u64, round: u64, length: Duration) {
     let (shelf, done, end) = (Arc::new(Shelf::new()), Count::default(), Instant::now() + length);
-    // Between two deeds: nothing, or up to so many milliseconds.
+    // The pause between two operations, in milliseconds: none, or up to this many.
     let pace = Dice::new(seed, round, 0).any(&[0, 0, 1, 5, 30]);
     let submitters = soak.workers as u64;
     let takers = soak.workers / 2;
@@ -172,14 +173,14 @@ fn submit_and_settle(
     open.into_iter().for_each(|settle| settle(soak, &mut dice));
 }
 
-/// Does one thing of all that can be done.
+/// Performs one of all the operations.
 fn act(soak: &Arc<Soak>, shelf: &Arc<Shelf>, dice: &mut Dice) -> Option<Settle> {
     match dice.roll(1_000) {
         0..300 => tasks::one_shot(soak, dice),
         300..450 => tasks::far(soak, dice),
         450..550 => tasks::timed(soak, dice),
         550..600 => tasks::nested(soak, dice),
-        600..650 => series::series(soak, dice),
+        600..650 => periodic::periodic(soak, dice),
         650..950 => shelf.put(soak, dice),
         950..980 => {
             brief::pool(soak, dice);
@@ -192,7 +193,7 @@ fn act(soak: &Arc<Soak>, shelf: &Arc<Shelf>, dice: &mut Dice) -> Option<Settle> 
     }
 }
 
-/// Changes the pool's size and habits, or looks at it.
+/// Changes the pool's size and settings, or reads them.
 fn tune(soak: &Soak, dice: &mut Dice) {
     let pool = &soak.pool;
     match dice.roll(6) {
@@ -211,7 +212,7 @@ fn tune(soak: &Soak, dice: &mut Dice) {
     }
 }
 
-/// Looks at the counts and the ledger until it is over; ends the process if something is wrong.
+/// Checks the counts and the ledger until the round is over; ends the process if a fault is found.
 fn watch(soak: &Soak, is_over: impl Fn() -> bool, mut counts: Statistics) -> Statistics {
     while !is_over() {
         thread::sleep(Duration::from_millis(20));
@@ -221,7 +222,7 @@ fn watch(soak: &Soak, is_over: impl Fn() -> bool, mut counts: Statistics) -> Sta
     counts
 }
 
-/// After a round: everything has come to its end.
+/// Checks after a round that every task has come to its end.
 fn rest(soak: &Soak) {
     let is_at_rest =
         eventually(|| soak.ledger.alive().is_empty() && soak.is_quiet(&soak.pool.statistics()));

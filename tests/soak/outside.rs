@@ -1,5 +1,5 @@
-//! What is outside of the process that soaks: it starts it, stops and continues it every few
-//! seconds, passes on what it says, and ends it if it does not end by itself.
+//! The outer process: it starts the inner one, stops and continues it every few seconds, passes its
+//! output on, and ends it if it does not end by itself.
 
 use std::{
     env,
@@ -13,10 +13,10 @@ use shared_child::SharedChild;
 
 use crate::{dice::Dice, ledger::GRACE};
 
-/// Set, to the seed, in the process that soaks.
+/// This variable is set to the seed in the inner process.
 pub(crate) const INSIDE: &str = "PUNCTUAL_SOAK_INSIDE";
 
-/// Runs `test` of this program in a process of its own, and disturbs it.
+/// Runs `test` of this program in a process of its own, and disturbs that process.
 pub(crate) fn run(test: &str, seed: u64, length: Duration) {
     let mut command = Command::new(env::current_exe().expect("a test is a program"));
     command.args(["--exact", test, "--nocapture"]).env(INSIDE, seed.to_string());
@@ -25,7 +25,7 @@ pub(crate) fn run(test: &str, seed: u64, length: Duration) {
     let limit = Instant::now() + length + 4 * GRACE;
     let (status, stops) = thread::scope(|scope| {
         let disturbed = scope.spawn(|| disturb(&child, seed, limit));
-        // The lines of the test's own harness are nobody's business.
+        // The lines of the test's own harness are left out.
         for line in lines.map_while(Result::ok) {
             if let Some((_, said)) = line.split_once("soak: ") {
                 println!("soak: {said}");
@@ -37,7 +37,8 @@ pub(crate) fn run(test: &str, seed: u64, length: Duration) {
     assert!(status.is_some_and(|status| status.success()), "it ended so: {status:?}");
 }
 
-/// Until it ends; with nothing if it had to be ended. And how often it was stopped.
+/// Stops and continues the process until it ends. Returns its status, or `None` if it had to be
+/// killed, and how often it was stopped.
 fn disturb(child: &SharedChild, seed: u64, limit: Instant) -> (Option<ExitStatus>, u64) {
     let (mut dice, mut stops) = (Dice::new(seed, 0, u64::MAX), 0);
     loop {
@@ -58,14 +59,15 @@ fn disturb(child: &SharedChild, seed: u64, limit: Instant) -> (Option<ExitStatus
     }
 }
 
-/// Whether it was sent. By the shell, which has `kill` wherever there are signals.
+/// Sends a signal by way of the shell, which has `kill` wherever there are signals. Returns `true`
+/// if it was sent.
 fn signal(process: u32, name: &str) -> bool {
     let kill = format!("kill -{name} {process}");
     let sent = Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status();
     cfg!(unix) && sent.is_ok_and(|status| status.success())
 }
 
-/// Where all the threads of a process are, if a debugger is here to ask.
+/// The backtraces of all threads of a process, if a debugger is installed.
 pub(crate) fn stacks_of(process: u32) -> String {
     let ask = ["-batch", "-ex", "thread apply all backtrace", "-p", &process.to_string()];
     match Command::new("gdb").args(ask).stdin(Stdio::null()).output() {

@@ -1,5 +1,5 @@
-//! A delay queue beside the pool: threads put in, remove and reset by key; others take, drain and
-//! await, until it is closed and empty.
+//! A delay queue beside the pool: some threads insert, remove and reset by key; others take, drain
+//! and await, until the queue is closed and empty.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -18,14 +18,14 @@ use crate::{
     soak::{Count, Settle, Soak, block_on},
 };
 
-/// What is in the queue.
+/// An element of the queue.
 struct Parcel {
     capture: Capture,
-    /// It is not to come out before; a reset changes that.
+    /// The element must not come out before this time, which a reset changes.
     due: Arc<Mutex<Instant>>,
 }
 
-/// The queue of one round, and what became of what was put in.
+/// The queue of one round, and counts of what became of its elements.
 pub(crate) struct Shelf {
     queue: DelayQueue<Parcel>,
     inserted: Count,
@@ -39,7 +39,7 @@ impl Shelf {
         Self { queue: DelayQueue::new(), inserted, taken, removed }
     }
 
-    /// Puts a parcel in, and leaves it there, or takes it out again, or changes its deadline.
+    /// Inserts a parcel, and leaves it there, removes it again, or changes its deadline.
     pub(crate) fn put(self: &Arc<Self>, soak: &Soak, dice: &mut Dice) -> Option<Settle> {
         let is_far = dice.one_in(4);
         let delay = if is_far { Duration::from_secs(3_600) } else { dice.up_to_ms(30) };
@@ -69,7 +69,7 @@ impl Shelf {
         Some(settle)
     }
 
-    /// Takers may come in between: the moment that they compare with is never too late.
+    /// Takers may act in between: the time that they compare with is never too late.
     fn reset(&self, key: Key, due: &Mutex<Instant>, delay: Duration) {
         let new = Instant::now() + delay;
         {
@@ -81,7 +81,7 @@ impl Shelf {
         }
     }
 
-    /// A thread that takes in one of the ways in which one can, until the end.
+    /// Takes in one of the possible ways, until the queue is finished.
     pub(crate) fn take_all(&self, soak: &Soak, way: usize) {
         match way % 4 {
             0 => self.queue.expirations().for_each(|parcel| self.taken(soak, parcel)),
@@ -114,12 +114,12 @@ impl Shelf {
         }
     }
 
-    /// Nothing more is put in; who takes comes to an end.
+    /// Closes the queue, so that the takers come to an end.
     pub(crate) fn close(&self) {
         self.queue.close();
     }
 
-    /// When all have ended: each parcel was taken or removed.
+    /// Checks, when all threads have ended, that each parcel was taken or removed.
     pub(crate) fn check(&self, soak: &Soak) {
         let (inserted, taken, removed) =
             (self.inserted.get(), self.taken.get(), self.removed.get());

@@ -1,4 +1,4 @@
-//! What all threads share: the pool, the ledger, and how many tasks came to which end.
+//! The state that all threads share: the pool, the ledger, and how many tasks came to which end.
 
 use std::{
     any::Any,
@@ -30,16 +30,17 @@ impl Count {
     }
 }
 
-/// What the futures of the tasks say of their ends: to be compared with the executor's own counts.
+/// The ends of the tasks as their futures report them, to be compared with the executor's own
+/// counts.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) accepted: Count,
     pub(crate) completed: Count,
     pub(crate) panicked: Count,
     pub(crate) cancelled: Count,
-    /// They are among those that were cancelled, or completed with another value.
+    /// These tasks are also counted as cancelled, or completed with another value.
     pub(crate) timed_out: Count,
-    /// Of series.
+    /// The runs of periodic tasks.
     pub(crate) runs: Count,
 }
 
@@ -60,21 +61,21 @@ impl fmt::Display for Ends {
 
 pub(crate) struct Soak {
     pub(crate) pool: Handle,
-    /// How many workers the pool has at most.
+    /// The largest number of workers of the pool.
     pub(crate) workers: usize,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) ends: Ends,
-    /// Pools that came and went beside it.
+    /// The number of short-lived pools so far.
     pub(crate) brief_pools: Count,
-    /// Elements that have been in a delay queue.
+    /// The number of elements that have been in a delay queue.
     pub(crate) elements: Count,
 }
 
-/// Sees to it that what was submitted comes to its end, and looks at that.
+/// Brings a submission to its end, and checks that end.
 pub(crate) type Settle = Box<dyn FnOnce(&Soak, &mut Dice) + Send>;
 
 impl Soak {
-    /// The future of a task that was admitted, as all are while the pool is open.
+    /// Unwraps the future of a task, which is admitted while the pool is open.
     pub(crate) fn accepted<T>(
         &self,
         tried: Result<ScheduledFuture<T>, RejectedExecutionError>,
@@ -91,7 +92,7 @@ impl Soak {
         }
     }
 
-    /// Takes down how a task ended that is to give its number, or to panic, and was not cancelled.
+    /// Records how a task ended that should return its number or panic, and was not cancelled.
     pub(crate) fn ended(&self, what: &str, id: u64, panics: bool, end: Result<u64, TaskError>) {
         match end {
             Ok(value) if value == id && !panics => self.ends.completed.add(1),
@@ -102,7 +103,7 @@ impl Soak {
         }
     }
 
-    /// Takes down how a task ended whose result nobody looks at.
+    /// Records how a task ended whose result is not read.
     pub(crate) fn ended_as(&self, what: &str, state: TaskState, panics: bool) {
         match state {
             TaskState::Completed if !panics => self.ends.completed.add(1),
@@ -112,7 +113,7 @@ impl Soak {
         }
     }
 
-    /// Waits for a task in one of the ways in which one can.
+    /// Waits for a task in one of the possible ways.
     pub(crate) fn await_end<T>(
         &self,
         dice: &mut Dice,
@@ -128,7 +129,7 @@ impl Soak {
         }
     }
 
-    /// The counts of a snapshot add up, and none ever becomes smaller.
+    /// Checks that the counts of a snapshot add up, and that none has become smaller.
     pub(crate) fn check_counts(&self, before: &Statistics) -> Statistics {
         let now = self.pool.statistics();
         let ended = now.completed + now.panicked + now.cancelled;
@@ -147,7 +148,7 @@ impl Soak {
         now
     }
 
-    /// Nothing waits and nothing runs, and the counts are those of the futures.
+    /// Returns `true` if no task is pending or running, and the counts match those of the futures.
     pub(crate) fn is_quiet(&self, now: &Statistics) -> bool {
         let ends = &self.ends;
         (now.pending, now.active) == (0, 0)
@@ -184,7 +185,7 @@ pub(crate) fn block_on<F: Future + Unpin>(future: &mut F) -> F::Output {
     }
 }
 
-/// Has a panic that was meant go by in silence; any other is told as ever.
+/// Silences intended panics; any other is reported as usual.
 pub(crate) fn silence_what_is_meant() {
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -195,7 +196,7 @@ pub(crate) fn silence_what_is_meant() {
     }));
 }
 
-/// Looks again and again until it is so; gives up after a while.
+/// Polls until the condition holds; gives up after a while.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Tasks that run once: with delays, time limits, panics, others that they submit; cancelled
-//! before, while and after they run.
+//! One-shot tasks: with delays, time limits, panics, and further submissions; cancelled before,
+//! while and after they run.
 
 use std::{
     hint,
@@ -17,7 +17,7 @@ use crate::{
     soak::{Settle, Soak},
 };
 
-/// What the body of a task does.
+/// The work of a task's body.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Work {
     Nothing,
@@ -46,7 +46,7 @@ impl Work {
     }
 }
 
-/// A task that was admitted, and what is known of it.
+/// An admitted task, and the data to check it with.
 struct Once {
     what: &'static str,
     future: ScheduledFuture<u64>,
@@ -56,13 +56,13 @@ struct Once {
 }
 
 impl Once {
-    /// Waits for its end, which is not that it was cancelled.
+    /// Waits for the task's end, which must not be a cancellation.
     fn await_end(self, soak: &Soak, dice: &mut Dice) {
         let Self { what, future, id, panics, .. } = self;
         soak.ended(what, id, panics, soak.await_end(dice, future));
     }
 
-    /// Cancels it, if it is not too late; what waited is gone at once.
+    /// Cancels the task, if it is not too late; a pending task's capture is gone at once.
     fn cancel(self, soak: &Soak, dice: &mut Dice) {
         let Self { what, future, id, due, panics } = self;
         let handle = future.cancel_handle();
@@ -81,18 +81,18 @@ impl Once {
     }
 }
 
-/// Now, or soon.
+/// A short delay, or none.
 fn soon(dice: &mut Dice) -> Duration {
     if dice.one_in(3) { Duration::ZERO } else { dice.up_to_ms(50) }
 }
 
-/// Submits one that ends by itself, unless it is cancelled first.
+/// Submits a task that ends by itself unless it is cancelled first.
 fn submit(soak: &Arc<Soak>, dice: &mut Dice, delay: Duration) -> Option<Once> {
     let (work, is_bomb) = (Work::any(dice), dice.one_in(30));
     let due = Instant::now() + delay;
     let mut capture = soak.ledger.enter("a one-shot task", Some(due));
     let id = capture.id();
-    // A capture that panics beside the body would end the process, as Rust has it.
+    // A capture that panics beside the body would abort the process.
     if is_bomb && work != Work::Panic {
         capture = capture.armed();
     }
@@ -105,14 +105,14 @@ fn submit(soak: &Arc<Soak>, dice: &mut Dice, delay: Duration) -> Option<Once> {
     Some(Once { what: "a one-shot task", future, id, due, panics })
 }
 
-/// One that is waited for, cancelled at some time, or let go of.
+/// A task that is waited for, cancelled at some time, or abandoned.
 pub(crate) fn one_shot(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     let delay = soon(dice);
     let task = submit(soak, dice, delay)?;
     match dice.roll(8) {
         0 => task.cancel(soak, dice),
         1 if !task.panics => {
-            // Nobody sees that it ends, but the ledger and the counts.
+            // Only the ledger and the counts see its end.
             soak.ends.completed.add(1);
         }
         2 | 3 => return Some(Box::new(move |soak, dice| task.cancel(soak, dice))),
@@ -121,7 +121,7 @@ pub(crate) fn one_shot(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     None
 }
 
-/// One that is due in an hour, or never, and is always cancelled.
+/// A task that is due in an hour, or never, and is always cancelled.
 pub(crate) fn far(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     const WHAT: &str = "a task that is far off";
     let delay = dice.any(&[Duration::from_secs(3_600), Duration::MAX]);
@@ -136,7 +136,7 @@ pub(crate) fn far(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     Some(Box::new(move |soak, dice| task.cancel(soak, dice)))
 }
 
-/// One with a time limit, which it may or may not keep to.
+/// A task with a time limit, which it may or may not keep.
 pub(crate) fn timed(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     const WHAT: &str = "a task with a time limit";
     let (delay, limit, length) = (dice.up_to_ms(5), dice.up_to_ms(5), dice.up_to_ms(6));
@@ -145,27 +145,27 @@ pub(crate) fn timed(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     let id = capture.id();
     let body = move || {
         capture.begins(due);
-        // Ends early if the token is raised.
+        // The sleep ends early if the token is raised.
         _ = current_task().expect("inside a task").token().sleep(length);
         id
     };
     let future = soak.accepted(soak.pool.task().timeout(limit).schedule(delay, body))?;
     Some(Box::new(move |soak, dice| {
         let end = soak.await_end(dice, future);
-        let is_struck = end.as_ref().is_err_and(TaskError::is_timeout);
-        if is_struck && Instant::now() < due + limit {
-            soak.ledger.complain(format!("{WHAT} was struck before its time was over"));
+        let has_timed_out = end.as_ref().is_err_and(TaskError::is_timeout);
+        if has_timed_out && Instant::now() < due + limit {
+            soak.ledger.complain(format!("{WHAT} timed out before its limit was over"));
         }
-        if !is_struck {
+        if !has_timed_out {
             return soak.ended(WHAT, id, false, end);
         }
-        // To the executor it was cancelled.
+        // The executor counts it as cancelled.
         soak.ends.cancelled.add(1);
         soak.ends.timed_out.add(1);
     }))
 }
 
-/// One that submits another, and perhaps waits for it.
+/// A task that submits another, and perhaps waits for it.
 pub(crate) fn nested(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     const WHAT: &str = "a task that submits another";
     let (delay, mut inside) = (dice.up_to_ms(5), dice.split());
@@ -176,7 +176,7 @@ pub(crate) fn nested(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
         capture.begins(due);
         let delay = inside.up_to_ms(2);
         if let Some(child) = submit(&shared, &mut inside, delay) {
-            // Who is the last that could run it is not let wait, and gives it up.
+            // The last worker that could run the child is refused the wait, and abandons the child.
             if inside.one_in(2) && child.future.wait().is_ok() {
                 child.await_end(&shared, &mut inside);
             } else {

@@ -13,7 +13,7 @@ type Body = fn() -> i32;
 
 const LONG: Duration = Duration::from_secs(10);
 
-/// Queues a task as a submission does that has seen a worker which has retired since.
+/// Queues a task like a submission that saw a worker which has retired since.
 fn offer_without_worker(pool: &Pool) -> (Arc<Task<OneShot<Body>>>, Ticket) {
     let task = Arc::new(Task::new(OneShot((|| 7) as Body), None, None));
     let now = pool.clock().read();
@@ -21,10 +21,10 @@ fn offer_without_worker(pool: &Pool) -> (Arc<Task<OneShot<Body>>>, Ticket) {
     (task, ticket)
 }
 
-/// SP-024: a shutdown in that window does not end the pool: it sees the task, and the submitter
-/// starts a worker for it.
+/// SP-024: a shutdown in that window does not terminate the pool: it sees the task, and the
+/// submitter starts a worker for it.
 #[test]
-fn a_task_without_a_worker_holds_up_the_end() {
+fn a_task_without_a_worker_delays_termination() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let pool = Arc::clone(executor.pool());
     let (task, ticket) = offer_without_worker(&pool);
@@ -35,10 +35,10 @@ fn a_task_without_a_worker_holds_up_the_end() {
     assert_eq!(task.state(), crate::TaskState::Completed);
 }
 
-/// If no worker can be started for it the task is taken back, and then nothing holds up
+/// If no worker can be started for the task, the submission withdraws it, and it no longer delays
 /// termination.
 #[test]
-fn a_task_that_is_taken_back_lets_the_pool_end() {
+fn a_withdrawn_task_does_not_delay_termination() {
     let fails = |_: Worker| Err(io::Error::other("no threads today"));
     let builder = ScheduledThreadPoolExecutor::builder().thread_factory(fails);
     let executor = builder.build().expect("the settings are good");

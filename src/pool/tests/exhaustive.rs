@@ -40,22 +40,23 @@ fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<dyn Runnable
     pool.queue.offer(stripe, pool.clock().read(), deadline, task).ok().expect("it is open")
 }
 
-/// M128: a policy is changed while the pool is shut down: one of the two threads sees the other.
+/// M128: a policy is changed while the pool is shut down: one of the two threads sees the other's
+/// step.
 #[test]
 fn a_change_of_policy_is_not_missed() {
     check(|| {
         let (_, pool) = pool(false);
-        let series = Arc::new(Task::new(Periodic::with_fixed_delay(|| (), STEP), None, None));
-        offer(&pool, 0, Timestamp::NEVER, series.clone());
+        let periodic = Arc::new(Task::new(Periodic::with_fixed_delay(|| (), STEP), None, None));
+        offer(&pool, 0, Timestamp::NEVER, periodic.clone());
         let other = Arc::clone(&pool);
         let setter = thread::spawn(move || other.set_keep_periodic(false));
         pool.shutdown();
         setter.join().expect("nobody panics");
-        assert_eq!(series.state(), TaskState::Cancelled);
+        assert_eq!(periodic.state(), TaskState::Cancelled);
     });
 }
 
-/// Adds a worker that has started, as far as the pool knows, and that has searched for a task.
+/// Adds a worker that the pool counts as started and that has finished its first search.
 fn add_worker(pool: &Pool) -> usize {
     let permit = pool.workers.spawn_permit(|_| true).expect("nobody else starts one");
     let (number, _) = permit.add_worker();
@@ -73,7 +74,7 @@ fn wakes(waker: Option<Waker>) {
     assert!(waker.is_none());
 }
 
-/// An idle worker asks whether it may retire. Returns `true` if it did.
+/// Lets an idle worker try to retire. Returns `true` if it did.
 fn retire(pool: &Pool, number: usize) -> bool {
     pool.queue.begin_search();
     let answer = pool.workers.try_retire(
@@ -96,13 +97,13 @@ fn the_last_worker_leaves_no_task_behind() {
         offer(&pool, 0, Timestamp::NEVER, one_shot());
         let has_worker = pool.workers.started() > 0;
         let is_gone = worker.join().expect("nobody panics");
-        assert!(!(has_worker && is_gone), "it is left behind");
+        assert!(!(has_worker && is_gone), "the task is left behind");
     });
 }
 
-/// M131: the same beside a busy worker, in a pool of two.
+/// M131: the same in a pool of two, beside a busy worker.
 #[test]
-fn who_goes_leaves_no_task_beside_a_busy_worker() {
+fn a_retiring_worker_leaves_no_task_beside_a_busy_worker() {
     check(|| {
         let (_, pool) = pool(true);
         pool.workers.set_core_size(2);
@@ -111,7 +112,7 @@ fn who_goes_leaves_no_task_beside_a_busy_worker() {
         offer(&pool, 0, Timestamp::NEVER, one_shot());
         let is_full = pool.workers.started() >= pool.workers.wanted();
         let is_gone = worker.join().expect("nobody panics");
-        assert!(!(is_full && is_gone), "it is left behind");
+        assert!(!(is_full && is_gone), "the task is left behind");
     });
 }
 
@@ -123,10 +124,10 @@ fn compensates(pool: &Pool) -> bool {
     may_start && pool.workers.try_spawn_permit(is_left).map(std::mem::forget).is_some()
 }
 
-/// M131, M132: of two idle workers one takes a task, and leaves a second task behind, while the other retires:
-/// that one sees the task and stays, or the first sees that it retires.
+/// M131, M132: of two idle workers one takes a task and leaves a second task behind while the other
+/// retires: the retiring one sees the task and stays, or the taking one sees it retire.
 #[test]
-fn who_takes_and_who_goes_leave_no_task_behind() {
+fn a_taking_and_a_retiring_worker_leave_no_task_behind() {
     check(|| {
         let (_, pool) = pool(true);
         pool.workers.set_core_size(2);
@@ -140,14 +141,14 @@ fn who_takes_and_who_goes_leave_no_task_behind() {
         wakes(pool.queue.end_search());
         let is_compensated = compensates(&pool);
         let is_gone = worker.join().expect("nobody panics");
-        assert!(is_compensated || !is_gone, "it is left behind");
+        assert!(is_compensated || !is_gone, "the task is left behind");
     });
 }
 
-/// Two idle workers take a task each, and leave a third behind: exactly one of the two starts a
+/// Two idle workers take a task each and leave a third behind: exactly one of the two starts a
 /// worker for it.
 #[test]
-fn of_two_who_take_one_relieves() {
+fn one_of_two_taking_workers_starts_a_third() {
     check(|| {
         let (_, pool) = pool(true);
         pool.workers.set_core_size(3);
@@ -155,7 +156,7 @@ fn of_two_who_take_one_relieves() {
             add_worker(&pool);
             pool.queue.begin_search();
         }
-        // The two that they take are gone already.
+        // The two tasks that they take have left the queue already.
         offer(&pool, 0, Timestamp::from_nanos(1_000), one_shot());
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || {
@@ -168,25 +169,25 @@ fn of_two_who_take_one_relieves() {
     });
 }
 
-/// M73: one of two workers is about to wait for a task while the other, which has been idle for long, is
-/// about to retire: the wait is refused, or the other stays.
+/// M73: one of two workers is about to join a task while the other, whose keep-alive is over, is
+/// about to retire: the join is refused, or the other worker stays.
 #[test]
-fn who_waits_for_a_task_is_not_left_alone() {
+fn a_joining_worker_is_not_left_alone() {
     check(|| {
         let (_, pool) = pool(true);
-        let (_who_waits, idle) = (add_worker(&pool), add_worker(&pool));
+        let (_joining, idle) = (add_worker(&pool), add_worker(&pool));
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || retire(&other, idle));
         let joining = pool.register_join(one_shot().awaited());
         let is_gone = worker.join().expect("nobody panics");
-        assert!(joining.is_err() || !is_gone, "nobody is left to run it");
+        assert!(joining.is_err() || !is_gone, "no worker is left to run it");
     });
 }
 
-/// M130: the last worker has stayed for two tasks, which are taken out of two stripes at once: one of the
-/// two threads that do this tells the worker that it may retire.
+/// M130: the last worker has stayed for two tasks, which two threads remove from two stripes at
+/// once: one of these threads notifies the worker that it may retire.
 #[test]
-fn who_takes_out_the_last_tells_who_has_stayed() {
+fn removing_the_last_task_releases_the_staying_worker() {
     check(|| {
         let (clock, pool) = pool(true);
         let number = add_worker(&pool);
@@ -195,7 +196,7 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
         let tickets = [0, 1].map(|stripe| offer(&pool, stripe, far, one_shot()));
         let (own, other) = (Arc::clone(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || {
-            // It has been idle since the beginning.
+            // This worker has been idle since the beginning.
             let limit = |_| own.idle_limit(number, Timestamp::PAST);
             own.queue.take_until_by(Parker::current, limit).is_none()
         });
@@ -206,21 +207,21 @@ fn who_takes_out_the_last_tells_who_has_stayed() {
     });
 }
 
-/// M71: a task is submitted when the last worker has retired, during a shutdown: it is refused, or it
-/// holds up termination until there is a worker for it.
+/// M71: during a shutdown a task is submitted after the last worker has retired: the task is
+/// refused, or it delays termination until a worker exists for it.
 #[test]
-fn a_task_without_a_worker_holds_up_the_end() {
+fn a_task_without_a_worker_delays_termination() {
     check(|| {
         let (_, pool) = pool(false);
         let task = Arc::new(Task::new(OneShot(|| ()), None, None));
         let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
         let submitter = thread::spawn(move || {
-            // It has seen a worker, a moment ago.
+            // The submitter saw a worker a moment ago.
             other.admit(0, own, Timestamp::PAST, Timestamp::PAST, true).is_ok()
         });
         pool.shutdown();
-        let is_let_in = submitter.join().expect("nobody panics");
+        let is_admitted = submitter.join().expect("nobody panics");
         assert_eq!(pool.await_termination(Duration::MAX), Ok(true));
-        assert_eq!(task.state() == TaskState::Completed, is_let_in);
+        assert_eq!(task.state() == TaskState::Completed, is_admitted);
     });
 }

@@ -9,7 +9,7 @@ fn add_worker(workers: &Workers) -> usize {
     permit.add_worker().0
 }
 
-/// Adds so many workers, which have searched for a task.
+/// Adds `count` workers that have finished their first search.
 fn start_workers(workers: &Workers, count: usize) -> Vec<usize> {
     let numbers: Vec<_> = (0..count).map(|_| add_worker(workers)).collect();
     for number in &numbers {
@@ -19,23 +19,23 @@ fn start_workers(workers: &Workers, count: usize) -> Vec<usize> {
     numbers
 }
 
-/// The view of a worker beside `idle` idle ones, if `pending` tasks are pending.
+/// The view of a worker beside `idle` idle ones, with `pending` tasks pending.
 fn seen(idle: usize, pending: usize) -> PoolView {
     PoolView { joined: 0, idle, pending }
 }
 
-/// Returns `true` if a worker that has been idle for long enough retires.
+/// Returns `true` if a worker whose keep-alive is over retires.
 fn goes(workers: &Workers, number: usize, look: impl FnOnce() -> PoolView) -> bool {
     workers.try_retire(number, true, look, || ()) == Retirement::Retired(())
 }
 
-/// Returns `true` if a worker that is idle may retire later.
+/// Returns `true` if an idle worker may retire once its keep-alive is over.
 fn try_retire(workers: &Workers, look: impl FnOnce() -> PoolView) -> bool {
     workers.try_retire(1, false, look, || unreachable!("it is not over yet"))
         == Retirement::<()>::NotYet
 }
 
-/// The numbers of workers, of started ones, and of those started at most.
+/// The numbers of live workers and of started ones, and the largest number of started ones so far.
 fn heads(workers: &Workers) -> [usize; 3] {
     assert_eq!((workers.started(), workers.live()), (workers.size(), workers.worker_stats().len()));
     let (counted, ()) = workers.count(|_| ());
@@ -44,7 +44,7 @@ fn heads(workers: &Workers) -> [usize; 3] {
 }
 
 #[test]
-fn a_worker_lives_from_the_attempt_and_is_relied_on_from_its_beginning() {
+fn a_worker_is_live_once_added_and_started_once_it_begins() {
     let workers = new_workers(2, false);
     assert_eq!(heads(&workers), [0, 0, 0]);
     let numbers = [add_worker(&workers), add_worker(&workers), add_worker(&workers)];
@@ -59,13 +59,13 @@ fn a_worker_lives_from_the_attempt_and_is_relied_on_from_its_beginning() {
     assert_eq!(heads(&workers), [1, 1, 2]);
     workers.remove(numbers[0]);
     workers.mark_started(numbers[2]);
-    assert_eq!(heads(&workers), [1, 1, 2], "who has gone is gone");
+    assert_eq!(heads(&workers), [1, 1, 2], "a removed worker stays removed");
 }
 
-/// Idle workers check again if there are too many now, or if one has stayed because all others waited
-/// for tasks.
+/// Idle workers check again if there are too many of them now, or if one has stayed because all
+/// others were joining tasks.
 #[test]
-fn who_settles_says_whether_that_makes_a_difference_to_others() {
+fn a_starting_worker_reports_whether_others_must_check_again() {
     let differences = |core, core_timeout| {
         let workers = new_workers(core, core_timeout);
         [(); 4].map(|()| workers.mark_started(add_worker(&workers)))
@@ -73,29 +73,30 @@ fn who_settles_says_whether_that_makes_a_difference_to_others() {
     assert_eq!(differences(2, false), [false, false, true, true]);
     assert_eq!(differences(3, false), [false, false, false, true]);
     assert_eq!(differences(3, true), [false, false, false, true]);
-    assert!(!new_workers(0, false).mark_started(1), "nobody has added it");
+    assert!(!new_workers(0, false).mark_started(1), "it was never added");
 
     let workers = new_workers(3, true);
     start_workers(&workers, 2);
     assert!(!try_retire(&workers, || PoolView { joined: 1, idle: 0, pending: 0 }));
     assert!(workers.mark_started(add_worker(&workers)));
-    assert!(!workers.staying().ends_beside_joins(), "they have been told");
+    assert!(!workers.staying().ends_beside_joins(), "the notification is consumed");
 }
 
-/// A worker that is too many retires, whatever is pending. One that the pool may have looks for work
-/// once it no longer counts, so that a submission that saw it has put its task where it looks.
+/// A surplus worker retires whatever is pending. A worker within the pool's size looks for work
+/// once it no longer counts, so that a submission that saw it has put its task where the worker
+/// looks.
 #[test]
-fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
+fn a_surplus_worker_may_retire_and_the_last_one_only_without_work() {
     let workers = new_workers(1, false);
     let numbers = start_workers(&workers, 2);
     assert!(workers.may_have_surplus());
     assert!(goes(&workers, numbers[0], || seen(0, 9)));
     assert_eq!(heads(&workers), [1, 1, 2]);
     assert!(!workers.may_have_surplus());
-    assert!(!goes(&workers, numbers[1], || unreachable!("it is the core")));
+    assert!(!goes(&workers, numbers[1], || unreachable!("it is a core worker")));
     workers.set_core_size(0);
     let looks = |finds| {
-        assert_eq!(workers.started(), 0, "nobody relies on who may go");
+        assert_eq!(workers.started(), 0, "a worker that may retire does not count");
         seen(0, finds)
     };
     assert!(!goes(&workers, numbers[1], || looks(1)));
@@ -104,9 +105,9 @@ fn who_is_surplus_may_go_and_the_last_only_if_there_is_no_work() {
     assert_eq!(heads(&workers), [0, 0, 2]);
 }
 
-/// One worker stays idle for one task, and two for more, however many are busy.
+/// One worker stays idle for one pending task, and two for more, however many are busy.
 #[test]
-fn who_may_time_out_leaves_a_leader_and_a_deputy() {
+fn workers_that_time_out_leave_a_leader_and_a_deputy() {
     let stays = |idle, pending| {
         let workers = new_workers(9, true);
         let numbers = start_workers(&workers, 5);
@@ -123,48 +124,48 @@ fn who_may_time_out_leaves_a_leader_and_a_deputy() {
     assert_eq!([0, 1, 2, 9].map(|pending| stays(2, pending)), [false; 4]);
 }
 
-/// A worker that stays is told once, when there are fewer tasks than it stays for.
+/// A worker that stays is notified once there are fewer tasks than it stays for, and only once.
 #[test]
-fn who_stays_for_tasks_is_told_when_there_are_fewer() {
+fn a_worker_that_stays_for_tasks_is_notified_when_fewer_remain() {
     let workers = new_workers(9, true);
     start_workers(&workers, 5);
-    let is_told = |pending| workers.staying().ends_for_tasks(|least| pending >= least);
-    assert!(!is_told(0), "nobody stays");
+    let is_notified = |pending| workers.staying().ends_for_tasks(|least| pending >= least);
+    assert!(!is_notified(0), "no worker stays");
     assert!(!try_retire(&workers, || seen(0, 5)));
-    assert_eq!([5, 1, 0, 0].map(is_told), [false, false, true, false]);
+    assert_eq!([5, 1, 0, 0].map(is_notified), [false, false, true, false]);
     assert!(!try_retire(&workers, || seen(1, 5)));
     assert!(!try_retire(&workers, || seen(0, 5)));
-    assert_eq!([2, 1, 0].map(is_told), [false, true, false]);
+    assert_eq!([2, 1, 0].map(is_notified), [false, true, false]);
     assert!(!try_retire(&workers, || {
-        assert!(is_told(1), "as long as it looks it may stay for any reason");
+        assert!(is_notified(1), "while it looks, it may stay for any reason");
         seen(0, 1)
     }));
     assert!(try_retire(&workers, || seen(1, 1)));
-    assert_eq!([1, 0].map(is_told), [false, true]);
+    assert_eq!([1, 0].map(is_notified), [false, true]);
 }
 
-/// A worker is started for tasks that are left if the pool may have one more, and none is about to
+/// A worker is started for the remaining tasks if the pool may have one more and none is about to
 /// search.
 #[test]
-fn who_relieves_others_is_one_more_at_most() {
+fn at_most_one_relief_worker_is_started_at_a_time() {
     let workers = new_workers(3, true);
     let may_start = |is_left| workers.try_spawn_permit(|| is_left).is_some();
     let numbers = start_workers(&workers, 2);
     assert_eq!([false, true].map(may_start), [false, true]);
     let permit = workers.spawn_permit(|_| true).expect("nobody else starts one");
-    assert!(!may_start(true), "somebody starts one");
+    assert!(!may_start(true), "another thread starts one");
     let (new, _) = permit.add_worker();
     drop(permit);
     assert!(!may_start(true), "one is being started");
     workers.remove(numbers[0]);
     assert!(!may_start(true));
     workers.mark_started(new);
-    assert!(!may_start(true), "one has not looked yet");
+    assert!(!may_start(true), "one has not searched yet");
     workers.search_done(new);
     assert!(may_start(true));
     workers.announce_search(new);
     workers.announce_search(new);
-    assert!(!may_start(true), "one has turned back");
+    assert!(!may_start(true), "one searches again");
     workers.search_done(new);
     workers.search_done(new);
     assert!(may_start(true));
@@ -172,12 +173,12 @@ fn who_relieves_others_is_one_more_at_most() {
     workers.remove(new);
     assert!(may_start(true));
     start_workers(&workers, 2);
-    assert!(!may_start(true), "there are as many as there may be");
+    assert!(!may_start(true), "the pool has its full size");
 }
 
-/// A worker that waits for a task runs none meanwhile, so one that does not wait has to stay.
+/// A worker that joins a task runs none meanwhile, so one that joins none has to stay.
 #[test]
-fn who_is_surplus_stays_if_all_others_wait_for_tasks() {
+fn a_surplus_worker_stays_if_all_others_join_tasks() {
     let workers = new_workers(1, true);
     let numbers = start_workers(&workers, 3);
     let beside = |joined| move || PoolView { joined, idle: 0, pending: 0 };

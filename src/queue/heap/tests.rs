@@ -1,4 +1,4 @@
-//! The heap against a plain sorted model; every invariant after every step.
+//! Compares the heap with a plain sorted model and checks every invariant after every step.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Few different deadlines, so that there are many ties.
+    // There are few different deadlines, so there are many ties.
     let step = prop_oneof![
         8 => (0..20_u64).prop_map(Step::Insert),
         3 => (0..25_u64).prop_map(Step::Pop),
@@ -60,12 +60,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..400)
 }
 
-/// A heap and, beside it, what it should hold.
+/// A heap, and a model of what it should hold.
 struct Subject {
     heap: DelayHeap<u64>,
     /// By sequence: deadline, slot, element.
     model: BTreeMap<u64, (u64, u32, u64)>,
-    /// Every ticket ever given out.
+    /// Every ticket that was ever issued.
     tickets: Vec<Ticket>,
     next: u64,
 }
@@ -154,7 +154,8 @@ impl Subject {
         assert!(second == deadline(1) || self.heap.run.holes() > 60, "{second:?}");
     }
 
-    /// Pops from both; the model's first is the smallest deadline, then the smallest sequence.
+    /// Pops from both; the model's first entry has the smallest deadline, then the smallest
+    /// sequence.
     fn pop(&mut self, now: u64) -> Option<Entry<u64>> {
         let first = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).min();
         let expected = first.filter(|(at, _)| *at <= now);
@@ -177,7 +178,7 @@ impl Subject {
         self.tickets.get(n % self.tickets.len().max(1)).copied()
     }
 
-    /// Takes out of the model what the ticket names, if that is still there.
+    /// Removes the entry that the ticket names from the model, if it is still there.
     fn forget(&mut self, ticket: Ticket) -> Option<(u64, u32, u64)> {
         let (_, slot, _) = self.model.get(&ticket.sequence)?;
         if *slot == ticket.slot { self.model.remove(&ticket.sequence) } else { None }
@@ -188,7 +189,7 @@ proptest! {
     /// F11, F30, DQ-059, DQ-060, QV-009, M76, M79, M82, M91, M96: the heap is a sorted list with a
     /// faster implementation.
     #[test]
-    fn every_history_is_explained_by_a_sorted_list(steps in steps()) {
+    fn the_heap_behaves_like_a_sorted_list(steps in steps()) {
         let mut subject = Subject::new();
         for step in steps {
             subject.step(step);
@@ -197,7 +198,7 @@ proptest! {
     }
 }
 
-/// DQ-068, M77: growing past every edge of a chunk keeps the order.
+/// DQ-068, M77: growth past every chunk boundary keeps the order.
 #[test]
 fn growth_keeps_the_order() {
     let mut heap = DelayHeap::new();
@@ -225,8 +226,8 @@ fn equal_deadlines_are_first_come_first_served() {
     }
 }
 
-/// M75, M85: the mistake of JDK-8370887: what fills the hole may belong above it. Here it comes
-/// from the last of four families, and is nearer than the head of the first.
+/// M75, M85: this is the mistake of JDK-8370887: the entry that fills the hole may belong above it.
+/// Here it comes from the last of four families and is nearer than the head of the first.
 #[test]
 fn removal_from_the_middle_sifts_both_ways() {
     let delays = [1, 100, 2, 3, 4, 101, 102, 103, 104, 5, 6, 7, 8];
@@ -262,9 +263,9 @@ fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     assert_eq!(heap.deadline(new), Some(Timestamp::from_nanos(1)));
 }
 
-/// M81: otherwise one far timer would have all others sifted.
+/// M81: otherwise one far timer would force all later ones into the heap.
 #[test]
-fn one_far_entry_does_not_close_the_lane() {
+fn one_far_entry_does_not_close_the_sorted_run() {
     let mut heap = DelayHeap::new();
     for nanos in [1_000, 1, 2, 3] {
         heap.insert(at(nanos), nanos, nanos).expect("room");
@@ -273,7 +274,7 @@ fn one_far_entry_does_not_close_the_lane() {
     heap.check();
 }
 
-/// An entry that was taken out and put in again is found by where it is now.
+/// An entry that was taken out and inserted again is found at its new slot.
 #[test]
 fn a_ticket_can_follow_its_entry_to_another_slot() {
     let mut heap = DelayHeap::new();
@@ -286,10 +287,10 @@ fn a_ticket_can_follow_its_entry_to_another_slot() {
     assert_eq!(before.moved_to(None), before);
 }
 
-/// M80, M85, M89: timeouts of one length of which nearly all are cancelled: the few that are left
-/// do not hold on to the places of the others.
+/// M80, M85, M89: of many timeouts of one length nearly all are cancelled: the few survivors do not
+/// keep the memory of the others allocated.
 #[test]
-fn survivors_do_not_keep_the_lane_long() {
+fn survivors_do_not_keep_the_sorted_run_long() {
     let count = 50_000_u64;
     for stride in [1, 7_919] {
         let mut heap = DelayHeap::new();

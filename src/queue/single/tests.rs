@@ -40,7 +40,7 @@ impl<E> SingleQueue<E> {
 
 /// G31, M83.
 #[test]
-fn what_is_lent_is_gone_until_it_is_back() {
+fn a_reserved_element_is_hidden_until_it_is_rolled_back() {
     let (clock, queue) = single();
     let tickets: Vec<_> = (0..3).map(|n| queue.insert(at(10), n).expect("it is open")).collect();
     assert!(queue.reserve_due(at(9)).is_none(), "it is not due");
@@ -53,7 +53,7 @@ fn what_is_lent_is_gone_until_it_is_back() {
     let newcomer = queue.insert(at(10), 3).expect("it is open");
     assert_ne!(newcomer.slot, tickets[0].slot, "the slot is kept");
     reservation.roll_back(element);
-    assert_eq!(queue.elements(), [0, 1, 2, 3], "at its place");
+    assert_eq!(queue.elements(), [0, 1, 2, 3], "it is at its place");
     assert_eq!(queue.deadline(tickets[0]), Some(at(10)));
     assert_eq!(queue.remove(tickets[0]), Some(0));
 
@@ -67,7 +67,7 @@ fn what_is_lent_is_gone_until_it_is_back() {
 
 /// M22.
 #[test]
-fn a_queue_that_is_cleared_keeps_the_place_of_what_is_lent() {
+fn draining_keeps_the_slot_of_a_reserved_element() {
     let (_, queue) = single();
     let ticket = queue.insert(at(0), 'a').expect("it is open");
     queue.insert(at(0), 'b').expect("it is open");
@@ -83,7 +83,7 @@ fn a_queue_that_is_cleared_keeps_the_place_of_what_is_lent() {
 
 /// M15, M25.
 #[test]
-fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
+fn a_closed_queue_is_not_finished_while_an_element_is_reserved() {
     for comes_back in [true, false] {
         let (clock, queue) = single();
         queue.insert(at(0), 'a').expect("it is open");
@@ -104,9 +104,9 @@ fn a_closed_queue_is_not_at_its_end_while_something_is_lent() {
     }
 }
 
-/// A caller that empties the queue as of some time leaves what becomes due later.
+/// A caller that empties the queue as of a given time leaves elements that become due later.
 #[test]
-fn what_was_not_due_at_the_moment_is_left() {
+fn an_element_not_due_at_the_given_time_is_left() {
     let (clock, queue) = single();
     assert!(queue.peek(|element| *element).is_none());
     queue.insert(at(2), 'b').expect("it is open");
@@ -129,9 +129,9 @@ fn spin_until(is_over: impl Fn() -> bool) {
     }
 }
 
-/// Both are due, one of them since the clock was last read, so both threads find something.
+/// Both elements are due, one of them only since the clock was last read, so both threads find one.
 #[test]
-fn who_loses_the_first_element_to_another_looks_at_the_clock_again() {
+fn a_thread_that_loses_the_first_element_reads_the_clock_again() {
     const ROUNDS: usize = 3_000;
     let (clock, queue) = single();
     let arrived = AtomicUsize::new(0);
@@ -158,14 +158,18 @@ fn who_loses_the_first_element_to_another_looks_at_the_clock_again() {
 
 /// M20.
 #[test]
-fn all_go_in_or_none() {
+fn insert_all_inserts_all_or_none() {
     let (clock, queue) = single();
     let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
     let tickets = queue.insert_all(vec![(at(20), 'b'), (at(10), 'a'), (at(20), 'c')]);
     let tickets = tickets.expect("it is open");
     clock.run_until_idle();
-    assert_eq!(clock.sleepers(), [at(10), Timestamp::NEVER], "for the nearest of them");
+    assert_eq!(
+        clock.sleepers(),
+        [at(10), Timestamp::NEVER],
+        "a waiter is armed for the nearest of them"
+    );
     assert_eq!(queue.elements(), ['a', 'b', 'c']);
     assert_eq!(queue.remove(tickets[2]), Some('c'));
     clock.advance(Duration::from_nanos(20));
@@ -189,7 +193,7 @@ impl Wake for Bells {
     }
 }
 
-/// An awaiting task, and the alarms that it has set.
+/// An async waiter, and the alarms that it has set.
 struct Awaiting {
     waiter: AsyncWaiter<()>,
     bells: Arc<Bells>,
@@ -219,23 +223,27 @@ impl Awaiting {
 
 /// M19, M29.
 #[test]
-fn who_awaits_is_leader_deputy_or_follower() {
+fn an_async_waiter_is_leader_deputy_or_follower() {
     let (clock, queue) = single();
     queue.insert(at(10), 'a').expect("it is open");
     queue.insert(at(20), 'b').expect("it is open");
-    let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
-    assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
-    let alarms: Vec<_> = crowd.iter().map(Awaiting::alarms).collect();
-    assert_eq!(alarms, [vec![at(10)], vec![at(20)], vec![]], "nobody is armed without need");
-    // A nearer one wakes a follower, and nobody else.
+    let mut waiters: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
+    assert!(waiters.iter_mut().all(|one| one.poll(&queue).is_pending()));
+    let alarms: Vec<_> = waiters.iter().map(Awaiting::alarms).collect();
+    assert_eq!(alarms, [vec![at(10)], vec![at(20)], vec![]], "no waiter is armed without need");
+    // A nearer element wakes a follower, and no other waiter.
     queue.insert(at(5), 'c').expect("it is open");
-    assert_eq!(crowd.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1]);
+    assert_eq!(waiters.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1]);
     queue.insert(at(4), 'd').expect("it is open");
-    assert_eq!(crowd.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1], "it searches");
+    assert_eq!(waiters.iter().map(Awaiting::rings).collect::<Vec<_>>(), [0, 0, 1], "it searches");
     clock.advance(Duration::from_nanos(4));
-    assert_eq!(crowd[2].poll(&queue), Poll::Ready(Some('d')));
-    assert_eq!(crowd.iter().map(Awaiting::rings).sum::<usize>(), 2, "one more, for what is left");
-    for (number, one) in crowd.iter_mut().enumerate() {
+    assert_eq!(waiters[2].poll(&queue), Poll::Ready(Some('d')));
+    assert_eq!(
+        waiters.iter().map(Awaiting::rings).sum::<usize>(),
+        2,
+        "one more, for the elements that are left"
+    );
+    for (number, one) in waiters.iter_mut().enumerate() {
         assert_eq!(one.waiter.is_listed(), number < 2);
         queue.cancel_wait(&mut one.waiter);
     }
@@ -243,37 +251,37 @@ fn who_awaits_is_leader_deputy_or_follower() {
 
 /// M28.
 #[test]
-fn who_gives_up_passes_on_what_it_was_woken_for() {
+fn a_cancelled_waiter_passes_its_wake_up_on() {
     let (clock, queue) = single();
     let (mut first, mut second) = (Awaiting::new(), Awaiting::new());
     assert!(first.poll(&queue).is_pending());
     assert!(second.poll(&queue).is_pending());
     queue.insert(at(0), 'a').expect("it is open");
-    assert_eq!((first.rings(), second.rings()), (0, 1), "the last to lie down");
+    assert_eq!((first.rings(), second.rings()), (0, 1), "the last to begin its wait");
     queue.cancel_wait(&mut second.waiter);
     assert_eq!(first.rings(), 1);
     queue.cancel_wait(&mut first.waiter);
     assert_eq!(queue.try_take().map(|entry| entry.element), Some('a'));
-    // Also to a thread, which would have slept for ever.
+    // The wake-up also goes to a thread, which would otherwise sleep for ever.
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
     assert!(first.poll(&queue).is_pending());
     queue.insert(at(0), 'b').expect("it is open");
-    assert_eq!(first.rings(), 2, "the last to lie down");
+    assert_eq!(first.rings(), 2, "the last to begin its wait");
     assert_eq!(clock.sleepers(), [Timestamp::NEVER]);
     queue.cancel_wait(&mut first.waiter);
     assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('b')));
 }
 
 #[test]
-fn who_awaits_a_closed_queue_is_woken_at_its_end() {
+fn an_async_waiter_is_woken_when_a_closed_queue_finishes() {
     let (_, queue) = single();
     let ticket = queue.insert(Timestamp::NEVER, 'a').expect("it is open");
-    let mut crowd: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
-    assert!(crowd.iter_mut().all(|one| one.poll(&queue).is_pending()));
+    let mut waiters: Vec<_> = (0..3).map(|_| Awaiting::new()).collect();
+    assert!(waiters.iter_mut().all(|one| one.poll(&queue).is_pending()));
     queue.close();
-    assert!(crowd.iter().all(|one| one.rings() == 0));
+    assert!(waiters.iter().all(|one| one.rings() == 0));
     queue.remove(ticket);
-    assert!(crowd.iter().all(|one| one.rings() == 1));
-    assert!(crowd.iter_mut().all(|one| one.poll(&queue) == Poll::Ready(None)));
+    assert!(waiters.iter().all(|one| one.rings() == 1));
+    assert!(waiters.iter_mut().all(|one| one.poll(&queue) == Poll::Ready(None)));
 }

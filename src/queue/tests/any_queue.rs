@@ -21,7 +21,7 @@ pub(super) enum AnyQueue<E> {
     Single(SingleQueue<E>),
 }
 
-/// Does the same to either queue.
+/// Performs the same operation on either queue.
 macro_rules! either {
     ($any:expr, $queue:ident => $act:expr) => {
         match $any {
@@ -33,7 +33,7 @@ macro_rules! either {
 
 #[allow(dead_code, reason = "the models need less of it than the tests")]
 impl<E> AnyQueue<E> {
-    /// A queue with that number of stripes, or a single one.
+    /// A queue with the given number of stripes, or a single queue for `None`.
     pub(super) fn new(clock: Clock, stripes: Option<usize>, lead: Duration) -> Self {
         match stripes {
             Some(stripes) => Self::Striped(DelayedWorkQueue::new(clock, stripes, lead)),
@@ -103,7 +103,7 @@ impl<E> AnyQueue<E> {
         either!(self, queue => queue.remove(ticket))
     }
 
-    /// Returns the ticket from now on.
+    /// Returns the ticket that names the element from now on.
     pub(super) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
         match self {
             Self::Striped(queue) => queue.reset(ticket, deadline),

@@ -1,7 +1,7 @@
 //! The smallest protocols of the queue in every order that loom finds within its bound.
 //!
-//! As in the models of shuttle a queue is closed only when everything has been taken, and time
-//! moves one step at a time.
+//! As in the shuttle models, a queue is closed only when everything has been taken, and time
+//! advances one step at a time.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn taker(queue: &Arc<SingleQueue<char>>) -> JoinHandle<Option<char>> {
 
 /// M110, M113, M118: a submission meets a thread that has found nothing and is about to sleep.
 #[test]
-fn nobody_falls_asleep_over_a_submission() {
+fn no_thread_sleeps_through_a_submission() {
     check(|| {
         let (_, queue) = single();
         let taker = taker(&queue);
@@ -46,9 +46,9 @@ fn nobody_falls_asleep_over_a_submission() {
     });
 }
 
-/// The same where there are two stripes.
+/// The same holds with two stripes.
 #[test]
-fn nobody_falls_asleep_over_a_submission_to_another_stripe() {
+fn no_thread_sleeps_through_a_submission_to_another_stripe() {
     check(|| {
         let queue = striped(2);
         let other = Arc::clone(&queue);
@@ -58,9 +58,9 @@ fn nobody_falls_asleep_over_a_submission_to_another_stripe() {
     });
 }
 
-/// Two submit at once, and each element is taken.
+/// Two threads submit at once, and each element is taken.
 #[test]
-fn two_submissions_wake_who_is_needed() {
+fn two_submissions_wake_enough_takers() {
     check(|| {
         let (_, queue) = single();
         let other = Arc::clone(&queue);
@@ -75,9 +75,10 @@ fn two_submissions_wake_who_is_needed() {
     });
 }
 
-/// The leader takes what it waited for and leaves; the other takes the next, at its own step.
+/// The leader takes the element that it waited for and leaves; the other thread takes the next at
+/// its own step.
 #[test]
-fn a_leader_that_leaves_is_followed() {
+fn a_leader_that_leaves_is_replaced() {
     check(|| {
         let (clock, queue) = single();
         queue.insert(at(1), 'a').expect("it is open");
@@ -97,7 +98,7 @@ fn a_leader_that_leaves_is_followed() {
     });
 }
 
-/// A nearer element comes while the leader goes to sleep for a farther one.
+/// A nearer element arrives while the leader goes to sleep for a farther one.
 #[test]
 fn a_nearer_head_is_waited_for() {
     check(|| {
@@ -110,9 +111,9 @@ fn a_nearer_head_is_waited_for() {
     });
 }
 
-/// M119: a queue is closed while somebody goes to sleep at it: it is told.
+/// M119: a queue is closed while a thread goes to sleep on it: the thread is woken.
 #[test]
-fn who_waits_is_told_of_the_end() {
+fn a_waiter_is_woken_when_the_queue_closes() {
     check(|| {
         let (_, queue) = single();
         let taker = taker(&queue);
@@ -123,7 +124,7 @@ fn who_waits_is_told_of_the_end() {
 
 /// M119: the last element is taken while the queue is being closed: one of the two wakes the waiter.
 #[test]
-fn who_takes_the_last_tells_the_others() {
+fn taking_the_last_element_wakes_the_other_waiters() {
     check(|| {
         let (_, queue) = single();
         queue.insert(at(0), 'a').expect("it is open");
@@ -135,9 +136,9 @@ fn who_takes_the_last_tells_the_others() {
     });
 }
 
-/// M111: a batch that goes to the ready list is seen in one place at least, without a lock.
+/// M111: a batch that moves to the ready list can be seen in at least one place without a lock.
 #[test]
-fn a_batch_on_its_way_is_seen() {
+fn a_batch_in_transit_is_seen() {
     check(|| {
         let queue = striped(1);
         queue.offer(0, at(0), at(0), 'a').expect("it is open");
@@ -151,22 +152,22 @@ fn a_batch_on_its_way_is_seen() {
 
 /// M114: a waiter whose limit has changed, and that is woken for it, asks for its limit again.
 #[test]
-fn who_is_to_reconsider_does() {
+fn a_waiter_reconsiders_its_limit_when_asked() {
     check(|| {
         let queue = striped(1);
-        let (may_go, other) = (Note::default(), Arc::clone(&queue));
-        let told = may_go.clone();
+        let (may_leave, other) = (Note::default(), Arc::clone(&queue));
+        let noted = may_leave.clone();
         let waiter = thread::spawn(move || {
-            let limit = |_| Some(if told.get() > 0 { Timestamp::PAST } else { Timestamp::NEVER });
+            let limit = |_| Some(if noted.get() > 0 { Timestamp::PAST } else { Timestamp::NEVER });
             other.take_until_by(Parker::current, limit).is_none()
         });
-        may_go.add();
+        may_leave.add();
         queue.reconsider();
         assert!(waiter.join().expect("nobody panics"));
     });
 }
 
-/// The pool's models need a search that begins without anything else being done.
+/// The pool's models begin a search without doing anything else.
 impl<E> DelayedWorkQueue<E> {
     pub(crate) fn begin_search(&self) {
         self.waiters().begin_search();

@@ -1,5 +1,5 @@
-//! The queue against a plain sorted list, of each kind: whatever is done to it, in whichever
-//! order, both have the same in them, and give it out in the same order.
+//! Compares each kind of queue with a plain sorted list: whatever operations are performed, in
+//! whatever order, both hold the same elements and return them in the same order.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A moment that few others are at, or many, or that never comes.
+/// A delay that is rarely shared, often shared, or never over.
 fn moments() -> impl Strategy<Value = u64> {
     prop_oneof![6 => 0..8_u64, 3 => 0..60_u64, 1 => Just(u64::MAX)]
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Into which stripe, and how far ahead.
+    /// The stripe, and how far ahead the deadline is.
     Offer(usize, u64),
     InsertAll(Vec<u64>),
     Advance(u64),
@@ -22,12 +22,12 @@ enum Step {
     Take,
     TakeOrGiveUp,
     RemoveFirst,
-    /// Any element that was ever admitted; likewise below.
+    /// Removes any element that was ever admitted; `Reset` chooses likewise.
     Remove(usize),
     Reset(usize, u64),
-    /// As a periodic task: out, and in again so much later.
+    /// Takes an element and offers it again that much later, as a periodic task does.
     TakeAndReturn(u64),
-    /// As a sink that does not want it, or that does.
+    /// Reserves an element, as for a sink that accepts it or does not.
     Reserve(bool),
     RemoveWhere(u64),
     Drain,
@@ -55,13 +55,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..200)
 }
 
-/// A queue and, beside it, what it should hold.
+/// A queue, and a model of what it should hold.
 struct Subject {
     clock: ManualClock,
     queue: AnyQueue<u64>,
-    /// By deadline and sequence: the element.
+    /// The elements by deadline and sequence.
     model: BTreeMap<(Timestamp, u64), u64>,
-    /// By sequence, for every element ever admitted: its ticket, and its deadline while it waits.
+    /// For every element ever admitted, by sequence: its ticket, and its deadline while it is
+    /// pending.
     known: BTreeMap<u64, (Ticket, Option<Timestamp>)>,
     admission: Admission,
     counts: Counts,
@@ -69,7 +70,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// On a queue with that number of stripes, or on a single one.
+    /// Creates a queue with the given number of stripes, or a single queue for `None`.
     fn new(stripes: Option<usize>) -> Self {
         let clock = ManualClock::from_zero();
         let on = Clock::from(clock.clone());
@@ -122,7 +123,7 @@ impl Subject {
             Step::Drain => self.are_out(self.queue.drain().collect(), |_| true),
             Step::Close(admission) => {
                 self.queue.close(admission);
-                // A single queue is open or closed; nothing returns to it.
+                // A single queue is open or closed; no element returns to it.
                 self.admission = self.admission.max(admission);
             }
         }
@@ -161,7 +162,7 @@ impl Subject {
         }
     }
 
-    /// The next element has been admitted.
+    /// Records that the next element has been admitted.
     fn is_in(&mut self, ticket: Ticket, deadline: Timestamp) {
         assert_eq!(self.admission, Admission::Open);
         self.model.insert((deadline, ticket.sequence), self.next);
@@ -170,7 +171,7 @@ impl Subject {
         self.counts.offered += 1;
     }
 
-    /// What the model has taken out waits no longer.
+    /// Records that the element taken out of the model is no longer pending.
     fn is_out(&mut self, out: Option<((Timestamp, u64), u64)>) {
         if let Some(((_, sequence), _)) = out {
             self.known.get_mut(&sequence).expect("it was admitted").1 = None;
@@ -195,7 +196,7 @@ impl Subject {
         assert_eq!(entry, expected);
     }
 
-    /// Takes the first, if it is due, from both.
+    /// Takes the first element from both if it is due.
     fn taken(
         &mut self,
         take: impl FnOnce(&AnyQueue<u64>) -> Option<Entry<u64>>,
@@ -222,7 +223,7 @@ impl Subject {
         self.are_out(removed, |element| element % n == 0);
     }
 
-    /// Takes as a worker does, if that does not block.
+    /// Takes like a worker, if that does not block.
     fn take(&mut self) {
         let head = self.model.first_key_value().map(|(key, _)| key.0);
         if head.map_or(self.admission != Admission::Open, |head| head <= self.now()) {
@@ -230,7 +231,8 @@ impl Subject {
         }
     }
 
-    /// Any element ever admitted: its newest ticket, and its deadline while it waits.
+    /// Returns the newest ticket of any element ever admitted, and its deadline while it is
+    /// pending.
     fn any(&self, which: usize) -> Option<(Ticket, Option<Timestamp>)> {
         self.known.values().nth(which % self.known.len().max(1)).copied()
     }
@@ -262,7 +264,7 @@ impl Subject {
         let back = queue.offer_again(deadline, sequence, element);
         assert_eq!(back.is_ok(), self.admission < Admission::Closed);
         if let Ok((ticket, waker)) = back {
-            assert!(waker.is_none(), "nobody sleeps");
+            assert!(waker.is_none(), "no thread sleeps");
             self.model.insert((deadline, sequence), element);
             self.known.insert(sequence, (ticket, Some(deadline)));
             self.counts.returned += 1;
@@ -312,7 +314,7 @@ proptest! {
     /// DQ-059, DQ-060, M17, M18: a queue is a sorted list, whatever its stripes and its ready list
     /// do.
     #[test]
-    fn every_history_of_a_queue_is_explained_by_a_sorted_list(
+    fn every_queue_behaves_like_a_sorted_list(
         stripes in prop_oneof![Just(None), (1..5_usize).prop_map(Some)],
         steps in steps(),
     ) {

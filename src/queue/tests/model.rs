@@ -1,9 +1,9 @@
-//! The protocols of the queue under a model checker: in every order that it can think of.
+//! The protocols of the queue under a model checker, in as many orders of steps as it tries.
 //!
-//! Time moves one step at a time, and all that is due at a step must have been taken before the
-//! next. A queue is closed only when everything has been taken, for the end wakes everyone, and
-//! would hide a lost wake-up. A lost wake-up is a deadlock, which shuttle reports, with the
-//! schedule that leads to it.
+//! Time advances one step at a time, and every element that is due at a step must have been taken
+//! before the next. A queue is closed only when everything has been taken, because closing wakes
+//! every waiter and would hide a lost wake-up. A lost wake-up is a deadlock, which shuttle reports
+//! with the schedule that leads to it.
 
 use std::{
     task::{Poll, Waker},
@@ -34,7 +34,7 @@ fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(model, schedules);
 }
 
-/// The same for each kind of queue: the single one, and those with one stripe and with two.
+/// Does the same for each kind of queue: the single queue, and those with one stripe and with two.
 fn check_kinds(model: impl Fn(Kind) + Send + Sync + Copy + 'static) {
     for kind in [Kind::Single, Kind::Stripes(1), Kind::Stripes(2)] {
         check(move || model(kind));
@@ -51,7 +51,7 @@ const fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-/// A queue, and what has been taken from it.
+/// A queue, and the elements that have been taken from it.
 #[derive(Clone)]
 struct Scene {
     clock: ManualClock,
@@ -76,7 +76,7 @@ impl Scene {
         thread::spawn(move || act(&scene))
     }
 
-    /// A thread that takes all there is, to the end.
+    /// Starts a thread that takes elements until the queue is finished.
     fn taker(&self) -> JoinHandle<()> {
         self.spawn(|scene| {
             while let Some(entry) = scene.queue.take() {
@@ -85,7 +85,7 @@ impl Scene {
         })
     }
 
-    /// The same, as a task: it polls, and the clock has its alarms.
+    /// Does the same with an async waiter: it polls, and sets its alarms on the clock.
     fn awaiting_taker(&self) -> JoinHandle<()> {
         self.spawn(|scene| {
             let (parker, mut waiter) = (Parker::current(), AsyncWaiter::new());
@@ -135,7 +135,7 @@ impl Scene {
     }
 }
 
-/// F35, G1, G35, M10: a nearer element comes while the leader waits for a farther one.
+/// F35, G1, G35, M10: a nearer element arrives while the leader waits for a farther one.
 #[test]
 fn a_nearer_head_is_waited_for() {
     check_kinds(|kind| {
@@ -151,7 +151,7 @@ fn a_nearer_head_is_waited_for() {
     });
 }
 
-/// F35, G35, M7: what is waited for is given a nearer deadline while the leader falls asleep.
+/// F35, G35, M7: the awaited element gets a nearer deadline while the leader goes to sleep.
 #[test]
 fn a_nearer_deadline_is_waited_for() {
     check_kinds(|kind| {
@@ -165,9 +165,10 @@ fn a_nearer_deadline_is_waited_for() {
     });
 }
 
-/// F35, G35: two submitters, each nearer than what is waited for, displace the leader at once.
+/// F35, G35: two submitters displace the leader at once, each with an element nearer than the
+/// awaited one.
 #[test]
-fn a_leader_is_displaced_by_two() {
+fn two_nearer_submissions_displace_the_leader() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let takers = [scene.taker(), scene.taker()];
@@ -185,10 +186,10 @@ fn a_leader_is_displaced_by_two() {
     });
 }
 
-/// F36, G3, G36, M9, M13: elements that are due together are taken by threads that wait for each
-/// other: whoever leaves with one sees to it that another wakes.
+/// F36, G3, G36, M9, M13: threads that wait for each other take elements that are due together:
+/// each thread that leaves with one ensures that another wakes.
 #[test]
-fn who_leaves_passes_on() {
+fn a_leaving_taker_wakes_the_next() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let meeting = Arc::new(Barrier::new(3));
@@ -207,7 +208,7 @@ fn who_leaves_passes_on() {
 
 /// ST-011, G3, G37, M1: a submission meets a thread that has found nothing and is about to sleep.
 #[test]
-fn nobody_falls_asleep_over_a_submission() {
+fn no_thread_sleeps_through_a_submission() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let taker = scene.taker();
@@ -219,9 +220,10 @@ fn nobody_falls_asleep_over_a_submission() {
     });
 }
 
-/// F36, G38: one whose time is up leaves; what it might have been woken for is taken by the other.
+/// F36, G38: a thread times out and leaves; the other thread takes the element that it might have
+/// been woken for.
 #[test]
-fn who_gives_up_takes_nothing_along() {
+fn a_waiter_that_times_out_loses_no_wake_up() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let poller = scene.spawn(|scene| {
@@ -240,10 +242,10 @@ fn who_gives_up_takes_nothing_along() {
     });
 }
 
-/// G32, G41, M26: the end is told to everyone: the last element is removed while the queue is being
-/// closed.
+/// G32, G41, M26: the last element is removed while the queue is being closed: every waiter is
+/// woken.
 #[test]
-fn everyone_is_told_of_the_end() {
+fn every_waiter_is_woken_at_the_end() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let ticket = scene.offer(0, 10, 'a');
@@ -256,10 +258,10 @@ fn everyone_is_told_of_the_end() {
     });
 }
 
-/// G40: an element is removed while it goes from its stripe to the ready list: it is removed or it
-/// is taken, and what is reset is taken later.
+/// G40: an element is removed while it moves from its stripe to the ready list: it is removed or
+/// taken, and an element that is reset is taken later.
 #[test]
-fn what_is_on_its_way_to_the_list_is_found() {
+fn an_element_in_transit_to_the_list_is_found() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b', 'c', 'd'].map(|element| scene.offer(0, 0, element));
@@ -279,9 +281,9 @@ fn what_is_on_its_way_to_the_list_is_found() {
     });
 }
 
-/// G41, M5: the last element of a closed queue is taken by one of several: the others end.
+/// G41, M5: one of several threads takes the last element of a closed queue: the others return.
 #[test]
-fn who_takes_the_last_tells_the_others() {
+fn taking_the_last_element_wakes_the_other_waiters() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         scene.offer(0, 10, 'a');
@@ -293,10 +295,10 @@ fn who_takes_the_last_tells_the_others() {
     });
 }
 
-/// G40, M4: one element is taken, and those behind it are moved or about to be: they can be
+/// G40, M4: one element is taken while those behind it move or are about to move: they can be
 /// removed.
 #[test]
-fn what_goes_to_the_list_can_be_removed_all_the_time() {
+fn an_element_can_be_removed_while_it_moves_to_the_list() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b', 'c'].map(|element| scene.offer(0, 0, element));
@@ -310,10 +312,10 @@ fn what_goes_to_the_list_can_be_removed_all_the_time() {
     });
 }
 
-/// G40, M104: a closed queue is not at its end while its last element goes from the list to a later
-/// moment.
+/// G40, M104: a closed queue is not finished while its last element moves from the list to a later
+/// deadline.
 #[test]
-fn what_goes_back_from_the_list_is_still_there() {
+fn an_element_that_leaves_the_list_keeps_the_queue_unfinished() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b'].map(|element| scene.offer(0, 0, element));
@@ -328,10 +330,10 @@ fn what_goes_back_from_the_list_is_still_there() {
     });
 }
 
-/// G3, G40, M13: while one that is not counted as searching moves a batch, another leaves that is:
-/// what is on its way is seen, and the sleeper woken for it.
+/// G3, G40, M13: while a thread that is not counted as searching moves a batch, a searching thread
+/// leaves: it sees the batch in transit and wakes the sleeper for it.
 #[test]
-fn who_moves_a_batch_hides_nothing() {
+fn moving_a_batch_hides_no_element() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let taker = scene.taker();
@@ -351,10 +353,10 @@ fn who_moves_a_batch_hides_nothing() {
     });
 }
 
-/// F46, G2, G39, M3: what was submitted before, and is due no later, is taken before: also if it
-/// went into another stripe.
+/// F46, G2, G39, M3: an element that was submitted earlier and is due no later is taken first, even
+/// if it went into another stripe.
 #[test]
-fn what_was_submitted_before_is_taken_before() {
+fn an_earlier_submission_is_taken_first() {
     for (one, other) in [(0, 1), (1, 0)] {
         check_kinds(move |kind| {
             let scene = Scene::new(kind);
@@ -375,10 +377,10 @@ fn what_was_submitted_before_is_taken_before() {
     }
 }
 
-/// G2, G39, M2: a taker has looked at the heads, and wants the nearest. Before it has the lock, A
-/// comes to the other stripe and then B to this one: it finds B there, and yet takes A.
+/// G2, G39, M2: a taker has read the heads and wants the nearest. Before it holds the lock, A
+/// arrives in the other stripe and then B in this one: the taker finds B there, and yet takes A.
 #[test]
-fn what_comes_between_the_look_and_the_lock_is_seen() {
+fn an_element_that_arrives_between_look_and_lock_is_seen() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         scene.advance(2);
@@ -393,9 +395,9 @@ fn what_comes_between_the_look_and_the_lock_is_seen() {
     });
 }
 
-/// G33, G42: a task that awaits is missed as little as a thread.
+/// G33, G42: an async waiter is woken as reliably as a thread.
 #[test]
-fn who_awaits_is_not_missed() {
+fn an_async_waiter_is_not_missed() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let takers = [scene.awaiting_taker(), scene.taker()];
@@ -409,9 +411,9 @@ fn who_awaits_is_not_missed() {
     });
 }
 
-/// F36, G33, G42, M27: a task that has been woken and gives up passes on what it was woken for.
+/// F36, G33, G42, M27: an async waiter that has been woken and gives up passes its wake-up on.
 #[test]
-fn who_awaits_no_longer_passes_on() {
+fn an_async_waiter_that_gives_up_passes_its_wake_up_on() {
     check_kinds(|kind| {
         let scene = Scene::new(kind);
         let taker = scene.taker();
@@ -433,9 +435,10 @@ fn who_awaits_no_longer_passes_on() {
     });
 }
 
-/// G31, G41, M24: a closed queue with a reservation is not finished; an element that is rolled back is taken.
+/// G31, G41, M24: a closed queue with a reservation is not finished; an element that is rolled back
+/// is taken.
 #[test]
-fn what_is_lent_and_comes_back_is_taken() {
+fn a_rolled_back_element_is_taken() {
     check(|| {
         let scene = Scene::new(Kind::Single);
         scene.offer(0, 0, 'a');
@@ -454,10 +457,10 @@ fn what_is_lent_and_comes_back_is_taken() {
     });
 }
 
-/// G43, M21: another thread takes what was due when the clock was read last; what is due since is
-/// found.
+/// G43, M21: another thread takes the element that was due when the clock was last read; the
+/// element that has become due since is found.
 #[test]
-fn who_loses_the_first_looks_at_the_clock_again() {
+fn a_taker_that_loses_the_first_element_reads_the_clock_again() {
     check(|| {
         let scene = Scene::new(Kind::Single);
         assert!(scene.queue.try_take().is_none());
@@ -470,10 +473,10 @@ fn who_loses_the_first_looks_at_the_clock_again() {
     });
 }
 
-/// F36, G52: threads that are woken for nothing, at any moment, look again: nothing is taken early,
-/// and what they are to be woken for later still wakes one.
+/// F36, G52: threads that are woken spuriously, at any time, look again: nothing is taken early,
+/// and a later wake-up still reaches one of them.
 #[test]
-fn who_is_woken_for_nothing_looks_again() {
+fn a_spuriously_woken_thread_looks_again() {
     check_kinds(|kind| {
         let (scene, wakers) = (Scene::new(kind), Arc::new(Mutex::new(Vec::new())));
         let takers = [(); 2].map(|()| {

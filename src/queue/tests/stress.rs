@@ -1,9 +1,9 @@
 //! Order and wake-ups in real races: a test here shows little when it is run once, and is meant
 //! to be run thousands of times (`ci/repeat.sh`).
 //!
-//! A lost wake-up leaves everyone waiting. So the submitters wait for what they offered to be
-//! taken, with a limit on the whole ([`in_time`]), and no thread does anything else meanwhile
-//! that would happen to wake another.
+//! A lost wake-up leaves every thread waiting. So the submitters wait for their elements to be
+//! taken, with a limit on the whole ([`in_time`]), and no thread meanwhile does anything else that
+//! would happen to wake another.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -26,7 +26,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const STRIPES: usize = 4;
 
-/// Random numbers, others in each run.
+/// Random numbers that differ in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -34,7 +34,7 @@ impl Dice {
         Self(RandomState::new().hash_one(()))
     }
 
-    /// Below `end`. This is splitmix64.
+    /// Returns a number below `end`. This is splitmix64.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -51,8 +51,8 @@ impl Dice {
         Duration::from_micros(from + self.below(to - from))
     }
 
-    /// Lets a moment pass: mostly a short one, sometimes about as long as threads look on before
-    /// they sleep.
+    /// Spins for a moment: usually a short one, sometimes about as long as threads spin before they
+    /// sleep.
     fn dawdle(&mut self) {
         let clock = Clock::system();
         let nanos = if self.below(3) > 0 { self.below(2_000) } else { self.below(30_000) };
@@ -63,7 +63,7 @@ impl Dice {
     }
 }
 
-/// Waits without sleeping, so as to be there at once.
+/// Waits without sleeping, so as to react at once.
 fn until(condition: impl Fn() -> bool) {
     while !condition() {
         for _ in 0..20 {
@@ -77,7 +77,8 @@ const fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-/// Runs `act` in a thread of its own. If it does not come back somebody sleeps who should not.
+/// Runs `act` in a thread of its own. If it does not return, some thread sleeps although it should
+/// not.
 fn in_time(act: impl FnOnce() + Send + 'static) {
     let (tell, told) = mpsc::channel();
     #[allow(clippy::disallowed_methods, reason = "a test")]
@@ -93,7 +94,7 @@ fn in_time(act: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A queue whose takers wake in time, or a little earlier. With one stripe it may be a single queue.
+/// A queue whose takers wake in time or a little earlier. With one stripe it may be a single queue.
 fn queue_on<E>(clock: &Clock, stripes: usize) -> AnyQueue<E> {
     let is_single = stripes == 1 && Dice::new().below(2) == 0;
     AnyQueue::new(clock.clone(), (!is_single).then_some(stripes), lead())
@@ -108,7 +109,7 @@ fn lead() -> Duration {
     Duration::from_micros(80 * Dice::new().below(2))
 }
 
-/// Closes a queue when it is dropped, also by a panic, and empties it: that ends everyone.
+/// Closes and empties a queue when it is dropped, also by a panic: that ends every taker.
 struct End<'a, E>(&'a AnyQueue<E>);
 
 impl<E> Drop for End<'_, E> {

@@ -1,7 +1,7 @@
-//! The parker in every order, and what the other such models are made with.
+//! The parker in every order of steps, and the tools that the other loom models share.
 //!
-//! Loom lets a load see each value that the memory model lets it see, so these models show what
-//! those of shuttle cannot: that an `Ordering` is strong enough. What a thread does before it wakes
+//! Loom lets a load return each value that the memory model allows, so these models show what the
+//! shuttle models cannot: that an `Ordering` is strong enough. What a thread does before it wakes
 //! another is therefore a [`Note`], which by itself orders nothing.
 
 use super::{
@@ -10,8 +10,8 @@ use super::{
     *,
 };
 
-/// Tries every order in which threads are preempted at most as often as `LOOM_MAX_PREEMPTIONS`
-/// says, and says how many there are.
+/// Tries every order in which threads are preempted at most `LOOM_MAX_PREEMPTIONS` times, and
+/// prints how many there are.
 pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(2));
@@ -40,7 +40,7 @@ impl Note {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Something that is counted when it is dropped.
+    /// Returns a value that is counted when it is dropped.
     pub(crate) fn drop_of_one(&self) -> NotedDrop {
         NotedDrop(self.clone())
     }
@@ -55,7 +55,7 @@ impl Drop for NotedDrop {
     }
 }
 
-/// A thread that is woken when it is about to park does not sleep on, and sees why it was woken.
+/// A thread that is woken while it is about to park does not sleep on, and sees why it was woken.
 #[test]
 fn a_wake_up_is_not_lost() {
     check(|| {

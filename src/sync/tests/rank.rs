@@ -1,4 +1,4 @@
-//! The check of the order bites.
+//! The check of the lock order rejects what it should.
 
 use super::{LEAF, OUTERMOST, READY_LIST, STRIPE, assert_none_held};
 use crate::{
@@ -22,7 +22,7 @@ fn leaf<T>(value: T) -> Mutex<T, LEAF> {
     Mutex::new(value)
 }
 
-/// What the check says of `steps`; empty if it has nothing to say.
+/// The message of the check about `steps`; empty if it accepts them.
 fn verdict_on(steps: impl FnOnce()) -> String {
     let verdict = contain(steps).map_err(|payload| message_of(&*payload).to_owned());
     assert_none_held("the test goes on");
@@ -38,7 +38,7 @@ fn locks_can_be_taken_in_their_order() {
         let ready_list = ready_list.lock();
         let stripes = stripes.each_ref().map(Mutex::lock);
         drop(leaf.lock());
-        // In another order than they were taken.
+        // The guards are dropped in another order than they were taken.
         drop(ready_list);
         drop(leaf.lock());
         drop(stripes);

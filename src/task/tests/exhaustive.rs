@@ -1,5 +1,5 @@
-//! The moves of a task's state, each against everything that may happen to the task at the same time,
-//! in every order.
+//! The state transitions of a task, each against everything that may happen to the task at the same
+//! time, in every order.
 
 use std::{rc::Rc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     wait,
 };
 
-/// Runs a task as a worker does, and returns the verdict.
+/// Runs a task like a worker, and returns the verdict.
 fn run(task: Arc<dyn Runnable>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
     let stop = CancellationToken::with_clock(clock.clone());
@@ -22,13 +22,14 @@ fn run(task: Arc<dyn Runnable>) -> Verdict {
     run.task().run(&run, &Hooks::default())
 }
 
-/// Waits for a task as `join` does.
+/// Waits for a task like `join`.
 fn wait_for(task: &dyn Runnable) {
     let clock = Clock::from(ManualClock::new());
     wait::block_on(&clock, |waker| task.poll_done(waker).then_some(()));
 }
 
-/// A start races with a cancellation: the task runs or it does not, and its captures are dropped once.
+/// A start races with a cancellation: the task runs or it does not, and its captures are dropped
+/// once.
 #[test]
 fn a_task_runs_or_is_cancelled() {
     check(|| {
@@ -56,7 +57,7 @@ fn a_task_runs_or_is_cancelled() {
 
 /// M123: a waiter registers while the task ends: it is woken, and sees what the body has done.
 #[test]
-fn who_joins_is_told() {
+fn a_joining_thread_is_woken() {
     check(|| {
         let note = Note::default();
         let noted = note.clone();
@@ -69,9 +70,9 @@ fn who_joins_is_told() {
     });
 }
 
-/// One waiter awaits, with a waker that is kept beside the list, and another joins: both are woken.
+/// One waiter awaits with a waker that is kept beside the list, and another joins: both are woken.
 #[test]
-fn all_who_wait_are_told() {
+fn all_waiters_are_woken() {
     check(|| {
         let task = Arc::new(Task::new(OneShot(|| ()), None, None));
         let (one, other) = (Arc::clone(&task), Arc::clone(&task));
@@ -84,9 +85,9 @@ fn all_who_wait_are_told() {
     });
 }
 
-/// A waiter is woken by a cancellation as by a result, also by one during the run.
+/// A cancellation wakes a waiter like a result does, also one during the run.
 #[test]
-fn who_joins_is_told_of_a_cancellation() {
+fn a_joining_thread_is_woken_by_a_cancellation() {
     check(|| {
         let task = Arc::new(Task::new(OneShot(|| ()), None, None));
         let (one, other) = (Arc::clone(&task), Arc::clone(&task));
@@ -100,10 +101,10 @@ fn who_joins_is_told_of_a_cancellation() {
     });
 }
 
-/// M124: a periodic task is queued again while it is cancelled: it is not in the queue afterwards, and its
-/// closure is dropped once.
+/// M124: a periodic task is queued again while it is cancelled: afterwards it is not in the queue,
+/// and its closure has been dropped once.
 #[test]
-fn what_is_cancelled_is_not_queued() {
+fn a_cancelled_task_is_not_queued() {
     check(|| {
         let (queue, drops): (Arc<Mutex<bool>>, _) = (Arc::default(), Note::default());
         let capture = drops.drop_of_one();
@@ -135,9 +136,9 @@ fn what_is_cancelled_is_not_queued() {
     });
 }
 
-/// M125: a thread that sees that a run was counted sees what happened in it.
+/// M125: a thread that sees a run counted sees what happened in it.
 #[test]
-fn what_is_counted_has_happened() {
+fn a_counted_run_has_happened() {
     check(|| {
         let (stats, note) = (Arc::new(crate::statistics::WorkerStats::default()), Note::default());
         let (own, noted) = (Arc::clone(&stats), note.clone());
@@ -152,9 +153,9 @@ fn what_is_counted_has_happened() {
     });
 }
 
-/// M126: the name that is shown for a running task is its own.
+/// M126: the name that is shown for a running task is that task's own.
 #[test]
-fn who_is_at_work_has_its_own_name() {
+fn a_running_task_is_shown_with_its_own_name() {
     check(|| {
         let stats = Arc::new(crate::statistics::WorkerStats::default());
         let own = Arc::clone(&stats);
@@ -174,10 +175,10 @@ fn who_is_at_work_has_its_own_name() {
     });
 }
 
-/// The time limit of a task has come, and the timer thread and a worker both see that: one of them
+/// The time limit of a task is over, and both the timer thread and a worker see that: one of them
 /// times the task out, it does not run, and its closure is dropped once.
 #[test]
-fn a_limit_is_exceeded_once() {
+fn a_task_times_out_once() {
     check(|| {
         let (runs, drops) = (Note::default(), Note::default());
         let (noted, capture) = (runs.clone(), drops.drop_of_one());
@@ -189,11 +190,11 @@ fn a_limit_is_exceeded_once() {
         let task = Arc::new(Task::new(job, None, None).limited(limit));
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
-        let struck = task.time_out(None, Drops::UNREPORTED);
+        let found = task.time_out(None, Drops::UNREPORTED);
         let verdict = worker.join().expect("nobody panics");
-        let by_strike = matches!(struck, Cancellation::Waiting(_));
+        let by_timer = matches!(found, Cancellation::Waiting(_));
         let by_worker = matches!(verdict, Verdict::TimedOut);
-        assert!(by_strike != by_worker, "{struck:?}, {verdict:?}");
+        assert!(by_timer != by_worker, "{found:?}, {verdict:?}");
         assert!(by_worker || verdict == Verdict::TooLate);
         assert_eq!((runs.get(), drops.get(), task.state()), (0, 1, TaskState::Cancelled));
     });

@@ -26,7 +26,7 @@ fn raiser(token: &CancellationToken, note: &Note) -> thread::JoinHandle<()> {
 
 /// M121, M122: a waiter is woken, and sees what was done before the token was raised.
 #[test]
-fn who_waits_is_told() {
+fn a_waiter_is_woken() {
     check(|| {
         let (token, note) = (token(), Note::default());
         let raiser = raiser(&token, &note);
@@ -36,9 +36,9 @@ fn who_waits_is_told() {
     });
 }
 
-/// A future has a place of its own on the list, and is woken as well.
+/// A future has its own entry on the list, and is woken as well.
 #[test]
-fn who_awaits_is_told() {
+fn an_async_waiter_is_woken() {
     check(|| {
         let (token, note) = (token(), Note::default());
         let raiser = raiser(&token, &note);
@@ -52,7 +52,8 @@ fn who_awaits_is_told() {
     });
 }
 
-/// M122: a child is raised by itself or with its parent: each wakes a waiter, and so do both at once.
+/// M122: a child is raised by itself and with its parent at once: either wakes a waiter, and so do
+/// both together.
 #[test]
 fn a_child_and_its_parent_are_raised_at_once() {
     check(|| {
@@ -66,7 +67,7 @@ fn a_child_and_its_parent_are_raised_at_once() {
 
 /// M122: raising the token once wakes two waiters.
 #[test]
-fn all_who_wait_are_told() {
+fn all_waiters_are_woken() {
     check(|| {
         let token = token();
         let waiters = [0, 1].map(|_| {
@@ -80,7 +81,7 @@ fn all_who_wait_are_told() {
 
 /// M121: a thread that only checks, and finds the token raised, sees what was done before.
 #[test]
-fn who_looks_sees_what_came_before() {
+fn a_thread_that_finds_the_token_raised_sees_what_came_before() {
     check(|| {
         let (token, note) = (token(), Note::default());
         let raiser = raiser(&token, &note);

@@ -1,4 +1,4 @@
-//! The ready list: entries on it still wait, and are in order with all the others.
+//! The ready list: its entries are still pending, and in order with all others.
 
 use super::*;
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     },
 };
 
-/// A queue in which all that was put into one stripe is due, in this order, and the first is
-/// taken: the others are on the ready list.
+/// A queue in which all elements were put into one stripe and are due in this order. The first has
+/// been taken, so the others are on the ready list.
 fn with_ready<const N: usize>(elements: [char; N]) -> (ManualClock, Queue<char>, Vec<Ticket>) {
     let (clock, queue) = queue();
     let offer = |(n, element)| queue.offer(0, at(1), at(10 + n as u64), element);
@@ -29,7 +29,7 @@ fn rest(queue: &DelayedWorkQueue<char>) -> String {
 
 /// M99, M105.
 #[test]
-fn what_is_ready_still_waits() {
+fn a_ready_entry_is_still_pending() {
     let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
     let listed = queue.snapshot(|element| *element);
     assert_eq!(listed.iter().map(|one| one.element).collect::<String>(), "bcd");
@@ -44,7 +44,7 @@ fn what_is_ready_still_waits() {
 }
 
 #[test]
-fn what_is_nearer_goes_first() {
+fn a_nearer_entry_goes_first() {
     let (_, queue, _) = with_ready(['a', 'b', 'c']);
     for (stripe, deadline, element) in [(1, 12, 'z'), (0, 11, 'y'), (2, 10, 'x'), (3, 9, 'w')] {
         queue.offer(stripe, at(50), at(deadline), element).expect("it is open");
@@ -53,34 +53,36 @@ fn what_is_nearer_goes_first() {
 }
 
 #[test]
-fn among_equals_the_first_submitted_goes_first() {
+fn among_equal_deadlines_the_first_submitted_goes_first() {
     let (_, queue, _) = with_ready(['a', 'b']);
-    // Submitted before the others, but it comes only now; in the stripe with the number 3.
+    // This entry was submitted before the others but arrives only now, in the stripe with the
+    // number 3.
     queue.offer_again(at(11), 3, 'x').expect("it is open");
     queue.offer(1, at(50), at(11), 'y').expect("it is open");
     assert_eq!(rest(&queue), "xby");
 }
 
-/// The same if heads are equal on the list and in two stripes, so that all locks are taken.
+/// The same holds if heads on the list and in two stripes are equal, so that all locks are taken.
 #[test]
-fn among_equals_of_several_stripes_and_the_list_the_first_submitted_goes_first() {
+fn equal_deadlines_in_stripes_and_list_go_in_submission_order() {
     let (_, queue, _) = with_ready(['a', 'b']);
     queue.offer(1, at(50), at(11), 'x').expect("it is open");
     queue.offer(2, at(50), at(11), 'y').expect("it is open");
     assert_eq!(rest(&queue), "bxy");
 }
 
-/// M102: the thread that put an entry there may have read the clock later than the one that takes it.
+/// M102: the thread that put an entry on the list may have read the clock later than the one that
+/// takes it.
 #[test]
-fn what_is_ready_is_taken_by_who_sees_it_due() {
+fn a_ready_entry_is_taken_by_a_thread_that_sees_it_due() {
     let (_, queue, _) = with_ready(['a', 'b']);
     assert!(queue.ready.lock().pop_due(at(10)).is_none());
     assert_eq!(queue.ready.lock().pop_due(at(11)).map(|entry| entry.element), Some('b'));
 }
 
-/// M103: an entry that could not go back to its stripe is where it was.
+/// M103: an entry that could not return to its stripe is where it was.
 #[test]
-fn what_is_put_back_is_at_its_place() {
+fn an_entry_that_is_put_back_is_at_its_place() {
     let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
     for ticket in [tickets[2], tickets[1], tickets[3]] {
         let mut ready = queue.ready.lock();
@@ -93,9 +95,10 @@ fn what_is_put_back_is_at_its_place() {
     assert_eq!(rest(&queue), "bcd");
 }
 
-/// M107: one entry alone is no sign of a stream, and a full batch keeps submitter and taker apart anyway.
+/// M107: a single entry is no sign of a stream, and a full batch keeps submitter and taker apart
+/// anyway.
 #[test]
-fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
+fn the_stripes_are_paused_after_a_few_entries_but_not_after_one_or_a_full_batch() {
     for (count, is_paused) in [(1, false), (2, true), (BATCH, true), (BATCH + 1, false)] {
         let (clock, queue) = queue();
         (0..count).for_each(|n| drop(queue.offer(0, at(1), at(10), n)));
@@ -105,7 +108,7 @@ fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
         let until = if is_paused { at(3_050) } else { at(0) };
         assert_eq!(queue.ready.paused_until(), until, "{count}");
     }
-    // What is taken while the list has entries says nothing either.
+    // An element that is taken while the list has entries starts no pause either.
     let (clock, queue, _) = with_ready(['a', 'b']);
     queue.offer(1, at(50), at(9), 'z').expect("it is open");
     clock.advance(Duration::from_nanos(1));
@@ -113,24 +116,24 @@ fn the_stripes_are_left_alone_after_some_but_not_after_one_or_a_batch() {
     assert_eq!(queue.ready.paused_until(), at(3_050));
 }
 
-/// M100, M107: a pause is waited for, unless there is something on the list, or nobody moves the
-/// clock.
+/// M100, M107: a taker waits for the end of a pause, unless the list has entries or the clock is a
+/// manual one, which would not end it.
 #[test]
-fn who_takes_waits_for_the_end_of_a_pause() {
+fn a_taker_waits_for_the_end_of_a_pause() {
     let (manual, queue, tickets) = with_ready(['a', 'b']);
     let system = Clock::system();
     let now = system.read();
     queue.ready.pause_after(now.after(LIMIT));
-    assert!(queue.ready.pause(&system) < now.after(LIMIT), "there is something to be taken");
+    assert!(queue.ready.pause(&system) < now.after(LIMIT), "the list has an entry to take");
     assert_eq!(queue.remove(tickets[1]), Some('b'));
-    assert_eq!(queue.ready.pause(&Clock::from(manual)), at(50), "nobody would end it");
+    assert_eq!(queue.ready.pause(&Clock::from(manual)), at(50), "a manual clock would not end it");
     queue.ready.pause_after(system.read());
     let end = queue.ready.paused_until();
     assert!(queue.ready.pause(&system) >= end);
 }
 
 #[test]
-fn it_can_be_moved_to_another_deadline() {
+fn a_ready_entry_can_be_reset_to_another_deadline() {
     let (clock, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
     let later = queue.reset(tickets[1], at(100)).expect("it is ready");
     assert_eq!(queue.deadline(later), Some(at(100)));
@@ -158,7 +161,7 @@ fn a_closed_queue_is_not_finished_before_it_is_empty() {
 
 /// M101.
 #[test]
-fn it_is_drained_and_sifted_with_the_others() {
+fn ready_entries_are_drained_and_removed_with_the_others() {
     let (_, queue, _) = with_ready(['a', 'b', 'c', 'd']);
     queue.offer(1, at(50), at(60), 'e').expect("it is open");
     let removed = queue.remove_where(|deadline, element| deadline == at(11) || *element == 'd');

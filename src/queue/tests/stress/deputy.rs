@@ -1,36 +1,36 @@
-//! Who takes the next element while others are away, on the manual clock: exactly, and in
+//! Which thread takes the next element while others are away: exact tests on the manual clock, in
 //! whatever order things happen.
 
 use super::*;
 use crate::ManualClock;
 
-/// What a call of `take` gives.
+/// The result of a call of `take`.
 type Taken = Option<(Entry<()>, Timestamp)>;
 
-/// Threads that take one element each and then stay away until they are called back, as they
-/// are to begin with.
-struct Crew {
+/// Threads that take one element each and then stay away until they are called back. All are away
+/// to begin with.
+struct Takers {
     clock: ManualClock,
     queue: Arc<AnyQueue<()>>,
-    /// Who came back, and with what.
+    /// The number of each thread that came back, and what it took.
     returns: mpsc::Receiver<(usize, Taken)>,
     calls: Vec<mpsc::Sender<()>>,
-    /// Who is away.
+    /// The numbers of the threads that are away.
     away: Vec<usize>,
 }
 
-impl Crew {
+impl Takers {
     fn new(size: usize) -> Self {
         let clock = ManualClock::from_zero();
         let queue = Arc::new(queue_on(&Clock::from(clock.clone()), STRIPES));
         let (tell, returns) = mpsc::channel();
-        let hire = |number| {
+        let spawn = |number| {
             let (call, called) = mpsc::channel();
             let (queue, tell, clock) = (Arc::clone(&queue), tell.clone(), queue.clock().clone());
             #[allow(clippy::disallowed_methods, reason = "a test")]
             thread::spawn(move || {
                 clock.worker_begins(&Parker::current());
-                // Whoever calls a thread back also says to the clock that it works.
+                // The thread that calls another back also registers it with the clock.
                 while called.recv().is_ok() {
                     let _ = tell.send((number, queue.take()));
                     clock.worker_ended();
@@ -38,21 +38,21 @@ impl Crew {
             });
             call
         };
-        let calls = (0..size).map(hire).collect();
+        let calls = (0..size).map(spawn).collect();
         Self { clock, queue, returns, calls, away: (0..size).collect() }
     }
 
-    /// A crew that found elements due at 10 and 20: a leader, a deputy, perhaps followers.
-    fn that_waits(size: usize) -> Self {
-        let mut crew = Self::new(size);
-        crew.put(0, 10);
-        crew.put(1, 20);
-        (0..size).for_each(|_| crew.call_back());
-        assert_eq!(crew.armed(), [10, 20]);
-        crew
+    /// Threads that found elements due at 10 and 20: a leader, a deputy, perhaps followers.
+    fn waiting(size: usize) -> Self {
+        let mut takers = Self::new(size);
+        takers.put(0, 10);
+        takers.put(1, 20);
+        (0..size).for_each(|_| takers.call_back());
+        assert_eq!(takers.armed(), [10, 20]);
+        takers
     }
 
-    /// The one who is away longest takes again.
+    /// Lets the thread that has been away longest take again.
     fn call_back(&mut self) {
         let number = self.away.remove(0);
         self.queue.clock().worker_starts();
@@ -67,7 +67,7 @@ impl Crew {
         ticket
     }
 
-    /// The deadline and the sequence of what was taken since the last question, all of it just now.
+    /// The deadlines and sequences of the elements taken since the last call, all of them just now.
     fn taken(&mut self) -> Vec<(u64, u64)> {
         self.clock.run_until_idle();
         let mut keys = Vec::new();
@@ -82,130 +82,133 @@ impl Crew {
         keys
     }
 
-    /// The deadlines of what is taken when time has moved on.
+    /// Advances the clock and returns the deadlines of the elements taken then.
     fn taken_after(&mut self, nanos: u64) -> Vec<u64> {
         self.clock.advance(Duration::from_nanos(nanos));
         self.taken().into_iter().map(|(deadline, _)| deadline).collect()
     }
 
-    /// Until when those sleep who have a limit.
+    /// The deadlines of the sleepers that have one.
     fn armed(&self) -> Vec<u64> {
         let sleepers = self.clock.sleepers().into_iter();
         sleepers.filter(|until| *until < Timestamp::NEVER).map(Timestamp::as_nanos).collect()
     }
 }
 
-impl Drop for Crew {
+impl Drop for Takers {
     fn drop(&mut self) {
         drop(End(&self.queue));
     }
 }
 
-/// The deputy is armed before the leader leaves, so nobody is woken then.
+/// The deputy is armed before the leader leaves, so no thread is woken then.
 #[test]
 fn the_deputy_takes_the_next_one_while_the_leader_is_away() {
     for size in [2, 3] {
-        let mut crew = Crew::that_waits(size);
-        let parks = crew.clock.parks();
-        assert_eq!(crew.taken_after(10), [10]);
-        assert_eq!((crew.armed(), crew.clock.parks()), (vec![20], parks));
-        assert_eq!(crew.taken_after(9), []);
-        assert_eq!(crew.taken_after(1), [20]);
+        let mut takers = Takers::waiting(size);
+        let parks = takers.clock.parks();
+        assert_eq!(takers.taken_after(10), [10]);
+        assert_eq!((takers.armed(), takers.clock.parks()), (vec![20], parks));
+        assert_eq!(takers.taken_after(9), []);
+        assert_eq!(takers.taken_after(1), [20]);
     }
 }
 
-/// What comes between the two wakes nobody; when the leader goes with the first, somebody is
+/// An element between the two wakes no thread; when the leader leaves with the first, a thread is
 /// armed for it.
 #[test]
-fn what_came_before_the_deputys_is_taken_in_time() {
+fn an_element_before_the_deputys_is_taken_in_time() {
     for (size, armed) in [(2, vec![15]), (3, vec![15, 20])] {
-        let mut crew = Crew::that_waits(size);
-        let parks = crew.clock.parks();
-        crew.put(2, 15);
-        assert_eq!((crew.armed(), crew.clock.parks()), (vec![10, 20], parks));
-        assert_eq!(crew.taken_after(10), [10]);
-        assert_eq!(crew.armed(), armed);
-        assert_eq!(crew.taken_after(5), [15]);
-        crew.call_back();
-        assert_eq!(crew.taken_after(5), [20]);
+        let mut takers = Takers::waiting(size);
+        let parks = takers.clock.parks();
+        takers.put(2, 15);
+        assert_eq!((takers.armed(), takers.clock.parks()), (vec![10, 20], parks));
+        assert_eq!(takers.taken_after(10), [10]);
+        assert_eq!(takers.armed(), armed);
+        assert_eq!(takers.taken_after(5), [15]);
+        takers.call_back();
+        assert_eq!(takers.taken_after(5), [20]);
     }
 }
 
-/// Also if it comes only when the leader is away.
+/// The same holds if the element arrives only when the leader is away.
 #[test]
-fn what_comes_while_the_leader_is_away_is_taken_in_time() {
+fn an_element_offered_while_the_leader_is_away_is_taken_in_time() {
     for (size, armed) in [(2, vec![15]), (3, vec![15, 20])] {
-        let mut crew = Crew::that_waits(size);
-        assert_eq!(crew.taken_after(10), [10]);
-        crew.put(2, 15);
-        assert_eq!(crew.armed(), armed);
-        assert_eq!(crew.taken_after(5), [15]);
-        crew.call_back();
-        assert_eq!(crew.taken_after(5), [20]);
+        let mut takers = Takers::waiting(size);
+        assert_eq!(takers.taken_after(10), [10]);
+        takers.put(2, 15);
+        assert_eq!(takers.armed(), armed);
+        assert_eq!(takers.taken_after(5), [15]);
+        takers.call_back();
+        assert_eq!(takers.taken_after(5), [20]);
     }
 }
 
-/// Threads that were ended, because only elements that return were admitted and none was there,
-/// are not counted as if they still looked.
+/// Takers return when only returning elements are admitted and none is in the queue. They are not
+/// counted as if they still searched.
 #[test]
-fn when_elements_return_to_a_queue_that_was_at_its_end_they_are_taken_in_time() {
-    let mut crew = Crew::new(3);
-    crew.put(0, 0);
-    crew.put(1, 0);
-    let mut entries = std::iter::from_fn(|| crew.queue.try_take()).collect::<Vec<_>>();
-    (0..3).for_each(|_| crew.call_back());
-    crew.queue.close(Admission::Returning);
-    assert_eq!(crew.taken(), []);
-    assert_eq!(crew.away.len(), 3);
+fn elements_that_return_to_a_finished_queue_are_taken_in_time() {
+    let mut takers = Takers::new(3);
+    takers.put(0, 0);
+    takers.put(1, 0);
+    let mut entries = std::iter::from_fn(|| takers.queue.try_take()).collect::<Vec<_>>();
+    (0..3).for_each(|_| takers.call_back());
+    takers.queue.close(Admission::Returning);
+    assert_eq!(takers.taken(), []);
+    assert_eq!(takers.away.len(), 3);
     for deadline in [50, 20] {
         let Entry { sequence, .. } = entries.pop().expect("there were two");
-        let AnyQueue::Striped(queue) = &*crew.queue else { unreachable!("it has several stripes") };
+        let AnyQueue::Striped(queue) = &*takers.queue else {
+            unreachable!("it has several stripes")
+        };
         let (_, waker) = queue.offer_again(at(deadline), sequence, ()).expect("it returns");
         wake_all(waker);
         if deadline == 50 {
-            crew.call_back();
+            takers.call_back();
         }
-        crew.clock.run_until_idle();
-        assert_eq!(crew.armed(), [deadline]);
+        takers.clock.run_until_idle();
+        assert_eq!(takers.armed(), [deadline]);
     }
-    assert_eq!(crew.taken_after(20), [20]);
+    assert_eq!(takers.taken_after(20), [20]);
 }
 
-/// Whatever is put, removed and moved, and whoever is away: as much as can be is taken of what is
-/// due, what is due first, and one of those who are there is armed for what comes next.
+/// Whatever is offered, removed and reset, and whichever threads are away: the threads present take
+/// as many of the due elements as they can, the earliest first, and one of them is armed for the
+/// next.
 #[test]
-fn whoever_is_there_takes_what_is_due_first() {
-    const CREW: usize = 3;
+fn the_threads_present_take_the_earliest_due_elements() {
+    const TAKERS: usize = 3;
     let seed = RandomState::new().hash_one(());
-    let (mut dice, mut crew) = (Dice(seed), Crew::new(CREW));
+    let (mut dice, mut takers) = (Dice(seed), Takers::new(TAKERS));
     let mut waiting: Vec<(u64, Ticket)> = Vec::new();
     for step in 0..300 {
-        let deadline = crew.queue.clock().read().as_nanos() + dice.below(20);
+        let deadline = takers.queue.clock().read().as_nanos() + dice.below(20);
         let one = dice.below(1 + waiting.len() as u64) as usize;
         match dice.below(8) {
-            0..3 => waiting.push((deadline, crew.put(dice.stripe(), deadline))),
+            0..3 => waiting.push((deadline, takers.put(dice.stripe(), deadline))),
             3 if one < waiting.len() => {
-                assert!(crew.queue.remove(waiting.swap_remove(one).1).is_some());
+                assert!(takers.queue.remove(waiting.swap_remove(one).1).is_some());
             }
             4 if one < waiting.len() => {
-                let ticket = crew.queue.reset(waiting[one].1, at(deadline));
+                let ticket = takers.queue.reset(waiting[one].1, at(deadline));
                 waiting[one] = (deadline, ticket.expect("it waits"));
             }
-            5 | 6 if !crew.away.is_empty() => crew.call_back(),
-            _ => crew.clock.advance(Duration::from_nanos(dice.below(12))),
+            5 | 6 if !takers.away.is_empty() => takers.call_back(),
+            _ => takers.clock.advance(Duration::from_nanos(dice.below(12))),
         }
-        let here = CREW - crew.away.len();
-        let now = crew.queue.clock().read().as_nanos();
+        let here = TAKERS - takers.away.len();
+        let now = takers.queue.clock().read().as_nanos();
         let mut keys: Vec<_> = waiting.iter().map(|(at, ticket)| (*at, ticket.sequence)).collect();
         keys.sort_unstable();
         let due = keys.iter().filter(|(deadline, _)| *deadline <= now).count();
-        let taken = crew.taken();
+        let taken = takers.taken();
         assert_eq!(taken.len(), due.min(here), "step {step} of {seed}");
         let is_due = |key| keys[..taken.len()].contains(key);
         assert!(taken.iter().all(is_due), "step {step} of {seed}: {taken:?} of {keys:?}");
         waiting.retain(|(_, ticket)| taken.iter().all(|(_, gone)| *gone != ticket.sequence));
         if let Some((next, _)) = keys.get(due).filter(|_| due < here) {
-            let is_awaited = crew.armed().first().is_some_and(|first| first <= next);
+            let is_awaited = takers.armed().first().is_some_and(|first| first <= next);
             assert!(is_awaited, "step {step} of {seed}");
         }
     }

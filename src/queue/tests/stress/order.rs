@@ -1,16 +1,16 @@
-//! What comes out first, while several threads offer into several stripes.
+//! The order in which elements come out while several threads offer into several stripes.
 
 use std::sync::Barrier;
 
 use super::*;
 
-/// How many different deadlines there are where many are to be equal.
+/// The number of different deadlines where many are to be equal.
 const DEADLINES: usize = 4;
 
-/// How many offers of each submitter were over at some moment.
+/// The number of completed offers of each submitter at some moment.
 type Over = [u64; 3];
 
-/// What a thread offers: enough to say later what came before it.
+/// An offered element, with enough to tell later what preceded it.
 #[derive(Clone, Copy, Debug)]
 struct Offered {
     by: usize,
@@ -20,8 +20,9 @@ struct Offered {
     before: Over,
 }
 
-/// So many threads offer, all of it due, while one takes; gives what was taken, and what was over
-/// when that `take` began. They wait while there is more than a `backlog`.
+/// Lets `submitters` threads offer elements, all of them due, while one thread takes. Returns each
+/// element taken with the offers that were complete when that `take` began. The submitters wait
+/// while more than `backlog` elements are pending.
 fn taken_while_offered(
     queue: &AnyQueue<Offered>,
     submitters: usize,
@@ -60,10 +61,10 @@ fn taken_while_offered(
     })
 }
 
-/// Asserts that nothing was taken before what had been submitted before it and is due no later,
-/// nor before what was there when the `take` began and is due earlier.
+/// Asserts that no element was taken before one that had been submitted earlier and is due no
+/// later, nor before one that was in the queue when the `take` began and is due earlier.
 fn assert_in_order(taken: &[(Offered, Over)]) {
-    // Of each submitter and deadline the first that was taken later.
+    // For each submitter and deadline: the first element that was taken later.
     let mut later = [[u64::MAX; DEADLINES]; 3];
     for (one, over) in taken.iter().rev() {
         let own = one.deadline as usize - 1;
@@ -77,17 +78,17 @@ fn assert_in_order(taken: &[(Offered, Over)]) {
     }
 }
 
-/// A manual clock on which all of [`DEADLINES`] have come.
+/// A manual clock on which all [`DEADLINES`] have passed.
 fn late() -> Clock {
     let clock = ManualClock::from_zero();
     clock.advance(Duration::from_nanos(DEADLINES as u64));
     Clock::from(clock)
 }
 
-/// While one thread takes and others offer, each into its own stripe or one into all: what was
-/// submitted first, and is due no later, comes first.
+/// One thread takes while others offer, each into its own stripe or one into all: an element that
+/// was submitted earlier and is due no later comes first.
 #[test]
-fn what_was_before_in_time_and_in_deadline_comes_first() {
+fn an_earlier_submission_due_no_later_comes_first() {
     for clock in [Clock::system(), late()] {
         for (stripes, backlog) in [(1, 4), (1, 100), (STRIPES, 1), (STRIPES, 4), (STRIPES, 100)] {
             let clock = clock.clone();
@@ -102,10 +103,10 @@ fn what_was_before_in_time_and_in_deadline_comes_first() {
     }
 }
 
-/// A thread has looked at the heads and waits for the lock of the nearest. Meanwhile A comes to
-/// another stripe, and then B to this one: it finds B there, and yet takes A.
+/// A thread has read the heads and waits for the lock of the nearest. Meanwhile A arrives in
+/// another stripe and then B in this one: the thread finds B there, and yet takes A.
 #[test]
-fn what_came_between_the_look_and_the_lock_is_seen() {
+fn an_element_offered_between_look_and_lock_is_seen() {
     const ROUNDS: u64 = 300;
     let (clock, mut dice) = (late(), Dice::new());
     let queue = striped_on(&clock);
@@ -117,14 +118,15 @@ fn what_came_between_the_look_and_the_lock_is_seen() {
         let stripe = dice.stripe();
         let other = (stripe + 1 + dice.below(STRIPES as u64 - 1) as usize) % STRIPES;
         offer(stripe, 3, 'C');
-        // Called with the lock of C's stripe, and perhaps later with that of A's.
+        // This closure is called with the lock of C's stripe, and perhaps later with that of A's.
         queue.remove_where(|_, name| {
             if *name == 'C' {
                 begun.store(round, Ordering::SeqCst);
                 until(|| looking.load(Ordering::SeqCst) == round);
                 dice.dawdle();
                 let deadline = 1 + dice.below(2);
-                // In a thread of its own: this one holds a stripe, which may be the later one.
+                // This runs in a thread of its own because the calling one holds a stripe's lock,
+                // which may come later in the order.
                 thread::scope(|scope| _ = scope.spawn(|| offer(other, deadline, 'A')));
             }
             false
@@ -150,8 +152,8 @@ fn what_came_between_the_look_and_the_lock_is_seen() {
     assert_eq!(taken, vec!["ABC"; taken.len()]);
 }
 
-/// Threads that offer in turn, each into a stripe of its own: equal deadlines come out in turn,
-/// whether somebody takes from the beginning, or later.
+/// Threads offer in turn, each into a stripe of its own: equal deadlines come out in turn, whether
+/// a thread takes from the beginning or later.
 #[test]
 fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
     const ALL: u64 = 400;
@@ -183,9 +185,9 @@ fn equal_deadlines_of_several_stripes_come_out_in_the_order_of_submission() {
     }
 }
 
-/// What several threads offered at once comes out by deadline, and then by sequence.
+/// Elements that several threads offered at once come out by deadline, and then by sequence.
 #[test]
-fn what_is_taken_afterwards_is_sorted() {
+fn concurrently_offered_elements_come_out_sorted() {
     const EACH: u64 = 300;
     let clock = ManualClock::from_zero();
     let queue = queue_on(&Clock::from(clock.clone()), STRIPES);
@@ -199,7 +201,7 @@ fn what_is_taken_afterwards_is_sorted() {
                 for _ in 0..EACH {
                     let deadline = at(dice.below(100));
                     let ticket = queue.offer(stripe, at(0), deadline, ()).expect("it is open");
-                    // Some go again, and some move.
+                    // Some are removed again, and some are reset.
                     match dice.below(8) {
                         0 => assert!(queue.remove(ticket).is_some()),
                         1 => assert!(queue.reset(ticket, at(dice.below(100))).is_some()),

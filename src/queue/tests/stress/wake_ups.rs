@@ -1,19 +1,19 @@
-//! Nobody is missed, on the system clock: submitters and takers wait for each other, and every
-//! thread that ought to be woken is needed.
+//! No wake-up is lost, on the system clock: submitters and takers wait for each other, and every
+//! thread that should be woken is needed.
 
 use std::task::{Poll, Waker};
 
 use super::*;
 use crate::sync::atomic::AtomicBool;
 
-/// A queue on the system clock, and how many elements of each of two submitters were taken.
+/// A queue on the system clock, and the number of elements taken of each of two submitters.
 struct Scene {
     clock: Clock,
     queue: AnyQueue<usize>,
     taken: [AtomicU64; 2],
 }
 
-/// The submitter of what is not to be taken.
+/// The submitter of elements that are not to be taken.
 const NOBODY: usize = 2;
 
 impl Scene {
@@ -29,7 +29,7 @@ impl Scene {
         self.queue.offer(stripe, now, now.after(delay), by).expect("it is open")
     }
 
-    /// Counts an element that was taken; gives how many of its submitter were taken so far.
+    /// Counts an element that was taken, and returns how many of its submitter's were taken so far.
     fn note(&self, (entry, now): (Entry<usize>, Timestamp)) -> u64 {
         assert!(now >= entry.deadline, "too early");
         self.taken[entry.element].fetch_add(1, Ordering::SeqCst) + 1
@@ -50,7 +50,7 @@ impl Scene {
     }
 }
 
-/// Plays `act` while `takers` threads each do `take`; the end of the queue must end them all.
+/// Runs `act` while `takers` threads each run `take`; closing the queue must end them all.
 fn play_with(
     takers: usize,
     take: impl Fn(&Scene) + Send + Sync + 'static,
@@ -73,7 +73,7 @@ fn play(takers: usize, act: impl FnOnce(&Scene) + Send + 'static) {
     play_with(takers, Scene::take_all, act);
 }
 
-/// A submitter that offers only when all it offered before was taken.
+/// Offers each element only when all earlier ones have been taken.
 fn offer_one_by_one(scene: &Scene, by: usize, rounds: u64, delay: impl Fn(&mut Dice) -> Duration) {
     let mut dice = Dice::new();
     for round in 1..=rounds {
@@ -85,13 +85,13 @@ fn offer_one_by_one(scene: &Scene, by: usize, rounds: u64, delay: impl Fn(&mut D
 }
 
 #[test]
-fn what_is_due_at_once_is_taken() {
+fn an_immediately_due_element_is_taken() {
     for takers in 1..=4 {
         play(takers, |scene| offer_one_by_one(scene, 0, 2_000, |_| Duration::ZERO));
     }
 }
 
-/// Takes by polling, as a task does, with an alarm that rings at once.
+/// Takes by polling, like an async waiter, with an alarm that rings at once.
 fn await_all(scene: &Scene) {
     let (parker, mut waiter) = (Parker::current(), AsyncWaiter::new());
     let alarm = |_, waker: Waker| waker.wake();
@@ -105,7 +105,7 @@ fn await_all(scene: &Scene) {
 }
 
 #[test]
-fn what_is_due_at_once_is_taken_by_who_awaits() {
+fn an_immediately_due_element_is_taken_by_an_async_waiter() {
     for takers in 1..=3 {
         play_with(takers, await_all, |scene| {
             offer_one_by_one(scene, 0, 5_000, |_| Duration::ZERO);
@@ -113,9 +113,9 @@ fn what_is_due_at_once_is_taken_by_who_awaits() {
     }
 }
 
-/// The sleepers are armed already, for what is far away.
+/// The sleepers are armed already, for an element far away.
 #[test]
-fn what_is_nearer_than_what_is_waited_for_is_taken() {
+fn an_element_nearer_than_the_awaited_one_is_taken() {
     for takers in 1..=4 {
         play(takers, |scene| {
             let mut dice = Dice::new();
@@ -127,7 +127,7 @@ fn what_is_nearer_than_what_is_waited_for_is_taken() {
     }
 }
 
-/// Each is nearer than the one before; all are taken.
+/// Each element is nearer than the one before; all are taken.
 #[test]
 fn ever_nearer_elements_are_taken() {
     for takers in 1..=4 {
@@ -162,9 +162,9 @@ fn two_submitters_at_once_are_both_served() {
     }
 }
 
-/// Threads whose time is up leave, and stay away until another has taken what there is.
+/// Threads that time out leave, and stay away until another has taken the element.
 #[test]
-fn nothing_is_lost_with_those_who_give_up() {
+fn no_element_is_lost_when_pollers_time_out() {
     for (takers, pollers) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
         play(takers, move |scene| {
             let is_over = AtomicBool::new(false);
@@ -186,14 +186,15 @@ fn nothing_is_lost_with_those_who_give_up() {
     }
 }
 
-/// A thread that only looks in, just then, and stays away: another is woken for what it missed.
+/// A thread polls once at just that moment and then stays away: another is woken for what it
+/// missed.
 #[test]
-fn nothing_is_lost_with_one_who_only_looks_in() {
+fn no_element_is_lost_to_a_thread_that_only_polls() {
     const ROUNDS: u64 = 1_000;
     for takers in 1..=2 {
         play(takers, |scene| {
             let begun = AtomicU64::new(0);
-            let look_in = || {
+            let poll_each_round = || {
                 let mut dice = Dice::new();
                 for round in 1..=ROUNDS {
                     until(|| begun.load(Ordering::SeqCst) >= round);
@@ -203,7 +204,7 @@ fn nothing_is_lost_with_one_who_only_looks_in() {
                 }
             };
             thread::scope(|scope| {
-                scope.spawn(look_in);
+                scope.spawn(poll_each_round);
                 let mut dice = Dice::new();
                 for round in 1..=ROUNDS {
                     // Time for the others to fall asleep.
@@ -218,7 +219,7 @@ fn nothing_is_lost_with_one_who_only_looks_in() {
     }
 }
 
-/// Whoever was armed for a head that went wakes too early, or is armed anew; what comes next is
+/// A thread that was armed for a removed head wakes too early or is armed anew; the next element is
 /// taken in any case.
 #[test]
 fn the_head_may_be_removed() {
@@ -244,10 +245,10 @@ fn the_head_may_be_removed() {
     }
 }
 
-/// Of several elements that are due together each gets a thread, whoever offers them and however:
-/// those that have one stay away until all have been taken.
+/// Each of several elements that are due together gets a thread, whichever threads offer them and
+/// however: a thread that has taken one stays away until all have been taken.
 #[test]
-fn as_many_as_are_due_together_wake_as_many_threads() {
+fn each_of_several_elements_due_together_wakes_a_thread() {
     const ROUNDS: u64 = 250;
     for (takers, width) in [(2, 2), (3, 2), (4, 2), (3, 3), (4, 4)] {
         let take_together = move |scene: &Scene| {
@@ -291,9 +292,10 @@ fn as_many_as_are_due_together_wake_as_many_threads() {
     }
 }
 
-/// Whoever takes the first of a round stays away until the others have taken the rest.
+/// The thread that takes the first element of a round stays away until the others have taken the
+/// rest.
 #[test]
-fn nothing_is_kept_behind_one_who_stays_away() {
+fn no_element_waits_for_a_thread_that_stays_away() {
     const ROUNDS: u64 = 100;
     const WIDTH: u64 = 24;
     for takers in 2..=4 {
@@ -330,10 +332,10 @@ fn nothing_is_kept_behind_one_who_stays_away() {
     }
 }
 
-/// Who looks in moves what is due to the ready list, perhaps just when the first of the takers
-/// leaves with its element; both stay away. The other one is woken for the rest.
+/// A polling thread moves due elements to the ready list, perhaps just when the first taker leaves
+/// with its element; both stay away. The other taker is woken for the rest.
 #[test]
-fn what_is_on_its_way_to_the_list_is_not_forgotten() {
+fn a_batch_in_transit_to_the_list_is_not_forgotten() {
     const ROUNDS: u64 = 2_000;
     const WIDTH: u64 = 8;
     static AWAY: AtomicU64 = AtomicU64::new(0);
@@ -347,7 +349,7 @@ fn what_is_on_its_way_to_the_list_is_not_forgotten() {
     };
     play_with(2, take, |scene| {
         let begun = AtomicU64::new(0);
-        let look_in = || {
+        let poll_each_round = || {
             for round in 1..=ROUNDS {
                 until(|| begun.load(Ordering::SeqCst) >= round);
                 scene.queue.try_take().map(|entry| scene.note((entry, scene.clock.read())));
@@ -355,7 +357,7 @@ fn what_is_on_its_way_to_the_list_is_not_forgotten() {
             }
         };
         thread::scope(|scope| {
-            scope.spawn(look_in);
+            scope.spawn(poll_each_round);
             let mut dice = Dice::new();
             for round in 1..=ROUNDS {
                 // Time for the others to fall asleep.
@@ -370,10 +372,10 @@ fn what_is_on_its_way_to_the_list_is_not_forgotten() {
     });
 }
 
-/// Whenever the queue is closed, and whatever becomes of its last elements: all threads end, and
-/// all that was admitted was taken or removed.
+/// Whenever the queue is closed, and whatever becomes of its last elements: all threads return, and
+/// every admitted element was taken or removed.
 #[test]
-fn the_end_of_the_queue_ends_everyone() {
+fn closing_the_queue_ends_every_taker() {
     for takers in 1..=4 {
         in_time(move || {
             let mut dice = Dice::new();

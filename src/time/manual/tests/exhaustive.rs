@@ -9,10 +9,10 @@ use crate::{
     },
 };
 
-/// M108: a worker that was woken and sleeps again has seen what it was woken for: the clock does not take
-/// it for asleep before.
+/// M108: a worker that was woken and sleeps again has seen what it was woken for: the clock does
+/// not count it as asleep before.
 #[test]
-fn a_woken_sleeper_does_not_rest() {
+fn a_woken_sleeper_does_not_count_as_asleep() {
     check(|| {
         let manual = ManualClock::from_zero();
         let (clock, news, seen) = (Clock::from(manual.clone()), Note::default(), Note::default());
@@ -36,7 +36,7 @@ fn a_woken_sleeper_does_not_rest() {
         };
         manual.run_until_idle();
         let waker = wakers.lock().clone().expect("it is there when the worker sleeps");
-        // One wake-up about nothing, and one with news.
+        // The first wake-up is spurious, the second comes with news.
         waker.wake_by_ref();
         news.add();
         waker.wake_by_ref();

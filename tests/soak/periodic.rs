@@ -1,5 +1,5 @@
-//! Series: at a fixed rate or with a fixed delay, with every policy; that panic, that are struck,
-//! that are cancelled from outside and from inside.
+//! Periodic tasks: at a fixed rate or with a fixed delay, with every policy; some panic, some time
+//! out, some are cancelled from outside and some from inside.
 
 use std::{
     panic::panic_any,
@@ -19,15 +19,15 @@ use crate::{
     tasks::Work,
 };
 
-/// How a periodic task is to go.
+/// The plan of a periodic task.
 #[derive(Clone, Copy, Debug)]
 struct Course {
     initial: Duration,
     period: Duration,
     is_fixed_rate: bool,
-    /// Each run of this number panics.
+    /// Each run whose number is a multiple of this panics.
     panics: Option<u64>,
-    /// The run of this number is the last, for it cancels the periodic task.
+    /// The run of this number is the last: it cancels the periodic task.
     cancels: Option<u64>,
     on_panic: PanicPolicy,
     missed: MissedRuns,
@@ -57,12 +57,12 @@ impl Course {
     }
 }
 
-/// What the body of a periodic task has.
+/// The state that the body of a periodic task uses.
 struct Runner {
     soak: Arc<Soak>,
     capture: Capture,
     course: Course,
-    /// The earliest moment for the first run.
+    /// The earliest time of the first run.
     first: Instant,
     runs: Arc<AtomicU64>,
     last_end: Option<Instant>,
@@ -91,7 +91,8 @@ impl Runner {
         }
     }
 
-    /// Missed runs and waits after panics make it later, and nothing earlier.
+    /// The earliest time of the next run: missed runs and waits after panics make it later, never
+    /// earlier.
     fn earliest(&self) -> Instant {
         let period = self.course.period;
         match self.last_end {
@@ -101,8 +102,8 @@ impl Runner {
     }
 }
 
-/// One that goes on until it is cancelled, if it has not ended by then.
-pub(crate) fn series(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
+/// A periodic task that continues until it is cancelled, unless it has ended by then.
+pub(crate) fn periodic(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     let course = Course::any(dice);
     let work = Some(Work::any(dice)).filter(|work| *work != Work::Panic).unwrap_or(Work::Nothing);
     let (own, runs) = (Arc::new(OnceLock::new()), Arc::new(AtomicU64::new(0)));
@@ -144,11 +145,11 @@ fn end(soak: &Soak, id: u64, course: Course, future: &ScheduledFuture<()>) {
     let Some(end) = future.try_join() else {
         return soak.ledger.complain("a periodic task that was cancelled has not ended");
     };
-    let (strikes, cancels) = (course.limit.is_some(), course.cancels.is_some());
+    let (may_time_out, cancels) = (course.limit.is_some(), course.cancels.is_some());
     let is_right = match &end {
-        Err(TaskError::Panicked(_)) => !is_cancelled && (strikes || course.panics.is_some()),
+        Err(TaskError::Panicked(_)) => !is_cancelled && (may_time_out || course.panics.is_some()),
         Err(TaskError::Cancelled(CancelReason::Requested)) => is_cancelled || cancels,
-        Err(error) => error.is_timeout() && strikes && !is_cancelled,
+        Err(error) => error.is_timeout() && may_time_out && !is_cancelled,
         Ok(()) => false,
     };
     if !is_right {
