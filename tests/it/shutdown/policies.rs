@@ -403,7 +403,7 @@ fn live_periodic_tasks_end_with_a_shutdown() {
 
 type Submission = fn(&Handle) -> Result<ScheduledFuture<()>, RejectedExecutionError>;
 
-/// What is submitted while the delayed policy is off, and whether it runs if it is admitted.
+/// Submissions while the delayed policy is off, and whether they run if they are admitted.
 const SUBMISSIONS: [(Submission, bool); 3] = [
     (|on| on.submit(|| ()), true),
     (|on| on.schedule(LONG, || ()), false),
