@@ -30,15 +30,15 @@ impl<Q> LazyThread<Q> {
         Self { queue: OnceLock::new(), is_running: AtomicBool::new(false) }
     }
 
-    /// The queue; `None` if nobody has tried to start the thread yet.
+    /// Returns the queue, or `None` if nobody has tried to start the thread yet.
     pub(crate) fn queue(&self) -> Option<&Arc<Q>> {
         self.queue.get()
     }
 
-    /// The queue, if the thread has been started.
+    /// Returns the queue if the thread has been started.
     #[inline]
     pub(crate) fn running(&self) -> Option<&Arc<Q>> {
-        // Ordering: pairs with the store in `start`, so that whoever sees it sees the queue.
+        // Ordering: pairs with the store in `start`, so a thread that sees the flag sees the queue.
         if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
     }
 
@@ -54,6 +54,7 @@ impl<Q> LazyThread<Q> {
         }
         let queue = self.queue.get_or_init(|| Arc::new(make_queue()));
         let spawned = spawn(Arc::clone(queue));
+        // Ordering: see `running`.
         self.is_running.store(spawned.is_ok(), Ordering::Release);
         spawned.map(|()| queue)
     }

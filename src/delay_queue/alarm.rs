@@ -5,9 +5,9 @@
 //! the leader and its deputy, so there are few alarms however many tasks wait.
 //!
 //! * On the system's clock all alarms of the process are in one queue, and one thread takes them
-//!   from it and wakes their wakers. The thread is started with the first alarm
-//!   ([`LazyThread`]), sleeps while there is none, and never ends. The queue is one of this crate's, so it copes with alarms that are
-//!   nearer than the first one and with alarms that are cancelled.
+//!   from it and wakes their wakers. The thread is started with the first alarm ([`LazyThread`]),
+//!   sleeps while there is none, and never ends. The queue is one of this crate's, so it copes with
+//!   alarms that are nearer than the first one and with alarms that are cancelled.
 //! * A manual clock keeps its alarms itself, and wakes the wakers when it is moved.
 //!
 //! If the thread cannot be started, the waker is woken at once: the task polls, finds nothing, sets
@@ -31,7 +31,7 @@ pub(super) enum Alarm {
     System(Ticket),
     Manual(ManualClock, u64),
     /// The waker was woken at once.
-    Rung,
+    Fired,
 }
 
 impl Alarm {
@@ -43,7 +43,7 @@ impl Alarm {
                 Ok(ticket) => Self::System(ticket),
                 Err(waker) => {
                     wake_all([waker]);
-                    Self::Rung
+                    Self::Fired
                 }
             },
         }
@@ -55,7 +55,7 @@ impl Drop for Alarm {
         match self {
             Self::System(ticket) => SystemAlarms::get().cancel(*ticket),
             Self::Manual(clock, id) => clock.call_off(*id),
-            Self::Rung => {}
+            Self::Fired => {}
         }
     }
 }

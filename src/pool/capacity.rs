@@ -90,7 +90,7 @@ impl Capacity {
         acquired.is_some()
     }
 
-    /// The poll of [`wait`]: an answer once the caller has a permit.
+    /// The poll of [`wait`]: returns an answer once the caller has a permit.
     fn poll_acquire(&self, waker: &Waker, is_closed: impl FnOnce() -> bool) -> Option<()> {
         let own = waker.clone();
         let mut usage = self.usage.lock();

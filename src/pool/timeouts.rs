@@ -104,7 +104,7 @@ struct TimerThread(Arc<Pool>);
 impl TimerThread {
     fn work(self, queue: &ExpiryQueue) {
         let pool = &*self.0;
-        // Whoever joins the pool's threads waits for this one as well.
+        // A caller that joins the pool's threads waits for this thread, too.
         let _scope = PoolScope::enter(pool, Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
         slack::set(pool.spawner.timer_slack());
@@ -182,7 +182,7 @@ impl Pool {
         let Some(permit) = self.workers.spawn_permit(|_| timer.running().is_none()) else {
             return Ok(());
         };
-        // Held, so that whoever ends the pool finds the queue and closes it.
+        // The hold lets the thread that ends the pool find this queue and close it.
         if !self.shutdown.hold() {
             return Ok(());
         }

@@ -219,11 +219,12 @@ impl<T: 'static> ExecutorCompletionService<T> {
     }
 
     /// Takes a future as [`take`](Self::take) does, but blocks no longer than until `limit` is reached.
-    /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
+    /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that
+    /// may be interrupted.
     ///
     /// # Errors
     ///
-    /// [`LimitReached`] if nothing has ended by then, and something is left.
+    /// Returns [`LimitReached`] if nothing has ended by then, and something is left.
     pub fn take_within(
         &self,
         limit: impl Into<Limit>,
@@ -232,7 +233,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.take_by(&limit, limit.deadline(self.handle.pool().clock()))
     }
 
-    /// The same for a limit whose deadline was read before.
+    /// Takes a future within a limit whose deadline was read before.
     pub(super) fn take_by(
         &self,
         limit: &Limit,
