@@ -12,8 +12,8 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, CancellationToken, ScheduledFuture, ScheduledThreadPoolExecutor, TaskError,
-    TaskState,
+    CancelReason, CancellationToken, Limit, ScheduledFuture, ScheduledThreadPoolExecutor,
+    TaskError, TaskState,
 };
 
 use crate::{
@@ -205,6 +205,31 @@ fn a_join_is_given_up_when_its_token_is_raised() {
     assert_eq!(task.state(), TaskState::Scheduled);
     clock.run_for(ms(10));
     assert_eq!(Outcome::from(task.join()), Outcome::Value(7));
+}
+
+/// A join with a time and a token ends at whichever comes first, exactly, and leaves the task alone.
+#[test]
+fn a_join_ends_at_the_first_of_its_limits() {
+    for by_token in [false, true] {
+        let (clock, executor) = manual(1);
+        let task = executor.schedule(LONG, || 7).expect("the executor is open");
+        let token = CancellationToken::new();
+        let limit = Limit::from(ms(10)).unless(&token);
+        thread::scope(|scope| {
+            let joiner = scope.spawn(|| task.join_within(limit).is_none());
+            eventually("it sleeps", || clock.next_deadline() == Some(ms(10)));
+            clock.advance(ms(10) - Duration::from_nanos(1));
+            assert!(!joiner.is_finished());
+            if by_token {
+                token.cancel();
+            } else {
+                clock.advance(Duration::from_nanos(1));
+            }
+            assert!(joiner.join().expect("no panic"));
+        });
+        let expected = if by_token { ms(10) - Duration::from_nanos(1) } else { ms(10) };
+        assert_eq!((clock.elapsed(), task.state()), (expected, TaskState::Scheduled));
+    }
 }
 
 /// FG-009: whatever its limit, a timed join leaves the task as it was if it gives up, and takes
