@@ -55,7 +55,13 @@ mod events {
     /// Asks the subscriber only if its level, which is one load, admits the event.
     #[inline]
     fn listens(level: Level, ask: impl FnOnce() -> bool) -> bool {
-        level <= LevelFilter::current() && contain(ask).map_err(discard).unwrap_or(false)
+        level <= LevelFilter::current() && ask_subscriber(ask)
+    }
+
+    /// Asks the subscriber. Without one this never runs, and so it must not make its callers larger.
+    #[cold]
+    fn ask_subscriber(ask: impl FnOnce() -> bool) -> bool {
+        contain(ask).map_err(discard).unwrap_or(false)
     }
 
     pub(crate) fn scheduled(id: u64, name: Option<&str>, delay: Duration) {
