@@ -1,6 +1,6 @@
 //! The launch: a job and its settings become a task, and the task is handed to the pool.
 
-use std::{io, panic};
+use std::{io, panic, time::Duration};
 
 use super::TaskBuilder;
 use crate::{
@@ -23,12 +23,8 @@ impl TaskBuilder<'_> {
         deadline: Timestamp,
     ) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
         let pool_ref = self.pool_refs.local();
-        let staffed = if job.has_zero_period() {
-            Err(RejectionReason::ZeroPeriod)
-        } else {
-            self.ensure_threads(pool_ref)
-        };
-        let limit = self.timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
+        let (has_zero_period, timeout) = (job.has_zero_period(), self.timeout);
+        let limit = timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let wrapper = match self.wrapper::<J>(pool_ref, now, deadline) {
             Ok(wrapper) => wrapper,
@@ -39,12 +35,17 @@ impl TaskBuilder<'_> {
             None => task,
             Some(limit) => task.limited(limit),
         });
-        // A refused task needs its wrapper as well, for the error hands it back.
-        let admitted = match staffed {
-            Ok(is_staffed) => pool_ref.admit(task.clone(), now, deadline, is_staffed),
-            Err(reason) => Err(pool_ref.refuse(task.clone(), now, deadline, reason)),
+        // Not earlier: the error hands a refused task back, which needs its wrapper as well.
+        let staffed = if has_zero_period {
+            Err(RejectionReason::ZeroPeriod)
+        } else {
+            ensure_threads(pool_ref, timeout)
         };
-        match admitted {
+        let is_staffed = match staffed {
+            Ok(is_staffed) => is_staffed,
+            Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
+        };
+        match pool_ref.admit(task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {
                 if let Some(limit) = limit {
                     pool_ref.set_timeout(task.clone(), ticket, limit);
@@ -61,19 +62,6 @@ impl TaskBuilder<'_> {
             }
             Err(refused) => Err(refused),
         }
-    }
-
-    /// Ensures that a worker will run the task, and that the timer thread watches over its time
-    /// limit. Returns `false` if a worker is missing that could not be started, and the pool does
-    /// without it.
-    #[inline]
-    fn ensure_threads(&self, pool_ref: &PoolRef) -> Result<bool, RejectionReason> {
-        let pool = pool_ref.pool();
-        let is_staffed = pool.ensure_worker().map_err(|error| not_started(pool, error))?;
-        if self.timeout.is_some() {
-            pool.ensure_timer_thread().map_err(|error| not_started(pool, error))?;
-        }
-        Ok(is_staffed)
     }
 
     /// Returns the wrapper that is to be called around each run, if there is one.
@@ -100,6 +88,18 @@ impl TaskBuilder<'_> {
             }
         }
     }
+}
+
+/// Ensures that a worker will run the task, and that the timer thread watches over its time limit.
+/// Returns `false` if a worker is missing that could not be started, and the pool does without it.
+#[inline]
+fn ensure_threads(pool_ref: &PoolRef, timeout: Option<Duration>) -> Result<bool, RejectionReason> {
+    let pool = pool_ref.pool();
+    let is_staffed = pool.ensure_worker().map_err(|error| not_started(pool, error))?;
+    if timeout.is_some() {
+        pool.ensure_timer_thread().map_err(|error| not_started(pool, error))?;
+    }
+    Ok(is_staffed)
 }
 
 /// Counts a submission for which no thread could be started.
