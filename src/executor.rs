@@ -6,13 +6,12 @@
 //! only schedules takes a `&Handle` and accepts either type.
 //!
 //! Each method that submits is the short form of the one on [`TaskBuilder`], which is where
-//! closures become tasks. The methods that stop an executor are in [`stopping`], those that tune it
-//! while it runs in [`tuning`], and those that inspect it in [`inspection`].
+//! closures become tasks. What stops an executor is in [`stopping`], with the drop of the owner; the
+//! methods that tune it while it runs are in [`tuning`], and those that inspect it in
+//! [`inspection`].
 
 mod inspection;
-mod owning;
 mod stopping;
-mod termination;
 mod tuning;
 
 use std::{
@@ -20,7 +19,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::{inspection::PendingTask, owning::DropPolicy, termination::Termination};
+pub use self::{
+    inspection::PendingTask,
+    stopping::{DropPolicy, Termination},
+};
 use crate::{
     Clock, Limit, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
     pool::{Config, Phase, Pool, PoolRefs},

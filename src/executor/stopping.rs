@@ -1,10 +1,25 @@
-//! The methods of the handle that stop an executor. The protocol behind them is in
-//! `pool::shutdown`.
+//! How an executor is stopped, by its verbs or by the drop of its owner, and how its end is awaited.
+//!
+//! The protocol is the pool's (`pool::shutdown`). Three things lead to it.
+//!
+//! * **The verbs**, which every [`Handle`] has: they begin a shutdown, wait for its end, and ask how
+//!   far it has come.
+//! * **The future of the end**, [`Termination`], which waits without blocking a thread. It has its own
+//!   place on the list of those that wait for the pool.
+//! * **The drop of the owner**, which stops the pool in the way that was selected ([`DropPolicy`]). An
+//!   executor has one owner, so that it is clear whose drop that is; the type cannot be cloned.
 
-use std::time::Duration;
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    thread,
+    time::Duration,
+};
 
-use super::{Handle, Termination};
-use crate::{DrainedTasks, ShutdownReport, WouldDeadlock, pool::Phase};
+use super::{Handle, ScheduledThreadPoolExecutor};
+use crate::{DrainedTasks, ShutdownReport, WouldDeadlock, pool::Phase, wait::Place};
 
 impl Handle {
     /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled:
@@ -187,5 +202,130 @@ impl Handle {
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_periodic(keep);
+    }
+}
+
+/// A future that completes when an executor has terminated: see [`Handle::termination`]. Like a
+/// handle, it keeps no executor alive.
+#[must_use = "it waits for nothing unless it is awaited"]
+pub struct Termination {
+    handle: Handle,
+    place: Option<Place>,
+}
+
+impl Termination {
+    fn new(handle: Handle) -> Self {
+        Self { handle, place: None }
+    }
+}
+
+impl Future for Termination {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { handle, place } = &mut *self;
+        let answer = handle.pool().poll_terminated_at(place, context.waker());
+        answer.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Termination {
+    fn drop(&mut self) {
+        self.handle.pool().forget_termination_at(&mut self.place);
+    }
+}
+
+impl fmt::Debug for Termination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_terminated = self.handle.pool().phase() == Phase::Terminated;
+        f.debug_struct("Termination").field("is_terminated", &is_terminated).finish()
+    }
+}
+
+/// Selects what happens to an executor when its owner is dropped. It is set with
+/// [`Builder::on_drop`](crate::Builder::on_drop).
+///
+/// Two cases are the same for all policies. While the thread panics, the drop is
+/// [`ShutdownNow`](Self::ShutdownNow), because a task that never ends must not turn a panic into a
+/// hang. On one of the executor's own workers the drop waits for nothing, because the worker would
+/// wait for itself; the executor then terminates by itself.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+/// use std::time::Duration;
+/// use punctual::{DropPolicy, ScheduledThreadPoolExecutor};
+///
+/// let is_saved = Arc::new(AtomicBool::new(false));
+/// {
+///     let builder = ScheduledThreadPoolExecutor::builder().on_drop(DropPolicy::Close);
+///     let (executor, saved) = (builder.build()?, Arc::clone(&is_saved));
+///     executor.schedule(Duration::from_millis(5), move || saved.store(true, Ordering::SeqCst))?;
+/// } // waits for the scheduled task
+/// assert!(is_saved.load(Ordering::SeqCst));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DropPolicy {
+    /// Cancels the tasks that are not yet due, lets those that are due or running finish, and waits
+    /// for the threads.
+    #[default]
+    Stop,
+    /// Does the same without waiting, as
+    /// [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background) does: tasks that
+    /// are due or running finish by themselves, unless the process ends first.
+    ShutdownBackground,
+    /// Closes, as [`close`](ScheduledThreadPoolExecutor::close) does: every task that the policies
+    /// for a shutdown keep still runs, and the drop waits for it, however far in the future that
+    /// is. If they keep periodic tasks, it waits until these have been cancelled.
+    Close,
+    /// Does what [`shutdown_now`](crate::Handle::shutdown_now) does: cancels all pending tasks,
+    /// also those that are due, raises the [tokens](crate::TaskContext::token) of the running ones,
+    /// and does not wait.
+    ShutdownNow,
+}
+
+impl Drop for ScheduledThreadPoolExecutor {
+    fn drop(&mut self) {
+        if !self.is_open {
+            return;
+        }
+        let pool = self.handle.pool();
+        let policy = if thread::panicking() { DropPolicy::ShutdownNow } else { self.on_drop };
+        match policy {
+            DropPolicy::Stop | DropPolicy::ShutdownBackground => pool.stop(),
+            DropPolicy::Close => pool.shutdown(),
+            DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
+        }
+        if matches!(policy, DropPolicy::Stop | DropPolicy::Close) {
+            // An error means that the pool waits for this thread, which is one of its workers, say.
+            let _ = pool.join();
+        }
+    }
+}
+
+/// No type implements this trait. The executor's own `clone` requires it and hides the `clone` of
+/// the handle, which `executor.clone()` would otherwise find through `Deref`; so the compiler can
+/// tell the user what to write instead.
+#[diagnostic::on_unimplemented(
+    message = "an executor is an owner and cannot be cloned",
+    label = "would return a handle, which keeps no executor alive",
+    note = "to schedule from elsewhere write `executor.handle()`: it returns a `Handle`, which can \
+            be cloned, and whose submissions are refused once the executor is gone",
+    note = "to own it in several places share it: `Arc<ScheduledThreadPoolExecutor>`"
+)]
+pub trait Cloneable {}
+
+impl ScheduledThreadPoolExecutor {
+    #[doc(hidden)]
+    #[allow(clippy::should_implement_trait, reason = "to be found before that of the handle")]
+    #[must_use]
+    pub fn clone<'a>(&'a self) -> Handle
+    where
+        // The bound is on a reference with a lifetime: a bound that has no parameter and is false
+        // would be an error in this very line.
+        &'a Self: Cloneable,
+    {
+        self.handle()
     }
 }
