@@ -50,7 +50,6 @@ mod bulk;
 mod cheap_clone;
 mod element;
 mod looking;
-mod refused;
 mod taking;
 
 use std::{
@@ -62,9 +61,8 @@ pub use self::{
     awaiting::{ExpirationStream, NextExpired},
     bulk::When,
     cheap_clone::CheapClone,
-    element::{Delayed, Expired, Key, Queued},
+    element::{Delayed, Expired, InsertError, Key, Queued, Refused},
     looking::Iter,
-    refused::{InsertError, Refused},
     taking::{Drain, Expirations},
 };
 use crate::{
