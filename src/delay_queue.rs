@@ -47,7 +47,6 @@
 mod alarm;
 mod awaiting;
 mod bulk;
-mod cheap_clone;
 mod element;
 mod looking;
 mod taking;
@@ -60,9 +59,8 @@ use std::{
 pub use self::{
     awaiting::{ExpirationStream, NextExpired},
     bulk::When,
-    cheap_clone::CheapClone,
     element::{Delayed, Expired, InsertError, Key, Queued, Refused},
-    looking::Iter,
+    looking::{CheapClone, Iter},
     taking::{Drain, Expirations},
 };
 use crate::{
