@@ -41,10 +41,9 @@
 //! the lock, and so it is available only for elements that are [`CheapClone`].
 //!
 //! (For readers of the source: this module is the public face. The order, the tickets, the wake-ups
-//! and the end are those of the module `queue`. Only the `alarm` that wakes awaiting tasks is its
-//! own.)
+//! and the end are those of the module `queue`. Only the alarm that wakes awaiting tasks, in
+//! `awaiting`, is its own.)
 
-mod alarm;
 mod awaiting;
 mod bulk;
 mod element;

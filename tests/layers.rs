@@ -170,7 +170,7 @@ fn each_wrapped_facility_is_used_in_one_module() {
             for (what, door) in doors {
                 assert!(path.ends_with(door) || !line.contains(what), "{}: {line}", path.display());
             }
-            let starts = ["worker.rs", "alarm.rs"].iter().any(|door| path.ends_with(door));
+            let starts = ["worker.rs", "awaiting.rs"].iter().any(|door| path.ends_with(door));
             assert!(starts || !line.contains("thread::Builder"), "{}: {line}", path.display());
         }
     }
