@@ -22,9 +22,15 @@
 //!
 //! A deadline has come when `now >= deadline`, in the same nanoseconds on both sides. The timed
 //! park may end early (a stale wake-up, a coarse timer): its callers look at the clock again.
+//!
+//! # How late
+//!
+//! The system may end a timed sleep later than asked, by the *timer slack* of the thread. Linux
+//! gives every thread a slack of 50 µs, so that timers which are close together share one interrupt.
+//! That is half of the lateness of a program that waits with a lock's timeout. A thread may ask for
+//! less ([`set_timer_slack`]); with one nanosecond its timers are shared with no other.
 
 mod manual;
-pub(crate) mod slack;
 
 use std::{
     cell::Cell,
@@ -317,6 +323,17 @@ impl From<ManualClock> for Clock {
         Self { origin: manual.base(), source: Source::Manual(manual) }
     }
 }
+
+/// Sets the timer slack of the calling thread. Does nothing on systems other than Linux, and without
+/// the feature `timer-slack`; if the system refuses, the thread keeps what it had.
+#[cfg(all(target_os = "linux", feature = "timer-slack"))]
+pub(crate) fn set_timer_slack(slack: Duration) {
+    let nanos = saturating_nanos(slack);
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(nanos));
+}
+
+#[cfg(not(all(target_os = "linux", feature = "timer-slack")))]
+pub(crate) fn set_timer_slack(_: Duration) {}
 
 #[cfg(test)]
 mod tests {

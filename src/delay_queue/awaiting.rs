@@ -37,7 +37,7 @@ use crate::{
     lazy_thread::LazyThread,
     queue::{AsyncWaiter, SingleQueue, Ticket},
     sync::{Arc, Mutex, OnceLock, thread},
-    time::{Clock, ManualClock, Timestamp, slack},
+    time::{Clock, ManualClock, Timestamp, set_timer_slack},
     unwind::{discard, wake_all},
 };
 
@@ -277,7 +277,7 @@ impl SystemAlarms {
 
 /// The loop of the thread of the alarms.
 fn wake_when_due(queue: &SingleQueue<Waker>) {
-    slack::set(Duration::from_nanos(1));
+    set_timer_slack(Duration::from_nanos(1));
     while let Some(entry) = queue.take() {
         wake_all([entry.element]);
     }

@@ -58,7 +58,7 @@ use crate::{
         Cancellation, CurrentRun, FailedRun, Hooks, PanicPolicy, PanicSource, Run, Runnable,
         Wrapper,
     },
-    time::{Clock, Timestamp, slack},
+    time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::{AlreadyTold, contain, discard},
 };
@@ -107,7 +107,7 @@ impl TimerThread {
         // A caller that joins the pool's threads waits for this thread, too.
         let _scope = PoolScope::enter(pool, Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
-        slack::set(pool.spawner.timer_slack());
+        set_timer_slack(pool.spawner.timer_slack());
         while let Some((entry, _)) = queue.take() {
             if !pool.shutdown.hold() {
                 discard(entry.element);

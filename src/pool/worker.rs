@@ -22,7 +22,7 @@ use crate::{
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
     task::{PanicSource, Run, Runnable, Verdict, WorkerContext},
-    time::{Clock, Timestamp, slack},
+    time::{Clock, Timestamp, set_timer_slack},
     trace,
 };
 
@@ -205,7 +205,7 @@ impl WorkerThread {
         let callbacks = self.pool.callbacks();
         let parker = Parker::current();
         let before = self.pool.clock().worker_begins(&parker);
-        slack::set(self.pool.spawner.timer_slack());
+        set_timer_slack(self.pool.spawner.timer_slack());
         trace::worker("started", &self.name);
         callbacks.call(PanicSource::ThreadStart);
         self.run_tasks();
