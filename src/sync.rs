@@ -33,7 +33,6 @@ mod backend;
 mod backend;
 mod parker;
 pub(crate) mod rank;
-pub(crate) mod spin;
 
 use std::ops::{Deref, DerefMut};
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
@@ -48,7 +47,7 @@ pub(crate) use self::{
         atomic, cores, is_finished, scoped_thread_local, spin_loop, thread, thread_local,
         thread_number,
     },
-    parker::{ParkedThread, Parker, WakeObserver},
+    parker::{ParkedThread, Parker, WakeObserver, spin_until},
 };
 
 /// Atomics that belong to the process and order nothing: numbers that are given out once, and flags

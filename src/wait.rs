@@ -16,7 +16,7 @@
 use std::task::Waker;
 
 use crate::{
-    sync::{Parker, spin},
+    sync::{Parker, spin_until},
     time::{Clock, Timestamp},
 };
 
@@ -108,8 +108,8 @@ pub(crate) fn block_until<R>(
     }
 }
 
-/// As [`block_until`], but spins for a while before it sleeps; see [`spin`]. `is_there` returns `true`
-/// once `poll` has an answer, and registers nothing.
+/// As [`block_until`], but spins for a while before it sleeps; see [`Parker::spin`]. `is_there`
+/// returns `true` once `poll` has an answer, and registers nothing.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
     deadline: Timestamp,
@@ -121,7 +121,7 @@ pub(crate) fn block_soon<R>(
     }
     let (parker, start) = (Parker::current(), clock.read());
     let until = start.after(parker.spin().span()).min(deadline);
-    spin::spin_until(|| (is_there() || clock.read() >= until).then_some(()));
+    spin_until(|| (is_there() || clock.read() >= until).then_some(()));
     let answer = block_until(clock, deadline, poll);
     parker.spin().learn(clock.read().since(start));
     answer

@@ -22,7 +22,7 @@ use super::{
     waiters::{WaiterId, Waiters},
 };
 use crate::{
-    sync::{Parker, spin},
+    sync::{Parker, spin_until},
     time::{Clock, Timestamp},
     unwind::wake_all,
 };
@@ -140,7 +140,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
     } else {
         return false;
     };
-    spin::spin_until(|| {
+    spin_until(|| {
         let (now, next) = (queue.clock().read(), queue.head());
         let is_due = next <= now;
         // If the head has moved away, the queue may be finished.

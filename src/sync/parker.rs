@@ -1,4 +1,4 @@
-//! How a thread sleeps, and how others wake it.
+//! How a thread spins, sleeps, and is woken.
 //!
 //! Each thread has one [`Parker`]. Others wake the thread through an ordinary [`Waker`], so one
 //! line of code wakes a blocked thread and an awaiting future alike.
@@ -7,6 +7,19 @@
 //! park that finds a token stored returns at once. So a late wake-up makes the *next* park return
 //! early. Every caller therefore parks in a loop that looks again, and no caller may conclude
 //! anything from the return of a park.
+//!
+//! # Adaptive spinning
+//!
+//! How long does a thread that has nothing to do spin before it parks? A thread needs some
+//! microseconds to wake up, and tens of them if its core has gone idle; the thread that wakes it
+//! pays too. If what it waits for comes sooner than that, spinning is cheaper for both. If not, the
+//! spinning was wasted. So a thread learns from its last waits ([`AdaptiveSpin`]): after a short one
+//! it spins for as long as a wake-up costs, after a long one only for half as long as before. A
+//! thread whose waits are long does not spin at all.
+//!
+//! After a few turns the spinning thread yields, each time, to any other thread that wants its core
+//! ([`spin_until`]): that may be the one it waits for, and in any case no other thread is kept from
+//! working.
 //!
 //! # Observers
 //!
@@ -18,17 +31,16 @@
 
 use std::{
     any::Any,
+    cell::Cell,
     rc::Rc,
     task::{Wake, Waker},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{
     Arc, OnceLock,
     backend::{Token, Unparker},
-    rank,
-    spin::AdaptiveSpin,
-    thread_local,
+    rank, spin_loop, thread, thread_local,
 };
 
 thread_local! {
@@ -121,5 +133,49 @@ impl Parker {
     pub(crate) fn park_until(&self, instant: Instant) {
         rank::assert_none_held("a thread is about to sleep");
         self.token.park_until(instant);
+    }
+}
+
+/// What a wake-up costs, roughly; the longest time to spin.
+const LONGEST_SPIN: Duration = Duration::from_micros(20);
+/// A time to spin that is shorter than this counts as none.
+const SHORTEST_SPIN: Duration = Duration::from_micros(1);
+/// How many turns a thread spins before it yields in each.
+const EAGER_TURNS: u32 = 4;
+
+/// How long a thread spins before it parks; see the [module](self). Belongs to that thread.
+pub(crate) struct AdaptiveSpin(Cell<Duration>);
+
+impl AdaptiveSpin {
+    const fn new() -> Self {
+        Self(Cell::new(LONGEST_SPIN))
+    }
+
+    /// Returns how long to spin before the next park.
+    pub(crate) fn span(&self) -> Duration {
+        self.0.get()
+    }
+
+    /// Takes note of how long a wait was.
+    pub(crate) fn learn(&self, waited: Duration) {
+        let half = self.0.get() / 2;
+        let next = if half < SHORTEST_SPIN { Duration::ZERO } else { half };
+        self.0.set(if waited <= LONGEST_SPIN { LONGEST_SPIN } else { next });
+    }
+}
+
+/// Calls `look` until it has an answer.
+pub(crate) fn spin_until<R>(look: impl Fn() -> Option<R>) -> R {
+    for _ in 0..EAGER_TURNS {
+        if let Some(answer) = look() {
+            return answer;
+        }
+        spin_loop();
+    }
+    loop {
+        if let Some(answer) = look() {
+            return answer;
+        }
+        thread::yield_now();
     }
 }
