@@ -14,12 +14,11 @@
 //! [`completion`] for a wait for whichever of several ends first.
 
 mod completion;
-mod error;
 mod invoke;
 mod set;
 
 pub use self::{
     completion::ExecutorCompletionService,
-    error::{InvokeAnyError, InvokeError},
+    invoke::{InvokeAnyError, InvokeError},
     set::{CancelAllOnDrop, JoinAll, TaskSet},
 };
