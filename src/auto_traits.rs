@@ -50,8 +50,8 @@ use crate::{
     pool::{
         DrainedTask, DrainedTasks, RejectedExecutionError, RejectedTask, Rejection, Shared, Worker,
     },
-    submit::TaskBuilder,
     task::{self, TaskContext},
+    task_builder::TaskBuilder,
     time::ManualClock,
     together::ExecutorCompletionService,
     token::CancellationToken,

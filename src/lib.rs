@@ -113,7 +113,7 @@ pub mod delay_queue;
 mod error;
 mod executor;
 mod future;
-mod submit;
+mod task_builder;
 mod together;
 // Layer 3: the pool of workers.
 mod pool;
@@ -147,11 +147,11 @@ pub use crate::{
         RejectedTask, Rejection, Shared, ShutdownReport, Statistics, StockPolicy, TaskSummary,
         ThreadFactory, Worker,
     },
-    submit::TaskBuilder,
     task::{
         Done, FailedRun, MissedRuns, PanicPolicy, PanicReport, PanicSource, Submission,
         TaskContext, TaskRun, TaskState, current_task,
     },
+    task_builder::TaskBuilder,
     time::{Clock, ManualClock},
     together::{
         CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll, TaskSet,

@@ -12,9 +12,9 @@
 //!
 //! | part | what it holds | functions of the pool |
 //! |---|---|---|
-//! | [`capacity`] | the bound on pending tasks | [`admission`]: `admit` |
+//! | [`admission`] | the bound on pending tasks | `ensure_worker`, `admit` |
 //! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
-//! | [`workers`] | the workers and what threads are started with | `ensure_worker`, `compensate`, `set_core_pool_size` |
+//! | [`workers`] | the workers and what threads are started with | `compensate`, `set_core_pool_size` |
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
 //! | [`deadlock`] | what workers wait for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
@@ -23,7 +23,7 @@
 //!
 //! # Re-arming
 //!
-//! [`Pool::rearm`] holds the task's lock while the queue takes those of a stripe and of its gate,
+//! [`Pool::rearm`] holds the task's lock while the queue takes those of a stripe and of the waiters,
 //! one after the other. That order, task before queue, is never reversed: nothing under a lock of
 //! the queue touches a task's lock. It makes "the task is not cancelled" and "the task is in the
 //! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
@@ -50,13 +50,10 @@
 
 mod admission;
 mod callbacks;
-mod capacity;
 mod deadlock;
 mod drained;
 mod pool_ref;
-mod rejected;
 mod rejection;
-mod shared;
 mod shutdown;
 mod statistics;
 mod timeouts;
@@ -65,15 +62,8 @@ mod workers;
 
 use std::time::Duration;
 
-pub(crate) use self::{
-    callbacks::Callbacks,
-    deadlock::JoinGuard,
-    pool_ref::{PoolRef, PoolRefs},
-    shared::{Replaceable, share_factory, share_handler},
-    shutdown::Phase,
-};
 use self::{
-    capacity::Capacity,
+    admission::Capacity,
     deadlock::JoinRegistry,
     drained::DetachedContext,
     rejection::Rejections,
@@ -82,16 +72,21 @@ use self::{
     workers::{Spawner, Workers},
 };
 pub use self::{
-    drained::{DrainedTask, DrainedTasks},
-    rejected::RejectedExecutionError,
+    callbacks::Shared,
+    drained::{DrainedTask, DrainedTasks, RejectedExecutionError},
     rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy,
     },
-    shared::Shared,
     shutdown::{ShutdownReport, TaskSummary},
     statistics::{ExecutorState, Statistics},
     worker::{ThreadFactory, Worker},
+};
+pub(crate) use self::{
+    callbacks::{Callbacks, Replaceable, share_factory, share_handler},
+    deadlock::JoinGuard,
+    pool_ref::{PoolRef, PoolRefs},
+    shutdown::Phase,
 };
 use crate::{
     CancelReason,

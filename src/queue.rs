@@ -3,8 +3,8 @@
 //! There are two, over one wait loop.
 //!
 //! ```text
-//!                         waiting   (the wait loop, the sleep protocol)
-//!        async_waiter ──▶    │   ──▶ waiters   (who searches, who sleeps until when)
+//!                         waiting   (the wait loop, the sleep protocol; parked or polled)
+//!                            │   ──▶ waiters   (who searches, who sleeps until when)
 //!                            │
 //!              Source: head, take_due, first_two, is_finished
 //!                 │                               │
@@ -19,7 +19,7 @@
 //!
 //! * **When does a submission come too late?** An insertion and `close` meet at the heap's lock: an
 //!   insertion that gets it first is in the heap when `close` returns, and a later one is refused
-//!   ([`admission`]).
+//!   ([`AdmissionState`]).
 //! * **Who is woken?** [`waiters`] has the protocol, and the argument why no wake-up is lost.
 //! * **What is taken next?** The entry with the smallest deadline, and among equal ones that which
 //!   was submitted first. For a single heap that is the heap's order; [`striped`] says why it holds
@@ -32,7 +32,7 @@
 //! | element, entry | what is queued; the same with its deadline and its sequence |
 //! | sequence | a number that orders submissions and is never used twice |
 //! | ticket | identifies an entry while it is in the queue |
-//! | head | the deadline of a first entry, [published](published_head) to be read without a lock |
+//! | head | the deadline of a first entry, [published](shared_heap) to be read without a lock |
 //! | take, try to take | take an entry that is due, with and without waiting |
 //! | remove, drain | take entries out, due or not |
 //! | search, wait | a thread in `take` is awake and looks, or sleeps and is listed |
@@ -43,27 +43,109 @@
 //! Under a lock entries only move within one heap or list, or between a stripe and the ready list.
 //! No user code runs there.
 
-mod admission;
-mod async_waiter;
 mod drained;
 mod heap;
-mod published_head;
 mod shared_heap;
 mod single;
-mod snapshot;
 mod striped;
 mod waiters;
 mod waiting;
 
 pub(crate) use self::{
-    admission::{Admission, AllRefused, Refusal, Refused},
-    async_waiter::AsyncWaiter,
     drained::Drained,
     heap::{Entry, Ticket},
     single::SingleQueue,
-    snapshot::SnapshotEntry,
     striped::DelayedWorkQueue,
+    waiting::AsyncWaiter,
 };
+use crate::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Timestamp,
+};
+
+/// Which elements a queue admits. A queue only ever moves down this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Admission {
+    /// Every element.
+    Open,
+    /// Only elements that were admitted before and taken out: periodic ones between two runs.
+    Returning,
+    /// None.
+    Closed,
+}
+
+/// The [`Admission`] of one queue: the only place where a queue remembers that it is closed.
+///
+/// It is written while *all* heap locks of the queue are held, so it does not change while any one
+/// of them is held. An insertion reads it under its heap's lock, and so meets a closer there: the
+/// one that gets the lock first comes first. It may be read without a lock, too. A reader that
+/// sees a closed queue then knows that every element that was admitted is in its heap.
+struct AdmissionState(AtomicUsize);
+
+impl AdmissionState {
+    fn new() -> Self {
+        Self(AtomicUsize::new(Admission::Open as usize))
+    }
+
+    /// Returns `true` if every element is admitted.
+    #[inline]
+    fn is_open(&self) -> bool {
+        // Ordering: see `Source::is_finished`; under a lock any would do.
+        self.0.load(Ordering::SeqCst) == Admission::Open as usize
+    }
+
+    /// Returns `true` if no element is admitted, not even one that returns.
+    #[inline]
+    fn is_closed_to_all(&self) -> bool {
+        // Ordering: only read under a lock.
+        self.0.load(Ordering::Relaxed) == Admission::Closed as usize
+    }
+
+    /// Admits no more than `admission` from now on. The caller holds all heap locks of the queue.
+    fn restrict_to(&self, admission: Admission) {
+        // Ordering: nobody else writes, and `is_open` says why the store is sequentially consistent.
+        let current = self.0.load(Ordering::Relaxed);
+        self.0.store(current.max(admission as usize), Ordering::SeqCst);
+    }
+}
+
+/// An element that was not admitted.
+#[derive(Debug)]
+pub(crate) struct Refused<E> {
+    pub(crate) why: Refusal,
+    /// The sequence that the element would have had. No other element gets it.
+    pub(crate) sequence: u64,
+    pub(crate) element: E,
+}
+
+/// Elements that were to be admitted together, and were not.
+#[derive(Debug)]
+pub(crate) struct AllRefused<T> {
+    pub(crate) why: Refusal,
+    pub(crate) elements: Vec<T>,
+}
+
+/// Why an element was not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Closed,
+    Full,
+}
+
+/// One entry of a snapshot: of what was in a queue at one moment.
+#[derive(Debug)]
+pub(crate) struct SnapshotEntry<V> {
+    pub(crate) deadline: Timestamp,
+    pub(crate) ticket: Ticket,
+    /// What the caller asked to see of the element.
+    pub(crate) element: V,
+}
+
+/// Brings the entries of a snapshot into the order in which they would be taken. The caller holds no lock.
+fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEntry<V>> {
+    entries.sort_unstable_by_key(|entry| (entry.deadline, entry.ticket.sequence));
+    entries
+}
 
 #[cfg(test)]
 #[path = "queue/tests/any_queue.rs"]

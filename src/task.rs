@@ -8,7 +8,7 @@
 //!   in it is under **one lock**, which protects the task's state ([`state`]) together with the
 //!   closure and the result, so that none of the three can disagree with another.
 //! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when it is first
-//!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty.
+//!   needed ([`state`]). So a plain task is one allocation: with a closure of eight bytes, forty.
 //!
 //! The types of closure and result are erased by two traits: a worker sees a [`Runnable`], a future
 //! sees a [`Claim<T>`].
@@ -61,7 +61,6 @@
 //! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
 //! number is used twice.
 
-mod cell;
 mod decorate;
 mod failure;
 mod hooks;
@@ -72,12 +71,12 @@ mod runnable;
 mod state;
 
 pub(crate) use self::{
-    cell::Attachment,
     decorate::Wrapper,
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
     run::{CurrentRun, Run, Subject, WorkerContext},
     runnable::{Awaited, Cancellation, Claim, Runnable, Verdict},
+    state::Attachment,
 };
 pub use self::{
     decorate::{Done, Submission, TaskRun},
@@ -90,10 +89,9 @@ pub use self::{
 use std::task::Waker;
 
 use self::{
-    cell::{Extras, TaskCell},
     hooks::Invocation,
     job::RunOutcome,
-    state::CancelOutcome,
+    state::{CancelOutcome, Extras, TaskCell},
 };
 use crate::{
     CancelReason, CancellationToken, Panic, TaskError,

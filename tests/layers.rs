@@ -26,12 +26,16 @@ const LAYERS: [(&str, u8, &[&str]); 21] = [
     ("task", 2, &["token"]),
     ("pool", 3, &[]),
     ("future", 4, &[]),
-    ("submit", 4, &["future"]),
+    ("task_builder", 4, &["future"]),
     ("builder", 4, &["executor"]),
     ("delay_queue", 4, &[]),
-    ("executor", 4, &["future", "submit"]),
+    ("executor", 4, &["future", "task_builder"]),
     ("together", 4, &["executor", "future"]),
-    ("auto_traits", 4, &["builder", "delay_queue", "executor", "future", "submit", "together"]),
+    (
+        "auto_traits",
+        4,
+        &["builder", "delay_queue", "executor", "future", "task_builder", "together"],
+    ),
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
@@ -134,7 +138,7 @@ fn layer(module: &str) -> Option<(u8, &'static [&'static str])> {
 fn home(name: &str) -> String {
     let of_root = HOMES.iter().find(|(_, names)| names.contains(&name));
     let pending = if name.starts_with("DrainedTask") { "pool" } else { name };
-    let builder = if name == "TaskBuilder" { "submit" } else { pending };
+    let builder = if name == "TaskBuilder" { "task_builder" } else { pending };
     of_root.map_or(builder, |(module, _)| module).to_owned()
 }
 

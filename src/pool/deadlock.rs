@@ -1,4 +1,6 @@
-//! Deadlock detection: a worker's wait that could never end is refused.
+//! Deadlock detection: a wait that could never end is refused.
+//!
+//! # Waits for tasks
 //!
 //! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two
 //! such waits are known never to end:
@@ -13,7 +15,7 @@
 //! answer of a completion service. It asks an [`Awaited`] whether it is done, whether it can be done
 //! without a worker, and whether a new worker could do it.
 //!
-//! # Why no wait is refused wrongly
+//! ## Why no wait is refused wrongly
 //!
 //! A worker is on the list for as long as it waits, and each is entered under the lock, so of two
 //! that complete the circle only the second sees it whole. It then copies the list, and looks at
@@ -21,14 +23,14 @@
 //! at, it was not done when the list was copied, and its waiter was waiting. If that holds for all,
 //! then at that moment all waited.
 //!
-//! # Why nobody relies on a worker that is leaving
+//! ## Why nobody relies on a worker that is leaving
 //!
 //! A worker that waits is of no use to the others, so the last one that does not wait does not
 //! [retire](super::workers) until one of the others waits no longer or there is another worker. A
 //! waiting worker is on the list before it counts the workers, and a retiring worker reads the
 //! list, under the lock of the workers, while it keeps the count: one of the two sees the other.
 //!
-//! # What is not known to be without end
+//! ## What is not known to be without end
 //!
 //! Waits with a timeout or with a token end by themselves and are not on the list. A task of
 //! another pool may be run by that pool's workers. After `shutdown_now` a task may be run by the
@@ -36,12 +38,29 @@
 //! ends by it, and one that the rejection handler has kept may be run on any thread: a wait for such
 //! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
 //! another ([`is_stuck`]).
+//!
+//! # Waits for termination
+//!
+//! A pool terminates when its workers have ended and no shutdown is under way. So three kinds of
+//! threads would wait for themselves: the pool's workers; a thread that is shutting the pool down
+//! and runs user code there, since the captures of a task that it has cancelled may own the
+//! executor, whose drop would wait; and a thread that is starting a worker, since the thread
+//! factory is user code too.
+//!
+//! A thread can be inside several pools at once (a task of one pool shuts down another), so this is
+//! a stack in a thread-local: a few addresses, which are valid as long as the guards live.
+//!
+//! A thread that is being torn down may have lost its stack already, and still drop an executor
+//! that a thread-local owned. It then counts as being inside no pool. That is right unless one of
+//! the tasks that this drop cancels waits, in its own drop, for the same pool: only then it hangs.
 
-use super::{Pool, shutdown::scope};
+use std::cell::RefCell;
+
+use super::Pool;
 use crate::{
     TaskState, WouldDeadlock,
     pool::Phase,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, thread_local},
     task::{Awaited, Job, Run, Runnable, Task},
     trace,
     unwind::discard,
@@ -124,7 +143,7 @@ impl Pool {
         self: &Arc<Self>,
         task: impl FnOnce() -> Arc<dyn Runnable>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !Run::is_any() && !scope::is_worker_of(self) {
+        if !Run::is_any() && !is_worker_of(self) {
             return Ok(None);
         }
         let task = task();
@@ -141,7 +160,7 @@ impl Pool {
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<dyn Awaited>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !scope::is_worker_of(self) || self.phase() >= Phase::Stopping {
+        if !is_worker_of(self) || self.phase() >= Phase::Stopping {
             return Ok(None);
         }
         self.register_join(awaited()).map(Some)
@@ -194,4 +213,59 @@ impl Drop for JoinGuard<'_> {
             self.pool.queue.reconsider();
         }
     }
+}
+
+thread_local! {
+    static SCOPES: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The part that a thread plays in a pool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It runs the pool's tasks.
+    Worker,
+    /// It shuts the pool down, or brings about its termination.
+    Stopper,
+    /// It has the pool's thread factory start a thread.
+    Starter,
+}
+
+/// The calling thread acts for a pool, in one role, until this is dropped.
+pub(super) struct PoolScope(());
+
+impl PoolScope {
+    pub(super) fn enter(pool: &Pool, role: Role) -> Self {
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push((address(pool), role)));
+        Self(())
+    }
+}
+
+impl Drop for PoolScope {
+    fn drop(&mut self) {
+        // The last scope that was entered is the first to be left.
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().pop());
+    }
+}
+
+/// Returns `true` if the calling thread acts for the pool, in whichever role.
+pub(super) fn is_in_scope_of(pool: &Pool) -> bool {
+    any_scope(|(inside, _)| inside == address(pool))
+}
+
+/// Returns `true` if the calling thread is a worker of the pool.
+pub(super) fn is_worker_of(pool: &Pool) -> bool {
+    any_scope(|scope| scope == (address(pool), Role::Worker))
+}
+
+/// Returns `true` if the calling thread is in the middle of starting one of the pool's threads.
+pub(super) fn is_starting_thread_of(pool: &Pool) -> bool {
+    any_scope(|scope| scope == (address(pool), Role::Starter))
+}
+
+fn any_scope(is_it: impl Fn((usize, Role)) -> bool) -> bool {
+    SCOPES.try_with(|scopes| scopes.borrow().iter().any(|scope| is_it(*scope))).unwrap_or(false)
+}
+
+fn address(pool: &Pool) -> usize {
+    std::ptr::from_ref(pool) as usize
 }

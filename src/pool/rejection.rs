@@ -26,7 +26,7 @@ use std::{fmt, time::Duration};
 pub use self::policies::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
 };
-use super::{DrainedTask, Pool, shared::Replaceable, shutdown::scope};
+use super::{DrainedTask, Pool, Replaceable, deadlock};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason, TaskId,
     queue::{Entry, Ticket},
@@ -234,7 +234,7 @@ impl RejectedTask<'_> {
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         let Some(capacity) = &self.pool.capacity else { return self.abort() };
         let (clock, queue) = (self.pool.clock(), &self.pool.queue);
-        let would_block = self.is_shutdown() || scope::is_worker_of(self.pool);
+        let would_block = self.is_shutdown() || deadlock::is_worker_of(self.pool);
         let deadline = clock.read().after(timeout);
         if would_block || !capacity.acquire_before(clock, deadline, || queue.is_closed()) {
             return self.abort();

@@ -24,18 +24,16 @@
 
 mod lifecycle;
 mod report;
-pub(super) mod scope;
 
 use std::{task::Waker, time::Duration};
 
 pub(crate) use self::lifecycle::Phase;
 pub use self::report::{ShutdownReport, TaskSummary};
-use self::{
-    lifecycle::Lifecycle,
-    report::EndLog,
-    scope::{PoolScope, Role},
+use self::{lifecycle::Lifecycle, report::EndLog};
+use super::{
+    DrainedTasks, Pool,
+    deadlock::{PoolScope, Role, is_in_scope_of},
 };
-use super::{DrainedTasks, Pool};
 use crate::{
     CancellationToken, WouldDeadlock,
     queue::{Admission, Entry},
@@ -303,6 +301,6 @@ impl Pool {
     /// Returns `true` if the pool cannot terminate before the calling thread has gone on; see
     /// [`scope`].
     pub(crate) fn would_wait_for_itself(&self) -> bool {
-        scope::is_in_scope_of(self)
+        is_in_scope_of(self)
     }
 }

@@ -43,7 +43,7 @@ use std::{io, panic, time::Duration};
 
 use super::{
     Pool, PoolRef,
-    shutdown::scope::{self, PoolScope, Role},
+    deadlock::{self, PoolScope, Role},
     workers::factory_error,
 };
 use crate::{
@@ -175,7 +175,7 @@ impl Pool {
         if timer.running().is_some() || self.queue.is_closed() {
             return Ok(());
         }
-        if scope::is_starting_thread_of(self) {
+        if deadlock::is_starting_thread_of(self) {
             // The thread factory submits something, and this thread has the permit.
             return Err(factory_error("uses its executor"));
         }

@@ -14,7 +14,7 @@ use std::{cell::Cell, fmt, io, rc::Rc};
 
 use super::{
     Pool,
-    shutdown::scope::{PoolScope, Role},
+    deadlock::{PoolScope, Role},
 };
 use crate::{
     CancelReason,

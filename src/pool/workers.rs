@@ -96,7 +96,7 @@
 //!
 //! A worker that stays because a task is pending sleeps until that is due, and not one keep-alive at
 //! a time; so an idle pool makes no wake-ups, whatever its core size. How such a worker comes to
-//! retire when nothing is pending any more: [`staying`].
+//! retire when nothing is pending any more: [`retiring`].
 //!
 //! # Locks
 //!
@@ -106,23 +106,21 @@
 //!
 //! | closure | locks that it takes |
 //! |---|---|
-//! | `view` of [`Workers::try_retire`] | the join registry; the queue's gate; the ready list, then each stripe |
-//! | `leave_queue` of [`Workers::try_retire`] | the queue's gate |
-//! | `is_uncovered` of [`Workers::try_spawn_permit`] | the queue's gate |
+//! | `view` of [`Workers::try_retire`] | the join registry; the queue's list of waiters; the ready list, then each stripe |
+//! | `leave_queue` of [`Workers::try_retire`] | the queue's list of waiters |
+//! | `is_uncovered` of [`Workers::try_spawn_permit`] | the queue's list of waiters |
 //! | `read` of [`Workers::count`] | the ready list, then all stripes |
 
+mod retiring;
 mod sizing;
 mod spawning;
-mod staying;
-mod threads;
 
 use std::{collections::BTreeMap, task::Waker, time::Duration};
 
+#[cfg(all(test, loom))]
+pub(super) use self::retiring::Retirement;
 pub(super) use self::spawning::{Spawner, factory_error};
-use self::{
-    staying::{Reason, Staying},
-    threads::Threads,
-};
+use self::{retiring::Staying, spawning::Threads};
 use crate::{
     statistics::{Totals, WorkerStats},
     sync::{
@@ -188,27 +186,6 @@ pub(super) struct SpawnPermit<'a> {
 pub(super) struct WorkerCounts {
     pub(super) started: usize,
     pub(super) largest: usize,
-}
-
-/// The answer to an idle worker that asks whether it may retire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Retirement<L> {
-    Stay,
-    /// It may once it has been idle for long enough.
-    NotYet,
-    /// It has left the queue and is no longer counted.
-    Retired(L),
-}
-
-/// The state of the pool as seen by an idle worker that asks whether it may retire.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PoolView {
-    /// The number of workers that wait for a task to end.
-    pub(super) joined: usize,
-    /// The number of other workers that wait for a task to take.
-    pub(super) idle: usize,
-    /// The number of pending tasks.
-    pub(super) pending: usize,
 }
 
 impl Roster {
@@ -346,7 +323,7 @@ impl Workers {
     /// Returns the permit to start a worker for a task for which none would come: if the pool may
     /// have one more, and none is about to search. `is_uncovered` returns `true` if there is such a
     /// task and no idle worker. It is called **under the lock**, and takes the lock of the queue's
-    /// gate.
+    /// waiters.
     pub(super) fn try_spawn_permit(
         &self,
         is_uncovered: impl FnOnce() -> bool,
@@ -385,66 +362,6 @@ impl Workers {
     /// Notes that a worker has searched; from now on the queue knows whether it is idle.
     pub(super) fn search_done(&self, number: usize) {
         self.roster.lock().set_will_search(number, false);
-    }
-
-    // Retiring.
-
-    /// Decides whether an idle worker may retire. If it has been idle for long enough (`is_over`), it
-    /// retires, and leaves the queue, in this very step. If it has to stay, the reason is noted, for
-    /// the threads that change what the worker has seen.
-    ///
-    /// `view` and `leave_queue` are called **under the lock**, and take locks of the queue and of the
-    /// join registry; see the table at the head of the module.
-    pub(super) fn try_retire<L>(
-        &self,
-        number: usize,
-        is_over: bool,
-        view: impl FnOnce() -> PoolView,
-        leave_queue: impl FnOnce() -> L,
-    ) -> Retirement<L> {
-        let mut roster = self.roster.lock();
-        if !self.core_timeout() && roster.started <= self.core_size() {
-            return Retirement::Stay;
-        }
-        let others = roster.started.saturating_sub(1);
-        if is_over && others < self.wanted() {
-            // Ordering: see the head of the module.
-            self.started.store(others, Ordering::SeqCst);
-        }
-        let noted = self.staying.note_any();
-        let reason = self.reason_to_stay(&roster, view());
-        self.staying.note(noted, reason);
-        let answer = match reason {
-            Some(_) => Retirement::Stay,
-            None if is_over => {
-                roster.remove(number);
-                Retirement::Retired(leave_queue())
-            }
-            None => Retirement::NotYet,
-        };
-        if is_over {
-            self.publish(&roster);
-        }
-        answer
-    }
-
-    /// Returns why an idle worker has to stay, if it has to.
-    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reason> {
-        let PoolView { joined, idle, pending } = view;
-        let others = roster.started.saturating_sub(1);
-        if joined > 0 && others <= joined {
-            Some(Reason::Joins)
-        } else if others >= self.wanted() || idle >= pending.min(staying::MOST) {
-            None
-        } else {
-            Some(Reason::Tasks { more_than: idle })
-        }
-    }
-
-    /// Returns the notes of the workers that stay until there are fewer tasks, or until not all others
-    /// wait for tasks.
-    pub(super) fn staying(&self) -> &Staying {
-        &self.staying
     }
 
     /// Removes a worker that has ended, or that never began.

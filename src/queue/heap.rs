@@ -22,7 +22,7 @@
 //! share a cache line. Unused places hold the largest number, so the smallest of four siblings is
 //! found by comparing all four, without testing which of them exist. Sifting moves keys and slots
 //! and writes positions; it follows no pointer into an element. The arrays grow by chunks
-//! ([`chunks`]), so no insertion ever copies a whole array.
+//! ([`tables`]), so no insertion ever copies a whole array.
 //!
 //! # The sorted run
 //!
@@ -47,11 +47,13 @@
 //! 4. The keys of the run increase. The run is never longer than twice the number of entries that
 //!    it once had, and once most of these have been removed the rest is in the heap.
 
-mod chunks;
-mod slots;
 mod sorted_run;
+mod tables;
 
-use self::{chunks::Chunks, slots::Slots, sorted_run::SortedRun};
+use self::{
+    sorted_run::SortedRun,
+    tables::{Chunks, Slots},
+};
 use crate::time::Timestamp;
 
 /// The largest number of entries: a position has 31 bits, and one that tells heap from run. The

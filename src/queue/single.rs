@@ -28,11 +28,9 @@ use std::{
 };
 
 use super::{
-    Admission, AllRefused, AsyncWaiter, Drained, Entry, Refusal, Refused, SnapshotEntry, Ticket,
-    admission::AdmissionState,
-    async_waiter,
+    Admission, AdmissionState, AllRefused, AsyncWaiter, Drained, Entry, Refusal, Refused,
+    SnapshotEntry, Ticket, in_order,
     shared_heap::{LockedHeap, SharedHeap},
-    snapshot::in_order,
     waiters::Waiters,
     waiting::{self, Source},
 };
@@ -164,19 +162,19 @@ impl<E> SingleQueue<E> {
         taken
     }
 
-    /// As [`take`](Self::take), as the poll of a future; see [`async_waiter`].
+    /// As [`take`](Self::take), as the poll of a future; see [`waiting`].
     pub(crate) fn poll_take<A>(
         &self,
         waiter: &mut AsyncWaiter<A>,
         waker: &Waker,
         set_alarm: impl Fn(Timestamp, Waker) -> A,
     ) -> Poll<Option<Entry<E>>> {
-        async_waiter::poll_take(self, waiter, waker, set_alarm)
+        waiting::poll_take(self, waiter, waker, set_alarm)
     }
 
     /// Ends the wait of a waiter that will not be polled again.
     pub(crate) fn cancel_wait<A>(&self, waiter: &mut AsyncWaiter<A>) {
-        async_waiter::cancel(self, waiter);
+        waiting::cancel_wait(self, waiter);
     }
 
     /// Removes an element, due or not.

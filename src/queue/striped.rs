@@ -60,8 +60,7 @@ use self::{
     stripe::{LockedStripe, Stripe},
 };
 use super::{
-    Admission, Drained, Entry, Refused, Ticket,
-    admission::AdmissionState,
+    Admission, AdmissionState, Drained, Entry, Refused, Ticket,
     waiters::Waiters,
     waiting::{self, Source},
 };

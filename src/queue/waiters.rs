@@ -9,7 +9,7 @@
 //!
 //! A task that awaits an element is a waiter, too: it searches while it is polled, waits between
 //! two polls, and has an alarm in place of the moment at which a thread wakes
-//! ([`async_waiter`](super::async_waiter)).
+//! ([`waiting`](super::waiting)).
 //!
 //! ```text
 //!                    begin_wait               its moment, or notify

@@ -12,10 +12,28 @@
 //! 3. looks at the heads once more if it was the last searcher.
 //!
 //! It sleeps only if the last step found nothing new, and if no new round has begun. Whether it is
-//! a thread that parks ([`take_until_by`]) or a task that returns `Pending`
-//! ([`async_waiter`](super::async_waiter)) makes no difference to the protocol.
+//! a thread that parks ([`take_until_by`]) or a task that returns `Pending` ([`poll_take`]) makes no
+//! difference to the protocol.
+//!
+//! # A waiter that is polled
+//!
+//! A task has a waker and no thread of its own. To the [`waiters`](super::waiters) it is like any
+//! other: it searches while it is polled, and between two polls it is listed with its waker, as
+//! leader, deputy or follower. There is one difference. A thread wakes by itself at the moment for
+//! which it is armed, and a waker does not. So the caller of a poll provides an *alarm*, which is set
+//! for that moment; the queue does not know what an alarm is made of.
+//!
+//! The place in the list between two polls belongs to an [`AsyncWaiter`]. The caller must end it by
+//! [`poll_take`] or [`cancel_wait`]: a waiter that has been woken counts as searching from then on,
+//! and no other waiter is woken before it has looked. A waiter that is cancelled ends its search like
+//! any other searcher, and so passes on the wake-up that it got.
 
-use std::{mem, ops::Deref, task::Waker, time::Duration};
+use std::{
+    mem,
+    ops::Deref,
+    task::{Poll, Waker},
+    time::Duration,
+};
 
 use super::{
     Entry,
@@ -24,7 +42,7 @@ use super::{
 use crate::{
     sync::{Parker, spin_until},
     time::{Clock, Timestamp},
-    unwind::wake_all,
+    unwind::{discard, wake_all},
 };
 
 /// A queue that can be waited for.
@@ -150,31 +168,31 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
 
 /// One thread or task that searches. Dropping it ends the search, also during a panic, and wakes
 /// a waiter for the elements that are left.
-pub(super) struct Search<'a, Q: Source>(&'a Q);
+struct Search<'a, Q: Source>(&'a Q);
 
 /// A wait that has begun, after everything that might have changed meanwhile was looked at.
-pub(super) struct Wait {
-    pub(super) id: WaiterId,
+struct Wait {
+    id: WaiterId,
     /// When the waiter has to wake by itself.
-    pub(super) until: Timestamp,
+    until: Timestamp,
     /// Something has changed, so the waiter must not sleep.
-    pub(super) must_look_again: bool,
+    must_look_again: bool,
 }
 
 impl<'a, Q: Source> Search<'a, Q> {
-    pub(super) fn begin(queue: &'a Q) -> Self {
+    fn begin(queue: &'a Q) -> Self {
         queue.waiters().begin_search();
         Self(queue)
     }
 
     /// Ends a wait and searches again. The waker comes back if no notifier has used it.
-    pub(super) fn resume(queue: &'a Q, id: WaiterId) -> (Self, Option<Waker>) {
+    fn resume(queue: &'a Q, id: WaiterId) -> (Self, Option<Waker>) {
         let waker = queue.waiters().end_wait(id);
         (Self(queue), waker)
     }
 
     /// Begins to wait; see the head of the module. `round` was read before the searcher looked.
-    pub(super) fn begin_wait(self, waker: Waker, round: u64) -> Wait {
+    fn begin_wait(self, waker: Waker, round: u64) -> Wait {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round);
         // It is listed now, so it must not be counted off as a searcher that leaves.
@@ -193,5 +211,74 @@ impl<'a, Q: Source> Search<'a, Q> {
 impl<Q: Source> Drop for Search<'_, Q> {
     fn drop(&mut self) {
         wake_all(self.0.waiters().end_search(|| self.0.head()));
+    }
+}
+
+/// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm `A` cancels it.
+pub(crate) struct AsyncWaiter<A> {
+    listed: Option<Listed<A>>,
+}
+
+struct Listed<A> {
+    id: WaiterId,
+    _alarm: Option<A>,
+}
+
+impl<A> AsyncWaiter<A> {
+    pub(crate) const fn new() -> Self {
+        Self { listed: None }
+    }
+
+    #[cfg(all(test, not(any(shuttle, loom))))]
+    pub(super) fn is_listed(&self) -> bool {
+        self.listed.is_some()
+    }
+
+    /// Begins to search, or goes on after a wait.
+    fn search<'q, Q: Source>(&mut self, queue: &'q Q) -> Search<'q, Q> {
+        let Some(listed) = self.listed.take() else { return Search::begin(queue) };
+        let (search, waker) = Search::resume(queue, listed.id);
+        discard((waker, listed));
+        search
+    }
+}
+
+/// Takes an element that is due, or keeps the waker until there is one. Ready with `None` once the
+/// queue is closed and empty.
+pub(super) fn poll_take<Q: Source, A>(
+    queue: &Q,
+    waiter: &mut AsyncWaiter<A>,
+    waker: &Waker,
+    set_alarm: impl Fn(Timestamp, Waker) -> A,
+) -> Poll<Option<Entry<Q::Element>>> {
+    loop {
+        let search = waiter.search(queue);
+        let (taken, _) = queue.take_now();
+        let round = queue.waiters().round();
+        if taken.is_some() || queue.is_finished() {
+            drop(search);
+            queue.notify_all_if_finished();
+            return Poll::Ready(taken);
+        }
+        // Both clones before the wait begins: cloning a waker is user code and may panic.
+        let (to_list, for_alarm) = (waker.clone(), waker.clone());
+        let begun = search.begin_wait(to_list, round);
+        let _alarm = if begun.until < Timestamp::NEVER {
+            Some(set_alarm(begun.until, for_alarm))
+        } else {
+            discard(for_alarm);
+            None
+        };
+        waiter.listed = Some(Listed { id: begun.id, _alarm });
+        if !begun.must_look_again {
+            return Poll::Pending;
+        }
+    }
+}
+
+/// Ends the wait of a waiter that will not be polled again.
+pub(super) fn cancel_wait<Q: Source, A>(queue: &Q, waiter: &mut AsyncWaiter<A>) {
+    if waiter.listed.is_some() {
+        drop(waiter.search(queue));
     }
 }

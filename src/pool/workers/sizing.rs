@@ -7,14 +7,13 @@
 
 use std::{io, time::Duration};
 
-use super::{PoolView, Retirement, Workers};
+use super::Workers;
 use crate::{
     ConfigError,
     pool::Pool,
     sync::{Arc, atomic::Ordering},
-    time::{Timestamp, saturating_nanos},
+    time::saturating_nanos,
     trace,
-    unwind::wake_all,
 };
 
 impl Workers {
@@ -100,45 +99,5 @@ impl Pool {
             return Ok(false);
         }
         self.start_worker(|| self.workers.core_size())
-    }
-
-    /// Returns until when a worker that has been idle `since` waits for a task. `None` means that it
-    /// has left the queue, to retire.
-    #[inline]
-    pub(in crate::pool) fn idle_limit(&self, number: usize, since: Timestamp) -> Option<Timestamp> {
-        if !self.workers.may_have_surplus() {
-            return Some(Timestamp::NEVER);
-        }
-        // Others may have stayed for the task that this worker has run.
-        self.pending_decreased();
-        let limit = since.after(self.workers.keep_alive());
-        let is_over = limit <= self.clock().read();
-        // Both closures run under the lock of the workers, and take the locks that they name.
-        let view = || self.view_under_workers_lock();
-        let leave_queue = || self.queue.end_search();
-        match self.workers.try_retire(number, is_over, view, leave_queue) {
-            Retirement::Stay => Some(Timestamp::NEVER),
-            Retirement::NotYet => Some(limit),
-            Retirement::Retired(waker) => {
-                wake_all(waker);
-                None
-            }
-        }
-    }
-
-    /// Returns what a worker sees that is one of those that wait in the queue. Called under the lock
-    /// of the workers; takes, one after the other, the locks of the join registry, of the queue's
-    /// gate, and of the queue's ready list with all stripes.
-    pub(in crate::pool) fn view_under_workers_lock(&self) -> PoolView {
-        let (joined, others) = (self.joins.len(), self.queue.waiting().saturating_sub(1));
-        PoolView { joined, idle: others, pending: self.queue.len() }
-    }
-
-    /// Called when fewer tasks may be pending than a worker stays for.
-    #[inline]
-    pub(in crate::pool) fn pending_decreased(&self) {
-        if self.workers.staying().ends_for_tasks(|count| self.queue.has_at_least(count)) {
-            self.queue.reconsider();
-        }
     }
 }

@@ -3,15 +3,24 @@
 //! A thread is started only by the holder of a [`SpawnPermit`], and with no lock held, since the
 //! thread factory is user code. The [module above](super) has the argument why no task is forgotten
 //! between the threads that want a worker.
+//!
+//! # The handles of the threads
+//!
+//! [`Threads`] keeps the handles of the threads that have been started, until somebody joins them.
+//!
+//! A thread that has ended needs no join, but its handle keeps its stack. So the handles of ended
+//! threads are dropped from time to time. Doing that at each start would make starting `n` threads
+//! take `n²` steps; it is done only when there are twice as many handles as were left the last
+//! time. Each thread is then checked twice on average, and at most half of the handles that are
+//! kept, and a few more, belong to threads that have ended.
 
 use std::{io, time::Duration};
 
 use super::SpawnPermit;
 use crate::{
     pool::{
-        Config, Pool,
-        shared::Replaceable,
-        shutdown::scope::{self, PoolScope, Role},
+        Config, Pool, Replaceable,
+        deadlock::{self, PoolScope, Role},
         worker::{ThreadFactory, Worker, WorkerThread},
     },
     sync::{
@@ -56,21 +65,6 @@ impl Spawner {
 }
 
 impl Pool {
-    /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
-    /// Fails only if there is none at all, since a pool that has one can do its work. Returns `false`
-    /// if a worker was missing and could not be started.
-    #[inline]
-    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
-        // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
-        if self.workers.started() >= self.workers.wanted() || self.queue.is_closed() {
-            return Ok(true);
-        }
-        match self.start_worker(|| self.workers.wanted()) {
-            Ok(_) => Ok(true),
-            Err(error) => self.tolerate_spawn_failure(error).map(|()| false),
-        }
-    }
-
     /// Passes the error of a worker that could not be started on if there is no other worker, and
     /// otherwise only reports it.
     #[cold]
@@ -88,7 +82,7 @@ impl Pool {
         self: &Arc<Self>,
         wanted: impl Fn() -> usize,
     ) -> io::Result<bool> {
-        if scope::is_starting_thread_of(self) {
+        if deadlock::is_starting_thread_of(self) {
             // The thread factory submits something, for which a worker is being started as well.
             let has_worker = self.workers.started() > 0;
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
@@ -115,7 +109,7 @@ impl Pool {
 
     #[cold]
     fn compensate_slow(self: &Arc<Self>) -> io::Result<()> {
-        // Asked under the lock of the workers; the number of takers takes the queue's gate.
+        // Asked under the lock of the workers; the number of waiters takes the lock of their list.
         let is_uncovered = || self.queue.waiting() == 0 && !self.queue.seems_empty();
         // More than once: threads that wanted to compensate meanwhile have left it to this one.
         while let Some(permit) = self.workers.try_spawn_permit(is_uncovered) {
@@ -189,4 +183,75 @@ impl Pool {
 
 pub(in crate::pool) fn factory_error(what: &str) -> io::Error {
     io::Error::other(format!("the thread factory {what}"))
+}
+
+/// The number of handles that are kept without a check, however few there are.
+const SPARE: usize = 4;
+
+/// The handles of threads; see the head of the module.
+pub(super) struct Threads<T> {
+    kept: Vec<T>,
+    /// The number that were left after the last check.
+    left: usize,
+}
+
+impl<T> Threads<T> {
+    /// Keeps one more handle. Returns those of ended threads, if it was time to check.
+    pub(super) fn add(&mut self, thread: Option<T>, mut is_over: impl FnMut(&T) -> bool) -> Vec<T> {
+        self.kept.extend(thread);
+        if self.kept.len() <= 2 * self.left + SPARE {
+            return Vec::new();
+        }
+        let (gone, kept) =
+            std::mem::take(&mut self.kept).into_iter().partition(|thread| is_over(thread));
+        self.kept = kept;
+        self.left = self.kept.len();
+        gone
+    }
+
+    pub(super) fn take(&mut self) -> Vec<T> {
+        self.left = 0;
+        std::mem::take(&mut self.kept)
+    }
+}
+
+impl<T> Default for Threads<T> {
+    fn default() -> Self {
+        Self { kept: Vec::new(), left: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Starting many threads checks each of them only a few times.
+    #[test]
+    fn who_lives_is_not_asked_at_each_start() {
+        const THREADS: usize = 10_000;
+        let (mut threads, mut asked) = (Threads::default(), 0);
+        for number in 0..THREADS {
+            let gone = threads.add(Some(number), |_| {
+                asked += 1;
+                false
+            });
+            assert!(gone.is_empty());
+        }
+        assert!(asked <= 2 * THREADS, "asked {asked} times");
+        assert_eq!(threads.take().len(), THREADS);
+    }
+
+    /// Of threads that start and end one after the other only a few are kept, and each is returned
+    /// once.
+    #[test]
+    fn who_has_gone_is_not_kept() {
+        let (mut threads, mut gone) = (Threads::default(), Vec::new());
+        for number in 0..1_000 {
+            gone.append(&mut threads.add(Some(number), |other| *other < number));
+            assert!(threads.kept.len() <= 2 + SPARE);
+        }
+        assert!(threads.add(None, |_| true).is_empty());
+        gone.append(&mut threads.take());
+        assert_eq!(gone, Vec::from_iter(0..1_000));
+    }
 }

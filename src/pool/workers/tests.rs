@@ -1,4 +1,7 @@
-use super::*;
+use super::{
+    retiring::{PoolView, Retirement},
+    *,
+};
 
 fn new_workers(core: usize, core_timeout: bool) -> Workers {
     Workers::new(core, core_timeout, Duration::from_secs(1))

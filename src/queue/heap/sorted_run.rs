@@ -21,7 +21,7 @@
 
 use std::collections::VecDeque;
 
-use super::chunks::CHUNK;
+use super::tables::CHUNK;
 
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;

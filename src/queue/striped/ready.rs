@@ -35,7 +35,7 @@ use super::DelayedWorkQueue;
 use crate::{
     queue::{
         heap::{Entry, Ticket},
-        published_head::PublishedHead,
+        shared_heap::PublishedHead,
     },
     sync::{
         Mutex, MutexGuard,

@@ -10,10 +10,7 @@
 
 use super::{DelayedWorkQueue, Source};
 use crate::{
-    queue::{
-        Ticket,
-        snapshot::{SnapshotEntry, in_order},
-    },
+    queue::{SnapshotEntry, Ticket, in_order},
     time::Timestamp,
 };
 

@@ -15,8 +15,7 @@
 //! nanoseconds are 36 years, counted from when the clock was made.)
 
 use super::super::{
-    Refusal, Refused, Ticket,
-    admission::AdmissionState,
+    AdmissionState, Refusal, Refused, Ticket,
     shared_heap::{LockedHeap, SharedHeap},
 };
 use crate::time::Timestamp;

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Admission, AsyncWaiter, DelayedWorkQueue, Drained, Entry, Refused, SingleQueue, SnapshotEntry,
-    Ticket, async_waiter,
+    Ticket,
     waiting::{self, Source},
 };
 use crate::{
@@ -92,11 +92,11 @@ impl<E> AnyQueue<E> {
         waker: &Waker,
         set_alarm: impl Fn(Timestamp, Waker) -> A,
     ) -> Poll<Option<Entry<E>>> {
-        either!(self, queue => async_waiter::poll_take(queue, waiter, waker, set_alarm))
+        either!(self, queue => waiting::poll_take(queue, waiter, waker, set_alarm))
     }
 
     pub(super) fn cancel_wait<A>(&self, waiter: &mut AsyncWaiter<A>) {
-        either!(self, queue => async_waiter::cancel(queue, waiter));
+        either!(self, queue => waiting::cancel_wait(queue, waiter));
     }
 
     pub(super) fn remove(&self, ticket: Ticket) -> Option<E> {

@@ -1,0 +1,223 @@
+//! Retiring: when an idle worker leaves, and why it stays.
+//!
+//! An idle worker asks, before it sleeps and after each wake-up, until when it is to wait for a task
+//! ([`Pool::idle_limit`]). The answer is decided under the lock of the workers
+//! ([`Workers::try_retire`]); the [module above](super) has the argument why no task is forgotten by
+//! workers that retire.
+//!
+//! # Staying
+//!
+//! A worker that may retire wakes up after the keep-alive. One that may not has nothing to wake for,
+//! so it sleeps until it is woken, and an idle pool makes no wake-ups. What it has seen may change,
+//! and then somebody has to have it ask again. There are two reasons to stay:
+//!
+//! * **Tasks are pending**, and too few others are idle. That is over when there are fewer tasks. A
+//!   thread that takes out a task that is not run checks for this (`Pool::entry_removed`), and so
+//!   does a worker that has run one, when it becomes idle itself. It does not check before, because
+//!   a periodic task is pending again by then.
+//! * **All others wait for tasks** to end. That is over when one of them no longer waits, or when
+//!   there is another worker.
+//!
+//! ## Why no worker stays for a reason that is gone
+//!
+//! A worker that stays notes the reason and looks *then*; a thread that changes something does so
+//! and reads the note then. What is looked at is behind locks. If the look came before the change,
+//! the note was made before the change too, and is found; otherwise the look has seen the change.
+//! Since the reason is known only after the look, the note says at first that it may be either one
+//! ([`note_any`](Staying::note_any)).
+//!
+//! A note is withdrawn by the thread that finds that its reason is gone, and *all* workers are woken
+//! after that; one that still has to stay makes a new note.
+
+use super::{Roster, Workers};
+use crate::{
+    pool::Pool,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Timestamp,
+    unwind::wake_all,
+};
+
+/// The answer to an idle worker that asks whether it may retire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::pool) enum Retirement<L> {
+    Stay,
+    /// It may once it has been idle for long enough.
+    NotYet,
+    /// It has left the queue and is no longer counted.
+    Retired(L),
+}
+
+/// The state of the pool as seen by an idle worker that asks whether it may retire.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pool) struct PoolView {
+    /// The number of workers that wait for a task to end.
+    pub(in crate::pool) joined: usize,
+    /// The number of other workers that wait for a task to take.
+    pub(in crate::pool) idle: usize,
+    /// The number of pending tasks.
+    pub(in crate::pool) pending: usize,
+}
+
+impl Pool {
+    /// Returns until when a worker that has been idle `since` waits for a task. `None` means that it
+    /// has left the queue, to retire.
+    #[inline]
+    pub(in crate::pool) fn idle_limit(&self, number: usize, since: Timestamp) -> Option<Timestamp> {
+        if !self.workers.may_have_surplus() {
+            return Some(Timestamp::NEVER);
+        }
+        // Others may have stayed for the task that this worker has run.
+        self.pending_decreased();
+        let limit = since.after(self.workers.keep_alive());
+        let is_over = limit <= self.clock().read();
+        // Both closures run under the lock of the workers, and take the locks that they name.
+        let view = || self.view_under_workers_lock();
+        let leave_queue = || self.queue.end_search();
+        match self.workers.try_retire(number, is_over, view, leave_queue) {
+            Retirement::Stay => Some(Timestamp::NEVER),
+            Retirement::NotYet => Some(limit),
+            Retirement::Retired(waker) => {
+                wake_all(waker);
+                None
+            }
+        }
+    }
+
+    /// Returns what a worker sees that is one of those that wait in the queue. Called under the lock
+    /// of the workers; takes, one after the other, the locks of the join registry, of the queue's
+    /// waiters, and of the queue's ready list with all stripes.
+    pub(in crate::pool) fn view_under_workers_lock(&self) -> PoolView {
+        let (joined, others) = (self.joins.len(), self.queue.waiting().saturating_sub(1));
+        PoolView { joined, idle: others, pending: self.queue.len() }
+    }
+
+    /// Called when fewer tasks may be pending than a worker stays for.
+    #[inline]
+    pub(in crate::pool) fn pending_decreased(&self) {
+        if self.workers.staying().ends_for_tasks(|count| self.queue.has_at_least(count)) {
+            self.queue.reconsider();
+        }
+    }
+}
+
+impl Workers {
+    /// Decides whether an idle worker may retire. If it has been idle for long enough (`is_over`), it
+    /// retires, and leaves the queue, in this very step. If it has to stay, the reason is noted, for
+    /// the threads that change what the worker has seen.
+    ///
+    /// `view` and `leave_queue` are called **under the lock**, and take locks of the queue and of the
+    /// join registry; see the table at the head of the module.
+    pub(in crate::pool) fn try_retire<L>(
+        &self,
+        number: usize,
+        is_over: bool,
+        view: impl FnOnce() -> PoolView,
+        leave_queue: impl FnOnce() -> L,
+    ) -> Retirement<L> {
+        let mut roster = self.roster.lock();
+        if !self.core_timeout() && roster.started <= self.core_size() {
+            return Retirement::Stay;
+        }
+        let others = roster.started.saturating_sub(1);
+        if is_over && others < self.wanted() {
+            // Ordering: see the head of the module.
+            self.started.store(others, Ordering::SeqCst);
+        }
+        let noted = self.staying.note_any();
+        let reason = self.reason_to_stay(&roster, view());
+        self.staying.note(noted, reason);
+        let answer = match reason {
+            Some(_) => Retirement::Stay,
+            None if is_over => {
+                roster.remove(number);
+                Retirement::Retired(leave_queue())
+            }
+            None => Retirement::NotYet,
+        };
+        if is_over {
+            self.publish(&roster);
+        }
+        answer
+    }
+
+    /// Returns why an idle worker has to stay, if it has to.
+    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reason> {
+        let PoolView { joined, idle, pending } = view;
+        let others = roster.started.saturating_sub(1);
+        if joined > 0 && others <= joined {
+            Some(Reason::Joins)
+        } else if others >= self.wanted() || idle >= pending.min(MOST) {
+            None
+        } else {
+            Some(Reason::Tasks { more_than: idle })
+        }
+    }
+
+    /// Returns the notes of the workers that stay until there are fewer tasks, or until not all others
+    /// wait for tasks.
+    pub(in crate::pool) fn staying(&self) -> &Staying {
+        &self.staying
+    }
+}
+
+/// The most workers that stay for pending tasks. For the first two tasks the queue has a leader and a
+/// deputy, which are awake when these are due. For a third that is due with them a worker is started
+/// (`Pool::compensate`).
+pub(super) const MOST: usize = 2;
+
+/// The reasons for which workers stay; see the head of the module. Notes are made under the lock of the workers.
+#[derive(Default)]
+pub(in crate::pool) struct Staying {
+    /// A worker stays until fewer tasks are pending than this; zero if none does.
+    tasks: AtomicUsize,
+    /// A worker stays because all others wait for tasks.
+    joins: AtomicBool,
+}
+
+/// Why a worker has to stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// There are more tasks than other idle workers.
+    Tasks { more_than: usize },
+    /// All other workers wait for tasks.
+    Joins,
+}
+
+impl Staying {
+    /// Notes that a worker may have either reason. Returns what was noted before.
+    pub(super) fn note_any(&self) -> (usize, bool) {
+        // Relaxed, in all of this file: ordered by the locks behind which the workers look.
+        let noted = (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
+        self.tasks.store(MOST, Ordering::Relaxed);
+        self.joins.store(true, Ordering::Relaxed);
+        noted
+    }
+
+    /// Notes the reason, if there is one, beside what was noted before.
+    pub(super) fn note(&self, (tasks, joins): (usize, bool), reason: Option<Reason>) {
+        let own = match reason {
+            Some(Reason::Tasks { more_than }) => more_than + 1,
+            _ => 0,
+        };
+        self.tasks.store(tasks.max(own), Ordering::Relaxed);
+        self.joins.store(joins || reason == Some(Reason::Joins), Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the workers that stay for tasks are to ask again. `has_at_least` returns
+    /// whether that many tasks are pending.
+    #[inline]
+    pub(in crate::pool) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
+        let tasks = self.tasks.load(Ordering::Relaxed);
+        let is_over = tasks > 0 && !has_at_least(tasks);
+        if is_over {
+            self.tasks.store(0, Ordering::Relaxed);
+        }
+        is_over
+    }
+
+    /// Returns `true` if the workers that stay because all others wait for tasks are to ask again.
+    /// Called when this is no longer so.
+    pub(in crate::pool) fn ends_beside_joins(&self) -> bool {
+        self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
+    }
+}
