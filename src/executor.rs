@@ -230,12 +230,12 @@ impl Deref for ScheduledThreadPoolExecutor {
 /// emptied memory of the executor, are not freed. A callback that has a `Weak` to the holder of the
 /// handle makes no cycle.
 ///
-/// # What a submission costs
+/// # When a submission blocks, and what it costs
 ///
-/// A submission costs one allocation, one reading of the clock, and an insertion into the queue, in
-/// O(log n) under its lock. No submission waits for a task to run, and none wakes a thread unless
-/// the task is due before all others. A submission for which a worker is missing starts one, and
-/// blocks while the thread is being started.
+/// A submission for which a worker is missing starts one, and blocks while the thread is being
+/// started; a rejection handler may block, too. Otherwise none blocks. A submission costs one
+/// allocation, one reading of the clock, and an insertion into the queue, in O(log n) under its
+/// lock. It wakes no thread unless the task is due before all others.
 #[derive(Clone)]
 pub struct Handle {
     pool_refs: Arc<PoolRefs>,
@@ -277,9 +277,9 @@ impl Handle {
     }
 
     /// Runs the closure as soon as a worker is free. Returns no future: the caller does not learn
-    /// when it has ended, and a panic is only [reported](crate::Builder::panic_handler). Does not
-    /// block, unless the executor's [handler](crate::RejectedExecutionHandler) for rejected tasks
-    /// does. Java: `execute`.
+    /// when it has ended, and a panic is only [reported](crate::Builder::panic_handler).
+    /// [Blocks](Self#when-a-submission-blocks-and-what-it-costs) only while a worker is started, or
+    /// if the [handler](crate::RejectedExecutionHandler) for rejected tasks does. Java: `execute`.
     ///
     /// # Errors
     ///
@@ -293,8 +293,8 @@ impl Handle {
         self.task().execute(closure)
     }
 
-    /// Runs the closure as soon as a worker is free, and returns a future for its result. Does not
-    /// block. Java: `submit`.
+    /// Runs the closure as soon as a worker is free, and returns a future for its result.
+    /// [Blocks](Self#when-a-submission-blocks-and-what-it-costs) as `execute` does. Java: `submit`.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -364,7 +364,7 @@ impl Handle {
 
     /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the
     /// task is due at once, behind the tasks that are due already; with `Duration::MAX` it is never
-    /// due. Does not block. Java: `schedule`.
+    /// due. Blocks as `execute` does. Java: `schedule`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -396,7 +396,8 @@ impl Handle {
 
     /// Runs the closure once, at `instant`. An instant in the past means now; `None` means never,
     /// and the task waits until it is cancelled. On a [`ManualClock`](crate::ManualClock) the
-    /// instants are those of [`ManualClock::now`](crate::ManualClock::now). Does not block.
+    /// instants are those of [`ManualClock::now`](crate::ManualClock::now). It
+    /// blocks as `execute` does.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -434,7 +435,7 @@ impl Handle {
     /// [`MissedRuns`](crate::MissedRuns) for others). The first panic ends the periodic task
     /// (Java's rule again; see [`PanicPolicy`](crate::PanicPolicy)). If the next run would be
     /// beyond the last moment of the clock (584 years), the task never runs again, and waits until
-    /// it is cancelled. Does not block. Java: `scheduleAtFixedRate`.
+    /// it is cancelled. Blocks as `execute` does. Java: `scheduleAtFixedRate`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -473,8 +474,8 @@ impl Handle {
 
     /// Runs the closure again and again: first at `initial_delay`, and then each time `delay` after
     /// the end of the previous run. The first panic ends the periodic task, unless its
-    /// [`PanicPolicy`](crate::PanicPolicy) says otherwise. Does not block. Java:
-    /// `scheduleWithFixedDelay`.
+    /// [`PanicPolicy`](crate::PanicPolicy) says otherwise. Blocks as `execute` does.
+    /// Java: `scheduleWithFixedDelay`.
     ///
     /// ```
     /// use std::time::Duration;
