@@ -1,5 +1,5 @@
-//! Cancelling: before, during and after a run, twice, by the task itself, and in a race with the
-//! worker that runs it.
+//! Cancels tasks before, during and after a run, twice, from the task itself, and in a race with
+//! the worker that runs the task.
 
 use std::{
     panic,
@@ -57,7 +57,7 @@ fn terminate(executor: &Handle) {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// CA-001, CA-002, CA-010, G12: a task that was cancelled while it waited never runs.
+/// CA-001, CA-002, CA-010, G12: a task that is cancelled while it is pending never runs.
 #[test]
 fn a_task_cancelled_before_its_time_never_runs() {
     for cancel in ways() {
@@ -78,7 +78,7 @@ fn a_task_cancelled_before_its_time_never_runs() {
 }
 
 /// CA-001, CA-002, CA-010, CA-018: a task that was drained and cancelled, even twice, ends once,
-/// and is not run by the one who drained it.
+/// and does not run for the thread that drained it.
 #[test]
 fn a_cancelled_task_refuses_to_be_run_by_hand() {
     for cancel in ways() {
@@ -119,7 +119,7 @@ fn a_task_that_has_ended_cannot_be_cancelled() {
     }
 }
 
-/// Signals a task that waits on its token for a day and ends with `end`; gives its future when
+/// Signals a task that waits on its token for a day and ends with `end`; returns its future when
 /// the body has returned.
 fn signalled<T: Send + 'static>(end: fn() -> T) -> ScheduledFuture<T> {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -140,14 +140,15 @@ fn signalled<T: Send + 'static>(end: fn() -> T) -> ScheduledFuture<T> {
     task
 }
 
-/// CA-005, CA-008: a signal wakes a body from its token, and what it returns then is not seen.
+/// CA-005, CA-008: a signal wakes a body that waits on its token, and the value that the body
+/// returns then is discarded.
 #[test]
 fn a_signalled_body_wakes_and_its_result_is_not_seen() {
     assert!(was_requested(&signalled(|| ()).join()));
     assert!(was_requested(&signalled(|| 7).join()));
 }
 
-/// CA-006: a body that panics after the signal does not make its task any less cancelled.
+/// CA-006: a task whose body panics after the signal is cancelled all the same.
 #[test]
 fn a_panic_after_the_signal_is_not_seen() {
     let task = signalled(|| panic!("after the signal"));
@@ -155,7 +156,7 @@ fn a_panic_after_the_signal_is_not_seen() {
     assert!(was_requested(&task.join()));
 }
 
-/// CA-007: a cancel without a signal leaves the token down and lets the body come to its end.
+/// CA-007: a cancel without a signal leaves the token unraised and lets the body finish.
 #[test]
 fn a_cancel_without_signal_leaves_the_body_alone() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -176,7 +177,8 @@ fn a_cancel_without_signal_leaves_the_body_alone() {
     assert_eq!(raised.entries(), [false]);
 }
 
-/// F31, CA-011: a task that runs and one that waits for its worker are both over once cancelled.
+/// F31, CA-011: a running task and one that waits for its worker are both done once they are
+/// cancelled.
 #[test]
 fn running_or_queued_a_cancelled_task_is_over_at_once() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -199,7 +201,8 @@ fn running_or_queued_a_cancelled_task_is_over_at_once() {
     terminate(&executor);
 }
 
-/// CA-013: a body that throws what a cancelled future reports has panicked, not been cancelled.
+/// CA-013: a body that panics with the error that a cancelled future reports has panicked, and is
+/// not cancelled.
 #[test]
 fn a_thrown_cancellation_is_a_panic() {
     fn check<T: Send + 'static>(executor: &Handle, join: fn(ScheduledFuture<T>) -> TaskError) {
@@ -228,7 +231,7 @@ fn a_thrown_cancellation_is_a_panic() {
     check::<i32>(&executor, timed);
 }
 
-/// CA-014, ST-003: scheduling and cancelling without end keeps neither entries nor closures.
+/// CA-014, ST-003: scheduling and cancelling repeatedly retains neither entries nor closures.
 #[test]
 fn cancelled_tasks_do_not_pile_up() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -247,8 +250,8 @@ fn cancelled_tasks_do_not_pile_up() {
     assert_eq!(runs.get(), 0);
 }
 
-/// CA-015, G11: the captures of a cancelled task are dropped while the workers still wait, whether
-/// its future is kept or not.
+/// CA-015, G11: the captures of a cancelled task are dropped while the workers are still asleep,
+/// whether its future is kept or not.
 #[test]
 fn a_cancelled_task_retains_nothing() {
     for keep_futures in [true, false] {
@@ -272,8 +275,8 @@ fn a_cancelled_task_retains_nothing() {
     }
 }
 
-/// CA-016: of several tasks that compete for a lock those that are signalled stop, and the one
-/// that is not completes.
+/// CA-016: of several tasks that compete for a lock, the signalled ones stop, and the one that was
+/// not signalled completes.
 #[test]
 fn the_signalled_stop_and_the_other_completes() {
     for competitors in 2..=5 {
@@ -301,7 +304,7 @@ fn the_signalled_stop_and_the_other_completes() {
     }
 }
 
-/// CA-019: a periodic task that cancels itself comes to the end of its run and has no other.
+/// CA-019: a periodic task that cancels itself finishes its run and does not run again.
 #[test]
 fn a_periodic_task_can_cancel_itself() {
     let (clock, executor) = manual(1);
@@ -327,7 +330,7 @@ fn a_periodic_task_can_cancel_itself() {
         assert!(myself.set(task.cancel_handle()).is_ok());
     }
     clock.run_for(ms(100));
-    // Besides the neighbour the first saw the second; neither saw itself.
+    // Besides the neighbour, the first task saw the second pending; neither task saw itself.
     assert_eq!(queue_lengths.entries(), [(2, 2), (1, 1)]);
     assert_eq!(drops.count(), 2);
     assert!(tasks.iter().all(ScheduledFuture::is_cancelled));
@@ -335,8 +338,8 @@ fn a_periodic_task_can_cancel_itself() {
     assert!(!neighbour.is_done());
 }
 
-/// CA-020, G13: after the cancel no run starts but the one in progress, and nothing is queued
-/// again.
+/// CA-020, G13: after the cancel no run starts, only the one in progress finishes, and nothing is
+/// queued again.
 #[test]
 fn a_cancel_that_races_the_requeueing_wins() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -359,7 +362,7 @@ fn a_cancel_that_races_the_requeueing_wins() {
     }
 }
 
-/// CA-021: of two cancels at the same time exactly one succeeds.
+/// CA-021: of two concurrent cancels exactly one succeeds.
 #[test]
 fn of_two_cancels_at_once_one_succeeds() {
     let (_clock, executor) = manual(1);
@@ -383,7 +386,7 @@ fn of_two_cancels_at_once_one_succeeds() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// CA-022: a cancelled task is out of the queue at once, and its neighbours still run in order.
+/// CA-022: a cancelled task leaves the queue at once, and its neighbours still run in order.
 #[test]
 fn a_cancelled_task_leaves_the_queue_and_no_other_does() {
     let (clock, executor) = manual(1);

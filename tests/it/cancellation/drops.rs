@@ -1,4 +1,4 @@
-//! When the closure of a task and its result are dropped: once, and at the promised time.
+//! A task's closure and result are dropped once, and at the promised time.
 
 use std::{
     panic,
@@ -14,7 +14,7 @@ use crate::{
     support::{Counter, DropToken, Drops, Log, hold, manual, manual_with, ms},
 };
 
-/// What happens to a task whose body begins when it is due, and ends when it is told to.
+/// What happens to a task whose body begins when it is due, and ends when the test lets it.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Begin,
@@ -30,7 +30,7 @@ struct Life {
     clock: ManualClock,
     executor: Option<ScheduledThreadPoolExecutor>,
     future: Option<ScheduledFuture<DropToken>>,
-    /// To see that it keeps neither of them.
+    /// The handles are kept, to show that they keep neither closure nor result alive.
     handle: CancelHandle,
     begun: Counter,
     gate: Counter,
@@ -95,7 +95,7 @@ impl Life {
     }
 }
 
-/// What may happen to a task, and how many closures and results have been dropped after each.
+/// The fates of a task, and the numbers of closures and results dropped after each.
 const LIVES: &[&[(Event, (usize, usize))]] = {
     use Event::*;
     &[
@@ -115,8 +115,9 @@ const LIVES: &[&[(Event, (usize, usize))]] = {
     ]
 };
 
-/// F37, G14: whatever happens to a task, its closure goes when it has run or never will, and its
-/// result when nobody can take it any more; each once, and no handle delays it.
+/// F37, G14: whatever happens to a task, its closure is dropped when it has run or can no longer
+/// run, and its result when nobody can take it any more; each is dropped once, and no handle delays
+/// it.
 #[test]
 fn closure_and_result_are_dropped_once_and_at_once() {
     for events in LIVES {
@@ -162,7 +163,7 @@ fn a_periodic_closure_is_dropped_when_its_task_ends() {
     }
 }
 
-/// Notes how often the end of its task had been told when this is dropped.
+/// When it is dropped, notes how often the waiters of its task had been woken by then.
 struct Witness(Arc<Wakes>, Log<usize>);
 
 impl Drop for Witness {
@@ -172,7 +173,7 @@ impl Drop for Witness {
 }
 
 /// F16, M39: threads that wait for a task are woken before its leftover values are dropped: such a
-/// drop may take long, or wait for the very thread that is woken.
+/// drop may take long, or wait for a thread that is being woken.
 #[test]
 fn waiters_are_woken_before_leftover_values_are_dropped() {
     type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);

@@ -1,4 +1,4 @@
-//! Cancelling: a task that waits, one that runs (which is asked through its token), and when
+//! Cancelling pending and running tasks (a running task is asked through its token), and when
 //! closures and results are dropped.
 
 mod cancel;

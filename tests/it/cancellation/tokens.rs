@@ -1,4 +1,4 @@
-//! Tokens: how a running task is asked to stop, and what does not ask it.
+//! Tokens: which calls ask a running task to stop, and which do not.
 
 use std::{
     sync::mpsc::{self, Receiver},
@@ -19,7 +19,7 @@ fn own_token() -> CancellationToken {
     current_task().expect("inside a task").token()
 }
 
-/// A new token is not raised; once raised it is, and stays so.
+/// A new token is not raised; once raised, it stays raised.
 #[test]
 fn a_token_is_raised_once_and_for_all() {
     for token in [CancellationToken::new(), CancellationToken::default()] {
@@ -31,7 +31,7 @@ fn a_token_is_raised_once_and_for_all() {
     }
 }
 
-/// Clones are one token, in both directions.
+/// Raising a token raises its clones, and raising a clone raises the original.
 #[test]
 fn clones_are_one_token() {
     let first = CancellationToken::new();
@@ -41,7 +41,7 @@ fn clones_are_one_token() {
     assert!(first.clone().is_cancelled());
 }
 
-/// Starts a thread that does something blocking with a token, and says when it is through.
+/// Starts a thread that blocks on a token, and reports when it returns.
 fn in_thread<R: Send + 'static>(
     token: &CancellationToken,
     block: fn(&CancellationToken) -> R,
@@ -52,7 +52,7 @@ fn in_thread<R: Send + 'static>(
     told
 }
 
-/// Several threads that wait for a token wait until it is raised, and are woken then.
+/// Threads that wait for a token block until it is raised, and are woken then.
 #[test]
 fn raising_a_token_wakes_every_waiter() {
     let token = CancellationToken::new();
@@ -95,7 +95,8 @@ fn a_sleep_lasts_its_time() {
     }
 }
 
-/// In a task on the manual clock a sleep counts that clock's time, and leaves the clock idle.
+/// In a task on the manual clock a sleep is measured by that clock, and the clock counts as idle
+/// meanwhile.
 #[test]
 fn a_sleep_in_a_task_counts_the_clock_of_its_executor() {
     let (clock, executor) = manual(1);
@@ -111,7 +112,7 @@ fn a_sleep_in_a_task_counts_the_clock_of_its_executor() {
     assert!(matches!(future.try_join(), Some(Ok(Ok(())))));
 }
 
-/// A sleep on the manual clock ends when the token is raised, without time.
+/// A sleep on the manual clock ends when the token is raised, and takes no time.
 #[test]
 fn a_sleep_on_the_manual_clock_ends_with_the_token() {
     let (clock, executor) = manual(1);
@@ -128,7 +129,7 @@ fn a_sleep_on_the_manual_clock_ends_with_the_token() {
     assert_eq!(clock.elapsed(), Duration::ZERO);
 }
 
-/// A task that runs, with its token, until its gate is opened.
+/// A running task and its token; the task ends when its gate is opened.
 struct Running {
     executor: ScheduledThreadPoolExecutor,
     future: ScheduledFuture<()>,
@@ -152,7 +153,7 @@ impl Running {
     }
 }
 
-/// A running task's token is raised by requests to stop, and by nothing else.
+/// Requests to stop raise a running task's token, and nothing else does.
 #[test]
 fn only_a_request_to_stop_raises_a_tasks_token() {
     type Act = fn(&Handle, &ScheduledFuture<()>);
@@ -177,8 +178,9 @@ fn only_a_request_to_stop_raises_a_tasks_token() {
     }
 }
 
-/// A body that runs on after a plain `cancel` can still be signalled, by the future, its handle and
-/// a set; none of these calls ends the task, and each says so. A body that has returned cannot.
+/// A body that runs on after a plain `cancel` can still be signalled, by the future or by its
+/// handle; neither call cancels the task, and both return `false`. A body that has returned cannot
+/// be signalled.
 #[test]
 fn a_cancelled_body_that_runs_on_can_be_signalled() {
     type Signal = fn(&Running) -> bool;
@@ -202,7 +204,7 @@ fn a_cancelled_body_that_runs_on_can_be_signalled() {
     assert!(!ended.token.is_cancelled());
 }
 
-/// A guard that signals asks a body that runs to stop; the plain one does not.
+/// A guard that signals asks a running body to stop; a plain guard does not.
 #[test]
 fn a_guard_can_signal() {
     for signals in [false, true] {
@@ -225,9 +227,9 @@ fn a_guard_can_signal() {
     }
 }
 
-/// A periodic task whose token is raised does not run again, whoever raised it: the body itself, or
-/// a holder of the token between two runs. Its future is cancelled as requested, its captures are
-/// dropped, and the run that was the last is counted.
+/// A periodic task whose token is raised does not run again, whether the body itself raised it or a
+/// holder of the token between two runs. Its future is cancelled on request, its captures are
+/// dropped, and its last run is counted.
 #[test]
 fn a_raised_token_ends_a_periodic_task() {
     for raises_itself in [true, false] {
@@ -257,8 +259,8 @@ fn a_raised_token_ends_a_periodic_task() {
     }
 }
 
-/// A body with a time limit for each run, which has a token for each run, ends its task by raising
-/// one as well; a token that the limit raises does not end a task that goes on after a failure.
+/// A periodic body with a time limit has a token per run, and ends its task by raising one as well;
+/// a token that the limit raises does not end a task that continues after a failure.
 #[test]
 fn a_raised_token_ends_a_task_with_a_limit_for_each_run() {
     for policy in [PanicPolicy::stop(), PanicPolicy::resume()] {
@@ -277,7 +279,7 @@ fn a_raised_token_ends_a_task_with_a_limit_for_each_run() {
     }
 }
 
-/// Asking a task to stop that has ended raises nothing.
+/// Asking an ended task to stop raises no token.
 #[test]
 fn a_task_that_is_over_is_not_asked_to_stop() {
     let ended = Running::new();
@@ -307,7 +309,7 @@ fn a_tasks_token_wakes_its_waiters() {
     }
 }
 
-/// The token of one task is not that of another; raising it by hand asks that task alone.
+/// Each task has a token of its own; raising it by hand signals that task alone.
 #[test]
 fn each_task_has_its_own_token() {
     let (first, second) = (Running::new(), Running::new());
@@ -321,7 +323,8 @@ fn each_task_has_its_own_token() {
     second.gate.add();
 }
 
-/// `shutdown_now` raises the tokens of all tasks that run, also those asked for after it.
+/// `shutdown_now` raises the tokens of all running tasks, including tokens that are first requested
+/// afterwards.
 #[test]
 fn a_shutdown_now_raises_every_token() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -359,7 +362,7 @@ fn the_runs_of_a_task_share_its_token() {
     assert!(!beat.expect("accepted").is_cancelled());
 }
 
-/// A token that is raised while it is being waited for is never missed.
+/// A wait for a token never misses that it is raised.
 #[test]
 fn no_raise_is_missed() {
     for _ in 0..500 {
@@ -371,7 +374,7 @@ fn no_raise_is_missed() {
     }
 }
 
-/// A closed executor waits for a task that sleeps on its token no longer than for the raise.
+/// A closed executor waits for a task that sleeps on its token only until the token is raised.
 #[test]
 fn a_close_can_be_called_off() {
     let (clock, executor) = manual(1);

@@ -1,5 +1,5 @@
 //! The manual clock in the mode in which it advances by itself while a thread waits: each wait
-//! ends, at its deadline, and nothing else moves the clock. And the clock that advances until a
+//! ends, at its deadline, and nothing else moves the clock. Also, a clock that advances until a
 //! condition holds.
 
 use std::{sync::mpsc, thread, time::Duration};
@@ -17,15 +17,15 @@ use crate::{
 const HOUR: Duration = Duration::from_secs(3_600);
 const NANO: Duration = Duration::from_nanos(1);
 
-/// An executor on a clock that goes on by itself.
+/// An executor on a clock that advances by itself.
 fn auto(core_pool_size: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
     let (clock, executor) = manual(core_pool_size);
     clock.set_auto_advance(true);
     (clock, executor)
 }
 
-/// G9: a join with a time limit gives up at its limit, to the nanosecond, and has the result if the
-/// task ends by then.
+/// G9: a join with a time limit gives up at its limit, to the nanosecond, and returns the result if
+/// the task ends by then.
 #[test]
 fn a_timed_join_ends_at_its_limit() {
     in_time("the joins", || {
@@ -42,8 +42,8 @@ fn a_timed_join_ends_at_its_limit() {
     });
 }
 
-/// A join without a limit moves the clock to the deadline of its task, and to each that lies before
-/// it.
+/// A join without a limit moves the clock to the deadline of its task, stopping at each earlier
+/// deadline.
 #[test]
 fn a_join_goes_through_every_deadline_before() {
     in_time("the join", || {
@@ -64,7 +64,7 @@ fn a_join_goes_through_every_deadline_before() {
     });
 }
 
-/// The wait for the end of an executor takes no longer than its limit, or than the last task.
+/// The wait for termination takes no longer than its limit, or than the last task.
 #[test]
 fn the_wait_for_the_end_counts_the_time() {
     in_time("the end", || {
@@ -78,7 +78,7 @@ fn the_wait_for_the_end_counts_the_time() {
     });
 }
 
-/// A shutdown that has a limit gives up at it, and what is closed runs to its last task.
+/// A shutdown with a limit gives up at its limit, and a closed executor runs to its last task.
 #[test]
 fn shutdowns_count_the_time() {
     in_time("the shutdowns", || {
@@ -102,8 +102,8 @@ fn own_token() -> CancellationToken {
 }
 
 /// G9: a thread sleeps on a token of the executor's clock until a periodic task has run five times:
-/// it is woken at the moment of the fifth run. One whose time is up before has seen as many runs as
-/// there were.
+/// it is woken at the moment of the fifth run. A sleep whose time is up earlier ends with the runs
+/// that were due by then.
 #[test]
 fn a_sleeper_is_woken_by_the_fifth_run() {
     in_time("the sleeps", || {
@@ -125,8 +125,8 @@ fn a_sleeper_is_woken_by_the_fifth_run() {
     });
 }
 
-/// Tasks that sleep or join, timeouts, and pauses after a panic move the clock as waits in a queue
-/// do.
+/// Tasks that sleep or join, timeouts, and pauses after a panic move the clock just as waits in a
+/// queue do.
 #[test]
 fn waits_inside_tasks_move_the_clock() {
     in_time("the joins", || {
@@ -157,7 +157,8 @@ fn waits_inside_tasks_move_the_clock() {
     });
 }
 
-/// Several executors on one clock are waited for alike, also those whose worker waits for another.
+/// The clock waits for several executors alike, including those whose worker waits for another
+/// executor.
 #[test]
 fn several_executors_share_the_time() {
     in_time("the joins", || {
@@ -192,7 +193,8 @@ fn a_queue_returns_its_elements_at_their_deadlines() {
     });
 }
 
-/// A task that awaits an element is woken while a thread waits, and that thread sleeps on.
+/// An async task that awaits an element is woken while a thread waits, and that thread stays
+/// asleep.
 #[test]
 fn an_async_task_is_woken_while_a_thread_waits() {
     let (clock, executor) = auto(1);
@@ -205,8 +207,8 @@ fn an_async_task_is_woken_while_a_thread_waits() {
     assert_eq!((awaits.get(), clock.elapsed()), (Some(7), ms(9)));
 }
 
-/// While the mode is off the clock stands, whatever waits; switched on, it moves for threads that
-/// wait already; switched off again, it stands.
+/// While the mode is off the clock stands still, whatever waits; when it is switched on, it moves
+/// for threads that wait already; when it is switched off again, it stands still.
 #[test]
 fn it_goes_on_only_while_the_mode_is_on() {
     let (clock, executor) = manual(1);
@@ -231,7 +233,7 @@ fn it_goes_on_only_while_the_mode_is_on() {
     assert!(joined.get());
 }
 
-/// While no thread waits the clock stands, whatever is due later.
+/// While no thread waits the clock stands still, whatever is due later.
 #[test]
 fn it_stands_while_no_thread_waits() {
     let (clock, executor) = auto(1);
@@ -244,7 +246,7 @@ fn it_stands_while_no_thread_waits() {
     assert!(future.is_done());
 }
 
-/// A task that runs keeps the clock from going on, for as long as it does.
+/// A running task keeps the clock from advancing for as long as it runs.
 #[test]
 fn it_stands_while_a_task_runs() {
     let (clock, executor) = auto(2);
@@ -265,8 +267,8 @@ fn it_stands_while_a_task_runs() {
     assert_eq!(clock.elapsed(), ms(5));
 }
 
-/// G9: without a next deadline the clock stands, also if the only deadline was that of a task that
-/// has been cancelled. A waiting thread is woken by the event it waits for.
+/// G9: without a next deadline the clock stands still, also if the only deadline was that of a task
+/// that has been cancelled. A waiting thread is woken by the event it waits for.
 #[test]
 fn it_stands_without_a_next_deadline() {
     let (clock, executor) = auto(2);
@@ -282,7 +284,7 @@ fn it_stands_without_a_next_deadline() {
     assert_eq!(clock.elapsed(), Duration::ZERO);
 }
 
-/// When a worker ends, time goes on for waiting threads and for the other workers.
+/// When a worker ends, time still advances for waiting threads and for the other workers.
 #[test]
 fn time_goes_on_after_the_end_of_a_worker() {
     in_time("the end", || {
@@ -298,7 +300,7 @@ fn time_goes_on_after_the_end_of_a_worker() {
     });
 }
 
-/// Due tasks run first; if the condition holds then, the clock does not move.
+/// Due tasks run first; if the condition holds after that, the clock does not move.
 #[test]
 fn it_runs_until_a_condition_holds() {
     let (clock, executor) = manual(1);
@@ -315,7 +317,7 @@ fn it_runs_until_a_condition_holds() {
     assert!(beat.expect("accepted").cancel());
 }
 
-/// If the condition never holds, the clock goes to the last deadline and says so.
+/// If the condition never holds, the clock advances to the last deadline and reports that.
 #[test]
 fn a_condition_that_never_holds_ends_with_the_last_deadline() {
     let (clock, executor) = manual(1);

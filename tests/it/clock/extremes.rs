@@ -1,5 +1,5 @@
-//! Every call that takes a time, with none, with the shortest, and with the longest. (The ends of
-//! the clock itself are in `overflow`.)
+//! Calls every method that takes a time with zero, with the shortest and with the longest. (The
+//! ends of the clock itself are in `overflow`.)
 
 use std::{
     thread,
@@ -17,14 +17,14 @@ const ZERO: Duration = Duration::ZERO;
 const NANO: Duration = Duration::from_nanos(1);
 const MAX: Duration = Duration::MAX;
 
-/// Schedules a task that notes its name, the first run after the delay.
+/// Schedules a task that notes its name, with this delay before the first run.
 type Verb = fn(&Handle, Duration, Box<dyn Fn() + Send>) -> CancelHandle;
 
 fn handle<T>(scheduled: ScheduledFuture<T>) -> CancelHandle {
     scheduled.cancel_handle()
 }
 
-/// Every verb that takes a delay; each series goes on very soon or never.
+/// Every method that takes a delay; each periodic task runs again very soon or never.
 const VERBS: [(&str, Verb); 11] = [
     ("schedule", |on, delay, body| handle(on.schedule(delay, body).unwrap())),
     ("of a builder", |on, delay, body| handle(on.task().schedule(delay, body).ok().unwrap())),
@@ -55,9 +55,9 @@ const VERBS: [(&str, Verb); 11] = [
     }),
 ];
 
-/// F23, F24: by whichever verb, and pairwise: a task without delay runs at once, behind what was
-/// due before; one of a nanosecond runs a nanosecond later; the longest delay is for ever, and
-/// disturbs neither.
+/// F23, F24: by whichever methods, and pairwise: a task without delay runs at once, after tasks
+/// that were due before; one with a delay of a nanosecond runs a nanosecond later; the longest
+/// delay never ends, and affects neither.
 #[test]
 fn every_verb_takes_every_delay() {
     for (first, schedule_first) in VERBS {
@@ -70,7 +70,7 @@ fn every_verb_takes_every_delay() {
             };
             let never = schedule_first(&executor, MAX, note("never"));
             let soon = schedule_second(&executor, NANO, note("soon"));
-            // From inside, so that the only worker is busy while both fall due.
+            // A task submits both, so that the only worker is busy while both fall due.
             let (inside, earlier, now) = (executor.handle(), note("earlier"), note("now"));
             executor
                 .execute(move || {
@@ -92,7 +92,7 @@ fn every_verb_takes_every_delay() {
 }
 
 /// F24: a task that is never due stays until it is cancelled, or until its executor is shut down or
-/// dropped, by whichever verb it was scheduled.
+/// dropped, whichever method scheduled it.
 #[test]
 fn a_task_that_is_never_due_stays_until_it_is_ended() {
     type End = fn(Executor, &CancelHandle);
@@ -124,7 +124,7 @@ fn a_task_that_is_never_due_stays_until_it_is_ended() {
     }
 }
 
-/// What the waits wait for: a worker that is busy until the gate opens.
+/// The executor on which the waits are made; its worker is busy until the gate opens.
 struct Scene {
     executor: Executor,
     gate: Counter,
@@ -152,7 +152,7 @@ impl Scene {
         scene
     }
 
-    /// Whatever is waited for comes.
+    /// Lets every awaited event happen.
     fn open(&self) {
         self.gate.add();
         self.token.cancel();
@@ -164,7 +164,7 @@ impl Scene {
     }
 }
 
-/// Waits for no longer than this; gives whether what it waits for has come.
+/// Waits for no longer than this; returns whether the awaited event has happened.
 type Wait = fn(&Scene, Duration) -> bool;
 
 const WAITS: [(&str, Wait); 12] = [
@@ -207,8 +207,8 @@ const WAITS: [(&str, Wait); 12] = [
     }),
 ];
 
-/// F24: every wait that has a limit gives up at once if that is zero or a nanosecond, and if it is
-/// the longest waits until what it waits for has come.
+/// F24: every wait that has a limit gives up at once if the limit is zero or a nanosecond, and with
+/// the longest limit waits until the awaited event happens.
 #[test]
 fn every_wait_takes_every_limit() {
     for (what, wait) in WAITS {
@@ -228,8 +228,8 @@ fn every_wait_takes_every_limit() {
     }
 }
 
-/// F24: an element is never taken whose delay is the longest, goes in and out by its key, and is
-/// taken at once if its delay is changed to none.
+/// F24: an element with the longest delay is never taken; it can be inserted and removed by its
+/// key, and is taken at once if its delay is changed to zero.
 #[test]
 fn a_queue_takes_every_delay() {
     let queue = DelayQueue::new();

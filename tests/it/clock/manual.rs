@@ -1,4 +1,5 @@
-//! The manual clock: time that stands still until it is moved, and idleness that can be waited for.
+//! The manual clock: time that stands still until a test moves it, and tests that can wait for
+//! idleness.
 
 use std::{
     sync::mpsc,
@@ -70,7 +71,7 @@ fn idle_means_that_due_tasks_have_run() {
     }
 }
 
-/// Tasks that are set in motion by others are waited for too.
+/// The clock also waits for tasks that other tasks submit.
 #[test]
 fn idle_means_that_follow_up_tasks_have_run() {
     let (clock, executor) = manual(2);
@@ -90,7 +91,7 @@ fn idle_means_that_follow_up_tasks_have_run() {
     }
 }
 
-/// With no executor, or none that works, the clock is idle and nothing is to come.
+/// Without an executor, or without a running one, the clock is idle and has no next deadline.
 #[test]
 fn a_clock_without_workers_is_idle() {
     let clock = ManualClock::new();
@@ -110,7 +111,8 @@ fn a_clock_without_workers_is_idle() {
     assert_eq!(clock.elapsed(), ms(3));
 }
 
-/// In one jump a fixed rate catches up at the end of it; deadline by deadline it runs on time.
+/// After one jump a fixed rate catches up at the end of the jump; when the clock moves from
+/// deadline to deadline it runs on time.
 #[test]
 fn a_jump_makes_late_and_a_run_does_not() {
     let (clock, executor) = manual(1);
@@ -136,7 +138,7 @@ fn run_for_includes_its_last_deadline() {
     assert_eq!(clock.elapsed(), ms(10));
 }
 
-/// The clock can be moved from deadline to deadline, and says how far each was.
+/// The clock can be moved from deadline to deadline, and returns how far each was.
 #[test]
 fn the_clock_goes_from_deadline_to_deadline() {
     let (clock, executor) = manual(1);
@@ -174,7 +176,7 @@ fn the_next_deadline_is_the_nearest() {
     assert_eq!((clock.elapsed(), next()), (ms(9), None));
 }
 
-/// Instants of the clock are what `schedule_at` understands; one that is past means now.
+/// `schedule_at` accepts instants of the clock; one in the past means now.
 #[test]
 fn an_instant_of_the_clock_can_be_scheduled_at() {
     let (clock, executor) = manual(1);
@@ -193,8 +195,8 @@ fn an_instant_of_the_clock_can_be_scheduled_at() {
     assert!(future.is_done());
 }
 
-/// G8: moments of the past have their order, from the origin on and before it, as long as a year;
-/// and the past that a clock has had is not lost to that.
+/// G8: moments in the past keep their order, both after the clock's origin and up to a year before
+/// it; and a clock that has advanced still distinguishes all moments of its own past.
 #[test]
 fn the_past_has_its_order() {
     let year = Duration::from_secs(365 * 86_400);
@@ -238,8 +240,8 @@ fn a_task_scheduled_for_the_past_takes_its_turn() {
     assert_eq!((log.entries(), blocks.is_done()), (vec![0, 1, 2], true));
 }
 
-/// Code that has a clock, and does not know which, reads the time of its executor, its queue and
-/// its token.
+/// Code that is given some clock, without knowing its kind, reads the time of its executor, its
+/// queue and its token.
 #[test]
 fn the_clock_of_an_executor_can_be_read() {
     let (clock, executor) = manual(1);
@@ -257,7 +259,7 @@ fn the_clock_of_an_executor_can_be_read() {
     assert!(before <= read && read <= Instant::now());
 }
 
-/// A token of one's own sleeps on the clock it was given.
+/// A token that the user makes sleeps on the clock it was given.
 #[test]
 fn a_token_can_have_a_clock() {
     let clock = ManualClock::new();
@@ -268,7 +270,7 @@ fn a_token_can_have_a_clock() {
     assert!(slept.recv_timeout(LONG).expect("its time is up").is_ok());
 }
 
-/// A clock that starts late shows it, and everything counts from there.
+/// A clock that starts late shows that time, and everything counts from there.
 #[test]
 fn a_clock_can_start_late() {
     let start = Duration::from_secs(400 * 365 * 24 * 3_600);
@@ -280,7 +282,7 @@ fn a_clock_can_start_late() {
     assert_eq!(starts.entries(), [start + ms(10), start + ms(20)]);
 }
 
-/// F26: at the end of its time a clock stands still, and what lies beyond is never due.
+/// F26: at the end of its time a clock stands still, and a deadline beyond the end is never due.
 #[test]
 fn a_clock_at_its_end_stands_still() {
     let clock = ManualClock::starting_at(Duration::MAX);
@@ -300,7 +302,8 @@ fn a_clock_at_its_end_stands_still() {
     assert_eq!(starts.entries(), []);
 }
 
-/// F26: a periodic task whose next moment lies beyond the end of time runs no more, and waits.
+/// F26: a periodic task whose next deadline is beyond the end of time does not run again, and stays
+/// pending.
 #[test]
 fn a_periodic_task_at_the_end_of_time_waits() {
     let end = Duration::from_nanos(u64::MAX - 1);
@@ -313,7 +316,7 @@ fn a_periodic_task_at_the_end_of_time_waits() {
     assert_eq!(executor.pending_count(), 1);
 }
 
-/// Executors on one clock run by one time, each at its moments.
+/// Executors on one clock share its time, and each runs its tasks at their deadlines.
 #[test]
 fn several_executors_share_a_clock() {
     let clock = ManualClock::new();
@@ -333,7 +336,7 @@ fn several_executors_share_a_clock() {
     assert_eq!(log.entries(), expected.map(|(who, at)| (who, ms(at))));
 }
 
-/// The end of one executor leaves another on the same clock as it was.
+/// The end of one executor does not affect another on the same clock.
 #[test]
 fn executors_leave_a_shared_clock() {
     let clock = ManualClock::new();
@@ -345,14 +348,14 @@ fn executors_leave_a_shared_clock() {
     assert_eq!(starts.entries(), [ms(10), ms(20)]);
 }
 
-/// Waits in a thread of its own, for what must wait for the clock.
+/// Waits on a thread of its own, for waits that need the clock to move.
 fn in_thread<R: Send + 'static>(wait: impl FnOnce() -> R + Send + 'static) -> Receiver<R> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || tell.send(wait()));
     told
 }
 
-/// A join with a timeout counts the clock's time.
+/// A join with a timeout measures it by the clock.
 #[test]
 fn a_timed_join_counts_the_time_of_the_clock() {
     let (clock, executor) = manual(1);
@@ -367,7 +370,7 @@ fn a_timed_join_counts_the_time_of_the_clock() {
     eventually("it left the clock", || clock.next_deadline().is_none());
 }
 
-/// A join with a timeout ends with the task if that is first.
+/// A join with a timeout returns when the task ends, if that is first.
 #[test]
 fn a_timed_join_ends_with_the_task() {
     let (clock, executor) = manual(1);
@@ -378,7 +381,8 @@ fn a_timed_join_ends_with_the_task() {
     assert!(matches!(answer, Some(Ok(7))), "{answer:?}");
 }
 
-/// The wait for termination counts the clock's time, and ends with the executor if that is first.
+/// The wait for termination is measured by the clock, and returns when the executor terminates, if
+/// that is first.
 #[test]
 fn the_wait_for_termination_counts_the_time_of_the_clock() {
     let (clock, executor) = manual(1);
@@ -397,7 +401,7 @@ fn the_wait_for_termination_counts_the_time_of_the_clock() {
     assert!(matches!(answer, Ok(true)), "{answer:?}");
 }
 
-/// A close counts the clock's time: it lasts as long as the tasks that are kept.
+/// A close is measured by the clock: it lasts as long as the tasks that are kept.
 #[test]
 fn a_close_lasts_until_the_clock_has_moved() {
     let (clock, executor) = manual(1);
@@ -413,7 +417,7 @@ fn a_close_lasts_until_the_clock_has_moved() {
     assert!(matches!(future.try_join(), Some(Ok(7))));
 }
 
-/// A task that joins another is idle: it is the other that time moves.
+/// A task that joins another counts as idle, so the clock advances for the other.
 #[test]
 fn a_task_that_joins_is_idle() {
     let (clock, executor) = manual(2);
@@ -426,8 +430,8 @@ fn a_task_that_joins_is_idle() {
     assert!(matches!(outer.try_join(), Some(Ok(Ok(7)))));
 }
 
-/// A worker of an executor on another clock, that waits for something on this one, is not taken
-/// for one of this clock's workers.
+/// A worker of an executor on another clock that waits for something on this clock is not counted
+/// as one of this clock's workers.
 #[test]
 fn a_worker_of_another_clock_does_not_count() {
     let (clock, executor) = manual(1);

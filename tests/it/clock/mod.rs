@@ -1,4 +1,4 @@
-//! Time: the manual clock, the ends of the range, and what an executor does to be on time.
+//! Time: the manual clock, the ends of the range, and how an executor keeps to its deadlines.
 
 mod auto_advance;
 mod extremes;

@@ -1,5 +1,5 @@
-//! The ends of time: delays that are too long to add, times in the past, and clocks that have
-//! almost come to their last nanosecond.
+//! The ends of time: delays that overflow when added, times in the past, and clocks close to their
+//! last nanosecond.
 
 use std::{
     sync::mpsc,
@@ -19,13 +19,14 @@ use crate::{
 
 const NANO: Duration = Duration::from_nanos(1);
 const SECOND: Duration = Duration::from_secs(1);
-/// The last moment a clock can show that starts after a year or later: what is due later never is.
+/// The last moment that a clock starting after a year or later can show: a task with a later
+/// deadline is never due.
 const LAST: Duration = Duration::from_nanos(u64::MAX - 1);
 
-/// Schedules a task that counts its runs, the first after the delay.
+/// Schedules a task that counts its runs, with this delay before the first.
 type Verb = fn(&Handle, Duration, Counter) -> CancelHandle;
 
-/// The verbs that take a delay; the periodic ones with periods that are short and long.
+/// The methods that take a delay; the periodic ones with short and long periods.
 const VERBS: [(&str, Verb); 4] = [
     ("nothing, once", |handle, delay, runs| {
         let task = handle.schedule(delay, move || runs.add());
@@ -61,17 +62,17 @@ fn on(clock: &ManualClock) -> ScheduledThreadPoolExecutor {
     builder.clock(clock.clone()).build().expect("the settings are good")
 }
 
-/// Where a wait begins: at the beginning of the clock, shortly before its end, and there.
+/// Where a wait begins: at the beginning of the clock, shortly before its end, and at its end.
 const BEGINNINGS: [Duration; 3] = [Duration::ZERO, LAST.saturating_sub(SECOND), LAST];
 
-/// Makes a call that waits, checks that it still does when the clock has come to its end, lets
-/// `end` happen, and gives what the call gave.
+/// Makes a call that waits, checks that it still waits when the clock has reached its end, triggers
+/// `end`, and returns what the call returned.
 fn outlasting<T: Send + 'static>(
     clock: &ManualClock,
     wait: impl FnOnce() -> T + Send + 'static,
     end: impl FnOnce(),
 ) -> T {
-    // The call waits on a worker, so that the clock knows whether it still does.
+    // A worker makes the call, so that the clock knows whether it still waits.
     let executor = on(clock);
     let waiting = executor.submit(wait).expect("the executor is open");
     clock.run_until_idle();
@@ -91,7 +92,7 @@ fn within_long<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// F24, DO-003, DO-004, DO-005, DO-006, DO-007, DO-008, DO-011, DO-012, DO-014, DO-015, DO-016: a
-/// task that is never due delays no task behind it, in whichever way the two are scheduled.
+/// task that is never due delays no later task, whichever way the two are scheduled.
 #[test]
 fn a_due_task_is_not_delayed_by_one_that_is_never_due() {
     for ((near, schedule_near), (far, schedule_far)) in
@@ -115,8 +116,8 @@ fn a_due_task_is_not_delayed_by_one_that_is_never_due() {
     }
 }
 
-/// DO-017, DO-018, DO-020: a task scheduled by a run starts, in whichever way, though the next run
-/// of the periodic task never comes.
+/// DO-017, DO-018, DO-020: a task that a run schedules starts, whichever way it was scheduled,
+/// although the next run of the periodic task never comes.
 #[test]
 fn a_periodic_task_that_never_runs_again_does_not_delay_tasks_it_scheduled() {
     for (verb, schedule) in VERBS {
@@ -132,8 +133,8 @@ fn a_periodic_task_that_never_runs_again_does_not_delay_tasks_it_scheduled() {
     }
 }
 
-/// F24: the longest delay never comes on the system clock either, and delays no other task, in
-/// whichever way it is scheduled.
+/// F24: a task with the longest delay never runs on the system clock either, and delays no other
+/// task, whichever way it is scheduled.
 #[test]
 fn the_longest_delay_never_comes_on_the_system_clock() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -148,11 +149,11 @@ fn the_longest_delay_never_comes_on_the_system_clock() {
     assert!(tasks.iter().all(CancelHandle::cancel));
 }
 
-/// DO-022, G6: delays are exact up to the last moment of the clock, and beyond it for ever; the
+/// DO-022, G6: delays are exact up to the last moment of the clock, and never end beyond it; the
 /// tasks of that last moment start in the order in which they were submitted.
 #[test]
 fn the_last_representable_time_comes_and_later_ones_do_not() {
-    // Late enough for the origin to be all of the past that the clock keeps apart.
+    // This is late enough for the whole past that the clock distinguishes to lie after its origin.
     let start = 366 * 86_400 * SECOND;
     let (clock, executor) = manual_at(start);
     let started = Log::new();
@@ -178,8 +179,8 @@ fn the_last_representable_time_comes_and_later_ones_do_not() {
     assert!(beyond.iter().all(|task| task.cancel()));
 }
 
-/// F23, DO-023, G6: a time in the past, even before the clock began, means now, and the task takes
-/// its turn with others that are due now.
+/// F23, DO-023, G6: a time in the past, even before the clock began, means now, and the task runs
+/// in its turn among others that are due now.
 #[test]
 fn a_time_in_the_past_means_now() {
     let (clock, executor) = manual_at(3_600 * SECOND);
@@ -193,7 +194,7 @@ fn a_time_in_the_past_means_now() {
         Some(now),
         Some(now - SECOND),
     ];
-    // The only worker submits, so none starts before all are there.
+    // The only worker submits them, so none starts before all are submitted.
     executor
         .execute(move || {
             for (number, moment) in moments.into_iter().enumerate() {
@@ -235,8 +236,8 @@ fn order_holds_where_counters_wrap() {
     }
 }
 
-/// Every verb works on a clock that has come to its end; a periodic task whose next run would be later
-/// still does not run again.
+/// Every method works on a clock that has reached its end; a periodic task whose next run would be
+/// later does not run again.
 #[test]
 fn due_tasks_run_at_the_end_of_the_clock() {
     let beginnings = [(LAST - SECOND, 2), (LAST - NANO, 1), (LAST, 1), (Duration::MAX, 1)];
@@ -258,8 +259,8 @@ fn due_tasks_run_at_the_end_of_the_clock() {
     }
 }
 
-/// F26, DO-025: a periodic task with the longest period runs once, by every policy; then it stays queued,
-/// holds up nobody, and can be cancelled.
+/// F26, DO-025: a periodic task with the longest period runs once, under every policy; then it
+/// stays queued, delays no other task, and can be cancelled.
 #[test]
 fn the_longest_period_allows_one_run() {
     for policy in POLICIES {
@@ -283,7 +284,7 @@ fn the_longest_period_allows_one_run() {
     }
 }
 
-/// A join with the longest limit outlasts the clock and ends with its task.
+/// A join with the longest limit outlasts the clock and returns when its task ends.
 #[test]
 fn the_longest_join_outlasts_the_clock() {
     for (clock, executor) in BEGINNINGS.map(manual_at) {
@@ -308,8 +309,8 @@ fn the_longest_sleep_outlasts_the_clock() {
     }
 }
 
-/// Waiting for the termination with the longest limit outlasts the clock and ends with the
-/// executor.
+/// Waiting for termination with the longest limit outlasts the clock and ends when the executor
+/// terminates.
 #[test]
 fn the_longest_wait_for_the_termination_outlasts_the_clock() {
     for (clock, executor) in BEGINNINGS.map(manual_at) {
@@ -320,8 +321,8 @@ fn the_longest_wait_for_the_termination_outlasts_the_clock() {
     }
 }
 
-/// On the system clock, too, a wait with the longest limit ends with what it waits for, and not
-/// before.
+/// On the system clock, too, a wait with the longest limit ends with the event it waits for, and
+/// not before.
 #[test]
 fn the_longest_wait_ends_on_the_system_clock() {
     let executor = ScheduledThreadPoolExecutor::new(1);

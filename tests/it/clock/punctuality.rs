@@ -1,4 +1,4 @@
-//! How an executor is on time: the timer slack of its workers, and the precise mode.
+//! How an executor keeps to its deadlines: the timer slack of its workers, and the precise mode.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ fn executor(configure: impl FnOnce(Builder) -> Builder) -> ScheduledThreadPoolEx
     configure(builder).build().expect("the settings are good")
 }
 
-/// The slack of the calling thread, in nanoseconds, as Linux says it.
+/// The timer slack of the calling thread in nanoseconds, as Linux reports it.
 #[cfg(target_os = "linux")]
 fn timer_slack() -> u64 {
     let link = std::fs::read_link("/proc/thread-self").expect("Linux names the thread");
@@ -37,7 +37,7 @@ fn workers_ask_for_the_slack_they_are_told() {
     assert_eq!(timer_slack(), own, "the caller's own is not touched");
 }
 
-/// Waking early does not mean starting early.
+/// A worker that wakes early does not start a task early.
 #[test]
 fn a_precise_executor_starts_nothing_early() {
     for workers in [1, 2] {
@@ -55,7 +55,7 @@ fn a_precise_executor_starts_nothing_early() {
     }
 }
 
-/// M8: a lead longer than the delay, and one that never ends, are a lead all the same.
+/// M8: a lead longer than the delay works like any other, and so does one of infinite length.
 #[test]
 fn a_long_lead_is_no_harm() {
     let executor = executor(|builder| builder.precise(Duration::MAX));
@@ -75,8 +75,8 @@ fn the_manual_clock_knows_no_lead() {
     assert!(task.is_done());
 }
 
-/// ST-009, G1: a task of a millisecond's rate never runs early, in a second of real time. (How late
-/// it is on an idle machine is measured by `cargo bench --bench lateness`.)
+/// ST-009, G1: a task with a period of a millisecond never runs early, in a second of real time.
+/// (`cargo bench --bench lateness` measures how late it is on an idle machine.)
 #[test]
 fn a_fast_rate_is_never_early() {
     let executor = executor(|builder| builder);

@@ -1,5 +1,5 @@
-//! Awaiting an element, polled by hand: which task is woken, when, and which one gets an element if
-//! the task that was woken for it no longer wants it.
+//! Awaits elements with futures that are polled by hand: which async task is woken, when, and which
+//! one gets an element if the woken task no longer wants it.
 
 use std::{
     pin::pin,
@@ -16,14 +16,14 @@ use crate::{
     support::{LONG, elsewhere, eventually, ms},
 };
 
-/// A task that is polled by hand.
+/// An async task that is polled by hand.
 struct Task<'a> {
     next: NextExpired<'a, u32>,
     wakes: Arc<Wakes>,
 }
 
 impl<'a> Task<'a> {
-    /// One that waits.
+    /// Returns a task that waits.
     fn asleep(queue: &'a DelayQueue<u32>) -> Self {
         let mut task = Self { next: queue.next(), wakes: Wakes::new() };
         assert_eq!((task.poll(), task.wakes.count()), (Poll::Pending, 0));
@@ -50,7 +50,7 @@ fn woken(tasks: &[Task<'_>]) -> usize {
     one
 }
 
-/// A task is woken by the clock at the deadline, and not before; then it has the element.
+/// The clock wakes a task at the deadline, and not before; then the task gets the element.
 #[test]
 fn a_task_is_woken_at_the_deadline() {
     let (clock, queue) = queue_by_hand();
@@ -68,7 +68,7 @@ fn a_task_is_woken_at_the_deadline() {
     assert_eq!((Arc::strong_count(&wakes), clock.next_deadline()), (1, None));
 }
 
-/// On the system's clock it is woken by the alarm, not before the deadline.
+/// On the system clock the alarm wakes a task, and not before the deadline.
 #[test]
 fn the_alarm_wakes_on_the_systems_clock() {
     let queue = DelayQueue::new();
@@ -87,7 +87,7 @@ fn the_alarm_wakes_on_the_systems_clock() {
     assert_eq!(element(block_on(next)), Some(5));
 }
 
-/// On the system's clock an insertion in front of a far head wakes whoever waits, thread or task.
+/// On the system clock an insertion ahead of a distant head wakes the waiter, thread or task.
 #[test]
 fn an_insertion_wakes_on_the_systems_clock() {
     for is_awaited in [false, true] {
@@ -106,7 +106,7 @@ fn an_insertion_wakes_on_the_systems_clock() {
     }
 }
 
-/// A manual clock that goes from deadline to deadline stops at an alarm.
+/// A manual clock that moves from deadline to deadline stops at an alarm.
 #[test]
 fn the_clock_goes_to_the_alarm_of_a_task() {
     let (clock, queue) = queue_by_hand();
@@ -119,7 +119,7 @@ fn the_clock_goes_to_the_alarm_of_a_task() {
     assert_eq!(clock.advance_to_next_deadline(), None);
 }
 
-/// Alarms of many queues on the system's clock, set in the opposite order, all ring.
+/// Alarms of many queues on the system clock, set in the opposite order, all go off.
 #[test]
 fn many_alarms_all_ring() {
     let waits = (0..20).rev().map(|n| {
@@ -135,7 +135,7 @@ fn many_alarms_all_ring() {
     }
 }
 
-/// An element that expires at once is there at the first poll, which keeps no waker.
+/// An element that expires at once is returned by the first poll, which keeps no waker.
 #[test]
 fn an_expired_element_is_ready_at_the_first_poll() {
     let (_clock, queue) = queue_by_hand();
@@ -145,7 +145,8 @@ fn an_expired_element_is_ready_at_the_first_poll() {
     assert_eq!((Arc::strong_count(&wakes), wakes.count()), (1, 0));
 }
 
-/// A nearer insertion wakes the task, which then waits for that; so does a nearer reset.
+/// A nearer insertion wakes the task, which then waits for that element; so does a reset to a
+/// nearer deadline.
 #[test]
 fn a_nearer_head_wakes_a_task() {
     let (clock, queue) = queue_by_hand();
@@ -163,7 +164,8 @@ fn a_nearer_head_wakes_a_task() {
     assert_eq!((task.wakes.count(), task.poll()), (3, Poll::Ready(Some(1))));
 }
 
-/// A head that goes away wakes a task at most once for nothing, and it waits for the next.
+/// If the head is removed, the task is woken spuriously at most once, and waits for the next
+/// element.
 #[test]
 fn a_task_follows_its_head_away() {
     let (clock, queue) = queue_by_hand();
@@ -180,7 +182,7 @@ fn a_task_follows_its_head_away() {
     assert_eq!(task.poll(), Poll::Ready(Some(2)));
 }
 
-/// The waker of the last poll is the one that is woken, and the others are let go of at once.
+/// The waker of the last poll is woken, and earlier wakers are dropped at once.
 #[test]
 fn the_waker_of_the_last_poll_is_woken() {
     let (clock, queue) = queue_by_hand();
@@ -196,7 +198,8 @@ fn the_waker_of_the_last_poll_is_woken() {
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&last)), (1, 1));
 }
 
-/// To poll without having been woken changes nothing: one place, one alarm, one waker.
+/// Polling without having been woken changes nothing: there is one place in the list, one alarm,
+/// one waker.
 #[test]
 fn polling_often_waits_once() {
     let (clock, queue) = queue_by_hand();
@@ -211,8 +214,8 @@ fn polling_often_waits_once() {
     assert_eq!((task.wakes.count(), task.poll()), (1, Poll::Ready(Some(1))));
 }
 
-/// M31: one that is dropped before it is polled was never there, and one that is dropped while it
-/// waits lets go of its waker and its alarm; neither takes anything.
+/// M31: a future that is dropped before it is polled leaves no trace, and one that is dropped while
+/// it waits drops its waker and its alarm; neither takes an element.
 #[test]
 fn a_dropped_task_leaves_nothing() {
     let (clock, queue) = queue_by_hand();
@@ -226,8 +229,8 @@ fn a_dropped_task_leaves_nothing() {
     assert_eq!((wakes.count(), element(queue.poll())), (0, Some(1)));
 }
 
-/// An insertion wakes one of many. If that one is dropped another is woken in its stead, and so
-/// on until one takes it.
+/// An insertion wakes one of many. If that one is dropped, another is woken in its place, and so on
+/// until one takes the element.
 #[test]
 fn a_woken_task_that_is_dropped_passes_the_element_on() {
     let (_clock, queue) = queue_by_hand();
@@ -240,7 +243,7 @@ fn a_woken_task_that_is_dropped_passes_the_element_on() {
     assert_eq!(tasks[last].poll(), Poll::Ready(Some(1)));
 }
 
-/// The same when it was the clock that woke the leader.
+/// The same holds for a leader, whether the clock has woken it or not.
 #[test]
 fn a_leader_that_is_dropped_passes_the_element_on() {
     let (clock, queue) = queue_by_hand();
@@ -252,19 +255,19 @@ fn a_leader_that_is_dropped_passes_the_element_on() {
         let successor = woken(&tasks);
         let expected = if is_woken { Poll::Ready(Some(1)) } else { Poll::Pending };
         assert_eq!(tasks[successor].poll(), expected);
-        // Who leads now has set its alarm.
+        // The current leader has set its alarm.
         assert_eq!(clock.next_deadline(), (!is_woken).then_some(ms(10)));
     }
 }
 
-/// A thread that blocks gets the element for which a task was woken that is dropped.
+/// If a task is dropped after it was woken for an element, a blocked thread gets the element.
 #[test]
 fn a_woken_task_that_is_dropped_passes_the_element_on_to_a_thread() {
     let (clock, queue) = queue_by_hand();
     let waiter = Arc::clone(&queue);
     let taken = elsewhere(move || element(waiter.poll_timeout(DAY)));
     until_asleep(&clock, DAY);
-    // Who lies down last is woken first.
+    // The waiter that began to wait last is woken first.
     let task = Task::asleep(&queue);
     fill(&queue, [1]);
     assert!(task.is_woken());
@@ -272,7 +275,7 @@ fn a_woken_task_that_is_dropped_passes_the_element_on_to_a_thread() {
     assert_eq!(taken.get(), Some(1));
 }
 
-/// And one that leads, of which a thread is the follower.
+/// The same holds for a leading task that has a thread as its follower.
 #[test]
 fn a_leading_task_that_is_dropped_leaves_the_lead_to_a_thread() {
     for is_woken in [false, true] {
@@ -292,8 +295,8 @@ fn a_leading_task_that_is_dropped_leaves_the_lead_to_a_thread() {
     }
 }
 
-/// Many tasks on one queue: each gets one, in the order of the deadlines if they are polled as
-/// they are woken.
+/// Many tasks wait at one queue: each gets one element, in the order of the deadlines if they are
+/// polled as they are woken.
 #[test]
 fn each_task_gets_one() {
     let (clock, queue) = queue_by_hand();
@@ -323,7 +326,7 @@ fn each_task_gets_one() {
     assert!(tasks.is_empty() && queue.is_empty());
 }
 
-/// Threads and tasks at one queue: everyone gets one.
+/// Threads and tasks wait at one queue: each of them gets one element.
 #[test]
 fn threads_and_tasks_wait_together() {
     let queue = Arc::new(DelayQueue::new());
@@ -344,7 +347,7 @@ fn threads_and_tasks_wait_together() {
     assert_eq!(taken, [0, 1, 2, 3, 4, 5, 6, 7].map(Some));
 }
 
-/// Closing an empty queue wakes everyone, and everyone ends.
+/// Closing an empty queue wakes every waiter, and every wait ends.
 #[test]
 fn closing_wakes_all_tasks() {
     let (_clock, queue) = queue_by_hand();
@@ -355,8 +358,8 @@ fn closing_wakes_all_tasks() {
     }
 }
 
-/// A task that was dropped when another future was faster has taken nothing, at whichever point
-/// it was dropped.
+/// A future that is dropped because another one was faster has taken nothing, at whichever point it
+/// is dropped.
 #[test]
 fn a_lost_race_loses_no_element() {
     let (clock, queue) = queue_by_hand();
@@ -374,7 +377,8 @@ fn a_lost_race_loses_no_element() {
     assert_eq!(drained(&queue), Vec::from_iter(0..10));
 }
 
-/// The future of a stream's next may be dropped and made anew; the stream keeps its place.
+/// The future of a stream's next element may be dropped and created again; the stream keeps its
+/// place.
 #[test]
 fn a_stream_outlives_its_futures() {
     let clock = ManualClock::new();

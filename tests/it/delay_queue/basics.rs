@@ -1,5 +1,4 @@
-//! The delay queue in one thread: what goes in, what comes out and in which order, bulk
-//! insertion, the end.
+//! The delay queue on one thread: insertion, removal and their order, bulk insertion, and closing.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -31,7 +30,7 @@ fn letters(deadlines: impl IntoIterator<Item = Option<Instant>>) -> Vec<Letter> 
     (0..).zip(deadlines).map(|(number, deadline)| Letter(number, deadline)).collect()
 }
 
-/// DQ-001: there is always room, and the queue counts what is in it.
+/// DQ-001: there is always room, and the queue counts its elements.
 #[test]
 fn a_queue_has_room_for_ever_and_counts() {
     let (_clock, queue) = queue_by_hand();
@@ -62,7 +61,8 @@ fn collected_elements_come_out_in_order() {
     assert_eq!((mixed.len(), own.len()), (32, 0), "what has no deadline stays");
 }
 
-/// DQ-004: empty before the first insertion, not after it, and again when all is removed.
+/// DQ-004: a queue is empty before the first insertion, not after it, and empty again when all
+/// elements are removed.
 #[test]
 fn a_queue_is_empty_until_something_is_in_it() {
     let queue = DelayQueue::default();
@@ -74,7 +74,8 @@ fn a_queue_is_empty_until_something_is_in_it() {
     assert_eq!((element(queue.poll()), queue.is_empty()), (Some(2), true));
 }
 
-/// DQ-005: every way of putting in succeeds, counts up, and makes the queue contain it.
+/// DQ-005: every method of insertion succeeds, increases the length, and makes the queue contain
+/// the element.
 #[test]
 fn every_insertion_counts_up() {
     let (clock, queue) = queue_by_hand();
@@ -91,7 +92,7 @@ fn every_insertion_counts_up() {
     }
 }
 
-/// DQ-006: an insertion does not block, whether or not anybody takes.
+/// DQ-006: an insertion does not block, whether or not a thread takes.
 #[test]
 fn an_insertion_does_not_block() {
     let queue = Arc::new(DelayQueue::new());
@@ -101,8 +102,8 @@ fn an_insertion_does_not_block() {
     assert_eq!(taken, [Some(0), Some(1), Some(2), Some(3)]);
 }
 
-/// DQ-007, DQ-037: a queue's own elements can go into it again, in bulk or one by one: what it
-/// gives is in hand before anything is admitted.
+/// DQ-007, DQ-037: a queue's own elements can be inserted into it again, in bulk or one by one: the
+/// elements that it yields are collected before any is admitted.
 #[test]
 fn a_queue_can_be_filled_from_itself() {
     let (_clock, queue) = queue_by_hand();
@@ -119,7 +120,8 @@ fn a_queue_can_be_filled_from_itself() {
     assert_eq!((moved, listed(&queue)), (3, Vec::from_iter(0..6)));
 }
 
-/// DQ-008: extending by nothing changes nothing; what a queue is extended by comes out in order.
+/// DQ-008: extending by nothing changes nothing; elements that a queue is extended by come out in
+/// order.
 #[test]
 fn a_queue_can_be_extended() {
     let mut queue = DelayQueue::with_clock(ManualClock::new());
@@ -129,7 +131,7 @@ fn a_queue_can_be_extended() {
     assert_eq!(drained(&queue), Vec::from_iter(0..32));
 }
 
-/// DQ-011: a poll takes one after the other in order, and then nothing.
+/// DQ-011: polls return the elements one by one in order, and then `None`.
 #[test]
 fn a_poll_takes_an_expired_element() {
     let (_clock, queue) = queue_by_hand();
@@ -140,7 +142,7 @@ fn a_poll_takes_an_expired_element() {
     assert!(queue.poll().is_none());
 }
 
-/// DQ-012: so does one that may wait no time at all.
+/// DQ-012: so does a poll with a time limit of zero.
 #[test]
 fn a_poll_without_time_is_a_poll() {
     let (clock, queue) = queue_by_hand();
@@ -152,7 +154,7 @@ fn a_poll_without_time_is_a_poll() {
     assert_eq!(queue.take_within(clock.now()).err(), Some(LimitReached::TimedOut));
 }
 
-/// DQ-016: to ask an empty queue for its head is no error.
+/// DQ-016: peeking at an empty queue is no error.
 #[test]
 fn an_empty_queue_has_no_head() {
     let (_clock, queue) = queue_by_hand();
@@ -163,8 +165,8 @@ fn an_empty_queue_has_no_head() {
     assert!(queue.peek().is_none() && queue.peek_key().is_none() && queue.poll().is_none());
 }
 
-/// DQ-018: clearing empties the queue, of what has expired and of what has not; it can be used
-/// again, and its clock has nothing to wait for.
+/// DQ-018: clearing removes expired and unexpired elements; the queue can be used again, and its
+/// clock has no deadline left.
 #[test]
 fn a_cleared_queue_is_empty_and_usable() {
     let (clock, queue) = queue_by_hand();
@@ -180,7 +182,7 @@ fn a_cleared_queue_is_empty_and_usable() {
     }
 }
 
-/// DQ-029: a poll takes what has expired, and never the head that has not.
+/// DQ-029: a poll takes an expired head, and never one that has not expired.
 #[test]
 fn a_poll_leaves_unexpired_elements() {
     let (_clock, queue) = queue_by_hand();
@@ -192,7 +194,7 @@ fn a_poll_leaves_unexpired_elements() {
     assert_eq!(queue.peek_key(), Some(later));
 }
 
-/// DQ-032: the head cannot be had before it has expired; one that has comes first.
+/// DQ-032: the head cannot be taken before it has expired; an expired element comes first.
 #[test]
 fn the_head_is_taken_only_when_it_has_expired() {
     let (clock, queue) = queue_by_hand();
@@ -220,8 +222,8 @@ fn equal_deadlines_come_out_as_they_went_in() {
     assert_eq!(taken, expected);
 }
 
-/// Elements that expired before the queue was made come out in the order of their deadlines as
-/// well, and with these deadlines; on a manual clock as far back as its origin.
+/// Elements that expired before the queue was created come out in the order of their deadlines too,
+/// and keep these deadlines, on a manual clock as far back as its origin.
 #[test]
 fn elements_that_expired_long_ago_are_in_order() {
     let now = Instant::now();
@@ -239,7 +241,7 @@ fn elements_that_expired_long_ago_are_in_order() {
     assert_eq!(drained(&queue), [10, 5, 3]);
 }
 
-/// Elements inserted together get keys in their order, come out behind earlier insertions and
+/// Elements inserted together get keys in their order, and come out after earlier insertions and
 /// before later ones; their delays start at one time.
 #[test]
 fn bulk_insertion_keeps_the_order() {
@@ -257,7 +259,7 @@ fn bulk_insertion_keeps_the_order() {
     assert_eq!(drained(&queue), Vec::from_iter(0..=1_001));
 }
 
-/// Elements with their own deadlines go in together; each is asked once.
+/// Elements with their own deadlines are inserted together; each is asked for its deadline once.
 #[test]
 fn put_all_asks_each_for_its_deadline() {
     let (clock, queue) = queue_by_hand();
@@ -270,7 +272,7 @@ fn put_all_asks_each_for_its_deadline() {
     assert_eq!((taken, queue.len()), (vec![2, 0], 1));
 }
 
-/// A closed queue gives each insertion back whole, says why, and keeps what it has.
+/// A closed queue returns each refused insertion whole, gives the reason, and keeps its elements.
 #[test]
 fn a_closed_queue_gives_insertions_back() {
     let (clock, mut queue) = (ManualClock::new(), DelayQueue::with_clock(ManualClock::new()));
@@ -321,8 +323,8 @@ fn an_iterator_that_panics_inserts_nothing() {
     assert_eq!(drained(&queue), [1, 2]);
 }
 
-/// An iterator may use the queue; what it inserts itself stands before what it gives, and if it
-/// closes the queue it gets everything back.
+/// An iterator may use the queue: elements that it inserts itself come before those it yields, and
+/// if it closes the queue, everything is returned to it.
 #[test]
 fn an_iterator_may_use_the_queue() {
     let (_clock, queue) = queue_by_hand();
@@ -340,8 +342,8 @@ fn an_iterator_may_use_the_queue() {
     assert_eq!(queue.insert_all(closing).unwrap_err().into_element(), [0, 1, 2]);
 }
 
-/// A closed queue still allows taking, resetting, removing and draining; then it is at its end, for
-/// every caller.
+/// A closed queue still allows taking, resetting, removing and draining; when it is empty it is
+/// finished, for every caller.
 #[test]
 fn elements_of_a_closed_queue_can_still_be_taken() {
     let (clock, queue) = queue_by_hand();

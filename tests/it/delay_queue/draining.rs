@@ -1,5 +1,4 @@
-//! Draining the delay queue, into a sink that takes all, one that is full, one that panics, and
-//! one that uses the queue.
+//! Drains the delay queue into sinks that accept everything, are full, panic, or use the queue.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -18,7 +17,7 @@ use crate::{
     support::{elsewhere, ms},
 };
 
-/// DQ-033: draining moves all that has expired, in order, and what comes later the next time.
+/// DQ-033: draining moves all expired elements in order, and the later ones the next time.
 #[test]
 fn draining_moves_expired_elements() {
     let (clock, queue) = queue_by_hand();
@@ -41,7 +40,7 @@ fn draining_moves_expired_elements() {
     assert_eq!(listed(&queue), [99]);
 }
 
-/// DQ-034: draining while another thread puts in moves what was there, and loses nothing.
+/// DQ-034: draining while another thread inserts moves what was in the queue, and loses nothing.
 #[test]
 fn draining_races_insertions() {
     let (_clock, queue) = queue_by_hand();
@@ -64,7 +63,8 @@ fn draining_races_insertions() {
     assert_eq!(moved, Vec::from_iter(0..64));
 }
 
-/// DQ-035: draining moves no more than it may, and leaves the rest; none at all is none.
+/// DQ-035: draining moves at most the given number of elements, and leaves the rest; a limit of
+/// zero moves none.
 #[test]
 fn draining_has_a_limit() {
     for limit in 0..34 {
@@ -82,8 +82,8 @@ fn draining_has_a_limit() {
     }
 }
 
-/// DQ-043: a sink that refuses, at whichever position, gets no more; what it refused stays where
-/// it was, with its key, and everything else stays as well.
+/// DQ-043: a sink that refuses an element, at whichever position, gets no more; the refused element
+/// stays in its place, with its key, and so does everything else.
 #[test]
 fn a_refused_element_stays_in_its_place() {
     for room in 0..11 {
@@ -107,7 +107,8 @@ fn a_refused_element_stays_in_its_place() {
     }
 }
 
-/// DQ-043: a sink that panics loses the element it had, and nothing else; the queue can be used.
+/// DQ-043: if a sink panics, the element that it held is lost, and nothing else; the queue can
+/// still be used.
 #[test]
 fn a_sink_that_panics_loses_the_element_it_has() {
     for position in 0..10 {
@@ -130,7 +131,7 @@ fn a_sink_that_panics_loses_the_element_it_has() {
     }
 }
 
-/// An element that was refused can be found with the key that the sink saw.
+/// A refused element can be found with the key that the sink saw.
 #[test]
 fn the_key_that_a_sink_sees_is_good_if_it_refuses() {
     let (clock, queue) = queue_by_hand();
@@ -149,8 +150,8 @@ fn the_key_that_a_sink_sees_is_good_if_it_refuses() {
     assert_eq!((queue.remove(seen), queue.remove(inserted)), (Some(1), None));
 }
 
-/// A sink may use the queue. What it has in hand is not there for anyone; what it inserts, resets
-/// and removes is, at once.
+/// A sink may use the queue. The element that it holds is visible to no one; elements that it
+/// inserts, resets and removes are changed at once.
 #[test]
 fn a_sink_may_use_the_queue() {
     let (_clock, queue) = queue_by_hand();
@@ -174,8 +175,8 @@ fn a_sink_may_use_the_queue() {
     assert_eq!(listed(&queue), [3, 10, 12, 14]);
 }
 
-/// A sink that clears the queue, or takes everything out, gets nothing more; what it has in hand
-/// is its own, and goes back if it is refused.
+/// A sink that clears the queue, or takes everything out, gets nothing more; the element that it
+/// holds is its own, and goes back if it is refused.
 #[test]
 fn a_sink_may_empty_the_queue() {
     let ways: [fn(&DelayQueue<u32>) -> usize; 4] = [
@@ -195,7 +196,8 @@ fn a_sink_may_empty_the_queue() {
             let key = queue.keys()[0];
             let moved = queue.drain_to(usize::MAX, |expired| {
                 assert_eq!((expired.element, empty(&queue), queue.len()), (0, 9, 0));
-                // These take the places of what is gone, and not of what is in hand.
+                // These reuse the slots of removed elements, and not the slot of the element that
+                // the sink holds.
                 fill(&queue, 10..20);
                 queue.clear();
                 if is_refused { Err(expired.element) } else { Ok(()) }
@@ -207,7 +209,8 @@ fn a_sink_may_empty_the_queue() {
     }
 }
 
-/// A sink that closes the queue still gets the rest; what it refuses then goes back in.
+/// A sink that closes the queue still gets the remaining elements; those that it refuses then go
+/// back.
 #[test]
 fn a_sink_may_close_the_queue() {
     let (_clock, queue) = queue_by_hand();
@@ -223,7 +226,7 @@ fn a_sink_may_close_the_queue() {
     );
 }
 
-/// A sink may put another element in the place of the one it refuses.
+/// A sink may insert another element in place of the one it refuses.
 #[test]
 fn a_sink_may_put_something_else_back() {
     let (_clock, queue) = queue_by_hand();
@@ -233,7 +236,8 @@ fn a_sink_may_put_something_else_back() {
     assert_eq!((queue.keys(), listed(&queue)), (keys, vec![10, 1, 2]));
 }
 
-/// One draining inside the other: each has an element in hand, and each goes back to its place.
+/// In a drain inside another drain, each sink holds an element, and each element goes back to its
+/// place.
 #[test]
 fn drainings_may_be_nested() {
     let (_clock, queue) = queue_by_hand();
@@ -251,7 +255,7 @@ fn drainings_may_be_nested() {
     assert_eq!(drained(&queue), [0, 1, 2, 3]);
 }
 
-/// Elements that expire after a drain has begun stay, with either way of draining.
+/// Elements that expire after a drain has begun stay in the queue, with either way of draining.
 #[test]
 fn elements_that_expire_meanwhile_are_not_drained() {
     let (clock, queue) = queue_by_hand();
@@ -291,8 +295,8 @@ fn elements_inserted_as_expired_are_drained() {
     assert_eq!((moved, listed(&queue)), (vec![0, 10, 20], vec![30, 1, 2]));
 }
 
-/// Elements that a drain is not asked for stay; a drain that is dropped half-way, also by a panic,
-/// has taken the elements it returned.
+/// Elements beyond what a drain was asked for stay; a drain that is dropped half-way, also by a
+/// panic, has taken the elements that it returned.
 #[test]
 fn a_drain_that_is_given_up_leaves_the_rest() {
     let (_clock, queue) = queue_by_hand();
@@ -322,8 +326,8 @@ fn a_refused_element_goes_to_a_waiting_taker() {
     assert_eq!(waiter.expect("the sink was asked").get(), Some(1));
 }
 
-/// Several drain at once into sinks that are often full, and others insert: each element is moved
-/// once, and none is left.
+/// Several threads drain concurrently into sinks that are often full, while others insert: each
+/// element is moved once, and none is left.
 #[test]
 fn drainings_at_once_move_each_element_once() {
     const EACH: usize = 500;

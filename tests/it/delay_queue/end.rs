@@ -1,5 +1,5 @@
-//! The end of the delay queue: a taker waits at a closed queue as long as an element is in it, or
-//! in the hand of a sink, and no longer.
+//! The end of the delay queue: a taker waits at a closed queue as long as it has an element or a
+//! sink holds one, and no longer.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -31,8 +31,8 @@ const WAITS: [Wait; 7] = [
     |queue| element(block_on(queue.stream().next())),
 ];
 
-/// A queue with one element, of which its key is given, and threads that wait for it; one of them
-/// at least sleeps.
+/// A queue with one element and its key, and threads that wait for the element; at least one of
+/// them sleeps.
 fn awaited(wait: Wait, threads: usize) -> (ManualClock, Arc<DelayQueue<u32>>, Key, Vec<Waiter>) {
     let (clock, queue) = queue_by_hand();
     let key = queue.insert(DAY, 1).expect("the queue is open");
@@ -47,7 +47,7 @@ fn awaited(wait: Wait, threads: usize) -> (ManualClock, Arc<DelayQueue<u32>>, Ke
 
 type Waiter = Elsewhere<Option<u32>>;
 
-/// G32: however the last element of a closed queue goes, every waiting thread learns that there are
+/// G32: however the last element leaves a closed queue, every waiting thread learns that there are
 /// no more.
 #[test]
 fn the_waits_end_when_the_last_element_goes() {
@@ -87,7 +87,7 @@ fn taking_the_last_element_ends_the_other_waits() {
     }
 }
 
-/// A poll, or a draining, that takes the last element ends the waits as well.
+/// A poll or a drain that takes the last element ends the waits as well.
 #[test]
 fn draining_the_last_element_ends_the_waits() {
     type Drain = fn(&DelayQueue<u32>) -> usize;
@@ -100,7 +100,7 @@ fn draining_the_last_element_ends_the_waits() {
         for drain in ways {
             let (_clock, queue, key, waiters) = awaited(wait, 1);
             queue.close();
-            // Either this thread gets it or the one that waits; the waits end in any case.
+            // Either this thread or the waiting one gets it; the waits end in any case.
             assert!(queue.reset(key, Duration::ZERO));
             let drained = drain(&queue);
             let taken = waiters.into_iter().filter_map(Waiter::get).count();
@@ -109,7 +109,7 @@ fn draining_the_last_element_ends_the_waits() {
     }
 }
 
-/// How the sink deals with the element it has.
+/// What the sink does with the element that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sink {
     Keeps,
@@ -117,7 +117,7 @@ enum Sink {
     Panics,
 }
 
-/// While a sink holds the last element of a closed queue, the queue is not at its end: a waiting
+/// While a sink holds the last element of a closed queue, the queue is not finished: a waiting
 /// thread gets the element if it is put back, and its wait ends if it is not.
 #[test]
 fn an_element_in_hand_holds_the_end_back() {
@@ -133,7 +133,7 @@ fn an_element_in_hand_holds_the_end_back() {
                     let waiting = Arc::clone(&queue);
                     waiter = Some(elsewhere(move || wait(&waiting)));
                     until_asleep(&clock, DAY);
-                    // It would be the end, were it not for the one in hand.
+                    // Without the element that the sink holds, the queue would be finished.
                     assert_eq!(queue.remove(later), Some(2));
                     assert!(queue.is_empty() && queue.is_closed());
                     match sink {
@@ -154,7 +154,7 @@ fn an_element_in_hand_holds_the_end_back() {
     }
 }
 
-/// Closing twice, also while somebody waits, is closing once.
+/// Closing a queue twice, also while a thread waits, has the effect of closing it once.
 #[test]
 fn closing_twice_is_closing_once() {
     for wait in WAITS {
@@ -170,7 +170,7 @@ fn closing_twice_is_closing_once() {
     }
 }
 
-/// A take that begins after the end does not block, and neither does any other.
+/// A take that begins after the end does not block, and neither does any other wait.
 #[test]
 fn no_call_waits_after_the_end() {
     let (clock, queue) = queue_by_hand::<u32>();
@@ -184,7 +184,7 @@ fn no_call_waits_after_the_end() {
     assert_eq!(clock.next_deadline(), None);
 }
 
-/// A close that races insertions leaves each either refused or taken, and every wait ends.
+/// When a close races insertions, each element is either refused or taken, and every wait ends.
 #[test]
 fn a_close_that_races_insertions_loses_nothing() {
     for wait in WAITS {
@@ -203,7 +203,7 @@ fn a_close_that_races_insertions_loses_nothing() {
     }
 }
 
-/// A queue on which nothing is left but what never expires ends when that is removed.
+/// A queue whose only element never expires is finished when that element is removed.
 #[test]
 fn an_element_that_never_expires_holds_the_end_back() {
     let (clock, queue) = queue_by_hand();

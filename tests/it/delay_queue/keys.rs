@@ -1,5 +1,5 @@
-//! Keys of the delay queue: what they find, what they are equal to, and elements that are removed
-//! or get another deadline, also while somebody waits for them.
+//! Keys of the delay queue: which elements they find, which keys are equal, and elements that are
+//! removed or reset, also while a thread waits for them.
 
 use std::{
     collections::HashSet,
@@ -56,7 +56,7 @@ fn an_element_is_removed_once() {
     assert!(queue.is_empty());
 }
 
-/// DQ-039: removals from everywhere, each once; what is left is what was not removed.
+/// DQ-039: elements are removed at random positions, each once; the others remain.
 #[test]
 fn elements_that_are_not_removed_stay() {
     let (_clock, queue) = queue_by_hand();
@@ -75,7 +75,7 @@ fn elements_that_are_not_removed_stay() {
     assert!(queue.is_empty());
 }
 
-/// DQ-023: the first of those that are listed is removed by its key; the others stay.
+/// DQ-023: the first listed element is removed by its key; the others stay.
 #[test]
 fn listed_elements_can_be_removed() {
     let (_clock, queue) = queue_by_hand();
@@ -87,8 +87,8 @@ fn listed_elements_can_be_removed() {
     assert_eq!(listed(&queue), [2, 3]);
 }
 
-/// G30, M30: a key of one queue finds nothing in another, also if both have had exactly the same
-/// done to them, and is not equal to the key that stands there in its place.
+/// G30, M30: a key of one queue finds nothing in another, even if both have had exactly the same
+/// operations, and is not equal to the other queue's key at the same position.
 #[test]
 fn a_key_of_another_queue_finds_nothing() {
     let (_clock, one) = queue_by_hand();
@@ -131,7 +131,7 @@ fn a_key_of_an_element_that_is_gone_finds_nothing() {
     assert_eq!(gone.iter().collect::<HashSet<_>>().len(), 64, "no key is used twice");
 }
 
-/// The key that an insertion gives is the one with which the element is seen and taken.
+/// The key that an insertion returns is the one under which the element is viewed and taken.
 #[test]
 fn keys_are_equal_wherever_they_come_from() {
     let (_clock, queue) = queue_by_hand();
@@ -156,8 +156,8 @@ fn keys_are_equal_wherever_they_come_from() {
     assert_eq!(removed, keys[4..]);
 }
 
-/// An element is reset to later, to earlier, to the past and to never, and comes out when the
-/// last reset says.
+/// An element is reset to a later time, to an earlier one, to the past and to never, and comes out
+/// at the time of the last reset.
 #[test]
 fn the_last_reset_decides() {
     let (clock, queue) = queue_by_hand();
@@ -178,7 +178,8 @@ fn the_last_reset_decides() {
     assert_finds_nothing(&queue, key);
 }
 
-/// An element can go in without a moment, lose the one it has, and get one: none means never.
+/// An element can be inserted without a deadline, lose the one it has, and get one: `None` means
+/// never.
 #[test]
 fn an_element_without_a_deadline_never_expires() {
     let (clock, queue) = queue_by_hand();
@@ -193,7 +194,7 @@ fn an_element_without_a_deadline_never_expires() {
     assert_eq!((queue.len(), queue.delay(soon)), (1, Some(Duration::MAX)));
 }
 
-/// One that has expired and is reset before it is taken has not.
+/// An expired element that is reset before it is taken has not expired.
 #[test]
 fn an_expired_element_can_be_put_off() {
     let (clock, queue) = queue_by_hand();
@@ -205,7 +206,8 @@ fn an_expired_element_can_be_put_off() {
     assert_eq!(drained(&queue), [0, 1]);
 }
 
-/// Among equals each stands where it was inserted, in whichever order they were reset.
+/// Elements with equal deadlines keep the order of their insertion, in whichever order they were
+/// reset.
 #[test]
 fn a_reset_keeps_the_order_of_insertion() {
     let (clock, queue) = queue_by_hand();
@@ -223,7 +225,7 @@ fn a_reset_keeps_the_order_of_insertion() {
     assert_eq!(drained(&queue), Vec::from_iter(0..999));
 }
 
-/// An element that never expires stays, however far time goes; it can be removed, and be reset.
+/// An element that never expires stays, however far time advances; it can be removed and reset.
 #[test]
 fn an_element_that_never_expires_stays() {
     let (clock, queue) = queue_by_hand();
@@ -238,8 +240,8 @@ fn an_element_that_never_expires_stays() {
     assert_eq!((queue.poll().is_none(), queue.len()), (true, 1));
 }
 
-/// DQ-041: an element that never expires is not polled, and a poll that waits returns nothing
-/// either; the queue keeps it.
+/// DQ-041: an element that never expires is not returned by a poll, nor by a poll that waits; the
+/// queue keeps it.
 #[test]
 fn an_element_that_never_expires_is_not_polled() {
     for count in 0..3 {
@@ -256,7 +258,7 @@ fn an_element_that_never_expires_is_not_polled() {
     }
 }
 
-/// A reset of the head to a nearer deadline wakes the waiting taker then.
+/// When the head is reset to a nearer deadline, the waiting taker wakes at that deadline.
 #[test]
 fn a_waiting_taker_follows_its_head_nearer() {
     let (clock, queue) = queue_by_hand();
@@ -273,7 +275,7 @@ fn a_waiting_taker_follows_its_head_nearer() {
     assert_eq!((expired.element, expired.key, expired.deadline), (1, key, clock.now()));
 }
 
-/// After a reset of the head to a later deadline, or to never, the waiting taker does not take it
+/// When the head is reset to a later deadline, or to never, the waiting taker does not take it
 /// before.
 #[test]
 fn a_waiting_taker_leaves_a_head_that_is_put_off() {
@@ -293,7 +295,7 @@ fn a_waiting_taker_leaves_a_head_that_is_put_off() {
     assert_eq!(queue.remove(key), Some(1));
 }
 
-/// After the head was removed, the taker that waited for it takes the next.
+/// When the head is removed, the taker that waited for it takes the next element.
 #[test]
 fn a_waiting_taker_takes_the_next_if_its_head_is_removed() {
     let (clock, queue) = queue_by_hand();
@@ -309,8 +311,9 @@ fn a_waiting_taker_takes_the_next_if_its_head_is_removed() {
     assert_eq!(element(taken.get()), Some(2));
 }
 
-/// Insertions from several threads at one moment: equal deadlines come out in the order of each
-/// thread, and what was inserted before another's insertion began comes before it.
+/// Insertions from several threads at one moment: elements with equal deadlines come out in the
+/// order in which each thread inserted them, and an element whose insertion ended before another's
+/// began comes first.
 #[test]
 fn equal_deadlines_of_several_threads_keep_their_order() {
     const THREADS: usize = 4;
@@ -341,8 +344,8 @@ fn equal_deadlines_of_several_threads_keep_their_order() {
     }
 }
 
-/// DQ-059: while some of those that are listed are removed, every other is still there, and each
-/// is delivered once.
+/// DQ-059: while some listed elements are removed, all others stay in the queue, and each is
+/// delivered once.
 #[test]
 fn removals_while_listing_lose_no_element() {
     let mut dice = Dice(7);

@@ -1,5 +1,5 @@
-//! Producers, consumers and takers that give up at one delay queue, all at once: nothing is lost,
-//! nothing comes twice, and every taker gets its elements in order.
+//! Producers, consumers and takers that give up run concurrently at one delay queue: nothing is
+//! lost, nothing is delivered twice, and every taker gets its elements in order.
 
 use std::{
     pin::pin,
@@ -22,7 +22,7 @@ use crate::{
 
 const ITEMS: u64 = 1_000;
 
-/// DQ-048: pairs of producers and consumers, half of which await: the sums are equal.
+/// DQ-048: producers and consumers in pairs, half of which await: the sums are equal.
 #[test]
 fn pairs_of_producers_and_consumers() {
     for pairs in [1, 2, 4] {
@@ -49,7 +49,7 @@ fn pairs_of_producers_and_consumers() {
     }
 }
 
-/// DQ-049: one producer, and consumers each of which sees growing numbers.
+/// DQ-049: one producer, and several consumers, each of which sees increasing numbers.
 #[test]
 fn each_consumer_sees_growing_numbers() {
     for consumers in [1, 2, 4] {
@@ -75,8 +75,8 @@ fn each_consumer_sees_growing_numbers() {
     }
 }
 
-/// DQ-050: several producers and one consumer, which gets everything, and of each producer in
-/// order.
+/// DQ-050: several producers and one consumer, which gets every element, and those of each producer
+/// in order.
 #[test]
 fn several_producers_and_one_consumer() {
     for producers in [1, 2, 4] {
@@ -98,8 +98,8 @@ fn several_producers_and_one_consumer() {
     }
 }
 
-/// As long as no element is put off and none comes with a deadline in the past, each of several
-/// takers sees deadlines that never go back.
+/// As long as no element is postponed and none is inserted with a deadline in the past, each of
+/// several takers sees non-decreasing deadlines.
 #[test]
 fn deadlines_never_go_back() {
     let queue = DelayQueue::new();
@@ -118,7 +118,7 @@ fn deadlines_never_go_back() {
                 assert!(deadlines.is_sorted());
             });
         }
-        // All in one step, so that none can come behind one that is gone.
+        // They are inserted in one step, so that none can arrive after a later one was taken.
         let delays = (0..2_000).map(|n| Duration::from_micros(n * 7 % 300));
         queue.insert_all(delays.map(|delay| (delay, ()))).expect("the queue is open");
         queue.close();
@@ -126,7 +126,7 @@ fn deadlines_never_go_back() {
     assert!(queue.is_empty());
 }
 
-/// What has become of each element.
+/// The fate of each element.
 struct Ends(Vec<AtomicUsize>);
 
 impl Ends {
@@ -142,7 +142,7 @@ impl Ends {
 const PRODUCERS: usize = 2;
 const EACH: usize = 1_500;
 
-/// Inserts, one by one and in bulk, and changes its mind about many.
+/// Inserts elements, one by one and in bulk, and removes or resets many of them.
 fn produce(queue: &DelayQueue<usize>, ends: &Ends, number: usize) {
     let mut dice = Dice(number as u64 + 1);
     let mut element = number * EACH;
@@ -170,7 +170,7 @@ fn produce(queue: &DelayQueue<usize>, ends: &Ends, number: usize) {
     }
 }
 
-/// Takes in this way until the end.
+/// Takes in this way until the queue is finished.
 fn consume(queue: &Arc<DelayQueue<usize>>, ends: &Ends, way: usize) {
     let mut dice = Dice(way as u64 + 100);
     match way {
@@ -207,7 +207,8 @@ fn consume(queue: &Arc<DelayQueue<usize>>, ends: &Ends, way: usize) {
         _ => {
             while !(queue.is_closed() && queue.is_empty()) {
                 let waker = Waker::noop();
-                // Polled once and dropped, again and again: it takes only if it says so.
+                // Polls a future once and drops it, repeatedly: it takes an element only if it
+                // returns one.
                 let mut next = pin!(queue.next());
                 let polled = next.as_mut().poll(&mut Context::from_waker(waker));
                 if let Poll::Ready(Some(expired)) = polled {
@@ -219,8 +220,8 @@ fn consume(queue: &Arc<DelayQueue<usize>>, ends: &Ends, way: usize) {
     }
 }
 
-/// Producers that remove and reset, and consumers of all kinds, threads and tasks, some with sinks
-/// that refuse and some that give up: each element ends exactly once, and everyone ends.
+/// Producers that remove and reset, and consumers of all kinds (threads, tasks, sinks that refuse,
+/// takers that give up): each element ends exactly once, and every thread ends.
 #[test]
 fn each_element_has_one_end_whatever_happens() {
     for _ in 0..3 {
@@ -243,7 +244,8 @@ fn each_element_has_one_end_whatever_happens() {
     }
 }
 
-/// Takes one in this way, or gives up after a while. The first waits until there is one.
+/// Takes one element in this way, or gives up after a while. The first taker waits until there is
+/// one.
 fn take_or_give_up(queue: &DelayQueue<u64>, way: usize, dice: &mut Dice) -> Option<u64> {
     let patience = Duration::from_micros(dice.roll(60));
     element(match way {
@@ -263,7 +265,7 @@ fn take_or_give_up(queue: &DelayQueue<u64>, way: usize, dice: &mut Dice) -> Opti
             match next.as_mut().poll(&mut context) {
                 Poll::Ready(taken) => taken,
                 Poll::Pending => {
-                    // If it is woken now it goes away nevertheless, half of the time.
+                    // Even if it is woken now, it gives up, half of the time.
                     thread::park_timeout(patience);
                     let polled = (dice.roll(2) == 0).then(|| next.as_mut().poll(&mut context));
                     polled.and_then(
@@ -283,7 +285,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Ends all waits when it is dropped, so that a test that fails does not hang.
+/// Ends all waits when it is dropped, so that a failing test does not hang.
 struct End<'a>(&'a DelayQueue<u64>);
 
 impl Drop for End<'_> {
@@ -293,8 +295,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// One element at a time, among takers of every kind that come, wait a little and give up: as long
-/// as one of them stays, each element is taken, whichever of them was woken for it.
+/// One element at a time, with takers of every kind that arrive, wait a little and give up: as long
+/// as one of them stays, each element is taken, whichever taker was woken for it.
 #[test]
 fn no_element_is_lost_among_takers_that_give_up() {
     let (queue, taken) = (DelayQueue::new(), Counter::new());

@@ -1,5 +1,5 @@
-//! The delay queue against a model that is a sorted list: whatever is done to it, in whichever
-//! order, both have the same in them.
+//! Compares the delay queue with a model, a sorted list: after the same operations, in any order,
+//! both contain the same elements.
 
 use std::{
     collections::BTreeMap,
@@ -17,16 +17,18 @@ use crate::{delay_queue::support::queue_by_hand, support::ms};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// With these delays, [`NEVER`] among them.
+    /// Inserts elements with these delays, [`NEVER`] among them.
     Insert(Vec<u64>),
-    /// Of those that were ever inserted the one so far from the last; and so everywhere.
+    /// Removes the element that was inserted this many insertions before the last; the other
+    /// operations name elements likewise.
     Remove(usize),
     Reset(usize, u64),
     Poll,
-    /// As many at most, into a sink with so much room, and after each element one of these.
+    /// At most this many elements, into a sink with this much room, performing one of these actions
+    /// after each element.
     Drain(usize, usize, Vec<Step>),
     Advance(u64),
-    /// What leaves this when it is divided by seven goes.
+    /// Removes elements whose number leaves this remainder when divided by seven.
     Retain(usize),
     Clear,
     RemoveAll,
@@ -38,7 +40,7 @@ fn delays() -> impl Strategy<Value = u64> {
     prop_oneof![39 => 1..40_u64, 1 => Just(NEVER)]
 }
 
-/// What may also be done while the queue is drained.
+/// An action performed while the queue is drained.
 fn small_steps() -> impl Strategy<Value = Step> {
     let which = || prop_oneof![2 => 0..50_usize, 1 => any::<usize>()];
     prop_oneof![
@@ -63,14 +65,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(prop_oneof![100 => step, 1 => emptying], 0..250)
 }
 
-/// By deadline, [`NEVER`] among them, and by insertion, of which the number is the element.
+/// The pending elements by deadline, [`NEVER`] among them, and by insertion, whose number is the
+/// element.
 type Listed = BTreeMap<(u64, usize), ()>;
 
 struct Both {
     clock: ManualClock,
     queue: Arc<DelayQueue<usize>>,
     model: Listed,
-    /// For each element ever inserted its key, and its deadline as long as it is there.
+    /// The key of each element ever inserted, and its deadline while it is pending.
     known: Vec<(Key, Option<u64>)>,
 }
 
@@ -84,7 +87,7 @@ impl Both {
         self.clock.elapsed().as_millis() as u64
     }
 
-    /// A delay, and the deadline it leads to.
+    /// A delay, and the resulting deadline.
     fn delay(&self, millis: u64) -> (Duration, u64) {
         if millis == NEVER { (Duration::MAX, NEVER) } else { (ms(millis), self.now() + millis) }
     }
@@ -94,7 +97,7 @@ impl Both {
         self.known.push((key, Some(deadline)));
     }
 
-    /// The model's element is no more.
+    /// Removes an element from the model.
     fn forget(&mut self, element: usize) -> bool {
         let Some(deadline) = self.known[element].1.take() else { return false };
         self.model.remove(&(deadline, element)).is_some()
@@ -120,7 +123,7 @@ impl Both {
         }
     }
 
-    /// The element that was inserted so long before the last.
+    /// The element that was inserted this many insertions before the last.
     fn any(&self, which: usize) -> Option<usize> {
         let count = self.known.len();
         (count > 0).then(|| count - 1 - which % count)
@@ -149,7 +152,7 @@ impl Both {
         expected.into_iter().for_each(|element| assert!(self.forget(element)));
     }
 
-    /// Drains into a sink that is full at some time, and meanwhile uses the queue.
+    /// Drains into a sink that refuses at some point, and uses the queue meanwhile.
     fn drain(&mut self, limit: usize, room: usize, meanwhile: Vec<Step>) {
         let (queue, mut count, mut meanwhile) = (Arc::clone(&self.queue), 0, meanwhile.into_iter());
         let moved = queue.drain_to(limit, |expired| {
@@ -219,7 +222,7 @@ impl Both {
 }
 
 proptest! {
-    /// F11: small and large, with what is drained put back among all the rest.
+    /// F11: small and large queues, with drained elements put back among all the others.
     #[test]
     fn every_history_of_a_delay_queue_is_explained_by_a_sorted_list(steps in steps()) {
         let mut both = Both::new();

@@ -1,4 +1,4 @@
-//! The stream of what expires, as a `Stream`.
+//! The stream of expiring elements, as a `Stream`.
 
 use std::{
     pin::Pin,
@@ -20,7 +20,7 @@ fn poll_next(stream: &mut ExpirationStream<'_, u32>, wakes: &Arc<Wakes>) -> Poll
     Pin::new(stream).poll_next(&mut Context::from_waker(&waker)).map(element)
 }
 
-/// A stream wakes at the deadline, gives one after the other, and is fused at the end.
+/// A stream wakes at the deadline, yields one element after the other, and is fused at the end.
 #[test]
 fn a_stream_ends_with_the_queue() {
     let (clock, queue) = queue_by_hand();
@@ -41,7 +41,7 @@ fn a_stream_ends_with_the_queue() {
     assert_eq!(Arc::strong_count(&wakes), 1);
 }
 
-/// A stream that waits is ended by the close, and has then nothing to be woken for.
+/// Closing the queue ends a stream that waits, after which it is not woken again.
 #[test]
 fn closing_wakes_a_stream() {
     let (_clock, queue) = queue_by_hand();
@@ -51,7 +51,8 @@ fn closing_wakes_a_stream() {
     assert_eq!((wakes.count(), poll_next(&mut stream, &wakes)), (1, Poll::Ready(None)));
 }
 
-/// Streams of one queue share what expires; one that is dropped after it was woken passes it on.
+/// Streams of one queue share its elements; a stream that is dropped after it was woken passes the
+/// wake-up on.
 #[test]
 fn a_woken_stream_that_is_dropped_passes_the_element_on() {
     let (_clock, queue) = queue_by_hand();

@@ -1,5 +1,5 @@
 //! Helpers for the tests of the delay queue: queues on a clock that stands still, threads that are
-//! known to sleep, tasks that are polled by hand, and elements that act when they are dropped.
+//! known to sleep, futures that are polled by hand, and elements that act when they are dropped.
 
 use std::{
     fmt,
@@ -25,14 +25,15 @@ pub fn queue_by_hand<T>() -> (ManualClock, Arc<DelayQueue<T>>) {
     (clock.clone(), Arc::new(DelayQueue::with_clock(clock)))
 }
 
-/// Waits until the nearest moment that a thread sleeps for, or a task has an alarm set for, is so
-/// far away. A thread that is about to sleep is not on the clock's list, and one that has been
-/// rung for and has not run yet shows the moment of before; so a test waits for a new one.
+/// Waits until the nearest moment for which a thread sleeps, or a task has set an alarm, is this
+/// far away. A thread that is about to sleep is not yet on the clock's list, and one whose alarm
+/// has gone off but which has not run yet shows its earlier deadline; so a test waits for a new
+/// one.
 pub fn until_asleep(clock: &ManualClock, span: Duration) {
     eventually("somebody sleeps for that moment", || clock.next_deadline() == Some(span));
 }
 
-/// Inserts these one after the other, to be taken at once.
+/// Inserts these one after the other, each expiring at once.
 pub fn fill<T: fmt::Debug>(queue: &DelayQueue<T>, elements: impl IntoIterator<Item = T>) {
     for element in elements {
         queue.insert(Duration::ZERO, element).expect("the queue is open");
@@ -44,17 +45,17 @@ pub fn element<T>(taken: Option<Expired<T>>) -> Option<T> {
     taken.map(Expired::into_element)
 }
 
-/// Takes all that has expired.
+/// Takes all expired elements.
 pub fn drained<T>(queue: &DelayQueue<T>) -> Vec<T> {
     queue.drain().map(Expired::into_element).collect()
 }
 
-/// What is in the queue, in order.
+/// The elements in the queue, in order.
 pub fn listed<T: CheapClone>(queue: &DelayQueue<T>) -> Vec<T> {
     queue.iter().map(Queued::into_element).collect()
 }
 
-/// Polls once, as a runtime would that is woken through `waker`, and leaves the element.
+/// Polls once, as a runtime would that is woken through `waker`, and returns only the element.
 pub fn poll<T, W>(next: &mut NextExpired<'_, T>, waker: &Arc<W>) -> Poll<Option<T>>
 where
     W: Wake + Send + Sync + 'static,
@@ -63,7 +64,7 @@ where
     Pin::new(next).poll(&mut Context::from_waker(&waker)).map(element)
 }
 
-/// An element that does something when it is dropped.
+/// An element that acts when it is dropped.
 pub struct OnDrop<F: FnMut()>(pub F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -78,11 +79,11 @@ impl<F: FnMut()> fmt::Debug for OnDrop<F> {
     }
 }
 
-/// Numbers without a pattern, the same in each run.
+/// Pseudo-random numbers, the same in each run.
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// One of as many, from zero.
+    /// A number below this one.
     pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) % sides

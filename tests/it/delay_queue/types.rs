@@ -1,4 +1,4 @@
-//! The delay queue's types: what the compiler knows of them, and what they print.
+//! The delay queue's types: their auto traits and their `Debug` output.
 
 use std::{cell::Cell, error::Error, rc::Rc, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
 fn is_send_and_sync<T: Send + Sync>(_: &T) {}
 fn is_send_and_unpin<T: Send + Unpin>(_: &T) {}
 
-/// A queue of whatever can be sent can be shared, and what waits for it sent.
+/// A queue of `Send` elements is `Sync`, and its waits are `Send`.
 #[test]
 fn a_queue_of_send_elements_is_sync() {
     let queue = Arc::new(DelayQueue::<Cell<u32>>::new());
@@ -28,7 +28,8 @@ fn a_queue_of_send_elements_is_sync() {
     is_send_and_unpin(&Box::pin(async { queue.next().await }));
 }
 
-/// Elements need not be sendable, comparable, printable or owned, as long as one thread has them.
+/// Elements need not be sendable, comparable, printable or `'static`, as long as one thread has
+/// them.
 #[test]
 fn elements_may_be_anything() {
     struct Plain<'a>(Rc<Cell<&'a str>>);
@@ -44,7 +45,7 @@ fn elements_may_be_anything() {
     assert_eq!(shared.peek().map(Queued::into_element), Some(Rc::new(1)));
 }
 
-/// Everything can be printed, without the elements and without waiting.
+/// Every type can be printed, without its elements and without waiting.
 #[test]
 fn everything_can_be_printed() {
     struct Unprintable;
@@ -80,8 +81,8 @@ fn a_refused_element_is_an_error() {
     assert_eq!(reason.to_string(), error.to_string());
 }
 
-/// A queue and an executor on one clock: a worker that waits for an element is idle, and time goes
-/// from deadline to deadline of both.
+/// A queue and an executor share one clock: a worker that waits for an element is idle, and time
+/// advances through the deadlines of both.
 #[test]
 fn a_queue_shares_its_clock_with_an_executor() {
     let clock = ManualClock::new();

@@ -1,5 +1,5 @@
-//! user code in the delay queue: elements that panic or use the queue when they are dropped,
-//! and wakers that panic or use it when they are woken.
+//! User code in the delay queue: elements that panic or use the queue when they are dropped, and
+//! wakers that panic or use it when they are woken.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -16,8 +16,8 @@ use crate::{
     support::{Bomb, Counter, Drops, in_time, ms},
 };
 
-/// Elements that panic when they are dropped keep neither the others from being dropped nor the
-/// queue from being used: not when it is cleared, and not when it is dropped itself.
+/// Elements that panic when they are dropped do not keep others from being dropped, nor the queue
+/// from being used: neither when it is cleared nor when it is dropped.
 #[test]
 fn elements_that_panic_in_their_drop_are_contained() {
     let (drops, (_clock, queue)) = (Drops::new(), queue_by_hand());
@@ -36,7 +36,8 @@ fn elements_that_panic_in_their_drop_are_contained() {
     assert_eq!(drops.count(), 20);
 }
 
-/// The same when they are not retained: all that is unwanted goes, and the call gives the number.
+/// The same holds for elements that are not retained: all unwanted ones are dropped, and the call
+/// returns their number.
 #[test]
 fn elements_that_panic_when_not_retained_are_contained() {
     let (drops, (_clock, queue)) = (Drops::new(), queue_by_hand());
@@ -51,8 +52,8 @@ fn elements_that_panic_when_not_retained_are_contained() {
     assert_eq!((drops.count(), queue.len()), (8, 2));
 }
 
-/// A predicate that panics, while those it was to judge are taken out and panic in their drop,
-/// ends with its own panic.
+/// If a predicate panics while the elements that it was to judge are taken out and panic in their
+/// drops, the call ends with the predicate's panic.
 #[test]
 fn a_predicate_may_panic_while_elements_do() {
     let (_clock, queue) = queue_by_hand();
@@ -68,8 +69,7 @@ fn a_predicate_may_panic_while_elements_do() {
     assert!(queue.is_empty());
 }
 
-/// The drop of an element may use the queue that drops it, and of one that is no more it finds
-/// that it is no more.
+/// The drop of an element may use the queue that drops it, and finds that a dropped queue is gone.
 #[test]
 fn the_drop_of_an_element_may_use_the_queue() {
     type Empty<T> = fn(&DelayQueue<T>);
@@ -112,7 +112,7 @@ fn the_drop_of_an_element_may_use_the_queue() {
     assert_eq!(used.get(), expected + 3);
 }
 
-/// The drop of what was refused may use the queue as well.
+/// The drop of a refused element may use the queue as well.
 #[test]
 fn the_drop_of_a_refused_element_may_use_the_queue() {
     let queue = Arc::new(DelayQueue::new());
@@ -131,7 +131,7 @@ fn the_drop_of_a_refused_element_may_use_the_queue() {
     assert_eq!(used.get(), 4);
 }
 
-/// Elements that panic when `extend` drops them do not change its own panic.
+/// Elements that panic when `extend` drops them do not replace its own panic.
 #[test]
 fn elements_that_panic_when_they_cannot_be_let_in_are_contained() {
     let mut queue = DelayQueue::new();
@@ -152,7 +152,7 @@ impl Wake for Bad {
 }
 
 /// F8: a waker that panics does not disturb the thread that inserts, removes, resets, closes or
-/// moves the clock; its task finds its element when it is polled.
+/// moves the clock; its task gets its element when it is polled.
 #[test]
 fn a_waker_that_panics_is_contained() {
     type Wakeup = fn(&DelayQueue<u32>, &ManualClock);
@@ -181,7 +181,7 @@ fn a_waker_that_panics_is_contained() {
     }
 }
 
-/// One that panics does not keep the others from being woken.
+/// A waker that panics does not keep the others from being woken.
 #[test]
 fn a_waker_that_panics_does_not_keep_others_from_being_woken() {
     let (_clock, queue) = queue_by_hand::<u32>();
@@ -199,7 +199,7 @@ fn a_waker_that_panics_does_not_keep_others_from_being_woken() {
     assert_eq!(wakes.count(), 2);
 }
 
-/// F8: the alarm of the system's clock survives a waker that panics.
+/// F8: the system clock's alarm thread survives a waker that panics.
 #[test]
 fn a_waker_that_panics_does_not_silence_the_alarm() {
     let queue = DelayQueue::new();

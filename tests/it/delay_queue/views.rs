@@ -1,4 +1,4 @@
-//! Looking at the delay queue, and doing without some of what is in it.
+//! The views of the delay queue, and the removal of some of its elements.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -39,7 +39,7 @@ fn retain_removes_unwanted_elements() {
     }
 }
 
-/// DQ-020: a list has every element, in the order in which they are then taken.
+/// DQ-020: a list has every element, in the order in which they are taken afterwards.
 #[test]
 fn the_list_is_in_the_order_of_taking() {
     let (clock, queue) = queue_by_hand();
@@ -57,8 +57,8 @@ fn the_list_is_in_the_order_of_taking() {
     assert!(queue.is_empty());
 }
 
-/// DQ-040, DQ-052, DQ-057: all views of an empty queue are empty, however it became so, and stay
-/// so when they are asked again.
+/// DQ-040, DQ-052, DQ-057: all views of an empty queue are empty, however it became empty, and stay
+/// so when they are called again.
 #[test]
 fn all_views_of_an_empty_queue_are_empty() {
     let ways: [fn(&DelayQueue<u32>); 6] = [
@@ -98,8 +98,8 @@ fn all_views_of_an_empty_queue_are_empty() {
     }
 }
 
-/// DQ-042, DQ-054: a list shows the queue at one time: later changes do not alter it, and removing
-/// by it an element that is gone does no harm.
+/// DQ-042, DQ-054: a list shows the queue at one moment: later changes do not alter it, and
+/// removing an element that is already gone by its listed key does no harm.
 #[test]
 fn a_list_shows_the_queue_at_one_time() {
     let (_clock, queue) = queue_by_hand();
@@ -117,8 +117,8 @@ fn a_list_shows_the_queue_at_one_time() {
     assert_eq!((queue.remove(second.key), listed(&queue)), (Some(4), vec![3, 5]));
 }
 
-/// The first that is seen is the first that is taken, through insertions, resets and removals at
-/// random, and both agree with the list.
+/// The first element of a view is the first one taken, through random insertions, resets and
+/// removals, and both agree with the list.
 #[test]
 fn the_head_is_the_first_of_the_list() {
     let (clock, queue) = queue_by_hand();
@@ -150,7 +150,7 @@ fn the_head_is_the_first_of_the_list() {
     }
 }
 
-/// DQ-053: a predicate that panics, at whichever element, has removed nothing, and the queue can
+/// DQ-053: a predicate that panics, at whichever element, removes nothing, and the queue can still
 /// be used.
 #[test]
 fn a_predicate_that_panics_removes_nothing() {
@@ -172,9 +172,9 @@ fn a_predicate_that_panics_removes_nothing() {
     }
 }
 
-/// A predicate may use the queue: elements that are taken, removed or put off meanwhile are judged
-/// as they were listed, elements that are inserted meanwhile stay, and a concurrent taker keeps its
-/// element.
+/// A predicate may use the queue: elements that are taken, removed or postponed meanwhile are
+/// judged as they were listed, elements that are inserted meanwhile stay, and a concurrent taker
+/// keeps its element.
 #[test]
 fn a_predicate_may_use_the_queue() {
     let (_clock, queue) = queue_by_hand();

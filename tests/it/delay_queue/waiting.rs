@@ -1,4 +1,4 @@
-//! Threads that wait at the delay queue: for an element, for a limit, for a token.
+//! Threads that wait at the delay queue: for an element, a limit, or a token.
 
 use std::{
     cell::RefCell,
@@ -39,7 +39,8 @@ fn a_take_blocks_until_the_token_is_raised() {
     assert_eq!(queue.len(), 1);
 }
 
-/// DQ-013: a poll that may wait does not if something has expired; else it waits its time.
+/// DQ-013: a poll with a time limit returns at once if an element has expired, and otherwise waits
+/// for its limit.
 #[test]
 fn a_poll_waits_no_longer_than_it_may() {
     let queue = DelayQueue::new();
@@ -64,8 +65,8 @@ fn a_poll_waits_no_longer_than_it_may() {
     assert!(queue.is_empty() && queue.poll().is_none() && queue.to_vec().is_empty());
 }
 
-/// DQ-014, M32: a raised token ends a poll that may wait and a take, before it begins, and while it
-/// waits; it costs no time, and the queue keeps what it has.
+/// DQ-014, M32: a raised token ends a waiting poll and a take, both before it begins and while it
+/// waits; it takes no time, and the queue keeps its elements.
 #[test]
 fn a_token_ends_every_wait() {
     type Wait = fn(&DelayQueue<i32>, &CancellationToken) -> bool;
@@ -89,8 +90,8 @@ fn a_token_ends_every_wait() {
     }
 }
 
-/// DQ-044: the same on the system's clock, where the token is raised by another thread at about
-/// the time when the wait begins.
+/// DQ-044: the same holds on the system clock, where another thread raises the token at about the
+/// time when the wait begins.
 #[test]
 fn a_token_ends_every_wait_on_the_systems_clock() {
     for round in 0..200 {
@@ -118,7 +119,8 @@ fn a_token_ends_every_wait_on_the_systems_clock() {
     assert!(start.elapsed() >= ms(20));
 }
 
-/// DQ-025: one worker of an executor finds nothing, and gets what another puts in.
+/// DQ-025: a worker of an executor finds nothing, and then gets the element that another one
+/// inserts.
 #[test]
 fn workers_hand_over() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -140,8 +142,8 @@ fn workers_hand_over() {
     assert!(queue.is_empty());
 }
 
-/// DQ-026: on the system's clock nothing is taken before its time, and what is taken comes in the
-/// order of the deadlines.
+/// DQ-026: on the system clock no element is taken before its time, and elements come in the order
+/// of their deadlines.
 #[test]
 fn nothing_is_taken_early() {
     let (queue, mut dice) = (DelayQueue::new(), Dice(26));
@@ -161,8 +163,8 @@ fn nothing_is_taken_early() {
     assert!(queue.is_empty());
 }
 
-/// DQ-030: a poll that may wait leaves what does not expire in time; what has expired it takes at
-/// once.
+/// DQ-030: a poll with a time limit leaves elements that do not expire in time, and takes expired
+/// ones at once.
 #[test]
 fn a_poll_leaves_elements_that_expire_after_its_limit() {
     let (clock, queue) = queue_by_hand();
@@ -190,8 +192,8 @@ fn a_poll_takes_an_element_that_expires_at_its_limit() {
     assert_eq!(element(polled.get()), Some(1));
 }
 
-/// DQ-031: a taker that waits for a far head takes a nearer element that comes, and leaves the
-/// other.
+/// DQ-031: a taker that waits for a distant head takes a nearer element that is inserted, and
+/// leaves the other.
 #[test]
 fn a_waiting_taker_takes_a_nearer_element() {
     let (clock, queue) = queue_by_hand();
@@ -204,8 +206,8 @@ fn a_waiting_taker_takes_a_nearer_element() {
     assert_eq!(listed(&queue), [1]);
 }
 
-/// The same when the nearer element has not expired either, by bulk insertion as well: a waiting
-/// thread wakes for the nearest.
+/// The same holds when the nearer element has not expired either, also by bulk insertion: a waiting
+/// thread wakes for the nearest element.
 #[test]
 fn a_waiting_taker_follows_the_nearest_element() {
     let (clock, queue) = queue_by_hand();
@@ -223,8 +225,8 @@ fn a_waiting_taker_follows_the_nearest_element() {
     assert_eq!(listed(&queue), [6, 5, 2, 1, 3]);
 }
 
-/// DQ-038: a poll that waited in vain, then one that gets what is put in, then the token, while
-/// it waits and before.
+/// DQ-038: a poll waits in vain, the next one gets an inserted element, and a raised token ends one
+/// that waits and one that has not begun to wait.
 #[test]
 fn polls_that_wait_one_after_the_other() {
     let (clock, queue) = queue_by_hand();
@@ -251,14 +253,14 @@ fn polls_that_wait_one_after_the_other() {
 /// A thread that polls, with a token.
 type Poller = Elsewhere<Result<Option<u64>, LimitReached>>;
 
-/// Starts as many threads that poll, each of which has been seen to sleep.
+/// Starts this many threads that poll, each of which has been seen to sleep.
 fn sleepers(
     count: u64,
     token: impl Fn(u64) -> CancellationToken,
 ) -> (ManualClock, Arc<DelayQueue<u64>>, Vec<Poller>) {
     let (clock, queue) = queue_by_hand();
     let threads = (0..count).map(|n| {
-        // Each has a nearer limit than those before, so it is seen.
+        // Each has a nearer limit than those before, so the clock shows it.
         let (waiter, stop, limit) = (Arc::clone(&queue), token(n), DAY - ms(n));
         let polled =
             elsewhere(move || waiter.take_within(Limit::from(limit).unless(&stop)).map(element));
@@ -284,7 +286,8 @@ fn a_token_reaches_a_thread_that_is_being_torn_down() {
         LAST.set(Some(OnDrop(Box::new(move || {
             tell.send(waiter.take_within(&stop).map(element)).expect("the test waits");
         }))));
-        // What the crate has of this thread comes after that, and so is dropped before.
+        // The crate's own thread-locals are initialised after this one, and so are dropped before
+        // it.
         assert!(DelayQueue::<i32>::new().poll_timeout(ms(1)).is_none());
     });
     until_asleep(&clock, DAY);
@@ -292,7 +295,8 @@ fn a_token_reaches_a_thread_that_is_being_torn_down() {
     assert!(told.recv_timeout(LONG).expect("it is woken").is_err());
 }
 
-/// A token ends only the waits that were given it: the others get the elements that come.
+/// A token ends only the waits that were given it: the other waiters get the elements that are
+/// inserted.
 #[test]
 fn a_token_does_not_concern_others() {
     let tokens = [CancellationToken::new(), CancellationToken::new()];
@@ -310,7 +314,7 @@ fn a_token_does_not_concern_others() {
     assert!(queue.is_empty() && clock.elapsed().is_zero());
 }
 
-/// Many wait, and all that comes at once goes to them, one to each.
+/// Many threads wait, and elements that arrive together go to them, one to each.
 #[test]
 fn each_waiting_taker_gets_one_element() {
     let (_clock, queue, threads) = sleepers(8, |_| CancellationToken::new());
@@ -320,7 +324,7 @@ fn each_waiting_taker_gets_one_element() {
     assert_eq!(taken, [0, 1, 2, 3, 4, 5, 6, 7].map(Some));
 }
 
-/// A queue that is closed when it is empty ends all waits, without time.
+/// Closing an empty queue ends all waits, and takes no time.
 #[test]
 fn closing_an_empty_queue_ends_all_waits() {
     let (clock, queue, threads) = sleepers(8, |_| CancellationToken::new());
@@ -331,7 +335,7 @@ fn closing_an_empty_queue_ends_all_waits() {
     assert!(clock.elapsed().is_zero());
 }
 
-/// A leader that gives up, by its limit or by its token, leaves the head to another.
+/// A leader that gives up, by its limit or by its token, leaves the head to another waiter.
 #[test]
 fn a_taker_that_gives_up_leaves_the_head_to_another() {
     for by_token in [true, false] {
@@ -361,8 +365,8 @@ fn a_taker_that_gives_up_leaves_the_head_to_another() {
     }
 }
 
-/// An element and a token at once: the thread with the token takes the element, or leaves it to
-/// another that waits. It is never lost, and never stays while a thread waits.
+/// An element and a token arrive at once: the thread with the token takes the element, or leaves it
+/// to another waiter. It is never lost, and never stays in the queue while a thread waits.
 #[test]
 fn an_element_that_meets_a_token_is_taken() {
     for round in 0..300 {
