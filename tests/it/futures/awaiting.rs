@@ -1,5 +1,5 @@
-//! Awaiting without a runtime, with wakers made by hand: which waker is woken, how often, and when
-//! it is dropped.
+//! Awaits futures without a runtime, with hand-made wakers: which waker is woken, how often, and
+//! when it is dropped.
 
 use std::{
     error::Error,
@@ -50,7 +50,7 @@ where
     Pin::new(future).poll(&mut Context::from_waker(&waker))
 }
 
-/// Calls what it is given when it is woken or dropped.
+/// Calls its closure when it is woken or dropped.
 struct Call<F: Fn()>(F);
 
 impl<F: Fn()> Drop for Call<F> {
@@ -85,7 +85,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Futures can be awaited one after the other with nothing but a thread.
+/// Futures can be awaited one after the other on a plain thread.
 #[test]
 fn awaiting_needs_no_runtime() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -97,7 +97,7 @@ fn awaiting_needs_no_runtime() {
     assert_eq!(product.expect("both complete"), 42);
 }
 
-/// A guard is awaited as its future is, and cancels if the wait for it is given up.
+/// A guard is awaited like its future, and cancels its task if it is dropped while it waits.
 #[test]
 fn a_guard_can_be_awaited() {
     let (clock, executor) = manual(1);
@@ -111,7 +111,7 @@ fn a_guard_can_be_awaited() {
     assert_eq!((executor.pending_count(), clock.advance_to_next_deadline()), (0, None));
 }
 
-/// F49: only the waker of the last poll is woken, and the others are let go of at once.
+/// F49: only the waker of the last poll is woken, and earlier wakers are dropped at once.
 #[test]
 fn the_last_waker_wins() {
     let (clock, executor) = manual(1);
@@ -127,7 +127,7 @@ fn the_last_waker_wins() {
     assert_eq!(Arc::strong_count(&last), 1);
 }
 
-/// A waker that polls again and again is kept once, and woken once.
+/// A waker that polls repeatedly is kept once, and woken once.
 #[test]
 fn polling_often_registers_once() {
     let (clock, executor) = manual(1);
@@ -143,7 +143,7 @@ fn polling_often_registers_once() {
     assert_eq!(wakes.count(), 1);
 }
 
-/// F49: a future that is dropped drops its waker without waking it; its task runs.
+/// F49: a future that is dropped drops its waker without waking it; its task still runs.
 #[test]
 fn a_dropped_future_drops_its_waker() {
     let (clock, executor) = manual(1);
@@ -158,8 +158,8 @@ fn a_dropped_future_drops_its_waker() {
     assert_eq!((runs.get(), wakes.count()), (1, 0));
 }
 
-/// F49: a future that has ended is ready at the first poll and keeps no waker; the value is there
-/// once.
+/// F49: a future whose task has ended is ready at the first poll and keeps no waker; the value is
+/// returned once.
 #[test]
 fn a_future_that_has_ended_is_ready_at_once() {
     let (clock, executor) = manual(1);
@@ -174,8 +174,8 @@ fn a_future_that_has_ended_is_ready_at_once() {
     assert_eq!((Arc::strong_count(&wakes), wakes.count()), (1, 0));
 }
 
-/// The drop of a capture, and a waker when it is woken and when it is dropped, may use the
-/// executor.
+/// The drop of a capture may use the executor, and so may a waker when it is woken and when it is
+/// dropped.
 #[test]
 fn captures_of_a_task_may_call_back() {
     let (_clock, executor) = manual(1);
@@ -207,7 +207,7 @@ impl Wake for Bad {
     }
 }
 
-/// How a task that is due in 10 ms is brought to its end.
+/// How a task that is due in 10 ms ends.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Value,
@@ -225,7 +225,7 @@ const ENDS: [(End, Outcome); 5] = [
     (End::CancelAfterwards, Outcome::Value(7)),
 ];
 
-/// Ends a task that is awaited through `waker` in this way; gives its future.
+/// Ends a task that is awaited through `waker` in this way; returns its future.
 fn ended<W>(end: End, waker: &Arc<W>) -> ScheduledFuture<i32>
 where
     W: Wake + Send + Sync + 'static,
@@ -247,7 +247,7 @@ where
     task
 }
 
-/// F8, FG-018: a waker that panics changes neither the end of the task nor the life of the worker.
+/// F8, FG-018: a waker that panics affects neither the end of the task nor the worker.
 #[test]
 fn a_waker_that_panics_changes_nothing() {
     for (end, outcome) in ENDS {
@@ -256,7 +256,7 @@ fn a_waker_that_panics_changes_nothing() {
     }
 }
 
-/// FG-018: the end of a periodic task is not changed by a waker that panics either.
+/// FG-018: a waker that panics does not affect the end of a periodic task either.
 #[test]
 fn a_waker_that_panics_does_not_change_the_end_of_a_periodic_task() {
     for cancelled in [true, false] {
@@ -272,8 +272,8 @@ fn a_waker_that_panics_does_not_change_the_end_of_a_periodic_task() {
     }
 }
 
-/// FG-019, FG-027: however a task ends, its waker is woken once, the next poll has the outcome,
-/// and the waker is let go of.
+/// FG-019, FG-027: however a task ends, its waker is woken once, the next poll returns the outcome,
+/// and the waker is dropped.
 #[test]
 fn every_end_wakes_once() {
     for (end, expected) in ENDS {
@@ -288,8 +288,8 @@ fn every_end_wakes_once() {
     }
 }
 
-/// FG-019: a cancel that races the run decides the outcome if it says so, and there is one end
-/// in any case.
+/// FG-019: a cancel that races the run decides the outcome if it returns `true`, and in any case
+/// there is one end.
 #[test]
 fn a_cancel_that_races_the_run_leaves_one_end() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -306,8 +306,8 @@ fn a_cancel_that_races_the_run_leaves_one_end() {
         let uncancelled = [Outcome::Value(7), Outcome::Panicked(13)][round % 2];
         let expected = if cancelled { Outcome::Cancelled } else { uncancelled };
         assert_eq!(outcome, Some(expected));
-        // The next round polls through the same waker, and so would hide a second wake-up if the
-        // future were dropped before the worker is through with this one.
+        // The next round polls through the same waker. If the future were dropped before the worker
+        // is done with this round, that would hide a second wake-up.
         eventually("it is woken", || wakes.count() >= awaited);
         assert_eq!(wakes.count(), awaited);
     }

@@ -1,5 +1,5 @@
-//! The future: what it shows of its task, when it returns the result, which thread is released, and
-//! how a wait is given up.
+//! The future: what it shows of its task, when it returns the result, which threads it releases,
+//! and how a wait is given up.
 
 use std::{
     panic,
@@ -21,10 +21,10 @@ use crate::{
     support::{Counter, LONG, Log, eventually, manual, ms},
 };
 
-/// What a join that can be given up answers.
+/// The result of a join that can be given up.
 type Answer = Option<Result<i32, TaskError>>;
 
-/// How a test says what a future gave.
+/// The outcome of a future, in a form that tests can compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Value(i32),
@@ -48,7 +48,7 @@ impl From<Result<i32, TaskError>> for Outcome {
     }
 }
 
-/// Panics without a word on the standard error.
+/// Panics without a message on standard error.
 pub fn throw<T>(payload: i32) -> T {
     panic::resume_unwind(Box::new(payload))
 }
@@ -72,7 +72,7 @@ impl Stage {
         Self { executor: ScheduledThreadPoolExecutor::new(1), gate: Counter::new() }
     }
 
-    /// The future of a task named "report" in this state; a cancelled one still runs.
+    /// The future of a task named "report" in this state; the body of a cancelled one still runs.
     fn task_in(&self, state: TaskState) -> ScheduledFuture<i32> {
         let builder = self.executor.task().name("report");
         let task = match state {
@@ -109,7 +109,7 @@ impl Drop for Stage {
     }
 }
 
-/// FG-001: a task is done once it has run; the value is there once, and the state for ever.
+/// FG-001: a task is done once it has run; its value can be taken once, and its state stays.
 #[test]
 fn a_value_is_there_once_and_the_state_for_ever() {
     let (clock, executor) = manual(1);
@@ -162,7 +162,7 @@ fn every_joining_thread_is_released_and_one_gets_the_value() {
     }
 }
 
-/// FG-006, FG-007: a panic is reported with what was thrown, to a timed wait and to any other.
+/// FG-006, FG-007: a panic is reported with its payload, both by a timed wait and by others.
 #[test]
 fn a_panic_is_reported_with_its_payload() {
     let joins: [fn(ScheduledFuture<i32>) -> Answer; 2] =
@@ -181,8 +181,8 @@ fn a_panic_is_reported_with_its_payload() {
     }
 }
 
-/// FG-008: a thread that is about to join, or already joins, gives up when its token is raised,
-/// and the task is as it was.
+/// FG-008: a thread that is about to join, or already joins, gives up when its token is raised, and
+/// the task is unaffected.
 #[test]
 fn a_join_is_given_up_when_its_token_is_raised() {
     let (clock, executor) = manual(1);
@@ -207,7 +207,8 @@ fn a_join_is_given_up_when_its_token_is_raised() {
     assert_eq!(Outcome::from(task.join()), Outcome::Value(7));
 }
 
-/// A join with a time and a token ends at whichever comes first, exactly, and leaves the task alone.
+/// A join with a time limit and a token ends at whichever comes first, exactly, and does not affect
+/// the task.
 #[test]
 fn a_join_ends_at_the_first_of_its_limits() {
     for by_token in [false, true] {
@@ -232,8 +233,8 @@ fn a_join_ends_at_the_first_of_its_limits() {
     }
 }
 
-/// FG-009: whatever its limit, a timed join leaves the task as it was if it gives up, and takes
-/// a value that is there.
+/// FG-009: whatever its limit, a timed join that gives up does not affect the task, and one that
+/// finds a value takes it.
 #[test]
 fn a_timed_join_accepts_every_limit() {
     let (clock, executor) = manual(1);
@@ -247,7 +248,7 @@ fn a_timed_join_accepts_every_limit() {
     }
 }
 
-/// FG-010: a timed join of a task that waits or runs gives up, never early, and the task goes on.
+/// FG-010: a timed join of a pending or running task gives up, never early, and the task continues.
 #[test]
 fn a_timed_join_gives_up_and_the_task_goes_on() {
     for state in [TaskState::Scheduled, TaskState::Running] {
@@ -265,7 +266,7 @@ fn a_timed_join_gives_up_and_the_task_goes_on() {
     }
 }
 
-/// FG-010: on a manual clock a timed join gives up at the very moment its time is over.
+/// FG-010: on a manual clock a timed join gives up exactly at its limit.
 #[test]
 fn a_timed_join_counts_the_time_of_the_clock() {
     let (clock, executor) = manual(1);
@@ -296,7 +297,7 @@ fn a_future_prints_its_state() {
     assert_eq!(format!("{task:?}"), told);
 }
 
-/// FG-014: an error prints why there is no value, with the text of the panic.
+/// FG-014: an error prints why there is no value, with the message of the panic.
 #[test]
 fn an_error_prints_its_cause() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -314,8 +315,8 @@ fn an_error_prints_its_cause() {
     );
 }
 
-/// FG-020, FG-021, FG-022, FG-023: in each state the result is what the state says, and taking
-/// it does not change the state.
+/// FG-020, FG-021, FG-022, FG-023: in each state the result matches the state, and taking it does
+/// not change the state.
 #[test]
 fn the_result_agrees_with_the_state() {
     for state in STATES {
@@ -344,7 +345,7 @@ fn a_unit_is_a_value() {
     assert!(matches!(task.try_join(), Some(Ok(()))));
 }
 
-/// FG-023: a task that was signalled is cancelled while its body still runs.
+/// FG-023: a signalled task is cancelled while its body still runs.
 #[test]
 fn a_signalled_task_is_cancelled_while_it_runs() {
     let stage = Stage::new();
@@ -354,8 +355,8 @@ fn a_signalled_task_is_cancelled_while_it_runs() {
     assert_eq!(task.try_join().map(Outcome::from), Some(Outcome::Cancelled));
 }
 
-/// Lets two threads see a task end, while it does, and then join it with `join`; whether both
-/// were answered.
+/// Lets two threads see a task end, while it ends, and then join it with `join`; returns whether
+/// both got a result.
 fn both_are_answered(
     executor: &ScheduledThreadPoolExecutor,
     body: fn() -> i32,
@@ -380,7 +381,7 @@ fn both_are_answered(
 }
 
 /// FG-015, FG-016: a thread that has seen a task done never times out, whether the task has a value
-/// or panicked.
+/// or has panicked.
 #[test]
 fn a_finished_task_does_not_time_out() {
     let executor = ScheduledThreadPoolExecutor::new(1);

@@ -1,5 +1,5 @@
-//! The values that a task's holder has: the future, which can be shared, waited for with a token,
-//! and outlives its executor; and the handle and the guard that cancel.
+//! What the holder of a task has: the future, which can be shared, waited for with a token, and
+//! outlives its executor; and the handle and the guard, which cancel.
 
 use std::{
     cell::Cell, error::Error, marker::PhantomPinned, panic, task::Poll, thread, time::Duration,
@@ -19,7 +19,7 @@ use crate::{
     support::{Counter, LONG, Log, manual, ms},
 };
 
-/// A result that can be sent, and neither shared nor moved while pinned.
+/// A result that is `Send`, but neither `Sync` nor `Unpin`.
 struct Lonely(#[allow(dead_code)] Cell<i32>, #[allow(dead_code)] PhantomPinned);
 
 /// All public types can be sent, shared and unpinned, whatever the result of the task is.
@@ -42,7 +42,7 @@ const _: fn() = || {
     error::<Cancelled>();
 };
 
-/// Threads that wait and a task that awaits are all released, and the value is still there.
+/// Waiting threads and an awaiting task are all released, and the value is still there.
 #[test]
 fn several_threads_can_wait_for_one_task() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -67,7 +67,7 @@ fn several_threads_can_wait_for_one_task() {
     assert_eq!(wakes.count(), 1);
 }
 
-/// Raising a token releases every thread that joins with it, and leaves the tasks alone.
+/// Raising a token releases every thread that joins with it, and does not affect the tasks.
 #[test]
 fn one_token_releases_every_join_that_uses_it() {
     let (clock, executor) = manual(1);
@@ -91,7 +91,8 @@ fn one_token_releases_every_join_that_uses_it() {
     assert_eq!(values, [7, 8]);
 }
 
-/// A task that joins another with its own token gives up when the executor is shut down now.
+/// A task that joins another with its own token gives up when `shutdown_now` is called on the
+/// executor.
 #[test]
 fn a_task_that_joins_with_its_own_token_can_be_stopped() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -110,8 +111,8 @@ fn a_task_that_joins_with_its_own_token_can_be_stopped() {
     assert_eq!(drained.len(), 1);
 }
 
-/// All cancel handles of a task are one: they outlive the future, any can cancel, once, and to
-/// drop one does nothing.
+/// All cancel handles of a task are equivalent: they outlive the future, any of them can cancel,
+/// once, and dropping one has no effect.
 #[test]
 fn cancel_handles_of_a_task_are_one() {
     let (_clock, executor) = manual(1);
@@ -132,8 +133,8 @@ fn cancel_handles_of_a_task_are_one() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// Letting go of a running task cancels it only if that was asked for, and raises its token only if
-/// that was asked for too.
+/// Dropping the future of a running task cancels the task only if that was asked for, and raises
+/// its token only if that was asked for too.
 #[test]
 fn letting_go_of_a_running_task_cancels_and_signals_only_if_asked() {
     type LetGo = fn(ScheduledFuture<()>);
@@ -164,7 +165,7 @@ fn letting_go_of_a_running_task_cancels_and_signals_only_if_asked() {
     }
 }
 
-/// A guard does all that its future does, and cancels when a panic takes it along.
+/// A guard does everything that its future does, and cancels when a panic drops it.
 #[test]
 fn a_guard_cancels_when_it_is_unwound() {
     let (clock, executor) = manual(1);
@@ -186,7 +187,7 @@ fn a_guard_cancels_when_it_is_unwound() {
     assert_eq!(handle.state(), TaskState::Completed);
 }
 
-/// A future that outlives its executor is woken by its end, and gives what there is.
+/// A future that outlives its executor is woken when its task ends, and returns the outcome.
 #[test]
 fn a_future_outlives_its_executor() {
     let (clock, executor) = manual(1);

@@ -1,4 +1,4 @@
-//! Taking from a completion service in a task: which waits are refused, and which are not.
+//! Taking from a completion service inside a task: which waits are refused, and which are not.
 
 use std::sync::mpsc;
 
@@ -12,8 +12,8 @@ fn joined<T>(task: ScheduledFuture<T>) -> T {
     task.join_timeout(LONG).expect("it ends").unwrap()
 }
 
-/// The only worker is refused a wait for what it alone could run, but not one with a limit; the
-/// service is as good as before.
+/// The only worker is refused a wait for a task that it alone could run, but not one with a limit;
+/// the service is unaffected.
 #[test]
 fn the_last_worker_does_not_take() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -45,7 +45,7 @@ fn tasks_run_by_other_workers_can_be_taken() {
     }
 }
 
-/// Of two workers that would both wait for what neither runs, the second is refused.
+/// Of two workers that both wait for tasks that neither runs, the second is refused.
 #[test]
 fn of_two_takers_one_goes_on() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -67,7 +67,7 @@ fn of_two_takers_one_goes_on() {
     assert!(matches!(results, [Ok(1), _] | [_, Ok(2)]), "{results:?}");
 }
 
-/// A task that is the only one left does not wait for itself; what is in there beside it is taken
+/// A task that is the last one in the service does not wait for itself; tasks beside it are taken
 /// first.
 #[test]
 fn a_task_does_not_take_itself() {
@@ -88,8 +88,8 @@ fn a_task_does_not_take_itself() {
     assert!(matches!(second, Err(TaskError::WouldDeadlock)));
 }
 
-/// A task that brings a taker its answer can wait for the tasks that the taker will run: the taker
-/// counts as awake from then on, and not from when it gets a core.
+/// A task that wakes a taker can wait for the tasks that the taker will run: the taker counts as
+/// awake from the wake-up on, and not only when it gets a core.
 #[test]
 fn a_taker_counts_as_awake_from_its_answer_on() {
     in_time("the rounds", || {

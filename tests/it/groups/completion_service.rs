@@ -1,5 +1,5 @@
-//! Futures in the order in which they end: which taker gets which, which is woken, and what a
-//! service leaves behind when it is dropped.
+//! Futures in the order in which their tasks end: which taker gets which, which taker is woken, and
+//! what a dropped service leaves behind.
 
 use std::{
     collections::HashSet,
@@ -49,8 +49,8 @@ fn a_submitted_task_is_taken() {
     }
 }
 
-/// IV-023: a look finds nothing before a task has ended, also one that waits for it; afterwards it
-/// finds it, once.
+/// IV-023: a poll finds nothing before a task has ended, not even a poll that waits; afterwards it
+/// finds the task, once.
 #[test]
 fn a_poll_finds_only_tasks_that_have_ended() {
     let (clock, executor) = manual(1);
@@ -69,7 +69,7 @@ fn a_poll_finds_only_tasks_that_have_ended() {
     assert!(service.poll().is_none() && service.poll_timeout(LONG).is_none());
 }
 
-/// A wait with a limit, or with a token, ends with the task if that is first.
+/// A wait with a limit, or with a token, returns when a task ends, if that is first.
 #[test]
 fn a_wait_with_an_end_is_ended_by_a_task() {
     let waits: [Wait; 3] = [
@@ -88,7 +88,7 @@ fn a_wait_with_an_end_is_ended_by_a_task() {
     }
 }
 
-/// A raised token ends a wait, but not before what has ended is given.
+/// A raised token ends a wait, but only after ended tasks have been returned.
 #[test]
 fn a_token_ends_a_wait() {
     let (clock, executor) = manual(1);
@@ -131,8 +131,8 @@ fn failures_come_out_like_values() {
     assert!(service.poll().is_none() && service.is_empty());
 }
 
-/// IV-025: all results of some solvers are found; or the first that is one, and the others are
-/// cancelled.
+/// IV-025: a service yields all results of several solvers; or the first success, and the others
+/// are cancelled.
 #[test]
 fn solvers_are_all_heard_or_the_first() {
     let (clock, executor) = manual(1);
@@ -162,7 +162,7 @@ fn solvers_are_all_heard_or_the_first() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// IV-027: of many tasks on many workers each result is taken once, by whichever of several takers.
+/// IV-027: of many tasks on many workers each result is taken once, by one of several takers.
 #[test]
 fn every_result_is_taken_once() {
     let executor = ScheduledThreadPoolExecutor::new(10);
@@ -179,7 +179,7 @@ fn every_result_is_taken_once() {
                         1 => service.poll_timeout(LONG),
                         _ => block_on(service.next()),
                     };
-                    // What is empty now is filled again.
+                    // An empty service may be filled again.
                     let Some(future) = future else {
                         thread::yield_now();
                         continue;
@@ -218,7 +218,7 @@ fn the_end_wakes_every_other_waiter() {
     assert_eq!(taken.into_iter().filter(|&is_some| is_some).count(), 1);
 }
 
-/// The news that none is left goes from one waiter to the next, also past one that leaves.
+/// The news that no task is left is passed from one waiter to the next, also past one that leaves.
 #[test]
 fn the_end_is_passed_on() {
     let (clock, executor) = manual(1);
@@ -241,7 +241,7 @@ fn the_end_is_passed_on() {
     assert_eq!(counts(), [1, 1, 1, 1]);
 }
 
-/// A future joins whether its task has ended or not, and of whichever executor it is; it comes out
+/// A future can be added whether its task has ended or not, and from any executor; it comes out
 /// once.
 #[test]
 fn any_future_may_join() {
@@ -281,8 +281,8 @@ fn a_shutdown_empties_a_service() {
     assert!(service.take().unwrap().is_none());
 }
 
-/// Everything in a service is cancelled as one; what runs is asked to stop if that is wanted, and
-/// what has ended stays as it is.
+/// All tasks of a service are cancelled together; running ones are asked to stop if that is wanted,
+/// and ended ones stay as they are.
 #[test]
 fn a_service_is_cancelled_as_one() {
     for signal in [false, true] {
@@ -314,8 +314,8 @@ fn a_service_is_cancelled_as_one() {
     }
 }
 
-/// A service that is dropped detaches: its tasks run, and results that were not taken are dropped,
-/// at once or as soon as they exist.
+/// Dropping a service detaches its tasks: they run, and results that were not taken are dropped, at
+/// once or as soon as they exist.
 #[test]
 fn a_dropped_service_detaches() {
     let (clock, executor) = manual(1);
@@ -337,7 +337,7 @@ fn a_dropped_service_detaches() {
     assert_eq!((results.count(), captures.count()), (2, 2));
 }
 
-/// The service can be awaited to its end, with nothing but a thread.
+/// The service can be awaited to its end on a plain thread.
 #[test]
 fn a_service_can_be_awaited() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -360,8 +360,8 @@ fn poll_next<F: Future>(next: Pin<&mut F>, wakes: &Arc<Wakes>) -> Poll<F::Output
     next.poll(&mut Context::from_waker(&waker))
 }
 
-/// One end wakes one async waiter, the one that came first, through the waker of its last poll; if
-/// that waiter is dropped instead of polled, the next is woken.
+/// The end of a task wakes one async waiter, the one that came first, through the waker of its last
+/// poll; if that waiter is dropped instead of polled, the next is woken.
 #[test]
 fn a_wake_up_is_passed_on() {
     let (clock, executor) = manual(1);
@@ -394,7 +394,7 @@ fn a_wake_up_is_passed_on() {
     assert!(wakes.iter().all(|wakes| Arc::strong_count(wakes) == 1));
 }
 
-/// Two calls of one task have one waker; if one is dropped, the other is still woken.
+/// Two calls of one async task share a waker; if one is dropped, the other is still woken.
 #[test]
 fn calls_that_share_a_waker_do_not_share_a_place() {
     let (clock, executor) = manual(1);
@@ -411,7 +411,7 @@ fn calls_that_share_a_waker_do_not_share_a_place() {
     assert!(matches!(poll_next(kept.as_mut(), &wakes), Poll::Ready(Some(_))));
 }
 
-/// A taker whose time is up just as it is woken does not keep the wake-up from the one that waits
+/// A taker whose limit is reached just as it is woken passes the wake-up on to the taker that waits
 /// without a limit.
 #[test]
 fn no_wake_up_is_lost_with_a_taker_that_leaves() {

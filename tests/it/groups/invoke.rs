@@ -1,4 +1,4 @@
-//! Running several closures as one: all of them, or until one succeeds.
+//! Runs several closures together: all of them, or until one succeeds.
 
 use std::{
     iter,
@@ -26,7 +26,7 @@ type Any = fn(&Handle, Vec<Body<Tried>>) -> Result<i32, InvokeAnyError<i32>>;
 
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The three forms of each call, none of which ends here by time or token.
+/// The three forms of each call, none of which ends here by its limit or token.
 const ALL: [All; 3] = [
     |handle, bodies| handle.invoke_all(bodies),
     |handle, bodies| handle.invoke_all_timeout(bodies, LONG),
@@ -38,7 +38,7 @@ const ANY: [Any; 3] = [
     |handle, bodies| handle.invoke_any_within(bodies, CancellationToken::new()),
 ];
 
-/// Counts what long tasks do.
+/// Counts the events of long tasks.
 #[derive(Clone, Default)]
 pub struct Naps {
     pub begun: Counter,
@@ -46,7 +46,7 @@ pub struct Naps {
 }
 
 impl Naps {
-    /// A body that sleeps that long, unless it is asked to stop, and then gives what it is to.
+    /// A body that sleeps this long, unless it is asked to stop, and then returns its result.
     pub fn body<R: Send + 'static>(&self, length: Duration, give: fn() -> R) -> Body<R> {
         let naps = self.clone();
         Box::new(move || {
@@ -72,7 +72,7 @@ fn outcomes(futures: Vec<ScheduledFuture<i32>>) -> Vec<Outcome> {
     futures.into_iter().map(outcome).collect()
 }
 
-/// IV-004: of no tasks none can succeed.
+/// IV-004: with no tasks, `invoke_any` fails.
 #[test]
 fn invoke_any_of_nothing_is_an_error() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -81,7 +81,7 @@ fn invoke_any_of_nothing_is_an_error() {
     }
 }
 
-/// IV-005: if all tasks fail the failure of the one that ends last is given, however long it
+/// IV-005: if all tasks fail, the failure of the task that ends last is returned, however long it
 /// takes; a panic is a failure as well.
 #[test]
 fn the_last_failure_is_returned() {
@@ -105,7 +105,7 @@ fn the_last_failure_is_returned() {
     }
 }
 
-/// IV-006: if several succeed, the value of one of them is given.
+/// IV-006: if several succeed, the value of one of them is returned.
 #[test]
 fn one_of_several_values_is_given() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -134,14 +134,14 @@ fn the_first_value_stops_the_others() {
     }
 }
 
-/// Once there is a value, further closures are not submitted: they would run for nothing.
+/// Once there is a value, further closures are not submitted, because they would run in vain.
 #[test]
 fn a_value_ends_the_submission() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let more = Counter::new();
     let further = iter::repeat_with(|| {
         more.add();
-        // The only worker comes to this when it is through with the first.
+        // The only worker reaches this when it is done with the first.
         executor.submit(|| ()).unwrap().wait().unwrap();
         quick(|| Err(2))
     });
@@ -150,7 +150,7 @@ fn a_value_ends_the_submission() {
     assert!(more.get() <= 1, "by then the first has ended");
 }
 
-/// IV-008: a success is given even if it comes after a failure, and late.
+/// IV-008: a success is returned even if it comes after a failure, and late.
 #[test]
 fn a_late_success_outweighs_a_failure() {
     for invoke_any in ANY {
@@ -182,7 +182,7 @@ fn a_race_is_called_off_in_time() {
     naps.signalled.wait_for(2);
 }
 
-/// IV-011: of no tasks all have ended.
+/// IV-011: with no tasks, `invoke_all` returns no futures.
 #[test]
 fn all_of_nothing_is_nothing() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -191,7 +191,7 @@ fn all_of_nothing_is_nothing() {
     }
 }
 
-/// IV-012: a task that fails has a future too, with what it failed with.
+/// IV-012: a task that fails has a future too, which holds the failure.
 #[test]
 fn each_failure_is_in_its_own_future() {
     for invoke_all in ALL {
@@ -205,7 +205,7 @@ fn each_failure_is_in_its_own_future() {
     }
 }
 
-/// IV-013: the futures are in the order of the closures, in whichever order these end; all are
+/// IV-013: the futures are in the order of the closures, in whichever order the tasks end; all are
 /// done and have their values.
 #[test]
 fn all_values_come_in_order() {
@@ -241,8 +241,8 @@ fn tasks_not_done_in_time_are_cancelled() {
     naps.signalled.wait_for(1);
 }
 
-/// IV-015: a task whose turn does not come in time never begins, not even because one before it
-/// was asked to stop.
+/// IV-015: a task whose turn does not come in time never begins, not even when an earlier one is
+/// asked to stop.
 #[test]
 fn tasks_not_begun_in_time_never_begin() {
     let (clock, executor) = manual(1);
@@ -258,8 +258,8 @@ fn tasks_not_begun_in_time_never_begin() {
     assert_eq!(late.begun.get(), 0);
 }
 
-/// The time counts from the call, so none is left after a slow iterator; what has ended by then
-/// keeps its value.
+/// The limit counts from the call, so nothing is left of it after a slow iterator; tasks that have
+/// ended by then keep their values.
 #[test]
 fn a_slow_iterator_uses_up_the_time() {
     let (clock, executor) = manual(2);
@@ -276,7 +276,7 @@ fn a_slow_iterator_uses_up_the_time() {
     assert!(matches!(late, Err(InvokeAnyError::TimedOut)));
 }
 
-/// IV-017: a token that is raised already ends the call before anything is submitted.
+/// IV-017: a token that is already raised ends the call before anything is submitted.
 #[test]
 fn a_raised_token_submits_nothing() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -290,8 +290,8 @@ fn a_raised_token_submits_nothing() {
     assert_eq!(ran.begun.get(), 0);
 }
 
-/// IV-017: a token that is raised during the wait ends it; everything is cancelled, and what runs
-/// is asked to stop.
+/// IV-017: a token that is raised during the wait ends it; everything is cancelled, and running
+/// tasks are asked to stop.
 #[test]
 fn a_raised_token_ends_the_wait() {
     for is_all in [true, false] {
@@ -317,8 +317,8 @@ fn a_raised_token_ends_the_wait() {
     }
 }
 
-/// A token that is raised while the closures are submitted ends the call, even if what was
-/// submitted has failed by then.
+/// A token that is raised while the closures are submitted ends the call, even if the submitted
+/// tasks have failed by then.
 #[test]
 fn a_token_can_be_raised_half_way() {
     for is_all in [true, false] {
@@ -358,7 +358,7 @@ fn as_many_tasks_as_workers_all_run() {
     }
 }
 
-/// Bodies that begin together, as many as are said: the first gives 1, and every other waits until
+/// Bodies that begin together, this many of them: the first returns 1, and every other waits until
 /// it is asked to stop.
 fn first_wins(naps: &Naps, count: usize, together: usize) -> Vec<Body<Tried>> {
     let has_winner = Arc::new(AtomicBool::new(false));
@@ -379,7 +379,7 @@ fn first_wins(naps: &Naps, count: usize, together: usize) -> Vec<Body<Tried>> {
     (0..count).map(body).collect()
 }
 
-/// IV-020: whichever runs first wins; at least one has begun, and none twice.
+/// IV-020: the task that runs first wins; at least one has begun, and none twice.
 #[test]
 fn whichever_is_first_wins() {
     for count in 1..=6 {

@@ -1,4 +1,5 @@
-//! Running several closures as one where that cannot go on: refusals, panics, and waits without end.
+//! Cases in which `invoke_all` and `invoke_any` cannot continue: refusals, panics, and waits
+//! without end.
 
 use std::{
     error::Error,
@@ -18,8 +19,8 @@ use crate::{
     support::{LONG, elsewhere, eventually, in_time, manual, ms},
 };
 
-/// IV-002: if the iterator panics half-way what was submitted is cancelled and asked to stop, and
-/// the panic goes on.
+/// IV-002: if the iterator panics half-way, the submitted tasks are cancelled and asked to stop,
+/// and the panic propagates.
 #[test]
 fn an_iterator_that_panics_leaves_nothing_running() {
     type Half<'a> = &'a mut dyn Iterator<Item = Body<Tried>>;
@@ -48,7 +49,7 @@ fn an_iterator_that_panics_leaves_nothing_running() {
     }
 }
 
-/// If a closure is not accepted, those before it are cancelled and asked to stop.
+/// If a closure is not accepted, the tasks before it are cancelled and asked to stop.
 #[test]
 fn a_refusal_leaves_nothing_running() {
     for is_all in [true, false] {
@@ -94,8 +95,8 @@ fn after_a_shutdown_nothing_is_invoked() {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// The only worker cannot wait for tasks that nobody else would run: the call is refused and leaves
-/// nothing behind. With a limit, or a second worker, it is not.
+/// The only worker cannot wait for tasks that no other thread would run: the call is refused and
+/// leaves nothing behind. With a limit, or a second worker, it is not refused.
 #[test]
 fn the_last_worker_does_not_wait() {
     type Call = fn(&Handle, &Naps) -> bool;
@@ -128,8 +129,8 @@ fn the_last_worker_does_not_wait() {
     assert!(matches!(timed, Err(InvokeAnyError::TimedOut)));
 }
 
-/// A task that is cancelled from outside ends the wait like any other; a race that has lost all its
-/// tasks so says it.
+/// A task that is cancelled from outside ends the wait like any other; `invoke_any` reports it if
+/// all its tasks are lost.
 #[test]
 fn a_shutdown_ends_the_wait() {
     let (_clock, executor) = manual(1);
@@ -150,8 +151,8 @@ fn a_shutdown_ends_the_wait() {
     calls.into_iter().for_each(|call| assert!(call.get()));
 }
 
-/// Each error says what has happened and what to do, and works with `?`, whatever the tasks fail
-/// with.
+/// Each error says what has happened and what to do, and works with `?`, whatever error type the
+/// tasks have.
 #[test]
 fn the_errors_speak_for_themselves() {
     let failed: InvokeAnyError<String> = InvokeAnyError::Failed("no answer".to_owned());

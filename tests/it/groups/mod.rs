@@ -1,4 +1,4 @@
-//! Several tasks as one: `invoke_all`, `invoke_any`, sets of futures, and the completion service.
+//! Several tasks together: `invoke_all`, `invoke_any`, sets of futures, and the completion service.
 
 mod completion_in_tasks;
 mod completion_service;

@@ -1,4 +1,4 @@
-//! Sets of futures: joined, awaited and cancelled as one.
+//! Sets of futures, joined, awaited and cancelled together.
 
 use std::{
     future::{Future, IntoFuture},
@@ -19,7 +19,7 @@ use crate::{
     support::{Bomb, Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, manual, ms},
 };
 
-/// A set of tasks that give 0, 1, 2 …, each when its delay has passed.
+/// A set of tasks that return 0, 1, 2 …, each when its delay has passed.
 fn due_in(executor: &Handle, delays: &[u64]) -> TaskSet<i32> {
     let task =
         |(delay, number): (&u64, i32)| executor.schedule(ms(*delay), move || number).unwrap();
@@ -35,7 +35,7 @@ fn values(results: Vec<Result<i32, TaskError>>) -> Vec<i32> {
 }
 
 /// The results come in the order of pushing, in whichever order the tasks end, and from whichever
-/// executors; each is what its task gave.
+/// executors; each is the result of its task.
 #[test]
 fn a_set_is_joined_in_order() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -52,7 +52,7 @@ fn a_set_is_joined_in_order() {
     assert_eq!(outcomes(set.join_all()), expected);
 }
 
-/// Nothing is done at once, whichever way it is waited for.
+/// An empty set is done at once, whichever way it is waited for.
 #[test]
 fn an_empty_set_is_done() {
     let mut set = TaskSet::<i32>::default();
@@ -64,7 +64,8 @@ fn an_empty_set_is_done() {
     assert!(set.join_all().is_empty());
 }
 
-/// A wait whose time is up, and not before, takes nothing; one that sees all end takes all.
+/// A wait that reaches its limit, and not before, takes nothing; one that sees all tasks end takes
+/// all results.
 #[test]
 fn a_timed_wait_takes_all_or_nothing() {
     let (clock, executor) = manual(1);
@@ -120,8 +121,8 @@ fn a_token_ends_a_wait() {
     assert!(set.is_empty());
 }
 
-/// Everything that has not ended is cancelled as one, and what runs is asked to stop if that is
-/// wanted.
+/// All tasks that have not ended are cancelled together, and running ones are asked to stop if that
+/// is wanted.
 #[test]
 fn a_set_is_cancelled_as_one() {
     for signal in [false, true] {
@@ -153,7 +154,8 @@ fn a_set_is_cancelled_as_one() {
     }
 }
 
-/// A set that is dropped detaches, a guard cancels, and a guard that is detached does not.
+/// Dropping a set detaches its tasks, dropping a guard cancels them, and dropping a detached guard
+/// does not.
 #[test]
 fn only_a_guard_cancels_when_dropped() {
     let (clock, executor) = manual(1);
@@ -175,7 +177,7 @@ fn only_a_guard_cancels_when_dropped() {
     assert_eq!(ran.get(), 2);
 }
 
-/// A set can be awaited with nothing but a thread.
+/// A set can be awaited on a plain thread.
 #[test]
 fn a_set_can_be_awaited() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -188,8 +190,8 @@ fn poll<F: Future + Unpin>(future: &mut F, wakes: &Arc<Wakes>) -> Poll<F::Output
     Pin::new(future).poll(&mut Context::from_waker(&waker))
 }
 
-/// A task that awaits a set is woken for the future it has come to, and keeps no waker at the
-/// others.
+/// An async task that awaits a set is woken for the first future that has not ended, and registers
+/// no waker with the others.
 #[test]
 fn an_awaited_set_waits_for_one_at_a_time() {
     let (clock, executor) = manual(1);
@@ -208,8 +210,8 @@ fn an_awaited_set_waits_for_one_at_a_time() {
     assert_eq!(Arc::strong_count(&wakes), 1);
 }
 
-/// To give up awaiting a set lets go of waker and results, and detaches what has not ended. A
-/// result that panics when it is dropped keeps nothing from being dropped.
+/// Giving up the wait for a set drops the waker and the results, and detaches the tasks that have
+/// not ended. A result that panics when it is dropped does not keep the others from being dropped.
 #[test]
 fn an_awaited_set_can_be_given_up() {
     let (clock, executor) = manual(1);
@@ -231,7 +233,7 @@ fn an_awaited_set_can_be_given_up() {
     assert_eq!((wakes.count(), results.count()), (0, 3));
 }
 
-/// On the last worker each future is refused by itself, as it would be alone.
+/// On the last worker each future is refused individually, as it would be alone.
 #[test]
 fn the_last_worker_does_not_join() {
     let executor = ScheduledThreadPoolExecutor::new(1);

@@ -16,10 +16,10 @@ use punctual::{
 
 use crate::support::{Counter, LONG, Log, in_time, manual_with, ms, worker_of};
 
-/// What was called: `before`, `body` or `after`; for which run of which task; in which thread.
+/// A call: `before`, `body` or `after`; for which run of which task; on which thread.
 type Call = (&'static str, TaskId, u64, ThreadId);
 
-/// Hooks that write down each call.
+/// Hooks that log each call.
 fn noting(builder: Builder, log: &Log<Call>) -> Builder {
     let (before, after) = (log.clone(), log.clone());
     builder
@@ -41,8 +41,8 @@ fn noted(log: &Log<Call>) -> Vec<(&'static str, u64)> {
 
 const ONE_RUN: [(&str, u64); 3] = [("before", 1), ("body", 1), ("after", 1)];
 
-/// HK-001: the one hook is called before the body and the other after it, for the same task and
-/// in the same thread.
+/// HK-001: one hook is called before the body and the other after it, for the same task and on the
+/// same thread.
 #[test]
 fn hooks_stand_around_the_body() {
     let log = Log::new();
@@ -55,8 +55,8 @@ fn hooks_stand_around_the_body() {
     assert!(calls[..3].iter().all(|call| (call.1, call.3) == (task.id(), worker)), "{calls:?}");
 }
 
-/// HK-001, HK-036: both hooks are called around every run of a periodic task, also around one
-/// that fails.
+/// HK-001, HK-036: both hooks are called around every run of a periodic task, including a run that
+/// fails.
 #[test]
 fn hooks_are_called_for_every_run() {
     for is_rate in [true, false] {
@@ -86,7 +86,7 @@ fn log_len(log: &Log<Call>) -> usize {
 /// How a task can end without a run.
 type End = fn(&ManualClock, Executor, &ScheduledFuture<()>);
 
-/// HK-001: a task that does not run has no hooks, whatever has become of it.
+/// HK-001: a task that does not run has no hooks called, however it ends.
 #[test]
 fn hooks_are_not_called_for_tasks_that_do_not_run() {
     let ends: [End; 5] = [
@@ -112,8 +112,7 @@ fn hooks_are_not_called_for_tasks_that_do_not_run() {
     }
 }
 
-/// HK-001: the hooks are called also when a drained task, or one that was not admitted, is run by
-/// hand.
+/// HK-001: the hooks are also called when a drained or rejected task is run by hand.
 #[test]
 fn hooks_are_called_wherever_a_task_is_run() {
     let here = thread::current().id();
@@ -134,8 +133,8 @@ fn hooks_are_called_wherever_a_task_is_run() {
     }
 }
 
-/// HK-001: the hooks are told the name of the task, the planned time of its run, its lateness, and
-/// the runs it missed; all of it as the body sees it.
+/// HK-001: the hooks see the name of the task, the planned time of its run, its lateness, and the
+/// runs it missed, just as the body sees them.
 #[test]
 fn hooks_see_the_same_context_as_the_body() {
     let log = Log::new();
@@ -161,11 +160,11 @@ fn hooks_see_the_same_context_as_the_body() {
     assert_eq!(log.entries(), vec![seen; 3]);
 }
 
-/// Something of the test's own to panic with.
+/// A payload of a type of the test's own.
 struct Custom;
 
-/// HK-036, HK-003 to HK-007: the hook after a run sees its very outcome: the text of the panic and
-/// the type of what was thrown.
+/// HK-036, HK-003 to HK-007: the hook after a run sees its exact outcome: the message of the panic
+/// and the type of the payload.
 #[test]
 fn the_hook_after_sees_the_outcome() {
     type Is = fn(&Panic) -> bool;
@@ -231,7 +230,7 @@ fn a_future_ends_when_its_hook_has_returned() {
 }
 
 /// HK-001: a task that is cancelled while it is in one of its hooks has been cancelled, and the
-/// hook after it sees what the body did.
+/// hook after the run sees what the body did.
 #[test]
 fn a_task_can_be_cancelled_in_its_hooks() {
     for in_before in [true, false] {
@@ -269,8 +268,8 @@ fn a_task_can_be_cancelled_in_its_hooks() {
     }
 }
 
-/// HK-030: ten workers that are held up in the hook before their tasks are at work: 25 tasks, of
-/// which 15 have completed.
+/// HK-030: ten workers that block in the hook before their tasks are active: 25 tasks are
+/// submitted, of which 15 have completed.
 #[test]
 fn a_task_in_its_first_hook_is_at_work() {
     let (parked, gate) = (Counter::new(), Counter::new());
@@ -294,7 +293,7 @@ fn a_task_in_its_first_hook_is_at_work() {
     executor.close().expect("not on a worker");
 }
 
-/// Something that is done to an executor by one of its own hooks.
+/// An action that a hook performs on its own executor.
 type Act = fn(Executor);
 
 const ACTS: [(&str, Act); 8] = [
@@ -323,7 +322,7 @@ const ACTS: [(&str, Act); 8] = [
     }),
 ];
 
-/// Puts something into one of the places where an executor calls back.
+/// Installs a callback in one of the places where an executor calls back.
 type Place = fn(Builder, Box<dyn Fn() + Send + Sync>) -> Builder;
 
 const PLACES: [(&str, Place); 6] = [
@@ -336,7 +335,7 @@ const PLACES: [(&str, Place); 6] = [
 ];
 
 /// F14, F15, F16, F18, HK-001, AT-021: whatever a hook does to its own executor, nothing hangs: the
-/// executor ends, and so does each of its futures.
+/// executor terminates, and each of its futures completes.
 #[test]
 fn a_hook_can_do_anything_to_its_executor() {
     for (place, hook) in PLACES {
@@ -361,7 +360,7 @@ fn act_in(hook: Place, act: Act) {
     let handle = executor.handle();
     *owner.lock().expect("nobody panics") = Some(executor);
     let body = || resume_unwind(Box::new("the panic handler is to be called"));
-    // Refused if the hook was faster.
+    // The submission is refused if the hook was faster.
     let due = handle.submit::<_, ()>(body).ok();
     let later = handle.schedule(LONG, || ()).ok();
     if let Some(due) = due {
@@ -374,7 +373,7 @@ fn act_in(hook: Place, act: Act) {
     assert_eq!(acted.get(), 1);
 }
 
-/// HK-001: a hook that waits for its own task is told so at once.
+/// HK-001: a hook that waits for its own task gets an error at once.
 #[test]
 fn a_hook_cannot_join_its_own_task() {
     for in_before in [true, false] {

@@ -1,5 +1,5 @@
 //! Decoration: code around every run of a closure. It sees every submission and every run, and
-//! changes nothing else: neither order nor futures nor what cancelling does.
+//! affects neither the order nor the futures nor the effect of cancelling.
 
 use std::{
     cell::Cell,
@@ -30,8 +30,8 @@ pub fn counting(builder: Builder, runs: &Counter, wrappers: &Drops) -> Builder {
     })
 }
 
-/// HK-031: the decorator is called once for each submission, in the thread that submits, and is told
-/// what is submitted; its wrapper is called in the worker, around the body and between the hooks.
+/// HK-031: the decorator is called once for each submission, on the submitting thread, and is given
+/// the submission; its wrapper is called on the worker, around the body and between the hooks.
 #[test]
 fn a_decorator_is_called_for_each_submission() {
     let log = Log::new();
@@ -77,8 +77,8 @@ fn submission(name: &str, is_periodic: bool, delay: &str) -> String {
     format!("Submission {{ name: {name}, is_periodic: {is_periodic}, delay: {delay} }}")
 }
 
-/// SO-010: the decorator is told the delay as it was asked for: none for what is past, and
-/// `Duration::MAX` for what never is due.
+/// SO-010: the decorator is given the delay as it was requested: zero for times in the past, and
+/// `Duration::MAX` for a task that is never due.
 #[test]
 fn a_decorator_is_told_the_delay() {
     let log = Log::new();
@@ -103,7 +103,7 @@ thread_local! {
     static REQUEST: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Brings the request of the submitter into each run.
+/// Carries the submitter's request into each run.
 fn with_request(builder: Builder) -> Builder {
     builder.decorate_task(|_: &Submission<'_>| {
         let request = REQUEST.get();
@@ -116,8 +116,7 @@ fn with_request(builder: Builder) -> Builder {
     })
 }
 
-/// SO-010: the submitter's context can be brought into each run of its tasks, from task to task,
-/// and stays with them.
+/// SO-010: the submitter's context can be carried into each run of its tasks, from task to task.
 #[test]
 fn a_context_is_brought_from_submitter_to_task() {
     let (clock, executor) = manual_with(with_request);
@@ -141,7 +140,7 @@ fn a_context_is_brought_from_submitter_to_task() {
     assert!(matches!(outside.try_join(), Some(Ok(0))));
 }
 
-/// What can be done to a task, and how it then ends.
+/// What can happen to a task, and how it then ends.
 type Fate = fn(&ManualClock, &Executor, &ScheduledFuture<i32>);
 
 const FATES: [Fate; 6] = [
@@ -156,8 +155,8 @@ const FATES: [Fate; 6] = [
     },
 ];
 
-/// SO-010, SO-011: whatever becomes of a task, its future, the statistics and the queue are the same
-/// with a decorator and without; and one that gave a value was run by its wrapper.
+/// SO-010, SO-011: whatever happens to a task, its future, the statistics and the queue are the
+/// same with a decorator and without; and a task that returned a value was run by its wrapper.
 #[test]
 fn a_decorated_task_ends_as_a_plain_one() {
     let bodies: [fn() -> i32; 2] = [|| 7, || panic_any("no")];
@@ -171,7 +170,7 @@ fn a_decorated_task_ends_as_a_plain_one() {
     }
 }
 
-/// How a task with this body and this fate ends, and what there is to see.
+/// How a task with this body and this fate ends, and what can be observed.
 fn live((clock, executor): (ManualClock, Executor), fate: Fate, body: fn() -> i32) -> String {
     let task = executor.task().name("task").schedule(ms(10), body).expect("accepted");
     let before = (executor.pending_count(), task.delay(), task.state());
@@ -182,8 +181,8 @@ fn live((clock, executor): (ManualClock, Executor), fate: Fate, body: fn() -> i3
     format!("{outcome:?} {before:?} {after:?}")
 }
 
-/// HK-031, FR-006: a wrapper is called for every run of a periodic task, and so for the run
-/// that panics, which is the last: with a period of a nanosecond and ten workers as well.
+/// HK-031, FR-006: a wrapper is called for every run of a periodic task, including the last run,
+/// which panics; also with a period of a nanosecond and ten workers.
 #[test]
 fn a_wrapper_is_called_for_every_run() {
     for is_rate in [true, false] {
@@ -228,7 +227,7 @@ fn a_decorated_periodic_task_that_never_runs_again_delays_no_other() {
 }
 
 /// SO-010: tasks with the same deadline start in the order in which they were submitted, decorated
-/// or not. (Java's queue orders a task that is wrapped by no number.)
+/// or not. (Java's queue has no sequence number for a wrapped task.)
 #[test]
 fn decorated_tasks_with_equal_deadlines_keep_their_order() {
     let (runs, wrappers) = (Counter::new(), Drops::new());
@@ -245,9 +244,9 @@ fn decorated_tasks_with_equal_deadlines_keep_their_order() {
     assert_eq!((runs.get(), wrappers.count()), (500, 500));
 }
 
-/// CA-014, CA-015, HK-032: cancelling a decorated task takes it out of the queue, at once, and drops
-/// closure and wrapper, whether its future is kept or not. (In Java the task that decorates stays in
-/// the queue until it would have been due: an hour, for each of these thousand.)
+/// CA-014, CA-015, HK-032: cancelling a decorated task removes it from the queue at once, and drops
+/// closure and wrapper, whether its future is kept or not. (In Java the task that decorates stays
+/// in the queue until it would have been due: an hour, for each of these thousand.)
 #[test]
 fn cancelled_decorated_tasks_do_not_stay_in_the_queue() {
     let hour = Duration::from_secs(3600);
@@ -281,7 +280,7 @@ fn cancelled_decorated_tasks_do_not_stay_in_the_queue() {
     }
 }
 
-/// CA-014: scheduling and cancelling decorated tasks without end keeps nothing of them.
+/// CA-014: scheduling and cancelling decorated tasks repeatedly retains nothing of them.
 #[test]
 fn cancelled_decorated_tasks_do_not_pile_up() {
     let (runs, wrappers) = (Counter::new(), Drops::new());
@@ -297,8 +296,8 @@ fn cancelled_decorated_tasks_do_not_pile_up() {
     assert_eq!(runs.get(), 0);
 }
 
-/// HK-032: a decorated task can be cancelled from inside its body, where it is in no queue any more;
-/// a periodic task then does not go on, and nothing is left.
+/// HK-032: a decorated task can be cancelled from inside its body, when it is no longer in the
+/// queue; a periodic task then does not run again, and nothing is left of it.
 #[test]
 fn a_decorated_task_can_be_cancelled_from_its_body() {
     for is_periodic in [true, false] {
@@ -325,8 +324,8 @@ fn a_decorated_task_can_be_cancelled_from_its_body() {
     }
 }
 
-/// SO-010: a decorated task with a timeout ends when that is over; a periodic task with a budget for each
-/// run is decorated around its budget; closure and wrapper are dropped once.
+/// SO-010: a decorated task with a timeout ends at its timeout; for a periodic task the wrapper
+/// runs outside the time limit of each run; closure and wrapper are dropped once.
 #[test]
 fn a_decorated_task_can_have_a_timeout() {
     let (runs, wrappers, closures) = (Counter::new(), Drops::new(), Drops::new());

@@ -20,7 +20,7 @@ use crate::{
 enum When {
     Before,
     After,
-    /// When the body has, in place of the body's panic.
+    /// After the body has panicked, replacing the body's panic.
     Instead,
 }
 
@@ -39,9 +39,9 @@ fn throwing(builder: Builder, when: When) -> Builder {
     })
 }
 
-/// F7, HK-037: a wrapper that panics, before the body, after it, or in place of its panic, ends its
-/// task with that panic, which is reported as the task's; what it leaves of closure and result is
-/// dropped once, and may panic as well; the worker lives.
+/// F7, HK-037: a wrapper that panics, before the body, after it, or replacing its panic, ends its
+/// task with that panic, which is reported as the task's; the remaining closure and result are
+/// dropped once, and may panic as well; the worker survives.
 #[test]
 fn a_wrapper_that_panics_fails_its_run() {
     for when in [When::Before, When::After, When::Instead] {
@@ -54,7 +54,7 @@ fn a_wrapper_that_panics_fails_its_run() {
         });
         let worker = worker_of(&executor);
         let (closures, results, body_ran) = (Drops::new(), Drops::new(), Counter::new());
-        // Where the call drops it, in the middle of the body's own panic, nobody could contain it.
+        // If the call drops it during the body's own panic, no one could contain the second panic.
         let bomb = (when == When::Before).then(|| Bomb("a capture"));
         let (captures, result, ran) = ((closures.token(), bomb), results.clone(), body_ran.clone());
         let task = executor.task().name("fails").submit(move || {
@@ -76,8 +76,8 @@ fn a_wrapper_that_panics_fails_its_run() {
     }
 }
 
-/// HK-031: a wrapper that panics is a failure of a periodic run: a periodic task that resumes goes on, with
-/// the same wrapper and closure.
+/// HK-031: a panic of a wrapper is a failure of a periodic run: a periodic task that resumes
+/// continues with the same wrapper and closure.
 #[test]
 fn a_periodic_task_goes_on_after_its_wrapper_panicked() {
     let (wrapped, wrappers, closures) = (Counter::new(), Drops::new(), Drops::new());
@@ -110,7 +110,7 @@ fn a_periodic_task_goes_on_after_its_wrapper_panicked() {
     assert_eq!((wrappers.count(), closures.count()), (1, 1));
 }
 
-/// A verb of submission, for a closure with this capture.
+/// A method that submits a closure with this capture.
 type Submit = fn(&Executor, (DropToken, Bomb));
 
 const SUBMITS: [Submit; 6] = [
@@ -128,8 +128,8 @@ const SUBMITS: [Submit; 6] = [
     },
 ];
 
-/// SO-010: a decorator that panics does so in the submitter: nothing is queued, the closure is
-/// dropped, also if a capture panics then, and the executor goes on.
+/// SO-010: the panic of a decorator propagates to the submitter: nothing is queued, the closure is
+/// dropped, even if a capture panics then, and the executor keeps working.
 #[test]
 fn a_decorator_that_panics_panics_in_the_submitter() {
     for submit in SUBMITS {
@@ -157,8 +157,8 @@ fn a_decorator_that_panics_panics_in_the_submitter() {
     }
 }
 
-/// SO-010: a decorated task that is refused comes back with its wrapper around it, which is dropped
-/// with it, may panic then, and hides nothing; and once it has been run by hand it is gone.
+/// SO-010: a decorated task that is refused comes back inside its wrapper, which is dropped with it
+/// and may panic then without hiding anything; once the task has been run by hand, both are gone.
 #[test]
 fn a_refused_task_comes_back_decorated() {
     let (wrapped, wrappers) = (Counter::new(), Drops::new());
@@ -192,8 +192,8 @@ fn a_refused_task_comes_back_decorated() {
     assert_eq!((wrappers.count(), wrapped.get()), (4, 2));
 }
 
-/// SO-010: a decorator may shut down or use the executor that calls it; the submission then is
-/// refused, or comes after what the decorator submitted.
+/// SO-010: a decorator may shut down or use the executor that calls it; the submission is then
+/// refused, or runs after the tasks that the decorator submitted.
 #[test]
 fn a_decorator_may_use_its_executor() {
     let owner = Arc::new(Mutex::new(None::<Executor>));
@@ -227,8 +227,8 @@ fn a_decorator_may_use_its_executor() {
     assert_eq!(order.entries().len(), 3);
 }
 
-/// SO-010: a decorated task that is not admitted and run by the submitter has its wrapper around it;
-/// one that is discarded drops it.
+/// SO-010: a decorated task that is rejected and run by the submitter runs inside its wrapper; one
+/// that is discarded drops the wrapper.
 #[test]
 fn a_refused_task_keeps_its_wrapper() {
     let (runs, wrappers) = (Counter::new(), Drops::new());

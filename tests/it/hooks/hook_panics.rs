@@ -1,4 +1,4 @@
-//! Hooks that panic, in every combination with bodies that do: each harms its own run at most.
+//! Hooks that panic, in every combination with bodies that do: each affects at most its own run.
 
 use std::{
     collections::HashSet,
@@ -22,7 +22,7 @@ use crate::support::{
 
 const WORKERS: usize = 10;
 
-/// What a hook or a body throws.
+/// What a hook or a body panics with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Throw {
     Nothing,
@@ -47,7 +47,8 @@ impl Throw {
         }
     }
 
-    /// Whether it is this that was thrown, by whom, and whether it is known where.
+    /// Returns `true` if the panic has this payload, the message of `who`, and a location if one is
+    /// known.
     fn is_in(self, panic: &Panic, who: &str) -> bool {
         let (is_it, message) = match self {
             Self::Nothing => (false, ""),
@@ -68,18 +69,18 @@ impl Throw {
 /// Ten workers whose hooks and tasks panic, all at once.
 struct Stage {
     executor: Executor,
-    /// The hooks do something only while this is set.
+    /// The hooks are active only while this is set.
     is_on: Arc<AtomicBool>,
-    /// Who was in the hook before a run.
+    /// The threads that were in the hook before a run.
     workers: Log<ThreadId>,
     bodies: Arc<AtomicUsize>,
-    /// What the hook after saw: whether the outcome was the body's.
+    /// For each call of the hook after a run, whether it saw the body's outcome.
     outcomes: Log<bool>,
-    /// What the panic handler saw: the source, and whether the panic was what it was to be.
+    /// For each call of the panic handler, the source, and whether the panic was the expected one.
     reports: Log<(PanicSource, bool)>,
 }
 
-/// Which throw belongs to whom.
+/// What each of the three panics with.
 #[derive(Clone, Copy, Debug)]
 struct Script {
     before: Throw,
@@ -121,7 +122,7 @@ impl Stage {
             .before_execute(move |_| {
                 arrive.push(thread::current().id());
                 all_here.add();
-                // So each worker has one, in both rounds.
+                // This gives each worker one task, in both rounds.
                 all_here.wait_for(all_here.get().next_multiple_of(WORKERS));
                 if before_on.load(Ordering::SeqCst) {
                     script.before.throw("before");
@@ -140,7 +141,7 @@ impl Stage {
         Self { executor, is_on, workers, bodies, outcomes, reports }
     }
 
-    /// Lets each worker run a task that throws this; gives the futures, which have ended.
+    /// Lets each worker run a task that panics with this; returns the futures, which are done.
     fn round(&self, throw: Throw) -> Vec<ScheduledFuture<()>> {
         let submit = |_| {
             let bodies = Arc::clone(&self.bodies);
@@ -192,7 +193,7 @@ impl Stage {
         assert_eq!(count(PanicSource::AfterExecute), of(script.after), "{script:?}");
     }
 
-    /// The pool has the workers that it had, and all of them work.
+    /// The pool has the same workers as before, and all of them work.
     fn check_workers(&self) {
         self.is_on.store(false, Ordering::SeqCst);
         for future in self.round(Throw::Nothing) {
@@ -206,9 +207,9 @@ impl Stage {
     }
 }
 
-/// F7, HK-003 to HK-027: a hook before a run that panics, with whatever, keeps the body and the
-/// other hook from being called and ends the future with its panic; and a body that panics is seen
-/// as it was thrown. The handler is told once for each, and the pool keeps its ten workers.
+/// F7, HK-003 to HK-027: a panic of the hook before a run, with any payload, keeps the body and the
+/// other hook from being called and ends the future with that panic; and the panic of a body is
+/// seen with its payload. The handler is called once for each, and the pool keeps its ten workers.
 #[test]
 fn a_hook_before_that_panics_fails_its_run_and_nothing_else() {
     for before in Throw::ALL {
@@ -219,8 +220,9 @@ fn a_hook_before_that_panics_fails_its_run_and_nothing_else() {
     }
 }
 
-/// F7, HK-003 to HK-007: a hook after a run that panics, with whatever, changes no outcome: the
-/// future has what the body gave. The handler is told of both, and the pool keeps its ten workers.
+/// F7, HK-003 to HK-007: a panic of the hook after a run, with any payload, changes no outcome: the
+/// future has the body's outcome. The handler is called for both, and the pool keeps its ten
+/// workers.
 #[test]
 fn a_hook_after_that_panics_changes_no_outcome() {
     for after in Throw::ALL {
@@ -254,8 +256,8 @@ fn a_hook_before_that_panics_has_the_closure_dropped() {
     assert_eq!(worker_of(&executor), worker);
 }
 
-/// HK-008 to HK-027: a hook before a run that panics is a failure of a periodic task as any other:
-/// it ends the periodic task, whose closure is dropped.
+/// HK-008 to HK-027: a panic of the hook before a run is a failure of a periodic task like any
+/// other: it ends the periodic task, and its closure is dropped.
 #[test]
 fn a_hook_before_that_panics_ends_a_periodic_task() {
     let (clock, executor) = manual_with(|builder| {
@@ -275,7 +277,7 @@ fn a_hook_before_that_panics_ends_a_periodic_task() {
     assert_eq!((failure.run_number(), failure.in_a_row(), failure.message()), (3, 1, "before"));
 }
 
-/// F5, HK-037: payloads thrown by hooks and by the handler itself may panic when they are dropped.
+/// F5, HK-037: payloads from hooks and from the handler itself may panic when they are dropped.
 #[test]
 fn payloads_of_hooks_may_panic_when_dropped() {
     let (_clock, executor) = manual_with(|builder| {
@@ -299,7 +301,7 @@ fn payloads_of_hooks_may_panic_when_dropped() {
 }
 
 /// The captures of a hook, a decorator, a handler or a factory are dropped with the executor, or
-/// when it is replaced; a capture that panics then is contained.
+/// when the callback is replaced; a capture that panics then is contained.
 #[test]
 fn captures_of_callbacks_may_panic_when_dropped() {
     let [one, two, three, four] = ["before", "decorator", "handler", "factory"].map(Bomb);

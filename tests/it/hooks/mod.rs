@@ -1,4 +1,4 @@
-//! Code around the runs: hooks, decorators, the hook for the end, and panics in each of them.
+//! Code around the runs: hooks, decorators, the termination hook, and panics in each of them.
 
 mod around_runs;
 pub mod decoration;

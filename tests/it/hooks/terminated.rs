@@ -1,5 +1,5 @@
-//! The hook for the end: once, after everything else and before anybody is told, whichever way the
-//! executor stops.
+//! The termination hook is called once, after everything else and before any waiter is told,
+//! whichever way the executor stops.
 
 use std::{
     io,
@@ -18,7 +18,7 @@ use crate::support::{
     Bomb, Counter, Drops, LONG, Log, elsewhere, eventually, hold, in_time, manual_with, ms,
 };
 
-/// An executor that counts its ends.
+/// An executor that counts the calls of its termination hook.
 fn counting(ends: &Counter, settings: impl FnOnce(Builder) -> Builder) -> Executor {
     let ends = ends.clone();
     let builder = Executor::builder().core_pool_size(2).terminated(move || ends.add());
@@ -28,8 +28,8 @@ fn counting(ends: &Counter, settings: impl FnOnce(Builder) -> Builder) -> Execut
 /// A way to stop an executor.
 type Stop = fn(Executor);
 
-/// Those that have ended an executor without a worker when they return, and, the first of them,
-/// any executor.
+/// The ways to stop an executor. When they return, an executor without a worker has terminated;
+/// after the first ones, any executor has.
 const STOPS: [(&str, Stop); 9] = [
     ("drop", drop),
     ("close", |executor| executor.close().expect("not on a worker")),
@@ -55,8 +55,8 @@ const STOPS: [(&str, Stop); 9] = [
 
 const WAITING_STOPS: usize = 4;
 
-/// AT-004, HK-002: without a worker the hook has been called when the call that stops the executor
-/// returns, whichever it is, and once.
+/// AT-004, HK-002: without a worker the hook has been called, once, when any call that stops the
+/// executor returns.
 #[test]
 fn without_a_worker_the_stop_calls_the_hook() {
     for (how, stop) in STOPS {
@@ -76,7 +76,8 @@ fn without_a_worker_the_stop_calls_the_hook() {
     }
 }
 
-/// AT-004, HK-002: with workers the hook has been called when anybody has seen the end.
+/// AT-004, HK-002: with workers the hook has been called by the time that anyone can observe
+/// termination.
 #[test]
 fn the_end_is_not_visible_before_the_hook_has_returned() {
     for _ in 0..50 {
@@ -104,7 +105,7 @@ fn the_end_is_not_visible_before_the_hook_has_returned() {
     }
 }
 
-/// AT-004, HK-002: of many shutdowns at once one calls the hook.
+/// AT-004, HK-002: of many concurrent shutdowns one calls the hook.
 #[test]
 fn shutdowns_at_once_call_the_hook_once() {
     for round in 0..300 {
@@ -124,8 +125,8 @@ fn shutdowns_at_once_call_the_hook_once() {
     }
 }
 
-/// AT-004, HK-002: in the hook everything has ended, hooks of threads included, and the end has not
-/// come: nothing is admitted, and whoever waits goes on waiting.
+/// AT-004, HK-002: in the hook all work has ended, including the hooks of threads, but the executor
+/// has not terminated: nothing is admitted, and waiters keep waiting.
 #[test]
 fn in_the_hook_the_end_has_not_come() {
     let (inside, gate, calls) = (Counter::new(), Counter::new(), Log::new());
@@ -144,7 +145,7 @@ fn in_the_hook_the_end_has_not_come() {
     for _ in 0..2 {
         executor.execute(|| ()).expect("accepted");
     }
-    // If the workers are faster, the hook is called by who shuts down.
+    // If the workers are faster, the thread that shuts down calls the hook.
     let [stops, waits] = [(); 2].map(|()| executor.handle());
     let shutdown = elsewhere(move || stops.shutdown());
     let waits = elsewhere(move || waits.await_termination(LONG));
@@ -162,8 +163,8 @@ fn in_the_hook_the_end_has_not_come() {
     assert_eq!((calls.len(), calls[4]), (5, "the end"), "{calls:?}");
 }
 
-/// F7, AT-004, HK-002: a hook that panics is reported, as nobody's task, and the executor has
-/// ended.
+/// F7, AT-004, HK-002: a hook that panics is reported without a task, and the executor has
+/// terminated.
 #[test]
 fn a_hook_for_the_end_that_panics_is_reported() {
     for (how, stop) in STOPS {
@@ -183,7 +184,8 @@ fn a_hook_for_the_end_that_panics_is_reported() {
     }
 }
 
-/// AT-004, G23: the hook comes after the last capture has been dropped, also if that panics.
+/// AT-004, G23: the hook is called after the last capture has been dropped, even if that drop
+/// panics.
 #[test]
 fn the_hook_comes_after_the_last_capture() {
     let (drops, seen) = (Drops::new(), Log::new());
@@ -198,8 +200,9 @@ fn the_hook_comes_after_the_last_capture() {
     assert_eq!(seen.entries(), [10]);
 }
 
-/// AT-004, AT-021: a hook that waits for the end in the thread that brings it about is told so, also
-/// if that is one that only submits: here one whose executor is shut down while it starts a thread.
+/// AT-004, AT-021: a hook that waits for termination on the thread that brings it about gets an
+/// error, even if that thread only submits: here, one whose executor is shut down while it starts a
+/// thread.
 #[test]
 fn a_hook_in_the_thread_of_a_submitter_cannot_wait_for_the_end() {
     let own = Arc::new(Mutex::new(None::<Handle>));

@@ -1,5 +1,5 @@
-//! More to do than can be done: it is late, and neither early nor lost nor out of order; and it
-//! can be seen.
+//! Overload: tasks run late, but neither early nor out of order, and none is lost; and the backlog
+//! is visible.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use punctual::{CancelHandle, ScheduledThreadPoolExecutor as Executor, current_ta
 use crate::support::{Counter, Drops, LONG, Log, in_time, manual, ms};
 
 /// F44: tasks that fall due faster than they run form a backlog that the counts show; each runs,
-/// late, none early, in the order of the deadlines, and nothing is left of them.
+/// late, none early, in the order of the deadlines, and none is left.
 #[test]
 fn a_backlog_is_seen_and_worked_off_in_order() {
     const TASKS: usize = 2_000;
@@ -51,9 +51,9 @@ fn a_backlog_is_seen_and_worked_off_in_order() {
     assert_eq!(drops.count(), TASKS);
 }
 
-/// F45: tasks that block occupy their workers, and nothing takes these from them: what is due
-/// behind them waits, which the counts show, and its lateness afterwards; it runs as soon as one of
-/// them ends. Another executor is not disturbed.
+/// F45: tasks that block occupy their workers, which nothing can take from them: tasks due behind
+/// them wait, as the counts show, and their lateness afterwards; they run as soon as a worker is
+/// free. Another executor is not affected.
 #[test]
 fn blocked_workers_show_in_the_counts() {
     const WORKERS: usize = 3;
@@ -86,8 +86,8 @@ fn blocked_workers_show_in_the_counts() {
     blockers.into_iter().for_each(|task| task.join().expect("it ends"));
 }
 
-/// F46: what has fallen due is not overtaken by a flood of tasks without delay that come later,
-/// from several threads, also while they are taken.
+/// F46: tasks that have fallen due are not overtaken by a flood of later tasks without delay,
+/// submitted from several threads, also while tasks are taken.
 #[test]
 fn a_flood_overtakes_nothing_that_is_due() {
     const FLOODS: usize = 3;
@@ -100,7 +100,7 @@ fn a_flood_overtakes_nothing_that_is_due() {
             scope.spawn(move || {
                 let mut number = 0;
                 while !is_over.load(Ordering::SeqCst) {
-                    // Room for what is to be seen, and no more: memory is not the question.
+                    // Room for the observations, and no more: memory is not measured here.
                     if executor.pending_count() < 500 {
                         let log = log.clone();
                         number += 1;
@@ -134,8 +134,8 @@ fn a_flood_overtakes_nothing_that_is_due() {
     }
 }
 
-/// F46, M62: exactly: of a thousand tasks without delay that were submitted after its deadline not
-/// one runs before it, and of those before it all do.
+/// F46, M62: exactly: of a thousand tasks without delay that are submitted after the deadline of a
+/// due task none runs before that task, and all that were submitted earlier do.
 #[test]
 fn a_due_task_runs_after_earlier_and_before_later_submissions() {
     let (clock, executor) = manual(1);
@@ -171,7 +171,7 @@ fn a_due_task_runs_after_earlier_and_before_later_submissions() {
 }
 
 /// F30, M41: eight threads cancel the same tasks at the moment when they fall due: each task runs
-/// or is cancelled by one of them, its captures are dropped once, and its place in the queue is
+/// or is cancelled by one of them, its captures are dropped once, and its slot in the queue is
 /// free.
 #[test]
 fn a_storm_of_cancels_at_the_deadline_has_one_winner_each() {
@@ -197,7 +197,7 @@ fn a_storm_of_cancels_at_the_deadline_has_one_winner_each() {
                     while Instant::now() < due {
                         thread::yield_now();
                     }
-                    // Some from the end: the workers begin at the beginning.
+                    // Some threads begin at the end, because the workers begin at the beginning.
                     let order = |n| if canceller % 2 == round % 2 { n } else { TASKS - 1 - n };
                     let won = (0..TASKS).filter(|n| handles[order(*n)].cancel()).count();
                     cancelled.fetch_add(won, Ordering::SeqCst);
@@ -211,14 +211,14 @@ fn a_storm_of_cancels_at_the_deadline_has_one_winner_each() {
         let now = executor.statistics();
         assert_eq!((now.cancelled, now.pending), (cancelled as u64, 0));
         assert_eq!(now.completed + now.cancelled, TASKS as u64);
-        // What was running when it was cancelled has run all the same.
+        // Tasks that were running when they were cancelled have run all the same.
         assert!((now.completed..=TASKS as u64).contains(&(ran as u64)), "{ran} ran: {now:?}");
         assert_eq!(drops.count(), TASKS);
     }
 }
 
-/// F28: a hundred thousand tasks wait; ended in whichever way, on a small stack, they go one after
-/// the other, and none of their ends is inside another's.
+/// F28: a hundred thousand tasks are pending; whichever way they are ended, on a small stack, they
+/// are dropped one after the other without recursion.
 #[test]
 fn very_many_tasks_can_be_dropped_on_a_small_stack() {
     const TASKS: usize = 100_000;
@@ -237,7 +237,7 @@ fn very_many_tasks_can_be_dropped_on_a_small_stack() {
         let (handle, drops) = (executor.handle(), Drops::new());
         for number in 0..TASKS {
             let token = drops.token();
-            // So that some wait in the lane, and most in the heap.
+            // This puts some into the sorted run, and most into the heap.
             let delay = LONG + ms((number * 7_919 % TASKS) as u64);
             drop(executor.schedule(delay, move || token).expect("accepted"));
         }

@@ -1,5 +1,5 @@
-//! Conservation: whatever races whatever, each task is admitted or refused, each that was admitted
-//! ends, and the counts say so.
+//! Conservation: whatever races with whatever, each task is admitted or refused, each admitted task
+//! ends, and the counts agree.
 
 use std::{
     hint,
@@ -22,7 +22,7 @@ use crate::{
     support::{LONG, eventually, ms},
 };
 
-/// The ways in which a pool of the races is made: plain, and with workers that come and go.
+/// The kinds of pools in the races: a plain one, and two whose workers start and retire.
 fn fresh(round: usize) -> Builder {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
     match round % 3 {
@@ -32,8 +32,8 @@ fn fresh(round: usize) -> Builder {
     }
 }
 
-/// Some of those with workers that go have a factory that waits for their end. So whoever has
-/// started one for his task finds it gone when he submits that.
+/// Some of the pools with retiring workers have a factory that waits until the worker has ended. A
+/// submitter that has started a worker for its task then finds that worker gone.
 fn fresh_or_deserted(round: usize) -> ScheduledThreadPoolExecutor {
     let builder = fresh(round);
     let builder = if matches!(round % 30, 1 | 2) {
@@ -77,7 +77,7 @@ fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
     let mut pools_left = rounds("a schedule that races a shutdown", POOLS);
     for round in pools_left.by_ref() {
         let executor = fresh_or_deserted(round);
-        // Two of three find a worker; the third starts one while the shutdown comes.
+        // Two of three submissions find a worker; the third starts one during the shutdown.
         if round % 9 > 2 {
             executor.execute(|| ()).expect("it is open");
         }
@@ -101,13 +101,13 @@ fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
     }
     drop(pools);
     shutdowns.join().expect("no shutdown panics");
-    // Else it was no race.
+    // Otherwise it was no race.
     let few = pools_left.begun() / 100;
     assert!(accepted > few && refused > few, "{accepted} in, {refused} not");
 }
 
-/// F30, ST-007: eight threads schedule and cancel against four workers; every task that was admitted
-/// has run or been cancelled, and the executor's counts agree with the tasks' own.
+/// F30, ST-007: eight threads schedule and cancel against four workers; every admitted task has run
+/// or been cancelled, and the executor's counts agree with those of the tasks.
 #[test]
 fn no_task_is_lost_between_eight_producers_and_four_workers() {
     const EACH: u64 = 50_000;
@@ -146,8 +146,8 @@ fn no_task_is_lost_between_eight_producers_and_four_workers() {
     assert!(ran.load(Ordering::Relaxed) >= counts.completed);
 }
 
-/// ST-010, G10: a shutdown races sixteen threads that submit and four that cancel, again and again:
-/// the executor always ends, and so does every future.
+/// ST-010, G10: a shutdown races sixteen threads that submit and four that cancel, repeatedly: the
+/// executor always terminates, and every future completes.
 #[test]
 fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
     const ROUNDS: usize = 10_000;
@@ -195,7 +195,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
                 executor.shutdown()
             }
             eventually("the executor ends", || {
-                // What the policy keeps for a minute.
+                // The policy would keep this task for a minute.
                 cancels_all();
                 executor.is_terminated()
             });
@@ -208,7 +208,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
 }
 
 /// ST-004, ST-005, G11: tasks that are half an hour away are scheduled and cancelled, by the thread
-/// that scheduled them and by others, and nothing is left of them.
+/// that scheduled them and by others, and nothing remains of them.
 #[test]
 fn scheduled_and_cancelled_tasks_leave_nothing() {
     for tasks in [100, 1_000, 10_000] {
@@ -230,7 +230,7 @@ fn scheduled_and_cancelled_tasks_leave_nothing() {
     }
 }
 
-/// F44, ST-006: as many tasks at the same distance all run, and none before its time.
+/// F44, ST-006: many tasks with the same delay all run, and none before its time.
 #[test]
 fn tasks_due_at_about_the_same_time_all_run() {
     for tasks in [100, 1_000, 10_000] {

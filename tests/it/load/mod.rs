@@ -1,5 +1,5 @@
-//! The whole executor under load: nothing is lost, everything is in order, and a model explains
-//! each history.
+//! The whole executor under load: nothing is lost, everything runs in order, and each history
+//! matches a model.
 
 mod backlog;
 mod conservation;

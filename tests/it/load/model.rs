@@ -1,5 +1,5 @@
-//! The executor against a model that is a sorted list: whatever is asked of it, in whichever order,
-//! the same tasks run at the same times, in the same order, and have the same fate.
+//! Compares the executor with a model, a sorted list: after the same operations, in any order, the
+//! same tasks run at the same times, in the same order, and have the same fate.
 //!
 //! After each step the clock says when all that was due has run; then everything that can be seen
 //! is compared. A body that panics resumes a panic that never began, so that none is reported.
@@ -30,21 +30,21 @@ enum Again {
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Panic,
-    /// Any that was ever let in, perhaps itself; and so everywhere.
+    /// Cancels a task that was admitted, perhaps this one; tasks are named likewise everywhere.
     Cancel(usize),
     Shutdown,
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A delay, and what the body does in which run, if anything.
+    /// A delay, how the task repeats, and what the body does in which run, if anything.
     Schedule(u64, Again, Option<(u32, Deed)>),
     Cancel(usize),
     Claim(usize),
     DropFuture(usize),
-    /// In one jump.
+    /// Advances in one jump.
     Leap(u64),
-    /// From deadline to deadline.
+    /// Advances from deadline to deadline.
     Walk(u64),
     KeepDelayed(bool),
     KeepPeriodic(bool),
@@ -53,7 +53,7 @@ enum Step {
     ShutdownNow,
 }
 
-/// Now, soon, in one moment with others, later, or never: `u64::MAX`.
+/// Delays that are zero, short, shared with others, long, or infinite: `u64::MAX`.
 fn delays() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(0), 6 => 1..6_u64, 2 => Just(5), 2 => 10..80_u64, 1 => Just(u64::MAX)]
 }
@@ -64,7 +64,7 @@ fn steps(most_workers: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => (1..9_u64).prop_map(Again::Rate),
         1 => (1..9_u64).prop_map(Again::Delay),
     ];
-    // What several do at once has no order.
+    // With several workers these actions would have no order.
     let deed = if most_workers == 1 {
         let cancel = any::<usize>().prop_map(Deed::Cancel);
         prop_oneof![4 => Just(Deed::Panic), 6 => cancel, 1 => Just(Deed::Shutdown)].boxed()
@@ -94,7 +94,7 @@ fn delay_of(millis: u64) -> Duration {
     if millis == u64::MAX { Duration::MAX } else { ms(millis) }
 }
 
-/// What the model knows of a task.
+/// What the model knows about a task.
 struct Known {
     id: TaskId,
     again: Again,
@@ -106,10 +106,10 @@ struct Known {
     future: Option<ScheduledFuture<()>>,
 }
 
-/// Where the model has a task.
+/// The state of a task in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Until that moment, `u64::MAX` for none that comes.
+    /// Until that moment; `u64::MAX` stands for never.
     Waits(u64),
     Runs,
     Completed,
@@ -124,11 +124,11 @@ enum Phase {
     Stopping,
 }
 
-/// An executor and, beside it, what it should have done.
+/// An executor, and the model of what it should have done.
 struct Both {
     clock: ManualClock,
     executor: ScheduledThreadPoolExecutor,
-    /// Which tasks have run since the last comparison, and when.
+    /// The tasks that have run since the last comparison, and when.
     seen: Arc<Mutex<Vec<(usize, u64)>>>,
     expected: Vec<(usize, u64)>,
     now: u64,
@@ -138,7 +138,7 @@ struct Both {
     phase: Phase,
     keep_delayed: bool,
     keep_periodic: bool,
-    /// Whether a periodic task that goes back to the queue is not taken back.
+    /// Returns `true` if the pool discards a periodic task between its runs.
     is_closed: bool,
     rejected: u64,
 }
@@ -234,7 +234,7 @@ impl Both {
 
     fn schedule(&mut self, delay: u64, again: Again, deed: Option<(u32, Deed)>) {
         let (body, first) = (self.body(deed), delay_of(delay));
-        // Who looks for a handle waits until it is there.
+        // A body that looks for a handle waits until the handle is there.
         let handles = Arc::clone(&self.handles);
         let mut handles = handles.lock().expect("nobody panics");
         let executor = &self.executor;
@@ -259,7 +259,7 @@ impl Both {
         }
     }
 
-    /// What a task does that is admitted next.
+    /// The body of the task that is admitted next.
     fn body(&self, deed: Option<(u32, Deed)>) -> impl FnMut() + Send + 'static {
         let (number, token, clock) = (self.tasks.len(), self.drops.token(), self.clock.clone());
         let (seen, handles) = (Arc::clone(&self.seen), Arc::clone(&self.handles));
@@ -282,7 +282,7 @@ impl Both {
         }
     }
 
-    /// Any that was ever let in.
+    /// Names a task that was admitted.
     fn any(&mut self, which: usize) -> Option<&mut Known> {
         let count = self.tasks.len().max(1);
         self.tasks.get_mut(which % count)
@@ -295,7 +295,7 @@ impl Both {
         self.is_cancelled(which);
     }
 
-    /// Somebody has cancelled the task.
+    /// Records that a task was cancelled.
     fn is_cancelled(&mut self, which: usize) {
         if let Some(task) = self.any(which).filter(|task| !task.is_done()) {
             task.state = Standing::Cancelled(CancelReason::Requested);
@@ -323,7 +323,7 @@ impl Both {
         self.end_what_is_not_kept();
     }
 
-    /// What a shutdown ends, and a policy that is changed after it.
+    /// Ends the tasks that a shutdown ends, or a policy that is changed after it.
     fn end_what_is_not_kept(&mut self) {
         if self.phase != Phase::ShuttingDown {
             return;
@@ -343,7 +343,7 @@ impl Both {
         ended.map(|task| task.state = Standing::Cancelled(why)).count()
     }
 
-    /// What waits, in the order in which it is due, as numbers.
+    /// The pending tasks as numbers, in due order.
     fn waiting(&self) -> Vec<(u64, usize)> {
         let tasks = self.tasks.iter().enumerate();
         let mut waiting: Vec<_> =
@@ -352,7 +352,7 @@ impl Both {
         waiting
     }
 
-    /// Everything that is due runs, in order.
+    /// Runs everything that is due, in order.
     fn settle(&mut self) {
         while let Some((planned, number)) = self.waiting().first().copied() {
             if planned > self.now {
@@ -391,7 +391,7 @@ impl Both {
         self.now = end;
     }
 
-    /// Waits until all that was due has run, on both sides, and compares all that can be seen.
+    /// Waits until all due tasks have run, on both sides, and compares everything observable.
     fn compare(&mut self, is_ordered: bool) {
         self.clock.run_until_idle();
         self.settle();
@@ -432,7 +432,7 @@ impl Both {
         assert_eq!(self.drops.count() as u64, gone, "captures that are gone");
     }
 
-    /// The executor is dropped: everything has one fate.
+    /// Drops the executor, after which every task has one fate.
     fn end(mut self) {
         self.cancel_where(CancelReason::ExecutorDropped, |_| true);
         drop(self.executor);
@@ -459,13 +459,13 @@ fn is_explained(workers: usize, steps: Vec<Step>) {
 }
 
 proptest! {
-    /// One worker: what runs, when, and in which order.
+    /// With one worker: which tasks run, when, and in which order.
     #[test]
     fn every_history_of_one_worker_is_explained_by_a_sorted_list(steps in steps(1)) {
         is_explained(1, steps);
     }
 
-    /// Several: what runs, and when.
+    /// With several workers: which tasks run, and when.
     #[test]
     fn every_history_of_several_workers_is_explained_by_a_sorted_list(steps in steps(3)) {
         is_explained(3, steps);

@@ -1,4 +1,4 @@
-//! What can be seen of an executor: statistics, the pending tasks, `Debug` and `Display`, and
+//! What can be observed of an executor: statistics, the pending tasks, `Debug` and `Display`, and
 //! events for `tracing`.
 
 mod pending_tasks;

@@ -1,4 +1,4 @@
-//! The tasks that wait, seen and taken out: a snapshot in due order, `remove`, `purge`.
+//! The pending tasks, viewed and removed: a snapshot in due order, `remove`, `purge`.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Scene {
     }
 }
 
-/// QV-001: a running task is not among the tasks that wait, and the others are, in their order.
+/// QV-001: a running task is not among the pending tasks, and the others are, in order.
 #[test]
 fn waiting_tasks_are_listed_and_running_ones_are_not() {
     let scene = Scene::new();
@@ -62,8 +62,8 @@ fn waiting_tasks_are_listed_and_running_ones_are_not() {
     scene.end();
 }
 
-/// QV-002: a task that runs cannot be removed, one that waits can, once, and then it is gone from
-/// the view, and the others are not.
+/// QV-002: a running task cannot be removed; a pending one can, once, and then it is gone from the
+/// view, and the others are not.
 #[test]
 fn a_task_that_waits_can_be_removed_once() {
     let scene = Scene::new();
@@ -83,8 +83,8 @@ fn a_task_that_waits_can_be_removed_once() {
     scene.end();
 }
 
-/// QV-004: two tasks that are cancelled are gone at once, so `purge` has nothing to do, and doing
-/// it again changes nothing.
+/// QV-004: two tasks that are cancelled leave at once, so `purge` has nothing to do, and repeating
+/// it changes nothing.
 #[test]
 fn cancelling_leaves_nothing_to_purge() {
     let scene = Scene::new();
@@ -102,8 +102,8 @@ fn cancelling_leaves_nothing_to_purge() {
     scene.end();
 }
 
-/// QV-004: a task that has been cancelled while its entry is still there is found by `purge`: the
-/// drop of its captures, in the middle of the cancelling, sees it.
+/// QV-004: `purge` finds a task that has been cancelled while its entry is still queued: the drop
+/// of its captures, in the middle of the cancellation, observes that.
 #[test]
 fn purge_finds_tasks_that_are_being_cancelled() {
     let (_clock, executor) = manual(1);
@@ -174,7 +174,7 @@ fn an_iterator_dropped_half_way_leaves_the_rest() {
     let mut sink = Vec::new();
     let refused = pending.try_for_each(|task| {
         let has_room = sink.len() < 2;
-        // The third is lost to the sink: dropped, so it ends.
+        // The sink drops the third, so it ends.
         if !has_room {
             return Err(task.id());
         }
@@ -200,8 +200,8 @@ fn an_iterator_dropped_half_way_leaves_the_rest() {
     eventually("it terminates", || executor.is_terminated());
 }
 
-/// QV-007: the view is in due order, and among equals in the order of submission, whatever the
-/// order of the heap is, and it stays as it was taken.
+/// QV-007: the view is in due order, and equal deadlines are in the order of submission, whatever
+/// the order of the heap; a view that was taken does not change.
 #[test]
 fn the_view_is_sorted_and_a_snapshot() {
     let (clock, executor) = manual(1);
@@ -223,7 +223,7 @@ fn the_view_is_sorted_and_a_snapshot() {
     assert_eq!(ids(&now), ids(&view)[200 - now.len()..]);
 }
 
-/// The view says of each task what it is, when it is due, and how often it has run.
+/// The view shows for each task what it is, when it is due, and how often it has run.
 #[test]
 fn the_view_describes_each_task() {
     let (clock, executor) = manual(1);
@@ -263,8 +263,8 @@ fn a_due_task_that_waits_is_listed() {
     scene.end();
 }
 
-/// What is seen can be cancelled, which ends its future and drops its captures, and says later
-/// what has become of it; a view that is kept keeps no closure.
+/// A listed task can be cancelled, which ends its future and drops its captures, and it reports its
+/// state later; a view that is kept retains no closure.
 #[test]
 fn a_listed_task_can_be_cancelled() {
     let (clock, executor) = manual(1);
@@ -283,7 +283,8 @@ fn a_listed_task_can_be_cancelled() {
     assert_eq!(second.try_join().unwrap().unwrap(), 7);
 }
 
-/// CN-039: what is shown of a task that waits has its number and its name, as its future has.
+/// CN-039: the `Debug` output of a pending task has its number and its name, like that of its
+/// future.
 #[test]
 fn debug_shows_which_task_it_is() {
     let (_clock, executor) = manual(1);
@@ -300,7 +301,7 @@ fn debug_shows_which_task_it_is() {
     assert!(shown.contains(&id.to_string()) && shown.contains("\"report\""), "{shown}");
 }
 
-/// QV-008: a task of another executor is left alone.
+/// QV-008: removing a task of another executor has no effect.
 #[test]
 fn a_task_of_another_executor_is_left_alone() {
     let (_clock, executor) = manual(1);
@@ -313,8 +314,8 @@ fn a_task_of_another_executor_is_left_alone() {
     assert!(!own.is_done() && !foreign.is_done());
 }
 
-/// QV-010: the future of a task that is removed ends, as removed, and its captures are dropped;
-/// who waits for it is told.
+/// QV-010: the future of a removed task completes as removed, the captures are dropped, and waiters
+/// are told.
 #[test]
 fn the_future_of_a_removed_task_ends() {
     let (_clock, executor) = manual(1);
@@ -332,8 +333,8 @@ fn the_future_of_a_removed_task_ends() {
     assert_cancelled(&periodic, CancelReason::Removed);
 }
 
-/// A periodic task can be removed between two runs, however often it has come back; while it runs
-/// it cannot, and comes back.
+/// A periodic task can be removed between two runs, however often it has run; while it runs it
+/// cannot be removed, and runs again.
 #[test]
 fn a_periodic_task_can_be_removed_between_its_runs() {
     let (clock, executor) = manual(1);
@@ -350,7 +351,8 @@ fn a_periodic_task_can_be_removed_between_its_runs() {
     assert_cancelled(&periodic, CancelReason::Removed);
 }
 
-/// QV-011: an executor that was shut down and waits for one task ends when that is removed.
+/// QV-011: an executor that was shut down and has one pending task terminates when that task is
+/// removed.
 #[test]
 fn removing_the_last_task_ends_an_executor_that_was_shut_down() {
     let executor = ScheduledThreadPoolExecutor::new(1);

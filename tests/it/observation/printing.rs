@@ -20,7 +20,7 @@ use punctual::{
 
 use crate::support::{LONG, manual, manual_with, ms};
 
-/// What is printed begins with the type, and has this in it.
+/// The output begins with the type, and contains this.
 fn shows(value: &impl Debug, parts: &[&str]) {
     let text = format!("{value:?}");
     let mut rest = &*text;
@@ -80,7 +80,7 @@ fn several_as_they_end() {
     shows(&service, &["ExecutorCompletionService", "pending: 1", "ended: 0"]);
 }
 
-/// What only the user's own code gets to see: a worker, a rejected task, a decorated run.
+/// Types that only the user's callbacks see: a worker, a rejected task, a decorated run.
 #[test]
 fn arguments_of_callbacks_can_be_printed() {
     let (tell, told) = mpsc::channel();
@@ -136,7 +136,7 @@ fn keys_of_a_queue() {
     assert_eq!(queue.len(), 5);
 }
 
-/// A pointer to an element that knows its deadline knows it as well.
+/// A pointer to an element that knows its deadline is `Delayed` as well.
 #[test]
 fn a_pointer_to_a_delayed_element_is_delayed() {
     struct At(Instant);
@@ -159,7 +159,7 @@ fn a_pointer_to_a_delayed_element_is_delayed() {
     assert_eq!(asked(Arc::new(At(moment))), Some(moment));
 }
 
-/// Each error says what happened, and what to do where there is something to be done.
+/// Each error says what happened, and what to do if something can be done.
 #[test]
 fn errors_name_the_cause_and_the_remedy() {
     use CancelReason::*;
@@ -209,8 +209,8 @@ fn errors_name_the_cause_and_the_remedy() {
     assert_eq!(InvokeAnyError::<&str>::NoTasks.into_failure(), None);
 }
 
-/// A refusal is an error that names its task; and a task that waits for its own end is told where to
-/// wait.
+/// A refusal is an error that names its task; a task that waits for its own termination is told
+/// where to wait instead.
 #[test]
 fn refusals_are_errors() {
     let (_, executor) = manual(1);

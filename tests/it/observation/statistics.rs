@@ -21,7 +21,7 @@ use crate::{
     workers::construction::start,
 };
 
-/// A task that says when it has begun and waits for its gate.
+/// A task that reports when it has begun and waits for its gate.
 fn gated(begun: &Counter, gate: &Counter) -> impl FnOnce() + Send + 'static {
     let (begun, gate) = (begun.clone(), gate.clone());
     move || {
@@ -30,8 +30,8 @@ fn gated(begun: &Counter, gate: &Counter) -> impl FnOnce() + Send + 'static {
     }
 }
 
-/// PS-001: no worker is active before the first task, and one is while it runs, as it sees itself
-/// and as others do.
+/// PS-001: no worker is active before the first task, and one is while it runs, as seen by the task
+/// and by others.
 #[test]
 fn a_running_worker_is_active() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -51,7 +51,7 @@ fn a_running_worker_is_active() {
     assert_eq!(executor.active_count(), 0, "who has the result finds it counted");
 }
 
-/// PS-002: a task has not completed before it ends, and is counted when its future has ended.
+/// PS-002: a task has not completed before it ends, and is counted by the time its future is done.
 #[test]
 fn a_task_that_has_ended_is_counted_as_completed() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -71,7 +71,7 @@ fn a_task_that_has_ended_is_counted_as_completed() {
     assert_eq!(executor.completed_task_count(), 1);
 }
 
-/// PS-003: the largest size is none before the first worker, and stays when all have gone.
+/// PS-003: the largest size is zero before the first worker starts, and stays when all have gone.
 #[test]
 fn the_largest_size_is_kept() {
     let executor = ScheduledThreadPoolExecutor::new(3);
@@ -107,8 +107,8 @@ fn workers_are_started_when_they_are_needed() {
     assert_eq!(future.join_timeout(LONG).unwrap().unwrap(), 1);
 }
 
-/// PS-010: ten tasks that meet are in ten threads, each with a name of its own, and when the
-/// executor is closed none of these is left.
+/// PS-010: ten tasks that wait for each other run on ten threads, each with a name of its own, and
+/// when the executor is closed none of these threads is left.
 #[test]
 fn there_are_as_many_threads_as_workers() {
     let (started, stopped) = (Log::new(), Counter::new());
@@ -136,7 +136,7 @@ fn there_are_as_many_threads_as_workers() {
     assert_eq!((started.entries().len(), stopped.get()), (10, 10));
 }
 
-/// PS-011: the number of tasks falls by those that are cancelled.
+/// PS-011: the number of tasks decreases by those that are cancelled.
 #[test]
 fn the_number_of_tasks_falls_by_those_that_are_cancelled() {
     let (_clock, executor) = manual(1);
@@ -149,8 +149,8 @@ fn the_number_of_tasks_falls_by_those_that_are_cancelled() {
     assert_eq!(executor.statistics().cancelled, 2);
 }
 
-/// F1: each task is counted once, as what it became, and each run of a periodic task as a run; what
-/// was refused is counted apart.
+/// F1: each task is counted once, by how it ended, and each run of a periodic task as a run;
+/// refused tasks are counted separately.
 #[test]
 fn every_task_is_counted_by_its_outcome() {
     let (clock, executor) = manual(2);
@@ -182,8 +182,8 @@ fn every_task_is_counted_by_its_outcome() {
     assert_eq!((now.pending, now.state), (0, ExecutorState::Terminated));
 }
 
-/// A task that is cancelled while it runs is active until its body returns; a periodic one that
-/// does not come back because of a shutdown was cancelled too.
+/// A task that is cancelled while it runs is active until its body returns; a periodic task that a
+/// shutdown prevents from running again counts as cancelled too.
 #[test]
 fn a_task_cancelled_while_it_runs_is_active_until_it_returns() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -207,7 +207,7 @@ fn a_task_cancelled_while_it_runs_is_active_until_it_returns() {
     assert!(periodic.unwrap().is_cancelled());
 }
 
-/// What can be known from one snapshot, and from two in their order.
+/// Checks what must hold for one snapshot, and for two in their order.
 fn check(before: &Statistics, now: &Statistics) {
     let ended = now.completed + now.panicked + now.cancelled;
     assert_eq!(now.submitted, now.pending as u64 + now.active as u64 + ended, "{now:?}");
@@ -230,7 +230,7 @@ fn order(state: ExecutorState) -> usize {
     states.iter().position(|other| *other == state).expect("there is no other")
 }
 
-/// Submits tasks of every kind and lets them end in every way; gives how many were admitted.
+/// Submits tasks of every kind and lets them end in every way; returns how many were admitted.
 fn produce(executor: &Handle, seed: usize, rounds: usize) -> u64 {
     let (tiny, far) = (Duration::from_micros(20), LONG);
     let mut accepted = 0;
@@ -255,7 +255,7 @@ fn produce(executor: &Handle, seed: usize, rounds: usize) -> u64 {
     accepted
 }
 
-/// A body that ends its task with its third run.
+/// A body that ends its task in its third run.
 fn third_time_lucky() -> impl FnMut() + Send + 'static {
     let mut left = 3;
     move || {
@@ -266,7 +266,7 @@ fn third_time_lucky() -> impl FnMut() + Send + 'static {
     }
 }
 
-/// A thread factory that succeeds with the first of fifty threads.
+/// A thread factory of which one call in fifty succeeds.
 fn rarely() -> impl ThreadFactory + 'static {
     let calls = AtomicU64::new(0);
     move |worker: Worker| {
@@ -275,10 +275,10 @@ fn rarely() -> impl ThreadFactory + 'static {
     }
 }
 
-/// PS-012, G20: every snapshot adds up, whatever happens concurrently: every task that was admitted
-/// waits, is at work, or has ended in one way; no more are at work than there are workers; and from
-/// one snapshot to the next no count falls. It is so while workers come and go, and while threads
-/// fail to start.
+/// PS-012, G20: every snapshot adds up, whatever happens concurrently: every admitted task is
+/// pending, active, or has ended in one way; no more tasks are active than there are workers; and
+/// from one snapshot to the next no count decreases. This holds while workers start and retire, and
+/// while threads fail to start.
 #[test]
 fn a_snapshot_never_contradicts_itself() {
     for core_timeout in [false, true] {
@@ -327,8 +327,8 @@ fn a_snapshot_never_contradicts_itself() {
     }
 }
 
-/// PS-013: the `Debug` of an executor and of its handle is one line for a log that says how far
-/// it has come, how many workers there are, and what became of the tasks.
+/// PS-013: the `Debug` output of an executor and of its handle is one line for a log, with its
+/// phase, the number of workers, and how the tasks have ended.
 #[test]
 fn debug_shows_state_and_counts() {
     let clock = punctual::ManualClock::new();
@@ -354,8 +354,8 @@ fn debug_shows_state_and_counts() {
     assert!(shown.contains("state: Terminated, core_pool_size: 2, pool_size: 0,"), "{shown}");
 }
 
-/// Failed runs are counted although the task goes on, and with them those that took too long; the
-/// missed ones too; and everything still adds up.
+/// Failed runs are counted although the task continues, and among them the runs that took too long;
+/// missed runs are counted too; and everything still adds up.
 #[test]
 fn runs_that_fail_or_are_missed_are_counted() {
     let (clock, executor) = manual(1);
@@ -386,8 +386,8 @@ fn runs_that_fail_or_are_missed_are_counted() {
     }
 }
 
-/// Tasks that the caller runs, because there is no place for them, are counted apart, with those
-/// that panicked: they were never admitted.
+/// Tasks that the caller runs, because there is no room for them, are counted separately, with
+/// those that panicked: they were never admitted.
 #[test]
 fn the_callers_runs_are_counted_apart() {
     let (clock, executor) =

@@ -1,8 +1,8 @@
 //! Events for `tracing`: every event and span of a task, with its fields.
 //!
 //! A subscriber that is set for one thread does not reach the workers, so there is one for the
-//! process. It keeps what carries a text that begins with `traced`, and each test looks for its
-//! own.
+//! process. It records events and spans with a text that begins with `traced`, and each test looks
+//! for its own.
 
 #![cfg(feature = "tracing")]
 
@@ -82,21 +82,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Collector {
-    /// The one that listens to the process.
+    /// The collector of the process.
     fn get() -> &'static Self {
         static COLLECTOR: OnceLock<Arc<Collector>> = OnceLock::new();
         COLLECTOR.get_or_init(|| {
             let collector = Arc::new(Self::default());
             let dispatch = tracing::Dispatch::new(Shared(Arc::clone(&collector)));
             tracing::dispatcher::set_global_default(dispatch).expect("there is no other");
-            // Other tests run meanwhile. What they have said between these two steps for the first
-            // time has been written down as of interest to nobody.
+            // Other tests run meanwhile. Call sites that they reached for the first time between
+            // these two steps were registered as of no interest to any subscriber.
             tracing::callsite::rebuild_interest_cache();
             collector
         })
     }
 
-    /// Everything said so far in which this text is the value of a field, or of the span's.
+    /// Everything recorded so far in which this text is the value of a field, of the event or of
+    /// its span.
     fn said_about(&self, text: &str) -> Vec<Said> {
         let is_about = |said: &&Said| {
             let within = said.span.as_ref();
@@ -174,7 +175,7 @@ impl Subscriber for Shared {
     }
 }
 
-/// The one event with this message, or the one span, among what was said.
+/// The one event with this message, or the one span, among those recorded.
 fn only<'a>(said: &'a [Said], message: &str) -> &'a Said {
     let is_it = |said: &&Said| said.fields.get("message") == message;
     let found: Vec<_> = said.iter().filter(is_it).collect();
@@ -182,14 +183,14 @@ fn only<'a>(said: &'a [Said], message: &str) -> &'a Said {
     found[0]
 }
 
-/// An executor that is listened to, on a clock that stands still.
+/// An executor whose events are recorded, on a clock that stands still.
 fn listened_to() -> (&'static Collector, ManualClock, ScheduledThreadPoolExecutor) {
     let collector = Collector::get();
     let (clock, executor) = manual(1);
     (collector, clock, executor)
 }
 
-/// A task is announced when it is scheduled, and each run has a span, a start and an end.
+/// An event announces a task when it is scheduled, and each run has a span, a start and an end.
 #[test]
 fn the_life_of_a_task_is_told() {
     let (collector, clock, executor) = listened_to();
@@ -223,7 +224,7 @@ fn the_life_of_a_task_is_told() {
     assert_eq!(said.len(), 4, "{said:#?}");
 }
 
-/// The runs of a periodic task are numbered in their spans.
+/// The spans of a periodic task's runs are numbered.
 #[test]
 fn runs_are_numbered() {
     let (collector, clock, executor) = listened_to();
@@ -237,7 +238,7 @@ fn runs_are_numbered() {
     assert_eq!(runs, ["1", "2", "3"]);
 }
 
-/// A task that is cancelled is told of, once, with the reason.
+/// The cancellation of a task is reported once, with the reason.
 #[test]
 fn a_cancellation_is_told_with_its_reason() {
     let (collector, _clock, executor) = listened_to();
@@ -252,7 +253,8 @@ fn a_cancellation_is_told_with_its_reason() {
     assert_eq!(cancelled.fields.get("reason"), "cancellation was requested");
 }
 
-/// G17: the end of a periodic task by its time limit is a warning, told once, with the reason.
+/// G17: the end of a periodic task by its time limit is reported once, as a warning, with the
+/// reason.
 #[test]
 fn an_end_without_the_users_doing_is_a_warning() {
     let (collector, clock, executor) = listened_to();
@@ -267,7 +269,8 @@ fn an_end_without_the_users_doing_is_a_warning() {
     assert_eq!(ended.fields.get("reason"), "the run was over its budget of 5ms");
 }
 
-/// A capture that panics when a cancel drops it is an error, also if no panic began.
+/// A capture that panics when a cancel drops it is reported as an error, even if it only resumes a
+/// panic.
 #[test]
 fn a_drop_that_panics_is_told() {
     struct Quiet;
@@ -284,7 +287,7 @@ fn a_drop_that_panics_is_told() {
     assert_eq!(only(&said, "the drop of a task's value panicked").level, Level::ERROR);
 }
 
-/// A panic is an error with its message, told once, in the span of the run that panicked.
+/// A panic is reported once, as an error with its message, in the span of the run that panicked.
 #[test]
 fn a_panic_is_told_in_the_span_of_its_run() {
     let (collector, clock, executor) = listened_to();
@@ -304,8 +307,8 @@ fn a_panic_is_told_in_the_span_of_its_run() {
     }
 }
 
-/// HK-004: a panic is told to the panic handler and by an event, each once, and also if the handler
-/// panics; so is that of a hook.
+/// HK-004: a panic is reported to the panic handler and by an event, once each, even if the handler
+/// panics; so is the panic of a hook.
 #[test]
 fn a_panic_is_told_to_the_handler_and_by_an_event() {
     let collector = Collector::get();
@@ -330,7 +333,7 @@ fn a_panic_is_told_to_the_handler_and_by_an_event() {
     }
 }
 
-/// The start and end of workers, each kind of end of an executor, and termination are told.
+/// The start and end of workers, each kind of shutdown, and termination are reported.
 #[test]
 fn the_end_of_an_executor_is_told() {
     type End = fn(ScheduledThreadPoolExecutor);
@@ -384,7 +387,7 @@ fn a_subscriber_that_panics_ends_no_worker() {
     assert_eq!((survived, died), (methods.to_vec(), vec![]));
 }
 
-/// Whether the worker runs one task after another, and the executor ends.
+/// Returns `true` if the worker runs one task after another, and the executor terminates.
 fn in_thread_survives(executor: ScheduledThreadPoolExecutor) -> bool {
     let survives = move || {
         assert_eq!(worker_of(&executor), worker_of(&executor));
