@@ -1,9 +1,10 @@
 //! How many rounds a race runs.
 //!
-//! A race is repeated because it finds its faults by chance, and its threads give way to each other at
-//! each step, so a busy machine makes a round many times as long. `cargo test` therefore runs as many
-//! rounds as fit into a few seconds, and says how many these were; with `PUNCTUAL_ROUNDS=all` in the
-//! environment, as in `.ci/run`, every race runs all of its rounds. No test asserts on the time.
+//! A race is repeated because it finds its faults by chance. Its threads yield to each other at
+//! each step, so on a busy machine a round takes many times as long. `cargo test` therefore runs as
+//! many rounds as fit into a few seconds, and prints how many that was; with `PUNCTUAL_ROUNDS=all`
+//! in the environment, as in `.ci/run`, every race runs all of its rounds. No test asserts on the
+//! time.
 
 use std::{
     env,
@@ -11,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a race begins new rounds, unless all are asked for.
+/// How long a race starts new rounds, unless all are requested.
 const BUDGET: Duration = Duration::from_secs(3);
 
 /// The numbers of the rounds of one race, from zero.
@@ -20,12 +21,12 @@ pub struct Rounds {
     next: usize,
     at_least: usize,
     all: usize,
-    /// When the budget is used up; `None` if all rounds are asked for.
+    /// When the budget is used up; `None` if all rounds are requested.
     end: Option<Instant>,
 }
 
-/// Returns the rounds of a race: `all` of them if `PUNCTUAL_ROUNDS` is `all`, and else as many as fit
-/// into the budget, but no fewer than a hundredth of them.
+/// Returns the rounds of a race: `all` of them if `PUNCTUAL_ROUNDS` is `all`, and otherwise as many
+/// as fit into the budget, but at least a hundredth of them.
 pub fn rounds(race: &'static str, all: usize) -> Rounds {
     let end = match env::var("PUNCTUAL_ROUNDS").as_deref() {
         Ok("all") => None,
@@ -56,7 +57,8 @@ impl Iterator for Rounds {
 }
 
 impl Drop for Rounds {
-    /// Says how many rounds there were, past the test harness, which keeps what a passing test prints.
+    /// Prints how many rounds there were, bypassing the test harness, which captures the output of
+    /// a passing test.
     fn drop(&mut self) {
         let (race, begun, all) = (self.race, self.next, self.all);
         let hint = if begun < all { "; PUNCTUAL_ROUNDS=all runs all" } else { "" };

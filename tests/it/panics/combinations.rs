@@ -1,4 +1,4 @@
-//! Everything that can panic in a task, combined with everything that can happen to it, in every
+//! Combines everything that can panic in a task with everything that can happen to it, in every
 //! order: one worker survives it all.
 
 use std::{
@@ -62,8 +62,8 @@ struct Faults {
     waker: bool,
 }
 
-/// Periodic or not, and whether body, capture and result panic. A one-shot body and its capture
-/// cannot both, see F4; a periodic task has no result.
+/// Whether the task is periodic, and whether body, capture and result panic. The body and the
+/// capture of a one-shot task cannot both panic, see F4; a periodic task has no result.
 const FAULTS: [(bool, bool, bool, bool); 8] = [
     (false, false, false, false),
     (false, false, false, true),
@@ -78,9 +78,9 @@ const FAULTS: [(bool, bool, bool, bool); 8] = [
 /// What happens to a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
-    /// It is due: the body begins, unless the task is over.
+    /// It is due: the body begins, unless the task has ended.
     Begin,
-    /// The body comes to its end.
+    /// The body ends.
     End,
     /// The future is polled, and keeps a waker.
     Poll,
@@ -91,7 +91,7 @@ enum Event {
     Join,
 }
 
-/// Each of the orders with the event put in, at each place up to the last one that it may have.
+/// Each of the orders with the event inserted, at each position up to the last allowed one.
 fn with(orders: &[Vec<Event>], event: Event, last: fn(&[Event]) -> usize) -> Vec<Vec<Event>> {
     let places = orders.iter().flat_map(|order| (0..=last(order)).map(move |place| (order, place)));
     let longer = places.map(|(order, place)| {
@@ -108,7 +108,7 @@ fn loss(order: &[Event]) -> usize {
 }
 
 /// Every order of a run, the loss of the future by a drop or a join, at most one cancel, and at
-/// most one poll as long as there is a future.
+/// most one poll while there is a future.
 fn orders() -> Vec<Vec<Event>> {
     let run = [vec![Event::Begin, Event::End]];
     let mut orders = with(&run, Event::Drop, <[Event]>::len);
@@ -118,7 +118,7 @@ fn orders() -> Vec<Vec<Event>> {
     orders
 }
 
-/// What the parts of one task share.
+/// The state that the parts of one task share.
 #[derive(Default)]
 struct Stage {
     started: Counter,
@@ -128,7 +128,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A body that says that it runs, and waits until it may go on.
+    /// A body that reports that it runs, and waits until it may continue.
     fn body(&self, panics: bool) -> impl Fn() + Send + 'static {
         let (started, gate) = (self.started.clone(), self.gate.clone());
         move || {
@@ -140,7 +140,7 @@ impl Stage {
 }
 
 impl Faults {
-    /// How the end of a run leaves a task that was not cancelled.
+    /// The state in which the end of a run leaves a task that was not cancelled.
     fn ending(self) -> TaskState {
         match self {
             Self { body: true, .. } | Self { capture: true, periodic: false, .. } => {
@@ -151,7 +151,7 @@ impl Faults {
         }
     }
 
-    /// Takes one task through its life, and looks at what has been dropped.
+    /// Takes one task through its life, and checks what has been dropped.
     fn check(self, order: &[Event], subject: &Subject) {
         let stage = Stage::default();
         let body = stage.body(self.body);
@@ -172,7 +172,7 @@ impl Faults {
             Life::new(self, subject, &stage, future.expect("accepted")).pass(order);
         }
         assert_eq!(stage.captures.count(), 1, "{self:?}, {order:?}");
-        // What a function returns is leaked by today's compilers if its captures panic after it.
+        // Today's compilers leak a function's return value if its captures panic after it.
         if self.periodic || !self.capture {
             let has_run = stage.started.get() == 1;
             let has_result = has_run && !self.body && !self.periodic;
@@ -181,7 +181,7 @@ impl Faults {
     }
 }
 
-/// One task on its way, and what is known of it.
+/// One task on its way, and what is known about it.
 struct Life<'a, T> {
     faults: Faults,
     subject: &'a Subject,
@@ -190,9 +190,9 @@ struct Life<'a, T> {
     future: Option<ScheduledFuture<T>>,
     joining: Option<Elsewhere<Result<T, TaskError>>>,
     bell: Arc<Bell>,
-    /// How often the bell must have rung at the end.
+    /// How often the waker must have been woken at the end.
     rings: usize,
-    /// A poll has taken what there was.
+    /// A poll has taken the result.
     is_taken: bool,
     state: TaskState,
 }
@@ -228,7 +228,7 @@ impl<'a, T: Send + 'static> Life<'a, T> {
                 self.faults
             );
         }
-        // A periodic task goes on until somebody ends it.
+        // A periodic task continues until it is cancelled.
         let goes_on = self.state == TaskState::Scheduled;
         assert_eq!(self.handle.cancel(), goes_on, "{order:?}, {:?}", self.faults);
         if goes_on {
@@ -270,7 +270,7 @@ impl<'a, T: Send + 'static> Life<'a, T> {
             }
             Event::Drop => {
                 self.future = None;
-                // It rings for nobody.
+                // There is no waker to wake.
                 self.rings = if is_over { self.rings } else { 0 };
             }
             Event::Join => {
@@ -291,7 +291,7 @@ impl<'a, T: Send + 'static> Life<'a, T> {
         }
     }
 
-    /// An outcome says what the state says; a value and a panic are there once.
+    /// An outcome matches the state; a value and a panic can be taken once.
     fn look_at(&self, outcome: Result<T, TaskError>, is_taken: bool, order: &[Event]) {
         let is_right = match (&outcome, self.state) {
             (Err(TaskError::Cancelled(_)), TaskState::Cancelled) => true,
@@ -308,9 +308,9 @@ impl<'a, T: Send + 'static> Life<'a, T> {
 }
 
 /// F1, F2, F3, F4, F5, F6, F8, F31, F37, F49, G14, G26, M40: whatever panics, and in whichever
-/// order a task is run, polled, cancelled, and its future dropped or joined, it has one fate, which
-/// every observer sees; capture and result are dropped once, a waker is woken once or dropped, and
-/// the worker is the same.
+/// order a task is run, polled, cancelled, and its future dropped or joined, it ends in one way,
+/// which every observer sees; capture and result are dropped once, a waker is woken once or
+/// dropped, and the worker survives.
 #[test]
 fn one_worker_survives_every_combination() {
     let (subject, orders) = (Subject::new(), orders());

@@ -1,4 +1,4 @@
-//! Panics: wherever user code throws, its task ends, the reason is kept, and the worker lives.
+//! Panics: wherever user code panics, its task ends, the reason is kept, and the worker survives.
 
 use std::{
     any::Any,
@@ -17,13 +17,13 @@ use punctual::{
 
 use crate::support::{Bomb, Chain, Counter, Drops, LONG, hold, manual, ms, poll, worker_of};
 
-/// What a task panicked with that has ended.
+/// The payload with which an ended task panicked.
 fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Panic {
     let error = future.try_join().expect("ended").expect_err("panicked");
     error.into_panic().expect("it is a panic")
 }
 
-/// An executor with one worker, on a clock that stands still, and the thread of the worker.
+/// An executor with one worker, on a clock that stands still, and the worker's thread.
 pub struct Subject {
     pub clock: ManualClock,
     pub executor: Executor,
@@ -37,18 +37,19 @@ impl Subject {
         Self { clock, executor, worker }
     }
 
-    /// Waits until everything that is due has run, on the same thread as ever.
+    /// Waits until everything that is due has run, and checks that the worker's thread is still the
+    /// same.
     pub fn assert_worker_lives(&self) {
         assert_eq!(worker_of(&self.executor), self.worker);
     }
 }
 
-/// Something of the test's own to panic with.
+/// A payload of a type of the test's own.
 #[derive(Debug, PartialEq)]
 struct Custom(u32);
 
-/// F1, HK-004 to HK-007: the payload of a one-shot task's panic is in its future, with its text and
-/// as it was thrown.
+/// F1, HK-004 to HK-007: the payload of a one-shot task's panic is in its future, with its message
+/// and its type.
 #[test]
 fn a_one_shot_task_keeps_its_panic_payload() {
     type Look = fn(&(dyn Any + Send)) -> bool;
@@ -73,8 +74,8 @@ fn a_one_shot_task_keeps_its_panic_payload() {
     }
 }
 
-/// F2: a periodic task ends with its first panic, which a joining thread can resume, is not run
-/// again, and disturbs no other task.
+/// F2: a periodic task ends with its first panic, which a joining thread can resume; it does not
+/// run again, and affects no other task.
 #[test]
 fn a_periodic_task_ends_with_its_first_panic() {
     let subject = Subject::new();
@@ -100,7 +101,7 @@ fn a_periodic_task_ends_with_its_first_panic() {
     assert_eq!(resumed.expect_err("it goes on").downcast_ref(), Some(&"the third run"));
 }
 
-/// How a task can come to lose its captures.
+/// How a task can lose its captures.
 type Loss = fn(&ManualClock, Executor, &ScheduledFuture<()>);
 
 const LOSSES: [(&str, Loss, TaskState); 5] = [
@@ -126,7 +127,7 @@ fn lose_by_shutdown(_: &ManualClock, executor: Executor, _: &ScheduledFuture<()>
     executor.shutdown();
 }
 
-/// F3, HK-037: the panic of a capture's drop unwinds into no caller, whichever way the task goes,
+/// F3, HK-037: the panic of a capture's drop propagates to no caller, whichever way the task ends,
 /// and the captures beside it are dropped all the same.
 #[test]
 fn a_capture_that_panics_is_contained_wherever_it_is_dropped() {
@@ -141,7 +142,7 @@ fn a_capture_that_panics_is_contained_wherever_it_is_dropped() {
     }
 }
 
-/// F3: a capture that panics at the end of a run is that run's panic.
+/// F3: a capture that panics at the end of a run counts as that run's panic.
 #[test]
 fn a_capture_that_panics_at_the_end_of_a_run_is_its_panic() {
     let subject = Subject::new();
@@ -152,7 +153,7 @@ fn a_capture_that_panics_at_the_end_of_a_run_is_its_panic() {
     assert_eq!(panic.message(), "a capture");
 }
 
-/// F3: a refused closure that panics when it is dropped does not hide why it was refused.
+/// F3: a refused closure that panics when it is dropped does not hide the reason for the refusal.
 #[test]
 fn a_capture_that_panics_does_not_hide_a_refusal() {
     let (_clock, executor) = manual(1);
@@ -169,7 +170,8 @@ fn a_capture_that_panics_does_not_hide_a_refusal() {
     );
 }
 
-/// F5: a payload that panics when it is dropped, with a payload that does too, ends no worker.
+/// F5: a payload that panics when it is dropped, with another payload that does so too, ends no
+/// worker.
 #[test]
 fn a_payload_that_panics_is_contained() {
     let subject = Subject::new();
@@ -211,7 +213,8 @@ impl Wake for PanicsOnWake {
     }
 }
 
-/// F8, G26: a waker that panics when it is woken keeps neither the result nor the others from it.
+/// F8, G26: a waker that panics when it is woken does not affect the result, and the other wakers
+/// are woken.
 #[test]
 fn a_waker_that_panics_when_woken_does_not_keep_others_waiting() {
     let subject = Subject::new();
@@ -240,7 +243,8 @@ impl Wake for PanicsOnDrop {
     fn wake(self: Arc<Self>) {}
 }
 
-/// F8: a waker that panics when it is dropped is contained: woken, replaced, and let go.
+/// F8: a waker that panics when it is dropped is contained, whether it was woken, replaced or
+/// released.
 #[test]
 fn a_waker_that_panics_when_dropped_is_contained() {
     let subject = Subject::new();

@@ -1,5 +1,5 @@
-//! The process: what ends it, according to Rust, and what does not, and how an executor behaves if
-//! the process is stopped, starts others, or has no threads left.
+//! The process: which events end it, by Rust's rules, and which do not, and how an executor behaves
+//! if the process is stopped, starts other processes, or runs out of threads.
 //!
 //! Each test runs itself again as a program of its own, which is then looked at.
 
@@ -24,7 +24,7 @@ use crate::{
 
 const CHILD: &str = "PUNCTUAL_TEST_CHILD";
 
-/// The test of this name as a program of its own; nothing inside that program.
+/// Runs the test of this name as a program of its own; inside that program it returns `None`.
 fn again(test: &str) -> Option<Command> {
     if env::var_os(CHILD).is_some() {
         return None;
@@ -50,7 +50,7 @@ fn assert_fine(output: &Output) {
     assert!(output.status.success(), "{:?}: {}", output.status, said(output));
 }
 
-/// The program was ended by a signal, and has said why.
+/// Checks that the program was ended by a signal, and has printed why.
 fn assert_aborted(output: &Output, why: &str) {
     let said = said(output);
     assert!(!output.status.success() && said.contains(why), "{:?}: {said}", output.status);
@@ -58,14 +58,15 @@ fn assert_aborted(output: &Output, why: &str) {
     assert!(std::os::unix::process::ExitStatusExt::signal(&output.status).is_some(), "{said}");
 }
 
-/// Has a worker do it, in a program that would live on if it could.
+/// Makes a worker do it, in a program that would otherwise continue.
 fn have_a_worker(act: impl FnOnce() + Send + 'static) {
     let executor = Executor::new(1);
     executor.execute(act).expect("accepted");
     worker_of(&executor);
 }
 
-/// F4, G28: a one-shot body that panics while a capture panics aborts the process, as Rust has it.
+/// F4, G28: a one-shot body that panics while a capture panics aborts the process, as Rust
+/// prescribes.
 #[test]
 fn a_body_and_a_capture_that_panic_at_once_abort() {
     let Some(program) = again("a_body_and_a_capture_that_panic_at_once_abort") else {
@@ -78,7 +79,7 @@ fn a_body_and_a_capture_that_panic_at_once_abort() {
     assert_aborted(&run(program), "a capture");
 }
 
-/// F4: caught inside the body, such a panic is one like any other.
+/// F4: if the body catches it, such a panic is like any other.
 #[test]
 fn a_body_that_catches_its_panic_may_have_a_capture_that_panics() {
     let executor = Executor::new(1);
@@ -92,8 +93,8 @@ fn a_body_that_catches_its_panic_may_have_a_capture_that_panics() {
     assert_eq!(panic.message(), "a capture");
 }
 
-/// F9: a thread-local that panics in its drop when a worker ends aborts the process, as Rust has
-/// it.
+/// F9: a thread-local that panics in its drop when a worker ends aborts the process, as Rust
+/// prescribes.
 #[test]
 fn a_thread_local_of_a_worker_that_panics_aborts() {
     thread_local!(static LOCAL: Bomb = const { Bomb("a thread-local") });
@@ -106,7 +107,7 @@ fn a_thread_local_of_a_worker_that_panics_aborts() {
 }
 
 /// F16, G25, M66: a worker that owns its executor, in a thread-local, may end: the drop of the
-/// executor waits for every thread but this one.
+/// executor waits for every thread except this one.
 #[test]
 fn a_worker_may_own_its_executor_in_a_thread_local() {
     type Owned = (Executor, mpsc::Sender<()>);
@@ -128,13 +129,13 @@ fn a_worker_may_own_its_executor_in_a_thread_local() {
     assert_fine(&run(program));
 }
 
-/// Never comes back.
+/// This never returns.
 #[expect(unconditional_recursion, reason = "that is the fault")]
 fn recur(depth: u64) -> u64 {
     hint::black_box(recur(hint::black_box(depth) + 1)) + 1
 }
 
-/// F50: a task that overflows its stack, cannot be given memory, or aborts, ends the process.
+/// F50: a task that overflows its stack, runs out of memory, or aborts, ends the process.
 #[test]
 fn a_stack_overflow_or_exhausted_memory_in_a_task_aborts() {
     const FAULT: &str = "PUNCTUAL_TEST_FAULT";
@@ -158,8 +159,8 @@ fn a_stack_overflow_or_exhausted_memory_in_a_task_aborts() {
     }
 }
 
-/// An executor with a task that runs, one that is due and waits, one that is not, and a periodic task;
-/// nobody owns it.
+/// An executor without an owner that has a running task, a pending task that is due, one that is
+/// not, and a periodic task.
 fn abandon_an_executor() {
     let executor = Executor::new(1);
     let begun = Counter::new();
@@ -190,7 +191,7 @@ fn a_process_that_is_through_does_not_wait_for_tasks() {
     assert!(!said(&output).contains("it ran"), "{}", said(&output));
 }
 
-/// F43: so does one that calls `exit`, also in a task.
+/// F43: a process that calls `exit` ends at once too, also when a task calls it.
 #[test]
 fn a_process_that_exits_does_not_wait_for_tasks() {
     let Some(program) = again("a_process_that_exits_does_not_wait_for_tasks") else {
@@ -208,8 +209,8 @@ fn start_a_program() -> bool {
     program.status().expect("it starts").success()
 }
 
-/// F42: programs can be started while threads submit and workers run, by these and by others, and
-/// no task is lost.
+/// F42: programs can be started while threads submit and workers run, by these threads and by
+/// others, and no task is lost.
 #[test]
 fn programs_can_be_started_under_load() {
     const SUBMISSIONS: u64 = 10_000;
@@ -238,8 +239,8 @@ fn programs_can_be_started_under_load() {
     assert_eq!(now.cancelled, 2 * SUBMISSIONS);
 }
 
-/// F20, M33: if the one thread that wakes async waiters cannot be started, an element is awaited
-/// all the same, and not taken early.
+/// F20, M33: if the thread that wakes async waiters cannot be started, an element can be awaited
+/// all the same, and is not taken early.
 #[test]
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn without_a_thread_for_the_alarms_elements_can_be_awaited() {
@@ -254,7 +255,7 @@ fn without_a_thread_for_the_alarms_elements_can_be_awaited() {
         }
         return;
     };
-    // More than there are addresses.
+    // More than the address space has room for.
     program.env("RUST_MIN_STACK", (1_u64 << 60).to_string());
     assert_fine(&run(program));
 }
@@ -262,7 +263,7 @@ fn without_a_thread_for_the_alarms_elements_can_be_awaited() {
 const PERIOD: Duration = ms(5);
 const PAUSE: Duration = ms(200);
 
-/// One run: for which moment it was planned, and how late it began.
+/// One run: the moment it was planned for, and how late it began.
 type Run = (Instant, Duration);
 
 fn this_run() -> Run {
@@ -270,7 +271,7 @@ fn this_run() -> Run {
     (task.planned().expect("it has a moment"), task.lateness())
 }
 
-/// Notes the runs of tasks of every kind until some are as late as after a pause.
+/// Records the runs of tasks of every kind until some are as late as after a pause.
 fn work_until_it_was_paused() {
     let executor = Executor::new(1);
     let [once, made_up, skipped, delayed] = [(); 4].map(|()| Log::<Run>::new());
@@ -280,7 +281,7 @@ fn work_until_it_was_paused() {
         move || log.push(this_run())
     };
     for number in 0..2_000 {
-        // Not in the order of their deadlines.
+        // The submissions are not in the order of their deadlines.
         let delay = ms(5 * (number * 7 % 2_000));
         drop(executor.schedule(delay, noting(&once)).expect("accepted"));
     }
@@ -321,9 +322,9 @@ fn work_until_it_was_paused() {
     assert!(delayed.iter().all(|gap| *gap >= PERIOD), "{delayed:?}");
 }
 
-/// F41, M56: a process that was stopped and goes on runs what it has missed in the order of the
-/// deadlines: each run of a periodic task that makes up for all, one of a periodic task that skips,
-/// and one with fixed delay.
+/// F41, M56: a process that was stopped and continued runs the tasks that it has missed in the
+/// order of the deadlines: each run of a periodic task that makes up for all, one of a periodic
+/// task that skips, and one with fixed delay.
 #[test]
 #[cfg(unix)]
 fn a_process_that_was_stopped_catches_up() {
@@ -340,7 +341,7 @@ fn a_process_that_was_stopped_catches_up() {
     let mut lines = lines.map(|line| line.expect("it can be read"));
     assert!(lines.any(|line| line.ends_with("it works")));
     signal("-STOP");
-    // Time that passes is what is tested here.
+    // This test measures elapsed time.
     thread::sleep(PAUSE);
     signal("-CONT");
     let output = in_time("the program", || program.wait_with_output()).expect("it ends");

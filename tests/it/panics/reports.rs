@@ -1,4 +1,4 @@
-//! Reports to the panic handler: whose panic it was, of which task and run, with which text, and
+//! Reports to the panic handler: whose panic it was, of which task and run, with which message, and
 //! where it began; and that the report comes in time, and once.
 
 use std::{
@@ -14,7 +14,7 @@ use punctual::{
 
 use crate::support::{Bomb, Counter, Log, hold, manual_with, ms, worker_of};
 
-/// What a report says.
+/// The contents of a report.
 #[derive(Clone, Debug)]
 struct Told {
     source: PanicSource,
@@ -48,7 +48,7 @@ impl Told {
     }
 }
 
-/// An executor whose handler writes down what it is told.
+/// An executor whose handler records the reports.
 fn telling(settings: impl FnOnce(Builder) -> Builder) -> (ManualClock, Executor, Log<Told>) {
     let log = Log::new();
     let told = log.clone();
@@ -58,7 +58,7 @@ fn telling(settings: impl FnOnce(Builder) -> Builder) -> (ManualClock, Executor,
     (clock, executor, log)
 }
 
-/// Runs a body, and gives what is told of it: one report.
+/// Runs a body, and returns the one report on it.
 fn told_of(body: impl FnOnce() + Send + 'static) -> Told {
     let (clock, executor, log) = telling(|builder| builder);
     executor.execute(body).expect("accepted");
@@ -71,8 +71,8 @@ fn only(log: &Log<Told>) -> Told {
     told.clone()
 }
 
-/// F1, HK-004 to HK-007: a report says which task it was, by number and name, and in which run; its
-/// line for a log says it all. It comes from the thread in which it happened.
+/// F1, HK-004 to HK-007: a report names the task, by number and name, and the run; its line for a
+/// log contains all of it. The handler is called on the thread on which the panic happened.
 #[test]
 fn a_report_says_which_run_of_which_task() {
     let (clock, executor, log) = telling(|builder| builder);
@@ -126,7 +126,7 @@ fn the_location_is_that_of_the_very_panic() {
     }
 }
 
-/// A panic that is caught, so that nobody is told of it.
+/// A panic that is caught, so that it is not reported.
 fn caught(message: &'static str) {
     let caught = panic::catch_unwind(|| panic_any(message));
     caught.expect_err("it panics");
@@ -141,8 +141,8 @@ impl Drop for Catches {
     }
 }
 
-/// HK-007: a panic that was caught is not taken for the one that was resumed after it, and the
-/// panic that began is found behind others that were caught meanwhile.
+/// HK-007: a panic that was caught is not mistaken for the one that was resumed after it, and a new
+/// panic is found behind others that were caught meanwhile.
 #[test]
 fn no_location_is_stale() {
     let resumed = told_of(|| {
@@ -174,7 +174,7 @@ fn no_location_is_stale() {
     assert!(many.line_number().is_none_or(|found| found > line), "{many:?}");
 }
 
-/// Calls something when it is dropped.
+/// Calls a closure when it is dropped.
 struct Dropped(fn());
 
 impl Drop for Dropped {
@@ -183,7 +183,7 @@ impl Drop for Dropped {
     }
 }
 
-/// HK-007: a panic that is caught and resumed is told with the place where it began.
+/// HK-007: a panic that is caught and resumed is reported with the place where it began.
 #[test]
 fn a_panic_that_is_resumed_where_it_began_keeps_its_location() {
     let line = line!() + 2;
@@ -218,8 +218,8 @@ fn a_location_does_not_pass_from_task_to_task() {
     assert!(told.eq(expected.map(|(message, known)| (message.to_owned(), known))), "{log:?}");
 }
 
-/// HK-007: a run inside a run, and a hook that panics in between, do not change what is told of the
-/// run around them.
+/// HK-007: a run inside a run, and a hook that panics in between, do not change the report on the
+/// outer run.
 #[test]
 fn a_run_inside_a_run_keeps_its_own_location() {
     let (_other_clock, other, inner_log) = telling(|builder| builder);
@@ -236,7 +236,7 @@ fn a_run_inside_a_run_keeps_its_own_location() {
     assert!(inner.line_number().is_some_and(|inner| inner < line));
 }
 
-/// Runs tasks that were given back when it is dropped, also in the middle of a panic.
+/// Runs drained tasks when it is dropped, also during a panic.
 struct RunsPending(Mutex<Option<punctual::DrainedTasks>>);
 
 impl Drop for RunsPending {
@@ -246,8 +246,8 @@ impl Drop for RunsPending {
     }
 }
 
-/// HK-004 to HK-007: the handler is told before anybody can see the outcome, and of a periodic task that
-/// goes on once for each failed run.
+/// HK-004 to HK-007: the handler is called before the outcome is visible, and for a periodic task
+/// that continues once per failed run.
 #[test]
 fn the_handler_is_told_before_the_outcome_is_there() {
     let (states, own) = (Log::new(), Arc::new(Mutex::new(None::<CancelHandle>)));
@@ -299,8 +299,8 @@ fn hooks_of_no_task_are_reported_without_one() {
     }
 }
 
-/// F7, HK-004: a handler that panics changes nothing: the outcome stands, the next panic is
-/// reported as well, and the worker lives.
+/// F7, HK-004: a handler that panics changes nothing: the outcome stays, the next panic is reported
+/// as well, and the worker survives.
 #[test]
 fn a_handler_that_panics_changes_nothing() {
     let calls = Log::new();
@@ -322,7 +322,7 @@ fn a_handler_that_panics_changes_nothing() {
     assert_eq!(worker_of(&executor), worker);
 }
 
-/// HK-004: the handler may use its executor, and what it submits may fail in turn.
+/// HK-004: the handler may use its executor, and the tasks that it submits may fail in turn.
 #[test]
 fn a_handler_may_submit() {
     let (messages, own) = (Log::new(), Arc::new(Mutex::new(None::<Handle>)));
@@ -342,7 +342,7 @@ fn a_handler_may_submit() {
     assert_eq!(messages.entries(), ["the first", "the second"]);
 }
 
-/// HK-037: a capture that panics when a run drops it is that run's panic, and reported.
+/// HK-037: a capture that panics when a run drops it counts as that run's panic, and is reported.
 #[test]
 fn a_capture_that_panics_is_reported_if_a_run_drops_it() {
     let (clock, executor, log) = telling(|builder| builder);
@@ -357,7 +357,7 @@ fn a_capture_that_panics_is_reported_if_a_run_drops_it() {
     assert_eq!(worker_of(&executor), worker);
 }
 
-/// Panics when it is dropped, and not by beginning a panic: the process's hook hears nothing.
+/// Panics when it is dropped, by resuming a panic, so that the process's panic hook is not called.
 struct Quiet;
 
 impl Drop for Quiet {
@@ -368,7 +368,7 @@ impl Drop for Quiet {
 
 type End = fn(Executor, ScheduledFuture<()>);
 
-/// The ways in which a task that waits is dropped without having run.
+/// The ways in which a pending task is dropped without having run.
 const ENDS: [(&str, End); 6] = [
     ("cancel", |_, future| assert!(future.cancel())),
     ("remove", |executor, future| assert!(executor.remove(&future))),
@@ -382,7 +382,7 @@ const ENDS: [(&str, End); 6] = [
 ];
 
 /// G27: a capture that panics when the executor drops it, because the task will not run, reaches
-/// the handler, also if the panic is one that the process's panic hook is not told of.
+/// the handler, even if the panic does not reach the process's panic hook.
 #[test]
 fn a_capture_that_panics_is_reported_if_the_task_never_ran() {
     for (how, end) in ENDS {
@@ -400,8 +400,8 @@ fn a_capture_that_panics_is_reported_if_the_task_never_ran() {
     }
 }
 
-/// G27: so does a result that panics when it is dropped: because the task was cancelled while it
-/// ran, because nobody wants it, or with its future.
+/// G27: a result that panics when it is dropped reaches the handler as well: because the task was
+/// cancelled while it ran, because its future was dropped, or with its future.
 #[test]
 fn a_result_that_panics_is_reported() {
     type Act = fn(ScheduledFuture<Quiet>, &Counter);
@@ -437,7 +437,7 @@ fn a_result_that_panics_is_reported() {
     }
 }
 
-/// HK-004: a report can be printed, and shows what it says.
+/// HK-004: a report can be printed, with all of its contents.
 #[test]
 fn a_report_prints_its_parts() {
     let log = Log::new();

@@ -9,8 +9,8 @@ use crate::{
     support::{Counter, LONG, Log, manual, ms},
 };
 
-/// FD-002: the first run is at the initial delay, the next a delay after the end of the one
-/// before, each at its very nanosecond.
+/// FD-002: the first run starts at the initial delay, the next a delay after the end of the one
+/// before, each exactly to the nanosecond.
 #[test]
 fn each_run_starts_at_its_moment() {
     let (clock, executor) = manual(1);
@@ -27,7 +27,7 @@ fn each_run_starts_at_its_moment() {
 }
 
 /// FD-003: on the system clock no pause between two of eight runs is shorter than the delay, and
-/// with some delay the first run is prompt and all pauses are shorter than two.
+/// there is a delay with which the first run is prompt and all pauses are shorter than two delays.
 #[test]
 fn a_delay_is_kept() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -52,7 +52,7 @@ fn a_delay_is_kept() {
     });
 }
 
-/// FD-006, DO-021: on the system clock a task that waits for ever after its first run delays no
+/// FD-006, DO-021: on the system clock a task that never runs again after its first run delays no
 /// other: tasks that the run submitted still run.
 #[test]
 fn the_longest_delay_delays_no_other_task() {
@@ -71,7 +71,7 @@ fn the_longest_delay_delays_no_other_task() {
     assert!(series.cancel());
 }
 
-/// FD-007: a delay of zero is refused, nothing is queued, and the closure comes back.
+/// FD-007: a delay of zero is refused, nothing is queued, and the closure is returned.
 #[test]
 fn a_delay_of_zero_is_refused() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -89,8 +89,8 @@ fn a_delay_of_zero_is_refused() {
     assert_eq!((executor.pending_count(), executor.pool_size()), (0, 0));
 }
 
-/// FD-008: each run is planned one delay after the end of the run before, however long that
-/// took and however late it was; no run is ever missed, whatever the policy.
+/// FD-008: each run is planned one delay after the end of the run before, however long that took
+/// and however late it was; no run is ever missed, under any policy.
 #[test]
 fn the_delay_counts_from_the_end_of_a_run() {
     for policy in POLICIES {
@@ -127,8 +127,8 @@ fn a_panic_ends_the_periodic_task() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// F41, M52: a pause that is much longer than the delay is one late run; the next is a delay after
-/// it.
+/// F41, M52: a pause that is much longer than the delay causes one late run; the next one is a
+/// delay after it.
 #[test]
 fn a_long_pause_is_one_run() {
     let (clock, executor) = manual(1);

@@ -1,4 +1,5 @@
-//! Fixed rate: the grid the runs are planned on, what becomes of missed runs, and how it ends.
+//! Fixed rate: the grid on which the runs are planned, what happens to missed runs, and how a
+//! periodic task ends.
 
 use std::{
     sync::{
@@ -16,7 +17,7 @@ use punctual::{
 
 use crate::support::{Counter, Drops, LONG, Log, manual, ms};
 
-/// What can become of missed runs.
+/// What can happen to missed runs.
 pub const POLICIES: [MissedRuns; 4] =
     [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay];
 
@@ -27,12 +28,12 @@ pub struct Run {
     planned: Duration,
     lateness: Duration,
     missed: u64,
-    /// What the clock showed.
+    /// The time that the clock showed.
     started: Duration,
 }
 
-/// A body for a periodic task that writes down what each run sees. The runs take as many
-/// milliseconds as `lengths` says, and no time after that.
+/// A body for a periodic task that records what each run sees. The runs take as many milliseconds
+/// as `lengths` says, and later runs take no time.
 pub fn recorder(
     clock: &ManualClock,
     runs: &Log<Run>,
@@ -94,8 +95,8 @@ fn staffed(executor: ScheduledThreadPoolExecutor) -> ScheduledThreadPoolExecutor
     executor
 }
 
-/// Tries spans of 1, 3, 9, … milliseconds until `attempt` is content with one: what must not take
-/// too long on a slow machine is given more time, not more tolerance.
+/// Tries spans of 1, 3, 9, … milliseconds until `attempt` succeeds with one: on a slow machine a
+/// test gets more time instead of more tolerance.
 pub fn for_some_span(attempt: impl Fn(Duration) -> bool) {
     let mut span = ms(1);
     while !attempt(span) {
@@ -104,8 +105,8 @@ pub fn for_some_span(attempt: impl Fn(Duration) -> bool) {
     }
 }
 
-/// FR-001, FR-002: the first run is at the initial delay, the next a period later, each at its
-/// very nanosecond.
+/// FR-001, FR-002: the first run starts at the initial delay, the next a period later, each exactly
+/// to the nanosecond.
 #[test]
 fn each_run_starts_at_its_moment() {
     for (initial_delay, period) in [(ms(12), LONG), (Duration::ZERO, ms(12))] {
@@ -128,8 +129,8 @@ fn each_run_starts_at_its_moment() {
     }
 }
 
-/// FR-003, FR-004: on the system clock eight runs take no less than seven periods, and with some
-/// period no more than eight, with one worker and with several.
+/// FR-003, FR-004: on the system clock eight runs take no less than seven periods, and there is a
+/// period with which they take no more than eight, with one worker and with several.
 #[test]
 fn a_rate_is_kept() {
     for workers in [1, 4] {
@@ -171,7 +172,7 @@ fn a_periodic_task_does_not_outlive_a_shutdown() {
 }
 
 /// FR-005, G4: however late a periodic task is and however many workers there are, its runs do not
-/// overlap, and each sees what the one before did.
+/// overlap, and each sees the effects of the run before.
 #[test]
 fn runs_do_not_overlap() {
     let executor = staffed(ScheduledThreadPoolExecutor::new(8));
@@ -179,7 +180,7 @@ fn runs_do_not_overlap() {
     let mut runs = 0;
     let series = executor
         .schedule_at_fixed_rate(Duration::ZERO, Duration::from_nanos(1), move || {
-            // Relaxed, so that the order between runs is the executor's doing.
+            // Relaxed, so that only the executor orders the runs.
             assert!(!is_inside.swap(true, Ordering::Relaxed), "two at once");
             runs += 1;
             assert_eq!(current_task().map(|task| task.run_number()), Some(runs));
@@ -192,8 +193,8 @@ fn runs_do_not_overlap() {
     assert_eq!(ending.into_panic().unwrap().message(), "enough");
 }
 
-/// FR-006: of a periodic task in full flight the run that panics is the last, on ten workers as well,
-/// and a decorator around the body was called as often as the body.
+/// FR-006: when a periodic task runs continuously, the run that panics is the last, on ten workers
+/// as well, and a decorator around the body was called as often as the body.
 #[test]
 fn the_run_that_panics_is_the_last_among_many_workers() {
     let executor = staffed(ScheduledThreadPoolExecutor::new(10));
@@ -220,8 +221,8 @@ fn the_run_that_panics_is_the_last_among_many_workers() {
     assert_eq!((runs.get(), calls.get()), (100, 100));
 }
 
-/// FR-007: a period of zero is refused, nothing is queued, no thread is started, and the closure
-/// comes back unharmed.
+/// FR-007: a period of zero is refused, nothing is queued, no thread is started, and the closure is
+/// returned unharmed.
 #[test]
 fn a_period_of_zero_is_refused() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -269,7 +270,7 @@ fn a_panic_ends_the_periodic_task() {
 }
 
 /// F41, FR-011: after a leap of the clock every missed run is made up for, or one run stands for
-/// all of them, on the grid or on a new one, as the policy says.
+/// all of them, on the grid or on a new one, depending on the policy.
 #[test]
 fn a_leap_of_the_clock_is_dealt_with_by_policy() {
     let after_the_leap = |policy| runs_after(1_004, &[], policy);
@@ -287,8 +288,8 @@ fn a_leap_of_the_clock_is_dealt_with_by_policy() {
     }
 }
 
-/// FR-011: after one run that takes three and a half periods the periodic task is back on time at once
-/// or by and by, as the policy says.
+/// FR-011: after one run that takes three and a half periods the periodic task is back on time at
+/// once or gradually, depending on the policy.
 #[test]
 fn one_long_run_is_dealt_with_by_policy() {
     let policies: [(_, [_; 5]); 4] = [
@@ -303,8 +304,8 @@ fn one_long_run_is_dealt_with_by_policy() {
     }
 }
 
-/// FR-005, FR-011: while each run takes three and a half periods the next one follows at once, or
-/// at the next time of the grid, as the policy says.
+/// FR-005, FR-011: if each run takes three and a half periods, the next one follows at once, or at
+/// the next time of the grid, depending on the policy.
 #[test]
 fn runs_that_are_all_too_long_are_dealt_with_by_policy() {
     let policies = [
@@ -319,8 +320,8 @@ fn runs_that_are_all_too_long_are_dealt_with_by_policy() {
     }
 }
 
-/// FR-012, G5: runs that are late by less than a period move nothing: by every policy the next ones
-/// are planned on the grid, and none is missed.
+/// FR-012, G5: runs that are late by less than a period shift nothing: under every policy the next
+/// ones are planned on the grid, and none is missed.
 #[test]
 fn a_little_lateness_does_not_add_up() {
     for policy in POLICIES {

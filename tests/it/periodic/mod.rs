@@ -1,5 +1,5 @@
 //! Periodic tasks: the grid of a fixed rate, the pause of a fixed delay, and how a periodic task
-//! goes on or ends after a panic.
+//! continues or ends after a panic.
 
 mod fixed_delay;
 pub mod fixed_rate;

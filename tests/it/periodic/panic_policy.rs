@@ -1,4 +1,4 @@
-//! Periodic tasks whose runs panic: when they go on, when they end, and what is known of the
+//! Periodic tasks whose runs panic: when they continue, when they end, and what is known about the
 //! failure.
 
 use std::{
@@ -26,10 +26,10 @@ fn timings() -> impl Iterator<Item = Timing> {
     POLICIES.into_iter().map(Some).chain([None])
 }
 
-/// What the runs of a periodic task do.
+/// The behaviour of a periodic task's runs.
 #[derive(Clone, Copy)]
 struct Play {
-    /// Which of them fail, by number.
+    /// The numbers of the runs that fail.
     fails: fn(u64) -> bool,
     /// How many milliseconds they take.
     takes: fn(u64) -> u64,
@@ -46,7 +46,7 @@ struct Series {
     clock: ManualClock,
     executor: Executor,
     future: ScheduledFuture<()>,
-    /// The runs: number, start in milliseconds, how many were missed before.
+    /// The runs: number, start in milliseconds, and how many were missed before.
     runs: Log<(u64, u64, u64)>,
 }
 
@@ -97,8 +97,8 @@ fn failure(run: u64, in_a_row: u32) -> Option<(u64, u32, String)> {
     Some((run, in_a_row, format!("run {run}")))
 }
 
-/// HK-038, FR-009: unless told otherwise the first failure ends a periodic task, however it is timed, and
-/// so does what says the same in other words.
+/// HK-038, FR-009: by default the first failure ends a periodic task, however it is timed, and so
+/// it does under a policy that says the same explicitly.
 #[test]
 fn the_first_failure_ends_the_task_by_default() {
     let long = Duration::from_secs(1);
@@ -121,8 +121,8 @@ fn the_first_failure_ends_the_task_by_default() {
     }
 }
 
-/// F2, HK-038: a periodic task that resumes runs at exactly the times at which it would if nothing
-/// failed, also if runs are missed, whatever becomes of these.
+/// F2, HK-038: a periodic task that resumes runs at exactly the times at which it would run without
+/// failures, also if runs are missed, under any policy for these.
 #[test]
 fn a_periodic_task_that_resumes_keeps_its_grid() {
     let plays: [fn(u64) -> u64; 4] =
@@ -137,8 +137,9 @@ fn a_periodic_task_that_resumes_keeps_its_grid() {
     assert_eq!(every_ten, [10, 20, 30, 40, 50]);
 }
 
-/// HK-038: after a failure the next run is at least so far away, and twice as far after the next;
-/// the runs that follow are planned from there, and none is made up for. A success begins anew.
+/// HK-038: after a failure the next run is at least this far away, and twice as far after the next
+/// failure; the runs that follow are planned from there, and none is made up for. A success resets
+/// the back-off.
 #[test]
 fn failures_in_a_row_put_the_next_run_off() {
     let policy = RESUME.back_off(ms(15), ms(100));
@@ -150,14 +151,14 @@ fn failures_in_a_row_put_the_next_run_off() {
     }
 }
 
-/// HK-038: putting off ends at the longest, and does nothing as long as it is less than what there
-/// is to wait in any case.
+/// HK-038: the back-off is capped at its maximum, and has no effect while it is shorter than the
+/// regular wait.
 #[test]
 fn putting_off_has_an_end_and_never_hastens() {
     for timing in timings() {
         let all_fail = Play::failing(|_| true);
         let starts = Series::starts(timing, RESUME.back_off(ms(3), ms(30)), all_fail, 170);
-        // 3 and 6 are less than ten; then 12, 24, and 30 for good.
+        // The first waits would be 3 and 6, less than ten; then 12, 24, and 30 from then on.
         assert_eq!(starts, [10, 20, 30, 42, 66, 96, 126, 156], "{timing:?}");
         let longest_first = RESUME.back_off(ms(40), ms(20));
         assert_eq!(Series::starts(timing, longest_first, all_fail, 60), [10, 30, 50]);
@@ -180,8 +181,8 @@ fn putting_off_counts_from_the_end_of_the_run() {
     }
 }
 
-/// HK-038: a periodic task that was put off is on time again, whatever runs it missed by being put off:
-/// only a run that starts late by itself counts as late.
+/// HK-038: a postponed periodic task is on time again, whatever runs it missed because of the
+/// back-off: only a run that starts late for another reason counts as late.
 #[test]
 fn a_periodic_task_that_was_put_off_is_not_late() {
     for timing in timings() {
@@ -192,12 +193,13 @@ fn a_periodic_task_that_was_put_off_is_not_late() {
     }
 }
 
-/// HK-038: so many failures in a row end a periodic task, and not so many with a success between.
+/// HK-038: a number of failures in a row ends a periodic task; the same number with a success in
+/// between does not.
 #[test]
 fn so_many_failures_in_a_row_end_the_periodic_task() {
     for timing in timings() {
         for policy in [RESUME.stop_after(3), PanicPolicy::stop().stop_after(3)] {
-            // 2, 3; 5, 6; 8, 9, 10.
+            // The failing runs are 2, 3; 5, 6; 8, 9, 10.
             let series =
                 Series::start(timing, policy, Play::failing(|run| run % 3 != 1 || run > 7));
             series.clock.run_for(ms(95));
@@ -212,8 +214,8 @@ fn so_many_failures_in_a_row_end_the_periodic_task() {
     }
 }
 
-/// HK-038: the last failure is there as soon as its run has ended, and stays: through successes, and
-/// when the periodic task has been cancelled.
+/// HK-038: the last failure is available as soon as its run has ended, and stays: through
+/// successes, and after the periodic task has been cancelled.
 #[test]
 fn the_last_failure_stays() {
     let series = Series::start(None, RESUME, Play::failing(|run| run == 2 || run == 3));
@@ -232,7 +234,7 @@ fn the_last_failure_stays() {
     assert_eq!(runs, 4);
 }
 
-/// HK-038: the failure of a run that was cancelled meanwhile is kept as well; the task stays
+/// HK-038: the failure of a run that was cancelled meanwhile is recorded as well; the task stays
 /// cancelled.
 #[test]
 fn a_cancelled_run_that_fails_is_kept() {
@@ -277,8 +279,8 @@ fn a_one_shot_task_has_its_panic_and_no_failure() {
     assert_eq!(panic.message(), "once");
 }
 
-/// HK-038: a periodic task that goes on after a panic finds a lock that it held poisoned, and its captures
-/// where they were; the pool goes on as before.
+/// HK-038: a periodic task that continues after a panic finds a lock that it held poisoned, and its
+/// captures where they were; the pool continues as before.
 #[test]
 fn a_periodic_task_that_resumes_finds_its_lock_poisoned() {
     let (clock, executor) = manual(1);
@@ -307,7 +309,7 @@ fn a_periodic_task_that_resumes_finds_its_lock_poisoned() {
 }
 
 /// HK-038: a panic of the hook before a run is a failure of that run: a periodic task that resumes
-/// goes on, and the hooks are told the number of each run.
+/// continues, and the hooks see the number of each run.
 #[test]
 fn a_hook_that_panics_is_a_failure_by_policy() {
     let (hooked, bodies) = (Log::new(), Counter::new());

@@ -1,5 +1,5 @@
-//! A periodic task that ends without its user's doing does not end in silence: the handler is told,
-//! the last failure is kept, and the hook after the run sees that it failed.
+//! A periodic task that ends without its user's doing does not end silently: the handler is called,
+//! the last failure is kept, and the hook after the run sees the failure.
 
 use punctual::{
     Builder, CancelReason, DiscardOldestPolicy, ManualClock, Panic, PanicPolicy, PanicSource,
@@ -8,7 +8,7 @@ use punctual::{
 
 use crate::support::{Counter, Log, assert_cancelled, eventually, manual_with, ms};
 
-/// An executor with one worker whose handler writes down source and line.
+/// An executor with one worker whose handler records source and line.
 fn telling(
     settings: impl FnOnce(Builder) -> Builder,
 ) -> (ManualClock, Executor, Log<(PanicSource, String)>) {
@@ -26,15 +26,15 @@ fn telling(
     (clock, executor, log)
 }
 
-/// The line that the handler is to be told, once.
+/// The line that the handler must get, once.
 fn assert_told(log: &Log<(PanicSource, String)>, source: PanicSource, line: &str) {
     eventually("the handler is told", || !log.entries().is_empty());
     assert_eq!(log.entries(), [(source, line.to_owned())]);
 }
 
-/// G17: with the default policy a run that takes too long ends the task. The handler is told so at
-/// that time, while the body still runs, and not again when it returns; the hook after the run sees
-/// the failure.
+/// G17: with the default policy a run that takes too long ends the task. The handler is called at
+/// that time, while the body still runs, and not again when the body returns; the hook after the
+/// run sees the failure.
 #[test]
 fn a_task_that_its_time_limit_ends_is_reported() {
     let after = Log::new();
@@ -71,8 +71,8 @@ fn a_task_that_its_time_limit_ends_is_reported() {
     assert_told(&log, PanicSource::TimeLimit, &line);
 }
 
-/// A body that panics on its own after the limit has ended its task is told of as well: the two are
-/// two things.
+/// A body that panics on its own after the limit has ended its task is reported as well, because
+/// these are two events.
 #[test]
 fn a_late_panic_is_reported_beside_the_end() {
     let (clock, executor, log) = telling(|builder| builder);
@@ -94,8 +94,8 @@ fn a_late_panic_is_reported_beside_the_end() {
     assert_eq!(sources, [PanicSource::TimeLimit, PanicSource::Task]);
 }
 
-/// A task that its policy lets go on after a run that took too long is no end: the run is a failure,
-/// and the handler is told of that as of a panic.
+/// A task that continues, by its policy, after a run that took too long has not ended: the run is a
+/// failure, and the handler is called as for a panic.
 #[test]
 fn a_task_that_goes_on_has_not_ended() {
     let (clock, executor, log) = telling(|builder| builder);
@@ -112,8 +112,8 @@ fn a_task_that_goes_on_has_not_ended() {
     assert_told(&log, PanicSource::Task, line);
 }
 
-/// G17: a periodic task that another task displaces from a bounded queue is reported; a one-shot
-/// task, whose user waits for its result, is not.
+/// G17: the handler is called for a periodic task that another task displaces from a bounded queue;
+/// for a one-shot task, whose user waits for its result, it is not.
 #[test]
 fn a_displaced_periodic_task_is_reported() {
     let (_clock, executor, log) =
@@ -129,7 +129,7 @@ fn a_displaced_periodic_task_is_reported() {
     assert_told(&log, PanicSource::Displaced, &line);
 }
 
-/// An end by the user, of whichever kind, is not reported.
+/// An end that the user causes, of whichever kind, is not reported.
 #[test]
 fn an_end_by_the_user_is_not_reported() {
     type End = fn(&ManualClock, Executor);

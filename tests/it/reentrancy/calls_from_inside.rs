@@ -16,7 +16,7 @@ use punctual::{
 
 use crate::support::{Counter, Drops, LONG, hold, in_time, manual, ms, poll, worker_of};
 
-/// A channel through which something is given to a task that runs.
+/// A channel through which a running task receives a value.
 fn passage<T>() -> (Sender<T>, impl FnOnce() -> T + Send)
 where
     T: Send + 'static,
@@ -25,7 +25,7 @@ where
     (give, move || take.recv_timeout(LONG).expect("it is given"))
 }
 
-/// F13: a one-shot task that cancels itself is cancelled at once, runs on to its end, and its
+/// F13: a one-shot task that cancels itself is cancelled at once, its body runs to its end, and its
 /// value is dropped.
 #[test]
 fn a_one_shot_task_can_cancel_itself() {
@@ -49,7 +49,7 @@ fn a_one_shot_task_can_cancel_itself() {
     assert!(matches!(error, TaskError::Cancelled(CancelReason::Requested)));
 }
 
-/// F13: a task that cancels itself sees itself cancelled, and can do it once.
+/// F13: a task that cancels itself sees that it is cancelled, and can do it only once.
 #[test]
 fn a_task_that_cancels_itself_sees_it_at_once() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -66,7 +66,7 @@ fn a_task_that_cancels_itself_sees_it_at_once() {
     assert_eq!(seen, (true, TaskState::Cancelled, false));
 }
 
-/// F13, F17: a task that has cancelled itself has ended, and may wait for that.
+/// F13, F17: a task that has cancelled itself has ended, so it may wait for its own end.
 #[test]
 fn a_task_that_has_cancelled_itself_waits_for_nothing() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -103,10 +103,11 @@ fn a_periodic_task_can_cancel_itself() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// Something that is done to an executor by one of its own tasks.
+/// An action that one of an executor's own tasks performs on it.
 type Act = Box<dyn FnOnce(ScheduledThreadPoolExecutor) + Send>;
 
-/// Somewhere in the life of a task where it can be done. The task waits for the gate first.
+/// A place in the life of a task where the action can be performed. The task waits for the gate
+/// first.
 type Place = fn(ScheduledThreadPoolExecutor, Counter, Act) -> ScheduledFuture<i32>;
 
 const PLACES: [(&str, Place); 3] =
@@ -180,8 +181,8 @@ impl Drop for Late {
     }
 }
 
-/// Ends an executor with one worker from inside one of its tasks, which goes on to its end: what
-/// becomes of the task behind it.
+/// Ends an executor with one worker from inside one of its tasks, which runs to its end; returns
+/// the outcome of the task behind it.
 fn end_from_inside(where_from: &str, place: Place, act: Act) -> Result<i32, TaskError> {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (handle, gate) = (executor.handle(), Counter::new());
@@ -196,7 +197,7 @@ fn end_from_inside(where_from: &str, place: Place, act: Act) -> Result<i32, Task
     second
 }
 
-/// Does it from each place, in a way that lets what is due run.
+/// Ends it from each place, in a way that lets due tasks run.
 fn end_gently_from_inside(act: impl Fn(ScheduledThreadPoolExecutor) + Clone + Send + 'static) {
     for (where_from, place) in PLACES {
         let second = end_from_inside(where_from, place, Box::new(act.clone()));
@@ -204,13 +205,14 @@ fn end_gently_from_inside(act: impl Fn(ScheduledThreadPoolExecutor) + Clone + Se
     }
 }
 
-/// F14: a task can shut its executor down; both go on to their ends.
+/// F14: a task can shut its executor down; both run to their ends.
 #[test]
 fn a_task_can_shut_its_executor_down() {
     end_gently_from_inside(ScheduledThreadPoolExecutor::close_background);
 }
 
-/// F14: a task can shut its executor down now; it goes on to its end, the others do not run.
+/// F14: a task can call `shutdown_now` on its executor; the task runs to its end, and the others do
+/// not run.
 #[test]
 fn a_task_can_shut_its_executor_down_now() {
     for (where_from, place) in PLACES {
@@ -223,13 +225,14 @@ fn a_task_can_shut_its_executor_down_now() {
     }
 }
 
-/// F16: the executor can be dropped by one of its own tasks; what is due still runs.
+/// F16: one of the executor's own tasks can drop it; due tasks still run.
 #[test]
 fn a_task_can_drop_its_executor() {
     end_gently_from_inside(drop);
 }
 
-/// F15, AT-021: a task that waits for the end of its own executor, in whichever way, is told so at once.
+/// F15, AT-021: a task that waits for the termination of its own executor, in whichever way, gets
+/// an error at once.
 #[test]
 fn a_task_cannot_wait_for_its_own_executor() {
     let (tell, told) = mpsc::channel();
@@ -241,7 +244,8 @@ fn a_task_cannot_wait_for_its_own_executor() {
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [([true; 3], true); 3]);
 }
 
-/// F15: a task that closes its own executor, unless told otherwise, is told so at once.
+/// F15: a task that closes its own executor gets an error at once, if the executor was not told to
+/// do otherwise.
 #[test]
 fn a_task_cannot_close_its_own_executor_unless() {
     let (tell, told) = mpsc::channel();
@@ -252,7 +256,7 @@ fn a_task_cannot_close_its_own_executor_unless() {
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [true; 3]);
 }
 
-/// F18: tasks, captures and wakers can schedule, and read whatever can be read.
+/// F18: tasks, captures and wakers can schedule, and read everything that can be read.
 #[test]
 fn scheduling_is_possible_from_inside() {
     let done = Counter::new();
@@ -266,19 +270,19 @@ fn scheduling_is_possible_from_inside() {
     assert_eq!(done.get(), 3);
 }
 
-/// F19: an executor that is captured by a task of its own goes when that task is cancelled.
+/// F19: an executor that a task of its own captures is dropped when that task is cancelled.
 #[test]
 fn cancelling_breaks_a_cycle() {
     assert_cycle_breaks("cancelled", |_, future| assert!(future.cancel()));
 }
 
-/// F19: an executor that is captured by a task of its own goes when it is shut down.
+/// F19: an executor that a task of its own captures is dropped when it is shut down.
 #[test]
 fn a_shutdown_breaks_a_cycle() {
     assert_cycle_breaks("shut down", |handle, _| handle.shutdown());
 }
 
-/// F19: an executor that is captured by a task of its own goes when it is shut down now.
+/// F19: an executor that a task of its own captures is dropped when `shutdown_now` is called.
 #[test]
 fn a_shutdown_now_breaks_a_cycle() {
     assert_cycle_breaks("shut down now", |handle, _| drop(handle.shutdown_now()));
@@ -299,8 +303,8 @@ fn assert_cycle_breaks(how: &str, act: fn(&Handle, &ScheduledFuture<()>)) {
     assert_eq!(drops.count(), 1);
 }
 
-/// F15: a capture that waits for the executor that is dropping it, in whichever thread, is told
-/// so and does not hang.
+/// F15: a capture that waits for the executor that is dropping it, on whichever thread, gets an
+/// error and does not hang.
 #[test]
 fn a_capture_can_wait_for_the_executor_that_drops_it() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -319,7 +323,7 @@ fn a_capture_can_wait_for_the_executor_that_drops_it() {
     assert_eq!(waited.get(), 1);
 }
 
-/// F17: a task that joins itself is told so at once, however many workers there are.
+/// F17: a task that joins itself gets an error at once, however many workers there are.
 #[test]
 fn a_task_cannot_join_itself() {
     for workers in [1, 3] {
@@ -341,7 +345,7 @@ fn a_task_cannot_join_itself() {
 }
 
 /// F17, G19: of two tasks on two workers that join each other one is refused, and the other gets
-/// what that one returns.
+/// that one's value.
 #[test]
 fn two_tasks_cannot_join_each_other() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -357,7 +361,7 @@ fn two_tasks_cannot_join_each_other() {
     assert!(matches!(answers, [Err(TaskError::WouldDeadlock), Ok(())]), "{answers:?}");
 }
 
-/// What a task gets that submits another one to its own executor and joins it.
+/// The outcome for a task that submits another one to its own executor and joins it.
 fn join_inside(workers: usize) -> (Result<i32, TaskError>, Counter) {
     let executor = ScheduledThreadPoolExecutor::new(workers);
     let (handle, inner_ran) = (executor.handle(), Counter::new());
@@ -389,7 +393,7 @@ fn a_worker_can_join_if_another_is_free() {
     assert!(matches!(answer, Ok(7)), "{answer:?}");
 }
 
-/// F17: a worker can wait for a queued task while another is busy with something that ends.
+/// F17: a worker can wait for a queued task while another worker is busy with a task that ends.
 #[test]
 fn a_worker_can_join_if_another_is_only_busy() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -413,7 +417,7 @@ fn a_worker_can_join_if_another_is_only_busy() {
     assert!(matches!(answer, Some(Ok(Ok(7)))), "{answer:?}");
 }
 
-/// F17: the only worker can join what has ended, however it has.
+/// F17: the only worker can join a task that has ended, however it has.
 #[test]
 fn the_only_worker_can_join_a_task_that_has_ended() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -439,7 +443,7 @@ fn a_worker_can_join_a_task_of_another_executor() {
     assert!(matches!(answer, Some(Ok(Ok(7)))), "{answer:?}");
 }
 
-/// F17: a join that ends by itself, by time or by token, is not refused to the only worker.
+/// F17: a join that ends by itself, by its limit or its token, is not refused to the only worker.
 #[test]
 fn the_only_worker_can_join_for_a_while() {
     let executor = ScheduledThreadPoolExecutor::new(1);

@@ -1,5 +1,5 @@
-//! Every place in the life of a task where the user's code is called or dropped, and what it may
-//! do there to the executor: anything. (Hooks are in `hooks`, thread factories in `factories`.)
+//! Every place in the life of a task where user code is called or dropped; there it may do anything
+//! to the executor. (Hooks are in `hooks`, thread factories in `factories`.)
 
 use std::{
     cell::RefCell,
@@ -14,14 +14,14 @@ use punctual::{
 
 use crate::support::{Counter, LONG, hold, in_time, ms, poll};
 
-/// Owns an executor, and does something with it, once: when it is called, woken or dropped.
+/// Owns an executor, and acts on it, once: when it is called, woken or dropped.
 struct Late {
     owner: Mutex<Option<Executor>>,
     act: Act,
     acted: Counter,
 }
 
-/// What is done to an executor, by who owns it.
+/// An action that the owner of an executor performs on it.
 type Act = fn(Executor);
 
 impl Late {
@@ -46,7 +46,7 @@ impl Drop for Late {
     }
 }
 
-/// Sees to it that it is called or dropped in a certain place, and soon.
+/// Arranges that it is called or dropped in a certain place, and soon.
 type Place = fn(&Handle, Late);
 
 const PLACES: [(&str, Place); 16] = [
@@ -119,15 +119,16 @@ const PLACES: [(&str, Place); 16] = [
     }),
 ];
 
-/// How many tasks may wait.
+/// How many tasks may be pending.
 const ROOM: usize = 4;
 
 thread_local! {
-    /// What the next submission's wrapper owns, and whether it calls it or only drops it.
+    /// The value that the next submission's wrapper owns, and whether it calls the value or only
+    /// drops it.
     static WRAPPED: RefCell<Option<(bool, Late)>> = const { RefCell::new(None) };
 }
 
-/// What some of the places need.
+/// Settings that some of the places need.
 fn with_places(builder: Builder) -> Builder {
     builder
         .decorate_task(|_: &Submission<'_>| {
@@ -170,8 +171,8 @@ const ACTS: [(&str, Act); 7] = [
     ("drops", drop),
 ];
 
-/// F14, F16, F18, G25, M67: wherever the user's code is called or dropped it may submit, look,
-/// cancel, shut down, and drop the executor that it owns: nothing hangs, and all ends.
+/// F14, F16, F18, G25, M67: wherever user code is called or dropped it may submit, inspect, cancel,
+/// shut down, and drop the executor that it owns: nothing hangs, and everything ends.
 #[test]
 fn anything_can_be_done_to_an_executor_from_anywhere() {
     for (place, put) in PLACES {

@@ -1,4 +1,4 @@
-//! Waits inside a task that look like deadlocks and are none, and what a refused wait leaves.
+//! Waits inside a task that look like deadlocks but are not, and the effects of a refused wait.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -9,7 +9,7 @@ use punctual::{
 
 use crate::support::{Counter, LONG, in_time, manual, ms};
 
-/// G18: the only worker may wait for a task that has a time limit: the wait ends with the limit.
+/// G18: the only worker may wait for a task that has a time limit: the wait ends at the limit.
 #[test]
 fn the_last_worker_waits_for_a_task_with_a_time_limit() {
     let executor = Executor::new(1);
@@ -23,7 +23,7 @@ fn the_last_worker_waits_for_a_task_with_a_time_limit() {
     assert_eq!(outer.join_timeout(LONG).expect("it ends").unwrap(), (true, true));
 }
 
-/// A limit that never comes is none, and neither is the limit of a single run.
+/// A limit that is never reached counts as none, and so does the limit of a single run.
 #[test]
 fn a_limit_that_never_ends_the_task_is_no_reason_to_wait() {
     let executor = Executor::new(1);
@@ -38,8 +38,8 @@ fn a_limit_that_never_ends_the_task_is_no_reason_to_wait() {
     assert!(waits.iter().all(|wait| matches!(wait, Err(TaskError::WouldDeadlock))), "{waits:?}");
 }
 
-/// Of two workers the second may wait as well if the first waits for what has a time limit: the
-/// first will go on.
+/// Of two workers the second may wait as well if the first waits for a task that has a time limit:
+/// the first will continue.
 #[test]
 fn a_worker_that_waits_with_a_limit_goes_on() {
     let executor = Executor::new(2);
@@ -59,7 +59,7 @@ fn a_worker_that_waits_with_a_limit_goes_on() {
         handle.submit(|| 7).unwrap().join()
     });
     assert!(first.unwrap().join_timeout(LONG).expect("it ends").unwrap().is_ok());
-    // It depends on who waits first whether there is anybody left; nobody waits for ever.
+    // The order of the two waits decides whether any worker is left; no thread waits for ever.
     let second = second.unwrap().join_timeout(LONG).expect("it ends").unwrap();
     assert!(matches!(second, Ok(7)), "{second:?}");
 }
@@ -93,8 +93,8 @@ fn the_last_worker_waits_for_a_rejected_task_that_was_kept() {
     assert_eq!(answer.unwrap(), 7);
 }
 
-/// A taker on the only worker waits as long as one of the futures has a time limit, also if that
-/// joins while it waits; and is refused when none has.
+/// A taker on the only worker waits as long as one of the futures has a time limit, also one that
+/// is added while it waits; it is refused when none has.
 #[test]
 fn a_taker_waits_for_a_task_with_a_time_limit() {
     let executor = Executor::new(1);
@@ -112,8 +112,8 @@ fn a_taker_waits_for_a_task_with_a_time_limit() {
     assert!(matches!(second, Err(TaskError::WouldDeadlock)), "{second:?}");
 }
 
-/// The same if the future with the limit joins only when the taker waits, and another worker asks
-/// whether anybody is left.
+/// The same holds if the future with the limit is added only when the taker already waits, and
+/// another worker asks whether any worker is left.
 #[test]
 fn a_limit_that_joins_later_counts() {
     let executor = Executor::new(2);
@@ -137,7 +137,7 @@ fn a_limit_that_joins_later_counts() {
     assert!(first.expect_err("it never ran").is_timeout());
 }
 
-/// G18: a wait that is refused takes nothing: the future can be joined later, alone or in its set.
+/// G18: a refused wait takes nothing: the future can be joined later, alone or in its set.
 #[test]
 fn a_refused_wait_leaves_the_future() {
     let (clock, executor) = manual(1);

@@ -1,4 +1,4 @@
-//! Refusals around a shutdown: of busy executors, of full ones, and in the middle of a race.
+//! Refusals around a shutdown: by busy executors, by full ones, and during a race.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,12 +15,12 @@ use crate::{
     support::{Counter, LONG, assert_shut_down, ms},
 };
 
-/// The two ways to shut down; what is given back is dropped.
+/// The two ways to shut down; drained tasks are dropped.
 const SHUTDOWNS: [fn(&Handle); 2] = [Handle::shutdown, |executor| drop(executor.shutdown_now())];
 
 /// RJ-001, RJ-002: while every worker is busy with a task that heeds no token, however it was
-/// submitted and however the executor is shut down, each submission is refused, and after the end
-/// as well; the tasks that ran are the tasks that were busy.
+/// submitted and however the executor is shut down, each submission is refused, and after
+/// termination as well; only the busy tasks have run.
 #[test]
 fn a_busy_executor_that_was_shut_down_refuses() {
     for workers in [1, 4] {
@@ -53,9 +53,9 @@ fn a_busy_executor_that_was_shut_down_refuses() {
     }
 }
 
-/// RJ-010: one worker and a bound of one are full with two tasks; then all is refused as
-/// saturated, after either shutdown as shut down; and as many ran as were admitted, less the one
-/// that `shutdown_now` took.
+/// RJ-010: one worker and a bound of one are exhausted by two tasks; then every submission is
+/// refused as saturated, and after either shutdown as shut down; and all admitted tasks ran, except
+/// the one that `shutdown_now` took.
 #[test]
 fn a_full_executor_refuses_and_then_is_shut_down() {
     for (shut_down, ran) in SHUTDOWNS.into_iter().zip([2, 1]) {
@@ -96,7 +96,7 @@ fn an_executor_that_ended_unused_refuses() {
     assert_eq!(executor.largest_pool_size(), 0);
 }
 
-/// How a task came out of a race between its submission and a shutdown.
+/// The outcome of a race between a task's submission and a shutdown.
 #[derive(Default)]
 struct Tally {
     refused: usize,
@@ -104,7 +104,7 @@ struct Tally {
     given_back: usize,
 }
 
-/// Submits tasks that sleep until they are asked not to, to whichever executor there is.
+/// Submits tasks that sleep until they are asked to stop, to whichever executor there is.
 fn submit_sleepers(current: &Mutex<Option<Handle>>) -> Tally {
     let (mut tally, mut futures) = (Tally::default(), Vec::new());
     loop {
@@ -137,9 +137,9 @@ fn submit_sleepers(current: &Mutex<Option<Handle>>) -> Tally {
     tally
 }
 
-/// F34, RJ-016: while a thread submits without end to one executor after another, each of which is
-/// shut down now, all of them end, and what was submitted was refused, given back, or ran and was
-/// signalled.
+/// F34, RJ-016: while a thread submits continuously to one executor after another, on each of which
+/// `shutdown_now` is called, all of them terminate, and each submission was refused, drained, or
+/// ran and was signalled.
 #[test]
 fn submissions_race_with_shutdown_now() {
     let current = Arc::new(Mutex::new(None));

@@ -1,5 +1,5 @@
-//! Waiting for room: until there is some, until the time is up, or until a shutdown; and no free
-//! place is forgotten while somebody waits for one.
+//! Waiting for room: until there is some, until the limit, or until a shutdown; and no released
+//! permit is lost while a submitter waits for one.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -22,16 +22,17 @@ const NANO: Duration = Duration::from_nanos(1);
 
 type Submitted = Result<ScheduledFuture<()>, RejectedExecutionError>;
 
-/// A full executor, in which submissions wait so long for room.
+/// A full executor, in which submissions wait this long for room.
 fn full(timeout: Duration) -> (ManualClock, Executor, ScheduledFuture<()>) {
     let (clock, executor) = bounded(1, BlockPolicy::new(timeout));
     let first = executor.schedule(2 * HOUR, || ()).unwrap();
-    // Its worker rests, so that what moves on the clock from now on is who waits for room.
+    // Its worker is idle, so from now on the clock's next deadline is that of the submitter that
+    // waits for room.
     clock.run_until_idle();
     (clock, executor, first)
 }
 
-/// Submits on a thread of its own, and comes back when that waits.
+/// Submits on a thread of its own, and returns when that thread waits.
 fn blocked(clock: &ManualClock, executor: &Handle, timeout: Duration) -> Elsewhere<Submitted> {
     let handle = executor.clone();
     let submission = elsewhere(move || handle.schedule(Duration::MAX, || ()));
@@ -70,7 +71,8 @@ fn a_submission_waits_for_a_worker() {
     assert!(third.cancel());
 }
 
-/// It gives up exactly at its limit, not a nanosecond before, with the reason and the closure.
+/// The submission gives up exactly at its limit, not a nanosecond before, and returns the reason
+/// and the closure.
 #[test]
 fn a_submission_gives_up_in_time() {
     let (clock, executor, first) = full(ms(10));
@@ -89,7 +91,7 @@ fn a_submission_gives_up_in_time() {
     assert_eq!((first.state(), executor.statistics().rejected), (TaskState::Scheduled, 1));
 }
 
-/// With no time to wait it fails at once, unless there is room by then.
+/// With a limit of zero it fails at once, unless there is room by then.
 #[test]
 fn a_submission_may_have_no_time() {
     let (_clock, executor, first) = full(Duration::ZERO);
@@ -99,7 +101,7 @@ fn a_submission_may_have_no_time() {
 }
 
 /// A shutdown, of whichever kind, wakes submitters that wait for room; the submission fails for
-/// that reason, also if it would have waited for ever.
+/// that reason, even if it would have waited for ever.
 #[test]
 fn a_shutdown_ends_the_wait() {
     let ends: [fn(Executor); 4] = [
@@ -122,7 +124,7 @@ fn a_shutdown_ends_the_wait() {
     }
 }
 
-/// Without a bound there is no room to wait for: what was shut down refuses at once.
+/// Without a bound no submission waits for room: an executor that was shut down refuses at once.
 #[test]
 fn without_a_bound_no_submitter_waits() {
     let forever = BlockPolicy::new(Duration::MAX);
@@ -133,8 +135,8 @@ fn without_a_bound_no_submitter_waits() {
     assert_eq!(why(&refused.unwrap_err()), Why::Shutdown);
 }
 
-/// On one of the executor's own workers it fails at once, be it the only one or not; on another
-/// executor's it waits.
+/// On one of the executor's own workers it fails at once, whether that is the only worker or not;
+/// on another executor's worker it waits.
 #[test]
 fn no_worker_waits_for_its_own_executor() {
     for workers in [1, 2] {
@@ -161,8 +163,9 @@ fn no_worker_waits_for_its_own_executor() {
     assert!(outside.join_timeout(LONG).expect("it was admitted").unwrap());
 }
 
-/// A submitter that gives up just as a place becomes free, and still gets it, or does not, keeps no
-/// other waiting: whichever of the two is admitted, the other is admitted once that task has gone.
+/// A submitter that gives up just as a permit is released, whether it gets the permit or not, does
+/// not keep another one waiting: whichever of the two is admitted, the other is admitted once that
+/// task has left.
 #[test]
 fn a_submitter_that_gives_up_blocks_no_other() {
     let (clock, executor) = bounded(1, |task: RejectedTask<'_>| {
@@ -190,8 +193,8 @@ fn a_submitter_that_gives_up_blocks_no_other() {
     assert_eq!((executor.pending_count(), executor.statistics().rejected), (0, 300 - let_in));
 }
 
-/// Many submitters for few places: with time enough all are admitted, and never do more wait than
-/// may.
+/// Many submitters compete for few permits: given enough time all are admitted, and there are never
+/// more pending tasks than the bound.
 #[test]
 fn every_waiting_submitter_is_admitted_in_the_end() {
     const THREADS: usize = 4;
@@ -218,8 +221,8 @@ fn every_waiting_submitter_is_admitted_in_the_end() {
     }
 }
 
-/// Submitters of which most give up, on the system clock, while tasks come and go: no submitter
-/// with time left waits for ever, and in the end all places are free.
+/// Most of the submitters give up, on the system clock, while tasks come and go: no submitter with
+/// time left waits for ever, and in the end all permits are free.
 #[test]
 fn submitters_that_give_up_do_not_disturb_others() {
     let builder = Executor::builder().core_pool_size(1).max_pending(1);

@@ -1,4 +1,4 @@
-//! The bound on how many tasks may wait: it is exact, and every place comes back.
+//! The bound on the number of pending tasks: it is exact, and every permit is released.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use crate::{
     support::{Counter, LONG, eventually, ms},
 };
 
-/// Lets tasks in until the bound, and checks that it is where it is said to be.
+/// Submits tasks until the executor is full, and checks that this happens at the configured bound.
 fn fill(executor: &Handle, places: usize) -> Vec<ScheduledFuture<()>> {
     let futures = (0..places).map(|_| executor.schedule(2 * HOUR, || ()).unwrap()).collect();
     let refused = executor.schedule(2 * HOUR, || ()).unwrap_err();
@@ -29,7 +29,8 @@ fn fill(executor: &Handle, places: usize) -> Vec<ScheduledFuture<()>> {
     futures
 }
 
-/// Of many threads that submit at once exactly as many get in as may wait, round after round.
+/// Of many threads that submit concurrently exactly as many submissions are admitted as the bound
+/// allows, round after round.
 #[test]
 fn the_bound_is_exact_among_many_submitters() {
     const THREADS: usize = 4;
@@ -55,7 +56,7 @@ fn the_bound_is_exact_among_many_submitters() {
     }
 }
 
-/// Something by which a waiting task loses its place.
+/// An event by which a pending task gives up its permit.
 type Leaving = fn(&ManualClock, &Executor, &ScheduledFuture<()>);
 
 const LEAVINGS: [(&str, Leaving); 5] = [
@@ -73,7 +74,7 @@ const LEAVINGS: [(&str, Leaving); 5] = [
     }),
 ];
 
-/// A place comes back, and only one, however the task that had it goes.
+/// However a task leaves the queue, its permit is released, and only once.
 #[test]
 fn each_place_comes_back() {
     for (how, leave) in LEAVINGS {
@@ -91,7 +92,7 @@ fn each_place_comes_back() {
     }
 }
 
-/// The permit of a task that times out while it waits comes back.
+/// The permit of a task that times out while it is pending is released.
 #[test]
 fn the_place_of_a_timed_out_task_is_released() {
     let (clock, executor) = bounded(1, AbortPolicy);
@@ -110,8 +111,8 @@ fn the_place_of_a_timed_out_task_is_released() {
     gate.add();
 }
 
-/// A task that runs has no place, and a periodic one gets in again when it has run, be it one too
-/// many; then one more has to leave before another is admitted.
+/// A running task holds no permit, and a periodic one is queued again after its run even if that
+/// exceeds the bound; then one more task has to leave before another is admitted.
 #[test]
 fn a_periodic_task_gets_in_again() {
     let (clock, executor) = bounded(1, AbortPolicy);
@@ -141,7 +142,7 @@ fn a_periodic_task_gets_in_again() {
     fill(&executor, 1);
 }
 
-/// An executor with room for no task would never run one: it cannot be made, and the error says
+/// An executor with room for no task would never run one: it cannot be built, and the error says
 /// what to do.
 #[test]
 fn a_bound_of_zero_is_refused() {
@@ -150,8 +151,8 @@ fn a_bound_of_zero_is_refused() {
     assert!(refused.to_string().contains("let at least one wait"), "{refused}");
 }
 
-/// A task that is admitted, and taken out again because the last worker has just gone and there is
-/// no other, leaves its place.
+/// A task that is admitted, and taken out again because the last worker has just retired and there
+/// is no other, releases its permit.
 #[test]
 fn a_task_without_a_worker_leaves_its_place() {
     let executor = without_second_worker(Executor::builder().max_pending(1), |_| ());
@@ -165,7 +166,7 @@ fn a_task_without_a_worker_leaves_its_place() {
     }
 }
 
-/// Submits, cancels and lets run, at random, from several threads.
+/// Submits, cancels and runs tasks at random, from several threads.
 fn churn(executor: &Handle, seed: u64, accepted: &AtomicUsize) {
     let mut random = seed;
     let mut futures = Vec::new();
@@ -192,7 +193,7 @@ fn churn(executor: &Handle, seed: u64, accepted: &AtomicUsize) {
     }
 }
 
-/// Whatever comes and goes, no more tasks wait than may, no place is lost in the counts, and in the
+/// Under any load, no more tasks are pending than the bound allows, no permit is lost, and in the
 /// end all are free.
 #[test]
 fn no_place_is_lost_or_given_twice() {
@@ -226,7 +227,7 @@ fn no_place_is_lost_or_given_twice() {
         now.pending + now.active == 0
     });
     assert_eq!(executor.statistics().submitted, accepted.into_inner() as u64);
-    // The timekeeper may just be about to give the last one back.
+    // The timer thread may just be about to release the last one.
     eventually("all places are free", || {
         let futures: Vec<_> =
             (0..BOUND).filter_map(|_| executor.schedule(HOUR, || ()).ok()).collect();

@@ -36,13 +36,13 @@ pub fn why_of(reason: &RejectionReason) -> Why {
     }
 }
 
-/// What is submitted here: fits every verb.
+/// A closure that fits every method of submission.
 pub type Closure = Box<dyn FnMut() + Send>;
 
-/// Submits, and gives a future, if there is one.
+/// Submits it, and returns a future, if there is one.
 pub type Verb = fn(&Handle, Closure) -> Result<Option<ScheduledFuture<()>>, RejectedExecutionError>;
 
-/// The ways to submit what is due at once.
+/// The ways to submit a task that is due at once.
 pub const AT_ONCE: [(&str, Verb); 5] = [
     ("execute", |to, it| to.execute(it).map(|()| None)),
     ("submit", |to, it| to.submit(it).map(Some)),
@@ -51,7 +51,7 @@ pub const AT_ONCE: [(&str, Verb); 5] = [
     ("of a builder: submit", |to, it| to.task().submit(it).map(Some)),
 ];
 
-/// The ways to submit what is due in an hour, or later.
+/// The ways to submit a task that is due in an hour, or later.
 const LATER: [(&str, Verb); 6] = [
     ("schedule", |to, it| to.schedule(HOUR, it).map(Some)),
     ("schedule_at", |to, it| to.schedule_at(Instant::now() + 2 * HOUR, it).map(Some)),
@@ -79,7 +79,7 @@ pub fn verbs() -> impl Iterator<Item = (&'static str, Verb)> {
     AT_ONCE.into_iter().chain(LATER).chain(PERIODIC)
 }
 
-/// An executor with one worker, on a clock that stands still, in which so many tasks may wait.
+/// An executor with one worker, on a clock that stands still, with this bound on pending tasks.
 pub fn bounded(
     bound: usize,
     handler: impl RejectedExecutionHandler + 'static,
@@ -104,7 +104,8 @@ pub fn occupy(executor: &Handle) -> Counter {
     gate
 }
 
-/// Executors that let nothing in: one is full, one was shut down, and two were both.
+/// Executors that admit nothing: one is full, one was shut down when it was empty, and two when
+/// they were full.
 fn closed(handler: &(impl RejectedExecutionHandler + Clone + 'static)) -> [(Why, Executor); 4] {
     type Close = fn(&Executor);
     let ways: [(Why, Close); 4] = [
@@ -125,7 +126,7 @@ fn closed(handler: &(impl RejectedExecutionHandler + Clone + 'static)) -> [(Why,
     })
 }
 
-/// Calls every verb on every executor that lets nothing in; each refusal is counted as one, and
+/// Calls every method on every executor that admits nothing; each refusal is counted once, and
 /// nothing else is.
 fn refuse_all(
     handler: &(impl RejectedExecutionHandler + Clone + 'static),
@@ -145,8 +146,8 @@ fn refuse_all(
     }
 }
 
-/// RJ-008, RJ-009, RJ-014: under the default each verb fails with the reason, which is the shutdown
-/// if there was one, full or not, and hands the very task back; nothing else changes.
+/// RJ-008, RJ-009, RJ-014: by default each method fails with the reason, which is the shutdown if
+/// there was one, full or not, and returns the same task; nothing else changes.
 #[test]
 fn a_refusal_gives_the_reason_and_the_closure() {
     refuse_all(&AbortPolicy, |expected, name, executor, verb| {
@@ -166,8 +167,8 @@ fn a_refusal_gives_the_reason_and_the_closure() {
     });
 }
 
-/// RJ-003, RJ-004: the handler is asked once for each submission, about that very task, which has
-/// not ended; and the future that the submitter gets has ended, with the reason.
+/// RJ-003, RJ-004: the handler is called once for each submission, with that task, which has not
+/// ended; and the future that the submitter gets has completed with the reason.
 #[test]
 fn each_refusal_asks_the_handler_once() {
     let asked: Log<(TaskId, bool, bool)> = Log::new();
@@ -210,9 +211,9 @@ fn a_discarded_task_is_dropped_at_once() {
     });
 }
 
-/// RJ-007, RJ-009: in a full executor the submitter runs what is due, and has the result when the
-/// submission returns; what is not due yet and what is periodic is refused. After a shutdown all
-/// is discarded.
+/// RJ-007, RJ-009: in a full executor the submitter runs a due task, and has the result when the
+/// submission returns; a task that is not yet due or is periodic is refused. After a shutdown all
+/// are discarded.
 #[test]
 fn the_submitter_runs_due_tasks() {
     refuse_all(&CallerRunsPolicy, |expected, name, executor, verb| {
@@ -245,7 +246,7 @@ fn the_submitter_runs_no_periodic_task() {
     assert_eq!(why(&error), Why::Saturated);
 }
 
-/// A task that the submitter runs is contained as in a worker: its panic is in the future.
+/// The panic of a task that the submitter runs is contained as on a worker: it is in the future.
 #[test]
 fn a_panic_does_not_reach_the_submitter_that_runs_the_task() {
     let (_clock, executor) = bounded(1, CallerRunsPolicy);
@@ -256,7 +257,7 @@ fn a_panic_does_not_reach_the_submitter_that_runs_the_task() {
     assert_eq!(value.try_join().unwrap().unwrap(), 7);
 }
 
-/// RJ-011: with one task running and one waiting, the third takes the place of the second, which
+/// RJ-011: with one task running and one pending, the third takes the place of the second, which
 /// ends as cancelled.
 #[test]
 fn the_oldest_makes_room() {
@@ -273,7 +274,8 @@ fn the_oldest_makes_room() {
     assert_eq!((now.submitted, now.completed, now.cancelled, now.rejected), (3, 2, 1, 0));
 }
 
-/// RJ-011: the oldest is what is due first, whenever it was submitted, and be it periodic.
+/// RJ-011: the "oldest" task is the one that is due first, whenever it was submitted, even a
+/// periodic one.
 #[test]
 fn the_oldest_task_is_the_one_due_first() {
     let (_clock, executor) = bounded(3, DiscardOldestPolicy);
@@ -295,8 +297,8 @@ fn the_oldest_task_is_the_one_due_first() {
     assert_eq!(executor.pending_count(), 3);
 }
 
-/// RJ-012: after a shutdown the new task goes, and not one that the policies keep: also in an
-/// executor that was full, and one whose tasks were given back.
+/// RJ-012: after a shutdown the new task is discarded, and not one that the policies keep: also in
+/// an executor that was full, and in one whose tasks were drained.
 #[test]
 fn after_a_shutdown_the_oldest_stays() {
     for (why, executor) in closed(&DiscardOldestPolicy) {
@@ -311,8 +313,8 @@ fn after_a_shutdown_the_oldest_stays() {
     }
 }
 
-/// RJ-008: the handler can be read, replaced while tasks come, also by a handler, and set back;
-/// each submission asks the current one.
+/// RJ-008: the handler can be read, replaced while tasks are submitted, also by a handler, and
+/// restored; each submission calls the current one.
 #[test]
 fn a_handler_can_be_replaced() {
     let (_clock, executor) = bounded(1, DiscardPolicy);
@@ -336,8 +338,8 @@ fn a_handler_can_be_replaced() {
     assert_eq!(executor.statistics().rejected, 3);
 }
 
-/// Which stock policy is set can be read, also of one that has gone from one executor into another;
-/// a handler of the user's is none, unless it says so.
+/// The stock policy that is set can be read, also after it was passed from one executor to another;
+/// a user's handler has none, unless it reports one.
 #[test]
 fn which_policy_is_set_can_be_read() {
     struct Own(Option<StockPolicy>);

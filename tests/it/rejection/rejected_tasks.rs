@@ -1,5 +1,5 @@
-//! A handler and the task it gets: what each verb does to it, and what becomes of the two if the
-//! handler fails.
+//! A handler and the task it gets: the effect of each method on the task, and what becomes of both
+//! if the handler fails.
 
 use std::{
     io,
@@ -26,7 +26,7 @@ type Answer = fn(RejectedTask<'_>) -> Rejection;
 /// Tasks that a handler has kept.
 type Kept = Arc<Mutex<Vec<DrainedTask>>>;
 
-/// An executor that was shut down, whose handler keeps what comes.
+/// An executor that was shut down, whose handler keeps all tasks.
 fn keeping() -> (Executor, Kept) {
     let kept = Kept::default();
     let keeper = Arc::clone(&kept);
@@ -45,7 +45,7 @@ fn take(kept: &Kept) -> DrainedTask {
     kept.lock().unwrap().pop().expect("one was kept")
 }
 
-/// A kept task waits, and is run by its owner, in the owner's thread, with its name and context.
+/// Its owner can run a kept task, on the owner's thread, with its name and context.
 #[test]
 fn a_kept_task_is_run_later() {
     let (executor, kept) = keeping();
@@ -62,8 +62,8 @@ fn a_kept_task_is_run_later() {
     assert_eq!((thread, name.as_deref()), (expected, Some("kept")));
 }
 
-/// A kept task that is dropped ends as cancelled; so it does when it is cancelled, and then a run
-/// does nothing.
+/// A kept task that is dropped ends as cancelled; so does one that is cancelled, and running it
+/// then has no effect.
 #[test]
 fn a_kept_task_can_be_dropped_or_cancelled() {
     let (executor, kept) = keeping();
@@ -97,8 +97,8 @@ fn a_kept_task_runs_once() {
     assert_cancelled(&future, CancelReason::Rejected);
 }
 
-/// Run by the handler, a task runs in the submitter's thread whether it is due or not; one that is
-/// periodic once. The executor's hooks are called.
+/// A task that the handler runs runs on the submitter's thread whether it is due or not; a periodic
+/// one runs once. The executor's hooks are called.
 #[test]
 fn a_handler_can_run_anything() {
     let (seen, before) = (Log::new(), Log::new());
@@ -125,8 +125,8 @@ fn a_handler_can_run_anything() {
     assert_eq!(before.entries(), seen.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
 }
 
-/// A handler that makes room itself tries again; the submission is then like any other, and counts
-/// as admitted.
+/// A handler that makes room itself tries again; the submission then counts as admitted, like any
+/// other.
 #[test]
 fn a_handler_can_make_room_and_try_again() {
     let (clock, executor) = bounded(1, DiscardPolicy);
@@ -148,7 +148,7 @@ fn a_handler_can_make_room_and_try_again() {
     assert_eq!(second.try_join().unwrap().unwrap(), 2);
 }
 
-/// After a shutdown there is no second try: it could only fail, for ever.
+/// After a shutdown there is no second try, because it would fail for ever.
 #[test]
 fn there_is_no_second_try_after_a_shutdown() {
     let again: [Answer; 3] = [
@@ -167,8 +167,8 @@ fn there_is_no_second_try_after_a_shutdown() {
     }
 }
 
-/// F7, RJ-017: a handler that panics does so in the submitter; the closure is dropped, the refusal
-/// is counted, and the executor is as before.
+/// F7, RJ-017: the panic of a handler propagates to the submitter; the closure is dropped, the
+/// refusal is counted, and the executor is unaffected.
 #[test]
 fn a_handler_that_panics_harms_no_other_task() {
     let (clock, executor) = bounded(1, |task: RejectedTask<'_>| -> Rejection {
@@ -192,11 +192,11 @@ fn a_handler_that_panics_harms_no_other_task() {
     assert_eq!(executor.statistics().submitted, 2);
 }
 
-/// A handler that has waited for room and then panics leaves the room to others.
+/// A handler that has waited for room and then panics releases its permit.
 #[test]
 fn a_handler_that_panics_gives_its_place_back() {
     let (_clock, executor) = bounded(1, |task: RejectedTask<'_>| -> Rejection {
-        // The task that waited has been cancelled, so there is room at once.
+        // The task that held the permit has been cancelled, so there is room at once.
         let _answer = task.wait_for_room(ms(0));
         panic!("after all");
     });
@@ -214,8 +214,8 @@ fn a_handler_that_panics_gives_its_place_back() {
     assert_eq!(next.state(), TaskState::Scheduled);
 }
 
-/// Two executors whose handlers answer for each other's task: the outer one's submits to the inner
-/// one before it answers. Gives what became of both tasks.
+/// The handlers of two executors answer for each other's task: the outer one's submits to the inner
+/// one before it answers. Returns what became of both tasks.
 fn answer_crosswise(answer: Answer) -> [ScheduledFuture<()>; 2] {
     let full = || {
         let (_, executor) = bounded(1, DiscardPolicy);
@@ -246,7 +246,7 @@ fn answer_crosswise(answer: Answer) -> [ScheduledFuture<()>; 2] {
     [future, nested]
 }
 
-/// An answer about another task counts for neither: both end as cancelled.
+/// An answer about another task is valid for neither task: both end as cancelled.
 #[test]
 fn an_answer_about_another_task_discards_both() {
     let answers: [Answer; 2] = [|task| task.abort(), |task| task.retry()];
@@ -257,8 +257,8 @@ fn an_answer_about_another_task_discards_both() {
     }
 }
 
-/// Starts one worker, which goes when it is idle, and no second one: the submission in whose
-/// place that fails, the task being in the queue already, calls `meanwhile` first.
+/// Starts one worker, which retires when it is idle, and no second one: a submission for which the
+/// second start fails, when its task is already queued, calls `meanwhile` first.
 pub fn without_second_worker(
     builder: Builder,
     meanwhile: impl Fn(&Handle) + Send + Sync + 'static,
@@ -267,10 +267,10 @@ pub fn without_second_worker(
     let (decorating, starting, started) = (Arc::clone(&own), Arc::clone(&own), Counter::new());
     let goes = Once::new();
     let builder = builder.core_pool_size(0).keep_alive(ms(1)).decorate_task(move |_| {
-        // The first submission has seen a worker; when this returns there is none.
+        // The first submission has seen a worker; when this returns the worker has retired.
         let executor = decorating.get().expect("set below");
         let has_gone = || {
-            // Idle workers ask again how long they stay.
+            // This makes idle workers check again how long they stay.
             executor.set_keep_alive(ms(1)).expect("not zero");
             executor.pool_size() == 0
         };
@@ -290,8 +290,8 @@ pub fn without_second_worker(
     executor
 }
 
-/// A task that is in the queue already, is refused because no worker can be started for it, and is
-/// cancelled by somebody else in that very moment: the submission gives its future.
+/// A queued task that is refused because no worker can be started for it, and that another thread
+/// cancels at that very moment: the submission returns its future.
 #[test]
 fn a_task_can_be_cancelled_while_it_is_refused() {
     let (dropping, gate, ended) = (Counter::new(), Counter::new(), Counter::new());
@@ -320,7 +320,7 @@ fn a_task_can_be_cancelled_while_it_is_refused() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// Calls something when it is dropped.
+/// Calls a closure when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
