@@ -19,7 +19,7 @@ use punctual::{
     ScheduledThreadPoolExecutor, TaskError,
 };
 
-/// "Must have happened by now"; only ever reached by a test that fails.
+/// "It must have happened by now": only a failing test ever waits this long.
 pub const LONG: Duration = Duration::from_secs(10);
 
 pub const fn ms(millis: u64) -> Duration {
@@ -50,7 +50,7 @@ impl Counter {
         Self::default()
     }
 
-    /// One more.
+    /// Adds one.
     pub fn add(&self) {
         *self.lock() += 1;
         self.0.1.notify_all();
@@ -85,7 +85,7 @@ impl Drops {
         Self::default()
     }
 
-    /// Something to capture: adds one when it is dropped.
+    /// A value to capture, which adds one when it is dropped.
     pub fn token(&self) -> DropToken {
         DropToken(Arc::clone(&self.0))
     }
@@ -114,7 +114,7 @@ impl Drop for Bomb {
     }
 }
 
-/// Panics when it is dropped, so many times: with something that does the same.
+/// Panics when it is dropped, this many times: the payload does the same.
 pub struct Chain(pub u32);
 
 impl Drop for Chain {
@@ -149,7 +149,7 @@ impl<T: Clone> Log<T> {
     }
 }
 
-/// Waits in real time for something that has no event; panics after [`LONG`].
+/// Waits in real time for a condition that has no event; panics after [`LONG`].
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
@@ -158,8 +158,8 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// What a call on another thread gives, waited for no longer than [`LONG`], so that a call that
-/// blocks for ever is a failure.
+/// The result of a call on another thread, waited for no longer than [`LONG`], so that a call that
+/// blocks for ever fails the test.
 pub struct Elsewhere<R>(mpsc::Receiver<R>);
 
 pub fn elsewhere<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> Elsewhere<R> {
@@ -178,12 +178,12 @@ impl<R> Elsewhere<R> {
     }
 }
 
-/// Does it in a thread of its own, and panics if it does not come back: for what might hang.
+/// Runs it on a thread of its own, and panics if it does not return: for calls that might hang.
 pub fn in_time<R: Send + 'static>(what: &str, act: impl FnOnce() -> R + Send + 'static) -> R {
     elsewhere(act).get_of(what)
 }
 
-/// Runs a task, which shows that a worker lives, and gives the thread that ran it.
+/// Runs a task, which shows that a worker is alive, and returns the thread that ran it.
 pub fn worker_of(executor: &Handle) -> ThreadId {
     let (tell, told) = mpsc::channel();
     executor
@@ -197,7 +197,7 @@ pub fn poll<T>(future: &mut ScheduledFuture<T>, waker: &Waker) -> Poll<Result<T,
     Future::poll(Pin::new(future), &mut Context::from_waker(waker))
 }
 
-/// Makes a closure capture what it does not use.
+/// Makes a closure capture a value that it does not use.
 pub fn hold<T>(_: &T) {}
 
 pub fn assert_shut_down(handle: &Handle) {

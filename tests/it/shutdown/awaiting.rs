@@ -1,5 +1,5 @@
-//! Awaiting the end of an executor, and the raise of a token: which waker is woken, how often, and
-//! when it is dropped.
+//! Awaits the termination of an executor, and the raise of a token: which waker is woken, how
+//! often, and when it is dropped.
 
 use std::{
     future::{Future, poll_fn},
@@ -25,18 +25,18 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Arc<Wakes>) -> Poll<F::Output
     Pin::new(future).poll(&mut Context::from_waker(&waker))
 }
 
-/// How often each was woken, and how many hold it beside the test.
+/// How often each waker was woken, and how many references to it exist beside the test's.
 fn state_of(wakes: &Arc<Wakes>) -> (usize, usize) {
     (wakes.count(), Arc::strong_count(wakes) - 1)
 }
 
-/// Whatever awaits, and what ends the wait.
+/// A future, and an action that ends its wait.
 struct Scene<F> {
     future: Box<dyn Fn() -> F>,
     end: Box<dyn Fn()>,
 }
 
-/// The end of an executor that still has a task.
+/// The termination of an executor that still has a task.
 fn termination() -> Scene<Termination> {
     let (clock, executor) = manual(1);
     executor.schedule(ms(5), || ()).expect("accepted");
@@ -49,14 +49,14 @@ fn termination() -> Scene<Termination> {
     Scene { future: Box::new(move || handle.termination()), end: Box::new(end) }
 }
 
-/// A token that is nobody's.
+/// A token that belongs to no task.
 fn own_token() -> Scene<WaitForCancellation> {
     let token = CancellationToken::new();
     let raises = token.clone();
     Scene { future: Box::new(move || token.cancelled()), end: Box::new(move || raises.cancel()) }
 }
 
-/// The token of a task that runs, which is raised by itself or with its executor.
+/// The token of a running task, which is raised alone or with its executor.
 fn token_of_a_task(by_executor: bool) -> Scene<WaitForCancellation> {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (tell, told) = std::sync::mpsc::channel();
@@ -77,7 +77,7 @@ fn token_of_a_task(by_executor: bool) -> Scene<WaitForCancellation> {
     Scene { future: Box::new(move || token.cancelled()), end: Box::new(end) }
 }
 
-/// Does it with each kind of future there is.
+/// Runs the test with each kind of future.
 macro_rules! with_each {
     ($check:ident) => {{
         $check(termination());
@@ -87,7 +87,7 @@ macro_rules! with_each {
     }};
 }
 
-/// G24: it is pending until the end, then its waker is woken once, and it is ready, now and later.
+/// G24: the future is pending until the end, then its waker is woken once, and it stays ready.
 #[test]
 fn a_task_that_awaits_the_end_is_woken_once() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {
@@ -109,7 +109,7 @@ fn a_task_that_awaits_the_end_is_woken_once() {
     with_each!(check);
 }
 
-/// F49: only the waker of the last poll is woken, and the others are let go of at once.
+/// F49: only the waker of the last poll is woken, and earlier wakers are dropped at once.
 #[test]
 fn the_last_waker_that_awaits_the_end_wins() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {
@@ -139,8 +139,8 @@ fn a_dropped_wait_for_the_end_is_forgotten() {
     with_each!(check);
 }
 
-/// G24: several that one task awaits have one waker: if one of them is dropped the others are woken
-/// all the same.
+/// G24: several futures that one async task awaits share a waker: if one of them is dropped, the
+/// others are woken all the same.
 #[test]
 fn each_that_one_task_awaits_is_woken() {
     fn check<F: Future<Output = ()> + Unpin>(scene: Scene<F>) {
@@ -159,8 +159,8 @@ fn each_that_one_task_awaits_is_woken() {
     with_each!(check);
 }
 
-/// An executor that is stopped in async code, without blocking its thread: what is due runs, what
-/// is not is cancelled, and after the wait it has terminated.
+/// An executor is stopped in async code, without blocking the thread: due tasks run, others are
+/// cancelled, and after the wait it has terminated.
 #[test]
 fn an_executor_can_be_stopped_in_async_code() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -183,7 +183,7 @@ fn an_executor_can_be_stopped_in_async_code() {
     assert!(due.is_done() && later.is_cancelled());
 }
 
-/// The hook for the end comes first, and tasks that await the end are woken afterwards.
+/// The termination hook is called first, and tasks that await termination are woken afterwards.
 #[test]
 fn the_end_is_not_there_before_its_hook_has_returned() {
     let (inside, gate) = (Counter::new(), Counter::new());
@@ -204,7 +204,7 @@ fn the_end_is_not_there_before_its_hook_has_returned() {
     assert!(poll(&mut termination, &wakes).is_ready());
 }
 
-/// Like a handle the future keeps no executor alive, and outlives it.
+/// Like a handle, the future keeps no executor alive, and outlives it.
 #[test]
 fn the_future_of_the_end_keeps_nothing_alive() {
     fn of(handle: &Handle) -> Termination {
@@ -223,8 +223,8 @@ fn the_future_of_the_end_keeps_nothing_alive() {
     assert!(shown.contains("is_cancelled: false"), "{shown}");
 }
 
-/// One of an executor's own tasks may look at the end, and pass the future on to a task that awaits
-/// it.
+/// One of an executor's own tasks may poll the termination, and pass the future on to a task that
+/// awaits it.
 #[test]
 fn a_task_may_pass_the_end_on() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -241,7 +241,7 @@ fn a_task_may_pass_the_end_on() {
     assert!(poll(&mut end, &wakes).is_ready());
 }
 
-/// An end that races the wait for it is not missed.
+/// A termination that races the wait for it is not missed.
 #[test]
 fn no_end_is_missed() {
     for _ in 0..500 {

@@ -1,4 +1,5 @@
-//! Stopping an executor: each way to do it, what each keeps and cancels, and waiting for the end.
+//! Stopping an executor: each way to do so, which tasks each keeps and cancels, and waiting for
+//! termination.
 
 mod awaiting;
 mod policies;

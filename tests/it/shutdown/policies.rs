@@ -1,7 +1,7 @@
 //! The tasks that a shutdown keeps and those that it cancels: the two policies, alone, combined and
 //! raced.
 //!
-//! The big test goes through every set-up. Four workers are blocked by a first wave of tasks, a
+//! The main test goes through every set-up. Four workers are blocked by a first wave of tasks, a
 //! second wave is queued behind them, the executor is shut down and the workers are released.
 //! Nothing in it depends on the time, although it runs on the system's clock.
 
@@ -26,10 +26,10 @@ use crate::{
 const WORKERS: usize = 4;
 const PERIOD: Duration = ms(1);
 
-/// What becomes of the periodic tasks.
+/// What happens to the periodic tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Periodics {
-    /// The policy cancels them; set, or by default.
+    /// The policy, explicit or default, cancels them.
     Off { explicit: bool },
     /// The policy keeps them, and the test cancels them.
     CancelledByHand,
@@ -42,7 +42,7 @@ struct Setup {
     /// `None` leaves the default, which keeps them.
     keep_delayed: Option<bool>,
     periodics: Periodics,
-    /// Of the delayed tasks, and of the first run of the periodic ones.
+    /// The delay of the delayed tasks, and of the first run of the periodic ones.
     delay: Duration,
     /// The run in which a periodic task blocks; it panics in the next.
     round: usize,
@@ -96,7 +96,7 @@ impl Setup {
     }
 }
 
-/// Bodies that block, and how many of them have begun.
+/// Bodies that block, and the number of those that have begun.
 #[derive(Clone, Default)]
 struct Blocking {
     begun: Counter,
@@ -133,7 +133,7 @@ struct Wave {
     immediate: ScheduledFuture<()>,
     delayed: ScheduledFuture<()>,
     periodics: [ScheduledFuture<()>; 2],
-    /// What the two periodic tasks panic with.
+    /// The payload with which the two periodic tasks panic.
     payloads: [usize; 2],
 }
 
@@ -155,7 +155,7 @@ impl Wave {
     }
 }
 
-/// Every worker blocked by the first wave, and the second wave queued.
+/// An executor with every worker blocked by the first wave, and the second wave queued.
 struct Scene {
     setup: Setup,
     executor: ScheduledThreadPoolExecutor,
@@ -277,13 +277,13 @@ fn assert_cancelled_by_shutdown(future: &ScheduledFuture<()>) {
     );
 }
 
-/// SP-004, SP-005, SP-006, SP-007 to SP-017: whatever the policies, the delay, and the run that is
-/// interrupted, a shutdown lets running and due tasks finish, keeps or cancels waiting tasks at
-/// once as the policies say, refuses new ones, and ends when the kept ones have ended.
+/// SP-004, SP-005, SP-006, SP-007 to SP-017: under all policies and with any delay and interrupted
+/// run, a shutdown lets running and due tasks finish, keeps or cancels pending tasks at once as the
+/// policies say, refuses new ones, and terminates when the kept tasks have ended.
 #[test]
 fn a_shutdown_keeps_what_its_policies_keep_and_cancels_the_rest() {
     for setup in Setup::all() {
-        // Shown if the test fails: the last line is the set-up that did.
+        // This is shown if the test fails: the last line is the set-up that failed.
         println!("{setup:?}");
         let scene = Scene::new(setup);
         scene.check_that_the_second_wave_waits();
@@ -298,7 +298,7 @@ fn a_shutdown_keeps_what_its_policies_keep_and_cancels_the_rest() {
     }
 }
 
-/// SP-001: an executor is shut down after the call and not before.
+/// SP-001: an executor is shut down after the call, and not before.
 #[test]
 fn an_executor_is_shut_down_once_it_has_been_told() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -307,8 +307,8 @@ fn an_executor_is_shut_down_once_it_has_been_told() {
     assert!(executor.is_shutdown());
 }
 
-/// SP-003: a policy that is set, on the builder or later, reads back as it was set, and the other
-/// one stays as it is.
+/// SP-003: a policy that is set, on the builder or later, reads back as set, and the other one does
+/// not change.
 #[test]
 fn policies_read_back_as_they_were_set() {
     let policies = |executor: &Handle| {
@@ -332,8 +332,9 @@ fn policies_read_back_as_they_were_set() {
     }
 }
 
-/// SP-019: switching a policy off after the shutdown cancels at once what it had kept and nothing
-/// else, switching it on again brings nothing back, and with nothing kept the executor ends.
+/// SP-019: switching a policy off after the shutdown cancels at once the tasks that it had kept and
+/// no others, switching it on again restores none, and when no task is kept the executor
+/// terminates.
 #[test]
 fn a_policy_that_is_switched_off_after_a_shutdown_acts_at_once() {
     type Switch = fn(&Handle, bool);
@@ -361,7 +362,7 @@ fn a_policy_that_is_switched_off_after_a_shutdown_acts_at_once() {
     }
 }
 
-/// SP-020: tasks that were cancelled before a shutdown do not hold up its end, whatever the
+/// SP-020: tasks that were cancelled before a shutdown do not delay termination, whatever the
 /// policies keep.
 #[test]
 fn tasks_cancelled_before_a_shutdown_are_not_waited_for() {
@@ -378,8 +379,8 @@ fn tasks_cancelled_before_a_shutdown_are_not_waited_for() {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// F33, SP-023: with the default policies live periodic tasks do not run again after a shutdown,
-/// and the executor ends.
+/// F33, SP-023: with the default policies periodic tasks do not run again after a shutdown, and the
+/// executor terminates.
 #[test]
 fn live_periodic_tasks_end_with_a_shutdown() {
     let (clock, executor) = manual(2);
@@ -411,8 +412,7 @@ const SUBMISSIONS: [(Submission, bool); 3] = [
 ];
 
 /// F32, SP-024: a submission that races a shutdown is refused, or else its task runs or is
-/// cancelled as the policies say; it is never left behind in the queue of an executor that has
-/// ended.
+/// cancelled as the policies say; it is never left behind in the queue of a terminated executor.
 #[test]
 fn a_submission_that_races_a_shutdown_is_refused_or_ends() {
     const SPINS: usize = 101;
@@ -421,7 +421,7 @@ fn a_submission_that_races_a_shutdown_is_refused_or_ends() {
         let (early, late) = (round % SPINS, round / SPINS % SPINS);
         let executor = ScheduledThreadPoolExecutor::new(1);
         executor.set_executes_existing_delayed_tasks_after_shutdown(false);
-        // Without a worker the submission spends its time on starting one.
+        // Without a worker the submission spends its time starting one.
         if round % 4 > 0 {
             executor.execute(|| ()).unwrap();
         }
@@ -436,7 +436,7 @@ fn a_submission_that_races_a_shutdown_is_refused_or_ends() {
     }
 }
 
-/// Calls `one` and `other` at once, each after so many spins.
+/// Calls `one` and `other` concurrently, each after this many spins.
 fn race<R: Send>(
     one: impl FnOnce() -> R + Send,
     one_spins: usize,
@@ -469,7 +469,7 @@ fn a_shutdown_of_very_many_periodic_tasks_is_one_pass() {
     let runs = Counter::new();
     let futures: Vec<_> = (0..TASKS)
         .map(|n| {
-            // Spread, so that the order of submission is not that of the deadlines.
+            // The delays are spread, so that the order of submission is not that of the deadlines.
             let delay = LONG + Duration::from_secs(n * 7_919 % TASKS);
             if n % 2 == 0 {
                 executor.schedule_at_fixed_rate(delay, LONG, || ()).unwrap()
@@ -488,7 +488,7 @@ fn a_shutdown_of_very_many_periodic_tasks_is_one_pass() {
     assert_eq!(runs.get(), 0);
 }
 
-/// A body with another around it.
+/// Wraps a body in another one.
 fn counted<F: FnMut() + Send>(runs: &Counter, mut body: F) -> impl FnMut() + Send + use<F> {
     let runs = runs.clone();
     move || {

@@ -1,4 +1,5 @@
-//! `shutdown_now`: what waits is given back, what runs is asked to stop, and every future ends.
+//! `shutdown_now`: pending tasks are returned, running ones are asked to stop, and every future
+//! completes.
 
 use std::{thread, time::Duration};
 
@@ -30,7 +31,7 @@ fn sorted_ids(pending: &[DrainedTask]) -> Vec<TaskId> {
     ids
 }
 
-/// Asserts that the task has ended without a result, as one that was given back and dropped.
+/// Asserts that the task has ended without a result, like one that was drained and dropped.
 fn assert_given_up<T: std::fmt::Debug>(outcome: Option<Result<T, TaskError>>) {
     assert!(
         matches!(outcome, Some(Err(TaskError::Cancelled(CancelReason::ShutdownNow)))),
@@ -38,8 +39,8 @@ fn assert_given_up<T: std::fmt::Debug>(outcome: Option<Result<T, TaskError>>) {
     );
 }
 
-/// SN-001, G22: with two of five tasks running it gives back the other three, empties the queue,
-/// stops the two that run, and the executor ends.
+/// SN-001, G22: with two of five tasks running, `shutdown_now` returns the other three, empties the
+/// queue and stops the running two, and the executor terminates.
 #[test]
 fn it_returns_waiting_tasks_and_signals_running_ones() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -66,8 +67,8 @@ fn it_returns_waiting_tasks_and_signals_running_ones() {
     }
 }
 
-/// SN-002, SN-003: it gives back every delayed and periodic task that was in the queue, and the
-/// future of each stays open until the task is dropped, and is cancelled then.
+/// SN-002, SN-003: `shutdown_now` returns every delayed and periodic task that was queued; the
+/// future of each stays pending until the task is dropped, and is cancelled then.
 #[test]
 fn it_returns_delayed_and_periodic_tasks_whose_futures_end_with_them() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -91,7 +92,7 @@ fn it_returns_delayed_and_periodic_tasks_whose_futures_end_with_them() {
     }
 }
 
-/// SN-005: it raises the token of a running task, however the task was submitted.
+/// SN-005: `shutdown_now` raises the token of a running task, however the task was submitted.
 #[test]
 fn it_raises_the_token_of_every_running_task() {
     type Body = Box<dyn FnMut() + Send>;
@@ -124,7 +125,7 @@ fn it_raises_the_token_of_every_running_task() {
 }
 
 /// SN-006: a thread that waits for a task that runs for a day, without a limit or with one of an
-/// hour, is told as soon as another thread shuts down now.
+/// hour, is released as soon as another thread calls `shutdown_now`.
 #[test]
 fn it_ends_the_wait_for_a_running_task() {
     type Outcome = Option<Result<Result<(), Cancelled>, TaskError>>;
@@ -155,8 +156,8 @@ fn it_ends_the_wait_for_a_running_task() {
     }
 }
 
-/// SN-007, SN-008: a thread that waits for tasks of which one runs and the others are queued is
-/// told of the end of each, and none has succeeded, whenever the shutdown comes.
+/// SN-007, SN-008: a thread that waits for one running and several queued tasks sees the end of
+/// each, and none has succeeded, whenever the shutdown comes.
 #[test]
 fn it_ends_every_wait_for_running_and_waiting_tasks() {
     for round in rounds("waits for all that are shut down", 2_000) {
@@ -189,8 +190,8 @@ fn wait_for_all_while_shutting_down(tasks: usize, is_timed: bool) {
     outcomes.for_each(assert_given_up);
 }
 
-/// SN-010: on an executor that has ended, shutting down again in either way gives nothing back
-/// and changes nothing.
+/// SN-010: on a terminated executor a second shutdown of either kind returns nothing and changes
+/// nothing.
 #[test]
 fn after_the_end_it_does_nothing() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -205,7 +206,7 @@ fn after_the_end_it_does_nothing() {
     }
 }
 
-/// SN-011: periodic tasks that run finish the run, are not queued again, and are cancelled, also
+/// SN-011: running periodic tasks finish their runs, are not queued again, and are cancelled, even
 /// where the policy would keep them.
 #[test]
 fn running_periodic_tasks_finish_the_run_and_no_more() {
@@ -236,7 +237,7 @@ fn running_periodic_tasks_finish_the_run_and_no_more() {
     }
 }
 
-/// F38, SN-012: a shutdown can be followed by a shutdown now, which stops more, and not the other
+/// F38, SN-012: `shutdown` can be followed by `shutdown_now`, which stops more, and not the other
 /// way round: the state never goes back.
 #[test]
 fn the_state_only_moves_forward() {
@@ -271,7 +272,7 @@ fn the_state_only_moves_forward() {
     assert!(executor.is_terminated() && executor.is_shutdown() && !executor.is_terminating());
 }
 
-/// The reason for which a running periodic task ends says that it was a shutdown now.
+/// The reason for which a running periodic task ends is `shutdown_now`.
 #[test]
 fn a_running_periodic_task_ends_with_the_reason_of_a_shutdown_now() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -288,7 +289,7 @@ fn a_running_periodic_task_ends_with_the_reason_of_a_shutdown_now() {
     assert_given_up(future.join_timeout(LONG));
 }
 
-/// A drained task tells its number, its name, whether it is periodic, and the time it was planned
+/// A drained task has its number, its name, whether it is periodic, and the time it was planned
 /// for, if there is one.
 #[test]
 fn a_pending_task_says_which_one_it_is() {
@@ -310,8 +311,8 @@ fn a_pending_task_says_which_one_it_is() {
     }
 }
 
-/// A task that was given back can be run by the caller, on its thread and long before it is due,
-/// as a task with a number and a token of its own, and its future has the result.
+/// The caller can run a drained task, on its own thread and long before it is due, as a task with a
+/// number and a token of its own, and the task's future has the result.
 #[test]
 fn a_pending_task_can_be_run() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -326,7 +327,7 @@ fn a_pending_task_can_be_run() {
     assert!(current_task().is_none());
 }
 
-/// A panic of a task that is run by the caller goes to its future, not to the caller.
+/// The panic of a task that the caller runs goes to its future, not to the caller.
 #[test]
 fn a_pending_task_that_panics_ends_its_future() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -339,7 +340,7 @@ fn a_pending_task_that_panics_ends_its_future() {
     assert_eq!(panic.message(), "planted");
 }
 
-/// A periodic task that is run by the caller runs once, and is cancelled then.
+/// A periodic task that the caller runs runs once, and is then cancelled.
 #[test]
 fn a_pending_periodic_task_runs_once() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -355,8 +356,8 @@ fn a_pending_periodic_task_runs_once() {
     assert_given_up(future.try_join());
 }
 
-/// A task that was given back and is dropped drops its closure and is cancelled, and a thread
-/// that waits for it is told.
+/// A drained task that is dropped drops its closure and is cancelled, and a waiting thread is
+/// released.
 #[test]
 fn a_pending_task_that_is_dropped_is_cancelled() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -379,7 +380,7 @@ fn a_pending_task_that_is_dropped_is_cancelled() {
     assert_given_up(waiter.get());
 }
 
-/// A task that was given back and then cancelled by its future does not run any more.
+/// A drained task that is then cancelled through its future does not run any more.
 #[test]
 fn a_pending_task_that_was_cancelled_does_not_run() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -394,7 +395,7 @@ fn a_pending_task_that_was_cancelled_does_not_run() {
     assert!(matches!(outcome, Some(Err(TaskError::Cancelled(CancelReason::Requested)))));
 }
 
-/// Tasks that were given back can be run after their executor is gone.
+/// Drained tasks can be run after their executor is gone.
 #[test]
 fn a_pending_task_outlives_its_executor() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -409,7 +410,7 @@ fn run_all(pending: Vec<DrainedTask>) {
     pending.into_iter().for_each(DrainedTask::run);
 }
 
-/// A task that was given back and runs elsewhere may wait for another: no worker waits.
+/// A drained task that runs elsewhere may wait for another: no worker waits.
 #[test]
 fn a_drained_task_run_elsewhere_may_join_another() {
     let (_clock, executor) = manual(1);

@@ -1,4 +1,4 @@
-//! A shutdown with a deadline: what it waits for, what it cancels, and what it reports.
+//! A shutdown with a deadline: which tasks it waits for, which it cancels, and what it reports.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -17,12 +17,12 @@ fn names(tasks: &[TaskSummary]) -> Vec<&str> {
     names
 }
 
-/// The names of those that ran, were cancelled and still run.
+/// The names of the tasks that ran, that were cancelled, and that still run.
 fn of(report: &ShutdownReport) -> [Vec<&str>; 3] {
     [names(report.ran()), names(report.cancelled()), names(report.still_running())]
 }
 
-/// Calls it in a thread of its own, which the clock does not wait for.
+/// Calls it on a thread of its own, which the clock does not wait for.
 fn shut_down(
     executor: ScheduledThreadPoolExecutor,
     patience: Duration,
@@ -35,7 +35,7 @@ fn shut_down(
     })
 }
 
-/// Waits until somebody waits for just this moment, as seen from now.
+/// Waits until a thread waits for exactly this moment, counted from now.
 fn await_sleeper(clock: &ManualClock, until: Duration) {
     crate::support::eventually("somebody waits", || clock.next_deadline() == Some(until));
 }
@@ -56,7 +56,7 @@ fn an_idle_executor_ends_at_once() {
     }
 }
 
-/// Tasks that the policies keep run if they are due within the patience; the others are cancelled
+/// Tasks that the policies keep run if they fall due within the patience; the others are cancelled
 /// at once, and reported.
 #[test]
 fn tasks_due_in_time_run() {
@@ -80,8 +80,8 @@ fn tasks_due_in_time_run() {
     assert_terminated(&executor);
 }
 
-/// When patience is over what waits is cancelled, and what runs is asked to stop; a task that
-/// listens has ended within the grace.
+/// When the patience is over, pending tasks are cancelled and running ones are asked to stop; a
+/// task that checks its token ends within the grace.
 #[test]
 fn tasks_not_due_in_time_are_cancelled() {
     let (clock, executor) = manual(1);
@@ -108,8 +108,8 @@ fn tasks_not_due_in_time_are_cancelled() {
     assert_cancelled(&late, CancelReason::ShutdownNow);
 }
 
-/// A task that does not listen is reported as still running, by name; the call waits no longer,
-/// and the executor ends when the task does.
+/// A task that ignores its token is reported as still running, by name; the call waits no longer,
+/// and the executor terminates when the task ends.
 #[test]
 fn tasks_that_do_not_stop_are_named() {
     let (clock, executor) = manual(2);
@@ -139,8 +139,7 @@ fn tasks_that_do_not_stop_are_named() {
     assert_eq!(of(&again), [vec!["deaf"], vec![], vec![]], "what has ended since is added");
 }
 
-/// Without patience and grace it is a look: everything that waits is cancelled, nothing is waited
-/// for.
+/// Without patience and grace the call does not wait: all pending tasks are cancelled.
 #[test]
 fn no_patience_is_no_wait() {
     let (clock, executor) = manual(1);
@@ -168,7 +167,8 @@ fn tasks_cancelled_by_others_meanwhile_are_reported() {
     assert_eq!(of(&report.unwrap()), [vec![], vec!["kept"], vec![]]);
 }
 
-/// In one of the executor's own tasks it would wait for itself: it shuts down, and says so.
+/// In one of the executor's own tasks the call would wait for itself: it shuts down, and returns an
+/// error.
 #[test]
 fn a_task_cannot_wait_for_its_own_executor() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -179,7 +179,7 @@ fn a_task_cannot_wait_for_its_own_executor() {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// A policy that changes while a shutdown waits acts at once.
+/// A policy that changes while a shutdown waits takes effect at once.
 #[test]
 fn a_policy_that_changes_meanwhile_acts_at_once() {
     let (clock, executor) = manual(1);

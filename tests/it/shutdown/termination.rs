@@ -1,4 +1,4 @@
-//! The end: waiting for it, closing, and dropping, whatever the executor is doing.
+//! Termination: waiting for it, closing, and dropping, whatever the executor is doing.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -17,7 +17,7 @@ use crate::support::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A body that blocks, and says that it has begun.
+/// A body that blocks, and reports that it has begun.
 #[derive(Clone, Default)]
 struct Blocker {
     begun: Counter,
@@ -34,8 +34,8 @@ impl Blocker {
     }
 }
 
-/// AT-002, AT-003, AT-005, AT-006, AT-019: an executor is terminating from its shutdown to its
-/// end, and terminated after it, as seen from a task and from outside.
+/// AT-002, AT-003, AT-005, AT-006, AT-019: an executor is terminating from its shutdown to its end,
+/// and terminated after that, as seen from a task and from outside.
 #[test]
 fn the_end_comes_after_the_shutdown_and_the_last_task() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -60,7 +60,7 @@ fn the_end_comes_after_the_shutdown_and_the_last_task() {
     assert!(matches!(seen_inside, Some(Ok(((false, false), (true, false))))));
 }
 
-/// A wait for the end that has a limit lasts that long, in vain, while a task runs.
+/// A wait for termination with a limit lasts until the limit, in vain, while a task runs.
 #[test]
 fn a_wait_for_the_end_gives_up_after_its_limit() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -73,7 +73,7 @@ fn a_wait_for_the_end_gives_up_after_its_limit() {
     blocker.gate.add();
 }
 
-/// F38, G24: every thread that waits for the end is woken.
+/// F38, G24: every thread that waits for termination is woken.
 #[test]
 fn every_thread_that_waits_for_the_end_is_woken() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -90,7 +90,7 @@ fn every_thread_that_waits_for_the_end_is_woken() {
     }
 }
 
-/// AT-004: an executor that was never used has ended when the call that stops it returns.
+/// AT-004: an executor that was never used has terminated when the call that stops it returns.
 #[test]
 fn an_executor_that_was_never_used_ends_at_once() {
     let stops: [fn(ScheduledThreadPoolExecutor); 6] = [
@@ -116,9 +116,9 @@ fn an_executor_that_was_never_used_ends_at_once() {
     }
 }
 
-/// AT-008, AT-009, AT-011, AT-015, AT-020: closing, and dropping, wait for what runs and for what
-/// is due behind it; the results are there afterwards, the token that could have ended the wait
-/// is as it was, and it makes no difference if there was a shutdown before.
+/// AT-008, AT-009, AT-011, AT-015, AT-020: closing and dropping wait for running tasks and for due
+/// tasks behind them; the results are available afterwards, the token that could have ended the
+/// wait is unchanged, and an earlier shutdown makes no difference.
 #[test]
 fn closing_and_dropping_wait_for_due_tasks() {
     let ways: [fn(ScheduledThreadPoolExecutor); 5] = [
@@ -159,7 +159,7 @@ fn closing_and_dropping_wait_for_due_tasks() {
     }
 }
 
-/// AT-012: closing an executor that has ended returns at once.
+/// AT-012: closing a terminated executor returns at once.
 #[test]
 fn an_executor_that_has_ended_can_be_closed() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -171,8 +171,8 @@ fn an_executor_that_has_ended_can_be_closed() {
     assert_terminated(&handle);
 }
 
-/// AT-013, AT-014: a token that is raised before or while somebody waits in `close_within` makes
-/// it a shutdown now, and stays raised.
+/// AT-013, AT-014: a token that is raised before or during the wait in `close_within` turns it into
+/// `shutdown_now`, and stays raised.
 #[test]
 fn closing_is_cut_short_by_a_token() {
     for is_raised_before in [true, false] {
@@ -202,8 +202,8 @@ fn closing_is_cut_short_by_a_token() {
     }
 }
 
-/// AT-021, G25: an executor's own task that would wait for the executor's end is told so at once,
-/// and the executor is shut down and ends by itself.
+/// AT-021, G25: an executor's own task that waits for the executor's termination gets an error at
+/// once, and the executor is shut down and terminates by itself.
 #[test]
 fn a_task_cannot_wait_for_the_end_of_its_own_executor() {
     type End = fn(ScheduledThreadPoolExecutor) -> Result<(), WouldDeadlock>;
@@ -231,7 +231,7 @@ fn a_task_cannot_wait_for_the_end_of_its_own_executor() {
     }
 }
 
-/// What `end` gives in a task of the executor, with another task that is due behind it.
+/// What `end` returns in a task of the executor, with another task due behind it.
 fn end_from_inside<R: Send + 'static>(end: fn(ScheduledThreadPoolExecutor) -> R) -> R {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let handle = executor.handle();
@@ -250,8 +250,8 @@ fn end_from_inside<R: Send + 'static>(end: fn(ScheduledThreadPoolExecutor) -> R)
     outcome.expect("it returns at once").unwrap()
 }
 
-/// AT-021, G25: in the hook for the end, and in the callbacks at the start and end of a thread, a
-/// wait for the end of the executor is refused, with a limit or without.
+/// AT-021, G25: in the termination hook, and in the callbacks at the start and end of a thread, a
+/// wait for the executor's termination is refused, with a limit or without.
 #[test]
 fn a_callback_cannot_wait_for_the_end_of_its_executor() {
     type Place = fn(Builder, Box<dyn Fn() + Send + Sync>) -> Builder;

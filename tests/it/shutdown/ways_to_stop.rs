@@ -1,7 +1,7 @@
-//! Every way to stop an executor, and what it does to tasks in every situation.
+//! Every way to stop an executor, and its effect on tasks in every situation.
 //!
-//! The table is that of the documentation of `ScheduledThreadPoolExecutor`. Time stands still
-//! until a way has done what it does, so "due" and "not yet due" are exact.
+//! The table is that of the documentation of `ScheduledThreadPoolExecutor`. Time stands still until
+//! a way has taken effect, so "due" and "not yet due" are exact.
 
 use std::{
     cell::RefCell,
@@ -27,14 +27,14 @@ const SECOND: Duration = ms(1000);
 struct Way {
     name: &'static str,
     stop: fn(ScheduledThreadPoolExecutor),
-    /// What the builder was told that a drop does.
+    /// The drop policy that the builder sets.
     on_drop: DropPolicy,
-    /// Whether it returns only when the executor has ended.
+    /// Whether the call returns only when the executor has terminated.
     waits: bool,
-    /// What becomes of a one-shot task that is due, and of one that is not: it runs, or not.
+    /// What happens to a one-shot task that is due, and to one that is not: `Ok` if it runs.
     due: Result<(), CancelReason>,
     later: Result<(), CancelReason>,
-    /// How often a periodic task that is due still runs.
+    /// How often a due periodic task still runs.
     periodic_runs: usize,
     /// Why a periodic task that is not due is cancelled.
     periodic: CancelReason,
@@ -60,7 +60,7 @@ const WAYS: [Way; 17] = [
         executor.close().unwrap();
     }),
     Way {
-        // It is shut down by its policies before it looks at the token.
+        // The executor is shut down by its policies before the call checks the token.
         periodic: Shutdown,
         ..Way::as_shutdown_now("close_within, raised", true, |executor| {
             let raised = CancellationToken::new();
@@ -77,7 +77,7 @@ const WAYS: [Way; 17] = [
     Way::as_shutdown_now("drop as shutdown_now", false, drop).told(DropPolicy::ShutdownNow),
     Way::as_shutdown_now("drop as close, in a panic", false, drop_in_a_panic)
         .told(DropPolicy::Close),
-    // Who says how it is to stop is not overruled by the drop.
+    // The drop does not override an explicit call.
     Way::as_close("close, and not shutdown_now", true, |executor| executor.close().unwrap())
         .told(DropPolicy::ShutdownNow),
 ];
@@ -147,7 +147,7 @@ fn drop_in_a_panic(executor: ScheduledThreadPoolExecutor) {
     assert!(unwound.is_err());
 }
 
-/// The bodies of the tasks, each with a capture that says when it is dropped.
+/// The bodies of the tasks, each with a capture that counts its drop.
 #[derive(Clone, Default)]
 struct Bodies {
     begun: Counter,
@@ -185,7 +185,7 @@ struct Scene {
     clock: ManualClock,
     handle: Handle,
     bodies: Bodies,
-    /// Gives whether it has been asked to stop.
+    /// Returns whether it has been asked to stop.
     running: ScheduledFuture<bool>,
     running_periodic: ScheduledFuture<()>,
     due: ScheduledFuture<()>,
@@ -221,14 +221,15 @@ impl Scene {
         (scene, executor)
     }
 
-    /// Whether what the way does while the workers are blocked has been done.
+    /// Returns `true` if the way has had its effects on pending tasks, which it has while the
+    /// workers are blocked.
     fn is_stopped(&self, way: &Way) -> bool {
         self.later_periodic.is_done()
             && self.due.is_done() == way.due.is_err()
             && self.later.is_done() == way.later.is_err()
     }
 
-    /// Lets the workers go on, and the time.
+    /// Lets the workers continue, and time advance.
     fn release(&self) {
         self.bodies.gate.add();
         eventually("it terminates", || {
@@ -258,12 +259,12 @@ fn assert_ended(future: &ScheduledFuture<()>, expected: Result<(), CancelReason>
     }
 }
 
-/// Each way to stop does to tasks that run, are due, are not due, or are periodic as the table of
-/// the documentation says, waits for the threads or not as it says, and then no closure is left.
+/// Each way to stop treats running, due, future and periodic tasks as the table in the
+/// documentation says, waits for the threads or not as it says, and leaves no closure behind.
 #[test]
 fn each_way_to_stop_keeps_its_line_of_the_table() {
     for way in &WAYS {
-        // Shown if the test fails: the last line is the way that did.
+        // This is shown if the test fails: the last line is the way that failed.
         println!("{}", way.name);
         let (scene, executor) = Scene::new(way.on_drop);
         let (handle, stop) = (scene.handle.clone(), way.stop);
@@ -284,7 +285,8 @@ fn each_way_to_stop_keeps_its_line_of_the_table() {
     }
 }
 
-/// A periodic task that runs while its executor is dropped ends with the reason of a drop.
+/// A periodic task that runs while its executor is dropped ends with `ExecutorDropped` as its
+/// reason.
 #[test]
 fn a_running_periodic_task_ends_with_the_reason_of_the_drop() {
     let (scene, executor) = Scene::new(DropPolicy::Stop);
@@ -293,8 +295,8 @@ fn a_running_periodic_task_ends_with_the_reason_of_the_drop() {
     assert_cancelled(&scene.running_periodic, ExecutorDropped);
 }
 
-/// On one of its own workers no drop waits, whatever the builder was told; what the drop keeps still
-/// runs, and the executor comes to its end alone.
+/// On one of the executor's own workers no drop waits, whatever its policy; the tasks that the drop
+/// keeps still run, and the executor terminates by itself.
 #[test]
 fn no_drop_waits_on_an_own_worker() {
     for (on_drop, later) in [
@@ -315,8 +317,8 @@ fn no_drop_waits_on_an_own_worker() {
     }
 }
 
-/// A closure that panics while it is dropped because its executor is dropped in a panic takes
-/// nothing down with it.
+/// A closure that panics while it is dropped, because a panic drops its executor, does not abort
+/// the process.
 #[test]
 fn a_capture_may_panic_while_its_executor_is_dropped_in_a_panic() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -333,10 +335,11 @@ fn a_capture_may_panic_while_its_executor_is_dropped_in_a_panic() {
     }
 }
 
-/// What is done, from outside, to an executor and its two tasks.
+/// An outside action on an executor and its two tasks.
 type Stop = fn(&Handle, &[ScheduledFuture<()>; 2]);
 
-/// Stops an executor whose only owners are two of its own waiting tasks, and waits for its end.
+/// Stops an executor whose only owners are two of its own pending tasks, and waits for its
+/// termination.
 fn stop_what_its_own_task_owns(stop: Stop) {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let handle = executor.handle();
@@ -356,7 +359,7 @@ fn stop_what_its_own_task_owns(stop: Stop) {
     assert_terminated(&handle);
 }
 
-/// An executor that its own tasks keep alive stops when they are cancelled or given back.
+/// An executor that its own tasks keep alive stops when they are cancelled or drained.
 #[test]
 fn an_executor_that_its_own_tasks_own_goes_with_them() {
     let stops: [Stop; 2] = [
@@ -384,8 +387,8 @@ fn a_policy_may_cancel_the_tasks_that_own_the_executor() {
     });
 }
 
-/// A handle outlives its executor: each verb is refused as after a shutdown, and hands the task
-/// back.
+/// A handle outlives its executor: each method is refused as after a shutdown, and returns the
+/// task.
 #[test]
 fn a_handle_that_outlives_its_executor_refuses_and_gives_the_closure_back() {
     type Try = fn(&Handle, Closure) -> Result<(), RejectedExecutionError>;
@@ -450,7 +453,7 @@ fn a_refused_closure_that_is_not_given_back_is_dropped() {
     }
 }
 
-/// An executor that a thread-local owns goes with its thread, whatever else is torn down before.
+/// An executor that a thread-local owns is dropped with its thread, whatever was torn down before.
 #[test]
 fn an_executor_can_be_dropped_while_its_thread_is_torn_down() {
     thread_local! {
@@ -463,7 +466,7 @@ fn an_executor_can_be_dropped_while_its_thread_is_torn_down() {
     handles.iter().for_each(|handle| handle.execute(|| ()).unwrap());
     let thread = thread::spawn(move || {
         EARLY.set(Some(first));
-        // What the crate itself keeps for a thread comes between the two.
+        // The crate's own thread-locals are dropped between the two.
         drop(ScheduledThreadPoolExecutor::new(1));
         LATE.set(Some(second));
     });

@@ -1,4 +1,5 @@
-//! Limits: no threads, odd numbers, many pools, many tasks, and handles that outlive everything.
+//! Limits: no threads, unusual numbers, many pools, many tasks, and handles that outlive
+//! everything.
 
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -9,7 +10,7 @@ use punctual::{
 
 use crate::support::{Counter, Drops, LONG, Log, manual, ms, worker_of};
 
-/// Threads that cannot be started. What happens when another worker lives cannot be provoked.
+/// Threads that cannot be started. A failure beside a live worker cannot be provoked here.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod spawn {
     use std::{error::Error, io, time::Instant};
@@ -19,7 +20,7 @@ mod spawn {
     use super::*;
     use crate::support::{DropToken, hold, in_time};
 
-    /// A stack for which no address space has room.
+    /// A stack for which the address space has no room.
     const TOO_LARGE: usize = 1 << 60;
 
     /// An executor none of whose threads can be started.
@@ -56,8 +57,8 @@ mod spawn {
         },
     ];
 
-    /// F20: if no thread can be started every submission says so, hands its task back and queues
-    /// nothing; again and again.
+    /// F20: if no thread can be started every submission reports that, returns its task and queues
+    /// nothing, repeatedly.
     #[test]
     fn a_submission_without_a_thread_is_refused() {
         let executor = without_threads();
@@ -80,7 +81,7 @@ mod spawn {
         refused.into_task().run();
     }
 
-    /// F20: if no thread can be started the error hands the task back, whole.
+    /// F20: if no thread can be started the error returns the task intact.
     #[test]
     fn a_submission_without_a_thread_gives_the_closure_back() {
         let executor = without_threads();
@@ -101,7 +102,7 @@ mod spawn {
         assert_eq!(runs.get(), 6);
     }
 
-    /// F20: an executor none of whose threads could be started ends at once, in each way.
+    /// F20: an executor none of whose threads could be started terminates at once, in each way.
     #[test]
     fn an_executor_without_threads_ends() {
         type End = fn(ScheduledThreadPoolExecutor);
@@ -124,7 +125,7 @@ mod spawn {
         }
     }
 
-    /// F20: an executor whose threads cannot be started does no harm to one whose threads can.
+    /// F20: an executor whose threads cannot be started does not affect one whose threads can.
     #[test]
     fn a_later_executor_has_its_threads() {
         let failing = without_threads();
@@ -135,7 +136,7 @@ mod spawn {
         worker_of(&executor);
     }
 
-    /// F20: on a manual clock a thread that could not be started is not waited for.
+    /// F20: on a manual clock the clock does not wait for a thread that could not be started.
     #[test]
     fn a_clock_does_not_wait_for_a_thread_that_never_was() {
         let clock = ManualClock::new();
@@ -176,7 +177,7 @@ fn threads_are_named_and_numbered() {
     assert_eq!(thread_names(&unnamed), ["punctual-1", "punctual-2"]);
 }
 
-/// A name that no thread can have is refused by the builder, which says which.
+/// The builder refuses a name that no thread can have, and reports the name.
 #[test]
 fn a_name_with_a_nul_is_refused() {
     let builder = ScheduledThreadPoolExecutor::builder().thread_name("mai\0ler");
@@ -185,7 +186,7 @@ fn a_name_with_a_nul_is_refused() {
     assert!(error.to_string().contains("mai\\0ler"), "{error}");
 }
 
-/// F27: an executor with a core size of zero has one worker, started when it is needed.
+/// F27: an executor with a core size of zero has one worker, which starts when it is needed.
 #[test]
 fn a_core_size_of_zero_runs_tasks() {
     let executor = ScheduledThreadPoolExecutor::new(0);
@@ -196,7 +197,7 @@ fn a_core_size_of_zero_runs_tasks() {
     assert_eq!(executor.pool_size(), 1);
 }
 
-/// A thousand executors can come, work and go.
+/// A thousand executors can be created, used and dropped.
 #[test]
 fn a_thousand_executors_come_and_go() {
     let drops = Drops::new();
@@ -212,7 +213,7 @@ fn a_thousand_executors_come_and_go() {
     assert_eq!(drops.count(), 1_000);
 }
 
-/// An executor that was given nothing to do starts no thread, and ends at once.
+/// An executor that gets no task starts no thread, and terminates at once.
 #[test]
 fn an_unused_executor_starts_no_thread() {
     for _ in 0..1_000 {
@@ -226,7 +227,8 @@ fn an_unused_executor_starts_no_thread() {
 
 const MANY: usize = 10_000;
 
-/// F28: ten thousand tasks can wait; a drop of the executor ends each of them, and its captures.
+/// F28: ten thousand tasks can be pending; a drop of the executor ends each of them, and drops its
+/// captures.
 #[test]
 fn ten_thousand_tasks_can_wait_and_be_dropped() {
     let (_clock, executor) = manual(1);
@@ -246,7 +248,7 @@ fn ten_thousand_tasks_can_wait_and_be_dropped() {
     }
 }
 
-/// F28: ten thousand tasks that wait run in the order of their deadlines.
+/// F28: ten thousand pending tasks run in the order of their deadlines.
 #[test]
 fn ten_thousand_tasks_run_in_order() {
     let (clock, executor) = manual(1);
@@ -262,7 +264,7 @@ fn ten_thousand_tasks_run_in_order() {
     assert!(log.entries().into_iter().eq(0..MANY));
 }
 
-/// F25: a period of zero is refused by each periodic verb, and the closure comes back.
+/// F25: each periodic method refuses a period of zero, and returns the closure.
 #[test]
 fn a_period_of_zero_is_refused() {
     let (_clock, executor) = manual(1);
@@ -310,7 +312,7 @@ fn a_dropped_future_detaches_at_every_moment() {
     }
 }
 
-/// F48: a guard cancels when it is dropped, and no longer once it was detached.
+/// F48: a guard cancels when it is dropped, but not once it was detached.
 #[test]
 fn a_guard_cancels_unless_it_was_detached() {
     let (clock, executor) = manual(1);
@@ -325,7 +327,7 @@ fn a_guard_cancels_unless_it_was_detached() {
     assert!(matches!(detached.try_join(), Some(Ok(7))));
 }
 
-/// A handle that outlives its executor is refused, and still answers.
+/// A handle that outlives its executor is refused, and still answers queries.
 #[test]
 fn a_handle_that_outlives_its_executor_is_refused() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -344,7 +346,7 @@ fn a_handle_that_outlives_its_executor_is_refused() {
     assert!(!format!("{handle:?}").is_empty());
 }
 
-/// Futures and their handles outlive the executor, and know how each task ended.
+/// Futures and their handles outlive the executor, and report how each task ended.
 #[test]
 fn futures_outlive_their_executor() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -379,7 +381,7 @@ fn a_context_outlives_its_task() {
     assert!(current_task().is_none());
 }
 
-/// Unless told otherwise there are as many workers as the process may use cores.
+/// By default there are as many workers as the process may use cores.
 #[test]
 fn the_default_is_a_worker_for_each_core() {
     let executor = ScheduledThreadPoolExecutor::builder().build().expect("the settings are good");

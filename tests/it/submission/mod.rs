@@ -1,4 +1,4 @@
-//! Submitting: tasks that run once, the order in which they start, and the limits of what can be
+//! Submission: tasks that run once, the order in which they start, and the limits of what can be
 //! submitted.
 
 mod limits;

@@ -1,4 +1,4 @@
-//! Tasks that run once: when they start, in which order, and what their futures give.
+//! Tasks that run once: when they start, in which order, and what their futures return.
 
 use std::{
     thread,
@@ -74,8 +74,8 @@ fn a_task_starts_at_its_deadline() {
     assert_eq!(at.try_join().unwrap().unwrap(), 8);
 }
 
-/// A task without a deadline waits for ever, by every verb that takes an instant: it starts no
-/// sooner for being asked about, and can be cancelled.
+/// A task without a deadline waits for ever, by every method that takes an instant: queries do not
+/// start it, and it can be cancelled.
 #[test]
 fn a_task_without_a_deadline_never_starts() {
     let (clock, executor) = manual(1);
@@ -94,8 +94,8 @@ fn a_task_without_a_deadline_never_starts() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// SO-005, SO-006, SO-007: the future of a submitted task gives what the closure returned, be it
-/// a value, nothing, or something made beforehand.
+/// SO-005, SO-006, SO-007: the future of a submitted task returns the closure's result, whether
+/// that is a value, nothing, or a value made beforehand.
 #[test]
 fn the_future_returns_the_closures_value() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -112,7 +112,7 @@ fn the_future_returns_the_closures_value() {
     assert_eq!(given.as_ptr(), address, "moved, not copied");
 }
 
-/// SO-008: a task that the caller runs in its own thread has ended when that call returns.
+/// SO-008: a task that the caller runs on its own thread has ended when that call returns.
 #[test]
 fn a_task_can_be_run_by_the_caller() {
     let (_, executor) = manual(1);
@@ -131,8 +131,8 @@ fn a_task_can_be_run_by_the_caller() {
     assert_eq!(polled.unwrap(), whose());
 }
 
-/// SO-010, SO-011: a decorated closure ends as the plain one does, and its decorator was called
-/// before the result is there.
+/// SO-010, SO-011: a decorated closure ends as the plain one does, and its decorator is called
+/// before the result is available.
 #[test]
 fn decorating_a_closure_changes_nothing() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -184,8 +184,8 @@ fn each_submission_starts_a_worker_until_there_are_enough() {
     assert_eq!(calls.get(), 10);
 }
 
-/// SO-013: a task that comes back from a refusal can be run by another executor, and the same
-/// closure can be submitted any number of times: it runs as often as it was accepted.
+/// SO-013: a refused task can be run by another executor, and the same closure can be submitted any
+/// number of times: it runs as often as it was accepted.
 #[test]
 fn a_closure_runs_as_often_as_it_is_accepted() {
     let (open, closed) = (ScheduledThreadPoolExecutor::new(2), ScheduledThreadPoolExecutor::new(2));
@@ -231,7 +231,7 @@ fn cancelling_one_task_leaves_the_others_in_order() {
 }
 
 /// SO-016: tasks with the same deadline start in the order in which they were submitted, whether
-/// it was given as a delay or as an instant.
+/// the deadline was given as a delay or as an instant.
 #[test]
 fn equal_deadlines_keep_the_order_of_submission() {
     let (clock, executor) = manual(1);
@@ -258,7 +258,7 @@ fn close_deadlines_are_kept_apart() {
         let log = started.clone();
         let base = Instant::now() + lead;
         let due = move |number: u64| base + Duration::from_micros(number * number * 7 % 32);
-        // The only worker submits, so none starts before all are there.
+        // The only worker submits them, so none starts before all are submitted.
         let submission = executor.submit(move || {
             let submit = |number| {
                 let log = log.clone();
@@ -278,14 +278,15 @@ fn close_deadlines_are_kept_apart() {
         let order: Vec<_> = started.into_iter().map(|(number, _)| number).collect();
         let mut expected: Vec<_> = (0..32).collect();
         expected.sort_by_key(|&number| due(number));
-        // What is past when it is submitted is due at once, and so in another order.
+        // A task whose deadline has passed when it is submitted is due at once, and so comes in a
+        // different order.
         assert!(!in_time || order == expected, "{order:?}");
         in_time
     });
 }
 
-/// A task that runs once knows for when it was planned and how late it is; it is run number one
-/// and has missed none.
+/// A one-shot task can read its planned time and its lateness; it has run number one and has missed
+/// no run.
 #[test]
 fn a_task_knows_its_plan_and_its_lateness() {
     let (clock, executor) = manual(1);

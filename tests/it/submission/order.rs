@@ -1,5 +1,5 @@
-//! The order in which tasks start that several threads submit; that none starts early, and that
-//! each starts once.
+//! The order in which tasks start that several threads submit; none starts early, and each starts
+//! once.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -17,7 +17,7 @@ use crate::support::{Drops, LONG, Log, eventually, manual, ms};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Random numbers, others in each run.
+/// Random numbers, different in each run.
 struct Dice(RandomState, u64);
 
 impl Dice {
@@ -35,7 +35,7 @@ impl Dice {
     }
 }
 
-/// Four threads submit in turn, so many tasks in all, each when the submission before is over.
+/// Four threads submit in turn, this many tasks in all, each when the submission before is over.
 fn submit_in_turns(tasks: usize, submit: impl Fn(usize) + Sync) {
     let turn = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -58,7 +58,8 @@ fn terminate(executor: &Handle) {
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
-/// G2: whichever threads submit them, and however their common deadline is given.
+/// G2: tasks start in the order of submission, whichever threads submit them, and however their
+/// common deadline is given.
 #[test]
 fn equal_deadlines_of_several_threads_start_in_the_order_of_submission() {
     let (clock, executor) = manual(1);
@@ -77,8 +78,8 @@ fn equal_deadlines_of_several_threads_start_in_the_order_of_submission() {
     assert!(started.entries().into_iter().eq(0..400));
 }
 
-/// The same while they are taken, on both clocks: what is due at once is due in the order in
-/// which it is submitted, and so is what is due since long ago.
+/// The same holds while tasks are taken, on both clocks: tasks that are due at once are due in the
+/// order of submission, and so are tasks that were due long ago.
 #[test]
 fn tasks_submitted_by_several_threads_in_turn_start_in_turn() {
     let past = Instant::now();
@@ -101,7 +102,7 @@ fn tasks_submitted_by_several_threads_in_turn_start_in_turn() {
     }
 }
 
-/// With one worker, and several threads that submit at once.
+/// The same holds with one worker, and several threads that submit concurrently.
 #[test]
 fn tasks_without_delay_start_in_their_threads_order() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -158,16 +159,16 @@ fn no_task_starts_early() {
     }
 }
 
-/// F41: after a leap of the clock the runs that a periodic task makes up for and whatever else is due
-/// start in the order of their deadlines; among equals in the order of submission, which for each
-/// run of a periodic task is that of the periodic task.
+/// F41: after a leap of the clock the runs that a periodic task makes up for and all other due
+/// tasks start in the order of their deadlines; equal deadlines start in the order of submission,
+/// and each run of a periodic task counts as submitted when the periodic task was.
 #[test]
 fn missed_runs_and_other_tasks_start_in_the_order_of_their_deadlines() {
     const SUBMISSIONS: usize = 40;
     let (clock, executor) = manual(1);
     let (mut dice, started) = (Dice::new(), Log::new());
     let mut expected = Vec::new();
-    // The first deadline and the period in steps of 5 ms; no period: it runs once.
+    // The first deadline and the period, in steps of 5 ms; without a period the task runs once.
     let mut of_five = |from| ms(5 * (from + dice.below(20)));
     let plans: Vec<_> = (0..SUBMISSIONS)
         .map(|number| (of_five(0), (number % 5 == 0).then(|| of_five(1))))
@@ -175,7 +176,8 @@ fn missed_runs_and_other_tasks_start_in_the_order_of_their_deadlines() {
     submit_in_turns(SUBMISSIONS, |number| {
         let started = started.clone();
         let body = move || started.push(number);
-        // Not at the origin: what is due before the leap would run before the rest is there.
+        // The tasks are not due at the origin, because then some would run before the others are
+        // submitted.
         let (first, period) = (ms(1) + plans[number].0, plans[number].1);
         match period {
             Some(period) => drop(executor.schedule_at_fixed_rate(first, period, body).unwrap()),
@@ -193,13 +195,13 @@ fn missed_runs_and_other_tasks_start_in_the_order_of_their_deadlines() {
     assert!(started.entries().into_iter().eq(expected.into_iter().map(|(_, number)| number)));
 }
 
-/// A task that was submitted, and what became of it.
+/// A submitted task, and its outcome.
 struct Submitted {
     future: ScheduledFuture<()>,
     runs: Arc<AtomicUsize>,
     /// It is due no earlier than this.
     due: Instant,
-    /// When it had been cancelled, if that succeeded.
+    /// When the cancellation had succeeded, if it did.
     cancelled: Option<Instant>,
 }
 
@@ -213,7 +215,7 @@ impl Submitted {
 }
 
 /// Submits tasks without delay, with a short one and with a long one, and cancels some of them at
-/// once, some later, and each with a long delay.
+/// once, some later, and each one with a long delay.
 fn submit_and_cancel(executor: &Handle, drops: &Drops) -> Vec<Submitted> {
     let mut dice = Dice::new();
     let mut tasks: Vec<Submitted> = Vec::new();
@@ -244,7 +246,7 @@ fn submit_and_cancel(executor: &Handle, drops: &Drops) -> Vec<Submitted> {
     tasks
 }
 
-/// F30, G10: each task runs once, or it was cancelled in time and never runs.
+/// F30, G10: each task runs once, or was cancelled in time and never runs.
 #[test]
 fn each_task_runs_once_or_was_cancelled() {
     let executor = ScheduledThreadPoolExecutor::new(2);

@@ -1,4 +1,4 @@
-//! The timeout of a one-shot task: when it comes, what it does to a task that waits or runs, and
+//! The timeout of a one-shot task: when it expires, its effect on pending and running tasks, and
 //! that a task which ends in time leaves nothing behind.
 
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn timed_out<T: std::fmt::Debug>(future: &ScheduledFuture<T>) {
 }
 
 /// TO-001, G15: a running task times out exactly at its limit and not a nanosecond before: its
-/// token is raised and its future has ended, while the body goes on; the result is dropped.
+/// token is raised and its future has completed, while the body continues; the result is dropped.
 #[test]
 fn a_running_task_times_out_at_its_limit() {
     let (clock, executor) = manual(1);
@@ -74,7 +74,7 @@ fn a_running_task_times_out_at_its_limit() {
     assert_eq!((now.active, now.cancelled, now.completed, now.runs), (0, 1, 0, 1));
 }
 
-/// TO-001: so it is on the system clock, with the shortest of all timeouts.
+/// TO-001: the same holds on the system clock, with the shortest of all timeouts.
 #[test]
 fn the_shortest_timeout_strikes() {
     let executor = Executor::new(1);
@@ -113,8 +113,9 @@ fn wait_for_token() {
     current_task().unwrap().token().wait();
 }
 
-/// The time that a task waits for a worker counts. Struck while it waits, it never runs, its
-/// closure is dropped and it is gone from the queue, although the only worker is busy all the time.
+/// The time that a task waits for a worker counts. If the limit expires meanwhile, the task never
+/// runs, its closure is dropped and it leaves the queue, although the only worker is busy all the
+/// time.
 #[test]
 fn a_waiting_task_is_struck() {
     let (clock, executor) = manual(1);
@@ -139,7 +140,7 @@ fn a_waiting_task_is_struck() {
     assert_eq!((now.submitted, now.completed, now.cancelled, now.runs), (2, 1, 1, 1));
 }
 
-/// The result, or the value that the caller wants in its place if the task was timed out.
+/// The result, or the value that the caller substitutes for it if the task was timed out.
 fn join_or<T>(future: &ScheduledFuture<T>, value: T) -> T {
     match future.try_join().expect("it has ended") {
         Ok(result) => result,
@@ -148,9 +149,9 @@ fn join_or<T>(future: &ScheduledFuture<T>, value: T) -> T {
     }
 }
 
-/// TO-002: a caller can put a value in place of the result of a task that was timed out, whether it
-/// waited or ran, for its future says so; a task that is in time has its own. What is not needed of
-/// the two is dropped.
+/// TO-002: a caller can substitute a value for the result of a task that was timed out, whether the
+/// task was pending or running, because its future reports the timeout; a task that ends in time
+/// has its own result. The unused one of the two is dropped.
 #[test]
 fn a_value_stands_in_for_the_result() {
     let (clock, executor) = manual(1);
@@ -177,7 +178,7 @@ fn a_value_stands_in_for_the_result() {
         assert_eq!(future.state(), TaskState::Cancelled);
         drop(join_or(future, given.token()));
     }
-    // It was told of the end before its closure was dropped, by another thread.
+    // Another thread completed the future before it dropped the closure.
     eventually("the closure is dropped", || own.count() == 2);
     assert_eq!(given.count(), 3);
     endless.gate.add();
@@ -185,8 +186,8 @@ fn a_value_stands_in_for_the_result() {
     assert_eq!(endless.drops.count(), 2);
 }
 
-/// A task that nobody can claim, because its future has been dropped, is timed out like any other, and
-/// its captures are dropped, although a handle of the task is kept.
+/// A task whose result no one can take, because its future has been dropped, is timed out like any
+/// other, and its captures are dropped, although a handle of the task is kept.
 #[test]
 fn a_task_that_cannot_be_claimed_is_timed_out() {
     for is_running in [false, true] {
@@ -210,8 +211,8 @@ fn a_task_that_cannot_be_claimed_is_timed_out() {
     }
 }
 
-/// TO-004: a task that ends in time, in whichever way, leaves nothing: no timeout that anybody
-/// would wake for, and nothing that keeps closure or result.
+/// TO-004: a task that ends in time, in whichever way, leaves nothing behind: neither a timeout for
+/// which a thread would wake, nor a reference to closure or result.
 #[test]
 fn a_task_that_ends_in_time_leaves_nothing() {
     type End = fn(&ManualClock, &Executor, &ScheduledFuture<DropToken>);
@@ -245,7 +246,7 @@ fn a_task_that_ends_in_time_leaves_nothing() {
     }
 }
 
-/// A panic in time leaves nothing either, and is in the future.
+/// A panic in time leaves nothing behind either, and is in the future.
 #[test]
 fn a_panic_in_time_leaves_nothing() {
     let (clock, executor) = manual(1);
@@ -259,7 +260,7 @@ fn a_panic_in_time_leaves_nothing() {
     let _: Result<(), TaskError> = future.try_join().unwrap();
 }
 
-/// TO-003: the value that stands in for the result of a task that can fail may be a failure.
+/// TO-003: the value that stands in for the result of a fallible task may be an `Err`.
 #[test]
 fn a_failure_can_stand_in_for_the_result() {
     let (clock, executor) = manual(1);
@@ -272,7 +273,7 @@ fn a_failure_can_stand_in_for_the_result() {
     gate.add();
 }
 
-/// A body that fails after its timeout changes nothing.
+/// A body that panics after its timeout changes nothing.
 #[test]
 fn the_result_of_a_timed_out_body_is_ignored() {
     let (clock, executor) = manual(1);
@@ -295,8 +296,8 @@ fn the_result_of_a_timed_out_body_is_ignored() {
     assert_eq!(executor.statistics().panicked, 0);
 }
 
-/// With a limit of zero a task times out as soon as it is due, if it does not end first; with
-/// `Duration::MAX`, or if it is never due, it has all time.
+/// With a limit of zero a task times out as soon as it is due, unless it has ended before; with
+/// `Duration::MAX`, or if it is never due, it never times out.
 #[test]
 fn the_extremes_of_time() {
     let (clock, executor) = manual(1);

@@ -1,4 +1,4 @@
-//! The timeout of a periodic task: a budget for each of its runs.
+//! The timeout of a periodic task: a time limit for each of its runs.
 
 use std::{collections::VecDeque, thread, time::Duration};
 
@@ -14,7 +14,8 @@ use crate::{
 
 const NANO: Duration = Duration::from_nanos(1);
 
-/// What each run does: nothing, sleep so long whatever the token says, or sleep unless it is raised.
+/// What each run does: nothing, sleep for this long whatever the token says, or sleep until the
+/// token is raised.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Nothing,
@@ -23,18 +24,19 @@ enum Act {
     Panic,
 }
 
-/// Sleeps on the clock, whatever anybody says: until the end of an executor that does not end.
+/// Sleeps on the clock, regardless of any token: it waits for the termination of an executor that
+/// does not terminate.
 fn sleeper(clock: &ManualClock) -> impl Fn(Duration) + Send + 'static {
     let endless = Executor::builder().clock(clock.clone()).build().unwrap();
     move |span| assert!(!endless.await_termination(span).unwrap())
 }
 
-/// A periodic task, every ten milliseconds, of which each run has five.
+/// A periodic task with a period of ten milliseconds and a limit of five for each run.
 struct Subject {
     clock: ManualClock,
     executor: Executor,
     future: ScheduledFuture<()>,
-    /// The token of each run, as it was at the end of the run.
+    /// Whether the token of each run was raised at the end of the run.
     tokens: Log<(CancellationToken, bool)>,
     drops: Drops,
 }
@@ -71,7 +73,7 @@ impl Subject {
         self.tokens.entries().into_iter().map(|(_, is_raised)| is_raised).collect()
     }
 
-    /// Number and message of the last run that failed.
+    /// The number and the message of the last run that failed.
     fn failure(&self) -> Option<(u64, u32, String)> {
         let failed = self.future.last_failure()?;
         Some((failed.run_number(), failed.in_a_row(), failed.message().to_owned()))
@@ -82,9 +84,9 @@ fn over_budget(run: u64, in_a_row: u32) -> Option<(u64, u32, String)> {
     Some((run, in_a_row, "the run was over its budget of 5ms".to_owned()))
 }
 
-/// TO-006: a task that stops at the first failure is ended by the run that takes too long, exactly
-/// at the limit: its token is raised, its future has ended while the run goes on, and no other run
-/// follows.
+/// TO-006: a task that stops at the first failure is ended by a run that takes too long, exactly at
+/// the limit: its token is raised, its future has completed while the run continues, and no other
+/// run follows.
 #[test]
 fn a_run_over_budget_ends_a_task_that_stops() {
     for policy in [PanicPolicy::stop(), PanicPolicy::resume().stop_after(1)] {
@@ -104,8 +106,8 @@ fn a_run_over_budget_ends_a_task_that_stops() {
     }
 }
 
-/// TO-006: a task that goes on after a failure has only the token of that run raised; when the body
-/// has returned the run counts as failed, and the next has a token of its own, and all its time.
+/// TO-006: if a task continues after a failure, only the token of that run is raised; when the body
+/// has returned the run counts as failed, and the next run has a token and a time limit of its own.
 #[test]
 fn a_run_over_budget_is_a_failure_of_a_task_that_goes_on() {
     let acts = [Act::Obedient(ms(9)), Act::Stubborn(ms(8)), Act::Nothing, Act::Stubborn(ms(4))];
@@ -118,7 +120,7 @@ fn a_run_over_budget_is_a_failure_of_a_task_that_goes_on() {
         (TaskState::Scheduled, over_budget(1, 1))
     );
     subject.clock.run_for(ms(10));
-    // The second run has been struck and goes on: it has failed when it has returned.
+    // The second run has exceeded its limit and continues: it has failed when it returns.
     assert_eq!(
         (subject.future.state(), subject.failure()),
         (TaskState::Running, over_budget(1, 1))
@@ -140,8 +142,8 @@ fn a_run_over_budget_is_a_failure_of_a_task_that_goes_on() {
     assert_eq!((now.failed_runs, now.timed_out), (2, 2));
 }
 
-/// Runs over budget count like panics: so many in a row end the task, with that for a panic; one
-/// in time begins the count anew.
+/// Runs over the limit count like panics: a number of them in a row ends the task, with a timeout
+/// in place of the panic; a run in time resets the count.
 #[test]
 fn so_many_runs_over_budget_end_the_task() {
     let long = Act::Stubborn(ms(6));
@@ -158,7 +160,7 @@ fn so_many_runs_over_budget_end_the_task() {
     assert_eq!((subject.drops.count(), subject.executor.statistics().panicked), (1, 1));
 }
 
-/// After a run over budget the next one is put off, as after a panic.
+/// After a run over its limit the next one is postponed, as after a panic.
 #[test]
 fn a_run_over_budget_puts_off_the_next() {
     let policy = PanicPolicy::resume().back_off(ms(20), ms(20));
@@ -168,7 +170,7 @@ fn a_run_over_budget_puts_off_the_next() {
     assert_eq!(subject.future.delay(), Some(ms(20)));
 }
 
-/// A run that panics by itself after its time is over has failed with its own panic.
+/// A run that panics by itself after its limit has failed with its own panic.
 #[test]
 fn a_panic_of_its_own_outweighs_the_budget() {
     let (clock, executor) = manual(1);
@@ -183,7 +185,7 @@ fn a_panic_of_its_own_outweighs_the_budget() {
     assert_eq!(future.last_failure().unwrap().message(), "of its own");
 }
 
-/// Between runs a task is as any other: it can be cancelled, and leaves no timeout behind.
+/// Between runs a task is like any other: it can be cancelled, and leaves no timeout behind.
 #[test]
 fn between_runs_there_is_no_timeout() {
     for policy in [PanicPolicy::stop(), PanicPolicy::resume()] {
@@ -196,8 +198,8 @@ fn between_runs_there_is_no_timeout() {
     }
 }
 
-/// A run that is cancelled and signalled has the token of that run raised, and does not count as
-/// over budget.
+/// If a run is cancelled and signalled, the token of that run is raised, and the run does not count
+/// as over its limit.
 #[test]
 fn a_run_is_signalled_by_its_own_token() {
     for policy in [PanicPolicy::stop(), PanicPolicy::resume()] {
@@ -211,8 +213,8 @@ fn a_run_is_signalled_by_its_own_token() {
     }
 }
 
-/// The executor's decorator stands around the budget, and hooks around both: they see a run over
-/// budget fail, and its task by number and name.
+/// The executor's decorator runs outside the limit, and hooks around both: they see a run over its
+/// limit fail, and its task by number and name.
 #[test]
 fn decorator_and_hooks_see_the_failure() {
     let (seen, told) = (Log::new(), Log::new());
@@ -244,7 +246,7 @@ fn decorator_and_hooks_see_the_failure() {
     assert_eq!(subject.raised(), [true, false]);
 }
 
-/// Says that a panic went through.
+/// Records that a panic passed through.
 struct Leaving(Log<String>);
 
 impl Drop for Leaving {
@@ -253,8 +255,8 @@ impl Drop for Leaving {
     }
 }
 
-/// A drained task is run by hand like any other: its token is not raised from the beginning, and it
-/// is not over its budget because the executor has ended meanwhile.
+/// A drained task runs by hand like any other: its token is not raised from the beginning, and it
+/// does not exceed its limit just because the executor has terminated meanwhile.
 #[test]
 fn a_run_by_hand_is_not_disturbed_by_the_end() {
     let (_clock, executor) = manual(1);
@@ -282,7 +284,7 @@ fn a_run_by_hand_is_not_disturbed_by_the_end() {
     let by_hand = thread::spawn(move || given_back.run());
     begun.wait_for(1);
     open.add();
-    // Also the timekeeper, which has nothing more to keep then.
+    // This includes the timer thread, which has nothing left to watch then.
     executor.close().unwrap();
     gate.add();
     by_hand.join().unwrap();
@@ -290,8 +292,8 @@ fn a_run_by_hand_is_not_disturbed_by_the_end() {
     assert_cancelled(&future, CancelReason::ShutdownNow);
 }
 
-/// A budget of zero is over when the run begins, one of `Duration::MAX` never is; and a task that
-/// times out again and again goes on.
+/// A limit of zero expires when the run begins, one of `Duration::MAX` never does; and a task that
+/// times out repeatedly continues.
 #[test]
 fn the_extremes_of_a_budget() {
     let (clock, executor) = manual(1);

@@ -1,4 +1,4 @@
-//! Timeouts in a race, on the system clock: with the ends of their tasks, with cancelling, and with
+//! Timeouts race, on the system clock, with the ends of their tasks, with cancellation, and with
 //! the next run. Whichever comes first, there is one outcome, and nothing is lost.
 
 use std::{
@@ -20,7 +20,7 @@ use crate::{
     support::{Counter, DropToken, Drops, LONG, Log, eventually, hold, in_time},
 };
 
-/// What the tasks of a race share.
+/// The state that the tasks of a race share.
 #[derive(Clone, Default)]
 struct Race {
     runs: Arc<AtomicUsize>,
@@ -29,8 +29,8 @@ struct Race {
 }
 
 impl Race {
-    /// Submits a task with so little time that it may or may not be in time. Its future
-    /// says whether it was.
+    /// Submits a task with so short a limit that it may or may not end in time. Its future reports
+    /// which.
     fn enter(&self, executor: &Handle, number: u64) -> ScheduledFuture<DropToken> {
         let (runs, capture) = (Arc::clone(&self.runs), self.closures.token());
         let results = self.results.clone();
@@ -45,7 +45,7 @@ impl Race {
 }
 
 /// TO-005: in a hundred thousand races between a task and its timeout exactly one wins: there is
-/// one outcome, the result or the reason, and what the loser had is dropped.
+/// one outcome, the result or the reason, and the loser's values are dropped.
 ///
 /// CI runs all hundred batches of a thousand; `cargo test` as many as fit into a few seconds.
 #[test]
@@ -89,8 +89,8 @@ fn the_winner_is_not_signalled() {
     }
 }
 
-/// The timeout, a run, `cancel` and `remove` at once: one of them ends the task, each says so
-/// rightly, and the closure is dropped once.
+/// The timeout, a run, and `cancel` or `remove` race: one of them ends the task, each reports
+/// correctly whether it did, and the closure is dropped once.
 #[test]
 fn cancelling_races_with_timeouts() {
     let executor = Executor::new(1);
@@ -111,7 +111,8 @@ fn cancelling_races_with_timeouts() {
         };
         let by_hand = if number % 3 == 2 { CancelReason::Removed } else { CancelReason::Requested };
         match number % 3 {
-            // What is removed may have been struck in that moment, and then it is that.
+            // A task that is removed may have timed out at that moment; then it reports the
+            // timeout.
             2 if was_ended => assert_ne!(reason, Some(CancelReason::Requested)),
             _ => assert_eq!(was_ended, reason == Some(by_hand), "{reason:?}"),
         }
@@ -122,8 +123,8 @@ fn cancelling_races_with_timeouts() {
     assert_eq!(race.results.count(), race.runs.load(Ordering::SeqCst));
 }
 
-/// What each run of a periodic task does: nothing, so that it may be in time; but every eighth
-/// waits to be struck. Notes whether it saw its token raised.
+/// The body of each run of a periodic task: it does nothing, so that it may end in time, except
+/// that every eighth run waits for its limit. It records whether it saw its token raised.
 fn race_in_runs(capture: DropToken) -> impl FnMut() + Send + 'static {
     let mut runs = 0;
     move || {
@@ -139,8 +140,8 @@ fn race_in_runs(capture: DropToken) -> impl FnMut() + Send + 'static {
 
 thread_local!(static WAS_RAISED: Cell<bool> = const { Cell::new(false) });
 
-/// Runs of periodic tasks race with their budgets: one that saw its token raised has failed, for
-/// that reason, and the task goes on.
+/// Runs of periodic tasks race with their limits: a run that saw its token raised has failed, for
+/// that reason, and the task continues.
 #[test]
 fn periodic_runs_race_with_their_budgets() {
     let (failed, wrong) = (Counter::new(), Log::new());
@@ -166,8 +167,8 @@ fn periodic_runs_race_with_their_budgets() {
     assert_eq!((wrong.entries(), drops.count()), (Vec::<String>::new(), 4));
 }
 
-/// A budget that ends its task races with the run, the return to the queue and the next run: the
-/// task ends as timed out, once, and is gone from the queue.
+/// A limit that ends its task races with the run, the return to the queue and the next run: the
+/// task ends as timed out, once, and has left the queue.
 #[test]
 fn the_last_run_races_with_the_next() {
     let (executor, drops) = (Executor::new(2), Drops::new());
@@ -189,7 +190,7 @@ fn the_last_run_races_with_the_next() {
     assert_eq!(drops.count(), 300);
 }
 
-/// Executors that end while tasks time out: they end, and every task has an outcome.
+/// Executors terminate while tasks time out: all terminate, and every task has an outcome.
 #[test]
 fn the_end_races_with_timeouts() {
     for round in 0..150 {

@@ -20,7 +20,7 @@ fn sleeper(clock: &ManualClock) -> impl Fn(Duration) + Send + 'static {
 }
 
 /// G16: a body that sleeps on its token exactly until its limit is always timed out, and its sleep
-/// is always interrupted, whether the clock jumps there or goes there step by step.
+/// is always interrupted, whether the clock jumps there or advances step by step.
 #[test]
 fn a_sleep_to_the_limit_is_interrupted() {
     for round in 0..ROUNDS {
@@ -46,7 +46,7 @@ fn a_sleep_to_the_limit_is_interrupted() {
 }
 
 /// G16: a body that returns exactly at its limit is timed out, and its value is dropped; one that
-/// returns a nanosecond before has ended in time, and its token stays as it was.
+/// returns a nanosecond before has ended in time, and its token is not raised.
 #[test]
 fn a_body_that_ends_at_its_limit_is_timed_out() {
     for _ in 0..ROUNDS {
@@ -73,7 +73,8 @@ fn a_body_that_ends_at_its_limit_is_timed_out() {
     }
 }
 
-/// G16: a task with no time at all never runs, on either clock, due at once or later.
+/// G16: a task with a limit of zero never runs, on either clock, whether it is due at once or
+/// later.
 #[test]
 fn a_task_with_no_time_never_runs() {
     for delay in [Duration::ZERO, ms(1)] {
@@ -104,7 +105,7 @@ fn a_task_with_no_time_never_runs() {
 }
 
 /// A run of a periodic task that ends exactly at its limit has exceeded it: it ends a task that
-/// stops at the first failure, and is a failure of one that goes on.
+/// stops at the first failure, and is a failure of one that continues.
 #[test]
 fn a_run_that_ends_at_its_limit_has_exceeded_it() {
     for _ in 0..ROUNDS {

@@ -1,5 +1,5 @@
-//! The thread that watches over timeouts: when there is one, what becomes of it and of what it
-//! keeps at the end, and what user code can do to it.
+//! The thread that enforces timeouts: when it exists, what becomes of it and of its entries at
+//! termination, and how user code can affect it.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The names of threads that have been started, and how many have ended.
+/// The names of the threads that were started, and how many have ended.
 #[derive(Clone)]
 struct Threads {
     started: Log<String>,
@@ -29,7 +29,7 @@ struct Threads {
 }
 
 impl Threads {
-    /// On this clock, an executor with one worker whose threads are noted.
+    /// An executor on this clock with one worker, whose threads are recorded.
     fn note(clock: &ManualClock) -> (Executor, Self) {
         let threads = Self { started: Log::new(), ended: Counter::new() };
         let noted = threads.clone();
@@ -47,8 +47,8 @@ impl Threads {
     }
 }
 
-/// There is no timekeeper before the first timeout, one from then on, and it is not a worker; it
-/// goes with the executor.
+/// There is no timer thread before the first timeout, and one from then on; it is not a worker, and
+/// ends with the executor.
 #[test]
 fn the_timekeeper_comes_with_the_first_timeout() {
     let (executor, threads) = Threads::note(&ManualClock::new());
@@ -63,7 +63,7 @@ fn the_timekeeper_comes_with_the_first_timeout() {
     assert_eq!(threads.ended.get(), 2);
 }
 
-/// A submission that comes too late starts no timekeeper.
+/// A submission after a shutdown starts no timer thread.
 #[test]
 fn an_executor_that_was_shut_down_starts_no_timer_thread() {
     let (executor, threads) = Threads::note(&ManualClock::new());
@@ -78,8 +78,8 @@ fn an_executor_that_was_shut_down_starts_no_timer_thread() {
 
 type Factory = fn(Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
 
-/// F20: if the timekeeper cannot be started the submission is refused, and gives the closure back;
-/// tasks without a timeout do without one. The next submission tries again.
+/// F20: if the timer thread cannot be started the submission is refused, and returns the closure;
+/// tasks without a timeout do not need it. The next submission tries again.
 #[test]
 fn without_a_timekeeper_there_is_no_timeout() {
     let failures: [Factory; 3] = [
@@ -117,8 +117,8 @@ fn without_a_timekeeper_there_is_no_timeout() {
     }
 }
 
-/// A thread factory that submits something with a timeout, while it starts a worker or the
-/// timekeeper itself, is refused and does not wait for itself.
+/// A thread factory that submits a task with a timeout while it starts a worker or the timer thread
+/// itself is refused, and does not wait for itself.
 #[test]
 fn a_factory_cannot_use_the_timekeeper_it_starts() {
     let (own, refused) = (Arc::new(OnceLock::<Handle>::new()), Log::new());
@@ -153,9 +153,9 @@ const ENDS: [fn(Executor); 6] = [
     },
 ];
 
-/// An executor ends, in every way, while timeouts are pending of tasks that wait, run, or are
-/// between two runs: its threads go, and every closure and every value is dropped, although futures
-/// are kept.
+/// An executor terminates, in every way, while timeouts are pending for tasks that wait, run, or
+/// are between two runs: its threads end, and every closure and every value is dropped, although
+/// futures are kept.
 #[test]
 fn an_executor_ends_although_timeouts_are_pending() {
     for end in ENDS {
@@ -190,7 +190,7 @@ fn an_executor_ends_although_timeouts_are_pending() {
     }
 }
 
-/// A drained task still times out while the executor has not ended, and no more when it has.
+/// A drained task still times out while the executor has not terminated, and not afterwards.
 #[test]
 fn a_drained_task_times_out_until_the_end() {
     for ends_first in [false, true] {
@@ -236,8 +236,8 @@ fn a_task_run_by_hand_times_out() {
     gate.add();
 }
 
-/// Tasks that the rejection handler itself keeps form no cycle: when executor and futures are gone,
-/// so are the handler, its tasks and their closures.
+/// Tasks that the rejection handler itself keeps form no reference cycle: when executor and futures
+/// are gone, so are the handler, its tasks and their closures.
 #[test]
 fn a_handler_that_keeps_tasks_does_not_keep_the_executor() {
     let drops = Drops::new();
@@ -267,8 +267,8 @@ fn a_handler_that_keeps_tasks_does_not_keep_the_executor() {
     assert_eq!(drops.count(), 5);
 }
 
-/// An executor does not end while the timer thread times a task out: when it has ended, the closure
-/// that the timer thread drops is gone.
+/// An executor does not terminate while the timer thread times a task out: when it has terminated,
+/// the closure that the timer thread drops is gone.
 #[test]
 fn the_end_waits_for_the_timer_thread() {
     let (clock, executor) = manual(1);
@@ -288,7 +288,7 @@ fn the_end_waits_for_the_timer_thread() {
     assert_eq!(drops.count(), 1);
 }
 
-/// Takes its time to be dropped.
+/// Takes a while to be dropped.
 struct Slow {
     begun: Counter,
     gate: Counter,
@@ -301,8 +301,7 @@ impl Drop for Slow {
     }
 }
 
-/// A timeout that drops a value that panics, or one that owns the executor, leaves the timer thread
-/// at work.
+/// The timer thread survives a timeout that drops a panicking value, or one that owns the executor.
 #[test]
 fn the_timer_thread_survives_the_drops_it_causes() {
     let (clock, executor) = manual(1);
@@ -328,7 +327,7 @@ fn the_timer_thread_survives_the_drops_it_causes() {
 }
 
 /// F16: a task may own its executor: a timeout that drops it, on the timer thread, does not wait
-/// for the end, which comes by itself.
+/// for termination, which comes by itself.
 #[test]
 fn a_timeout_may_drop_the_executor_itself() {
     let (clock, executor) = manual(1);
@@ -337,7 +336,7 @@ fn a_timeout_may_drop_the_executor_itself() {
     let capture = Arc::clone(&owner);
     executor.task().timeout(ms(5)).execute(move || hold(&capture)).unwrap();
     *owner.lock().unwrap() = Some(executor);
-    // From now on the task alone has it.
+    // From now on only the task owns it.
     drop(owner);
     clock.advance(ms(5));
     eventually("it is dropped", || handle.is_shutdown());
@@ -345,7 +344,7 @@ fn a_timeout_may_drop_the_executor_itself() {
     assert!(handle.await_termination(LONG).unwrap());
 }
 
-/// The report of a shutdown names tasks that timed out meanwhile: one that never ran is among the
+/// The report of a shutdown names tasks that timed out meanwhile: one that never ran is listed as
 /// cancelled, with or without a value.
 #[test]
 fn a_report_names_the_timed_out_task() {

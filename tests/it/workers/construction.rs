@@ -1,5 +1,5 @@
-//! Making an executor: what the builder checks, what reads back, how the threads are called, and
-//! that an executor that goes leaves nothing behind.
+//! Building an executor: what the builder checks, which settings read back, the names of the
+//! threads, and that a dropped executor leaves nothing behind.
 
 use std::{
     hint, io, ptr,
@@ -19,17 +19,17 @@ fn builder(core_pool_size: usize) -> Builder {
     ScheduledThreadPoolExecutor::builder().core_pool_size(core_pool_size)
 }
 
-/// What a thread factory gives.
+/// What a thread factory returns.
 pub type Started = io::Result<Option<JoinHandle<()>>>;
 
-/// A thread factory: threads of std.
+/// A thread factory that uses std's threads.
 pub fn start(worker: Worker) -> Started {
     let thread = thread::Builder::new().name(worker.name().to_owned());
     thread.spawn(move || worker.run()).map(Some)
 }
 
-/// CN-006, CN-019: core threads that would go at once are refused, by the builder and later, and
-/// what was set before stays.
+/// CN-006, CN-019: core threads that would retire at once are refused, by the builder and later,
+/// and the previous settings stay.
 #[test]
 fn core_threads_cannot_go_at_once() {
     let refused = builder(1).keep_alive(Duration::ZERO).allows_core_thread_timeout(true).build();
@@ -73,7 +73,7 @@ fn an_impossible_thread_name_is_refused() {
     assert!(refused.to_string().contains("NUL"), "{refused}");
 }
 
-/// A factory that notes, each time it is used, where in memory it is.
+/// A factory that records, each time it is used, its address in memory.
 struct Noting(Log<usize>);
 
 impl ThreadFactory for Noting {
@@ -105,7 +105,7 @@ fn the_thread_factory_is_the_one_that_was_set() {
     assert_eq!(used.entries(), [address(&*first), address(&*second), address(&*first)]);
 }
 
-/// CN-016: the handler that is read is the one that was set, and the one that is asked.
+/// CN-016: the handler that is read is the one that was set, and the one that is called.
 #[test]
 fn the_rejection_handler_is_the_one_that_was_set() {
     let executor = builder(1).rejected_execution_handler(AbortPolicy).build().unwrap();
@@ -125,7 +125,7 @@ fn the_rejection_handler_is_the_one_that_was_set() {
 }
 
 /// A setting read from one executor can be given to another, by its builder or a setter, also when
-/// the first is gone; and shared values are dropped with their last owner.
+/// the first executor is gone; and shared values are dropped with their last owner.
 #[test]
 fn settings_that_were_read_can_be_given_to_another_executor() {
     let (used, asked, drops) = (Log::new(), Counter::new(), Drops::new());
@@ -158,7 +158,7 @@ fn settings_that_were_read_can_be_given_to_another_executor() {
     assert_eq!(drops.count(), 1);
 }
 
-/// A setting that was read can be set back any number of times, and gets no layer with each.
+/// A setting that was read can be set again any number of times, without gaining a layer each time.
 #[test]
 fn a_setting_that_is_set_back_stays_itself() {
     let executor = builder(1).thread_factory(start).build().unwrap();
@@ -176,8 +176,8 @@ fn a_setting_that_is_set_back_stays_itself() {
     assert_eq!(format!("{given:?}"), "Shared { .. }");
 }
 
-/// CN-029: with any size, with a factory and a handler or without, an executor can be made and
-/// shut down at once, and leaves nothing.
+/// CN-029: with any size, with a factory and a handler or without, an executor can be built and
+/// shut down at once, and leaves nothing behind.
 #[test]
 fn every_new_executor_can_be_stopped_at_once() {
     for (core, has_factory, has_handler) in
@@ -206,8 +206,8 @@ fn every_new_executor_can_be_stopped_at_once() {
     }
 }
 
-/// CN-030, CN-031: an executor of one thread or two runs a task not before its time, the task is
-/// not done before its gate opens, and then its value is joined with a limit and without.
+/// CN-030, CN-031: an executor with one thread or two does not run a task before its time, the task
+/// is not done before its gate opens, and then its value is joined with a limit and without.
 #[test]
 fn a_small_executor_returns_the_value_of_a_gated_task() {
     for workers in [1, 2] {
@@ -234,8 +234,8 @@ fn a_small_executor_returns_the_value_of_a_gated_task() {
     }
 }
 
-/// CN-037: the threads are called as the builder says, each with a number of its own; by default
-/// as the crate.
+/// CN-037: the threads have the name that was given to the builder, and a number each; by default
+/// the name is the crate's.
 #[test]
 fn threads_are_named_and_numbered() {
     for (name, builder) in [("punctual", builder(3)), ("mailer", builder(3).thread_name("mailer"))]
@@ -255,14 +255,14 @@ fn threads_are_named_and_numbered() {
     }
 }
 
-/// Needs a large stack.
+/// This needs a large stack.
 #[inline(never)]
 fn eat_stack() -> u8 {
     let eaten = [7_u8; 8 << 20];
     *hint::black_box(&eaten).last().unwrap()
 }
 
-/// F50: the threads have the stack that was asked for, and a factory is told how large that is.
+/// F50: the threads have the requested stack size, and a factory is told that size.
 #[test]
 fn the_stack_is_as_large_as_asked() {
     let executor = builder(1).stack_size(16 << 20).build().unwrap();
@@ -281,8 +281,8 @@ fn the_stack_is_as_large_as_asked() {
     }
 }
 
-/// Each thread calls the callback for its start first and the one for its end last, once; when the
-/// executor is closed all have been called.
+/// Each thread calls the start callback first and the stop callback last, once; when the executor
+/// is closed all have been called.
 #[test]
 fn each_thread_tells_of_its_start_and_its_end() {
     let told = Log::new();
@@ -310,8 +310,8 @@ fn each_thread_tells_of_its_start_and_its_end() {
     }
 }
 
-/// F7: a callback of a thread that panics is reported, as belonging to no task, and the worker
-/// works all the same.
+/// F7: the panic of a thread callback is reported without a task, and the worker works all the
+/// same.
 #[test]
 fn a_thread_callback_that_panics_is_contained() {
     let reports = Log::new();
@@ -331,8 +331,8 @@ fn a_thread_callback_that_panics_is_contained() {
     assert_eq!(reports.entries(), [started, (PanicSource::ThreadStop, "no stop".to_owned())]);
 }
 
-/// CN-048: ten thousand executors that are made, used and dropped leave neither a thread nor
-/// anything that they were given.
+/// CN-048: ten thousand executors that are built, used and dropped leave neither a thread nor any
+/// value that they were given.
 #[test]
 fn executors_that_are_dropped_leave_nothing() {
     const EXECUTORS: usize = 10_000;
@@ -351,7 +351,7 @@ fn executors_that_are_dropped_leave_nothing() {
         let executor = builder(1).thread_factory(factory).build().unwrap();
         let token = drops.token();
         let task = move || hold(&token);
-        // One in fifty has a thread, or the test would be about the system's threads.
+        // Only one in fifty starts a thread; otherwise the test would measure the system's threads.
         match number % 150 {
             0 => executor.execute(task).unwrap(),
             50 => drop(executor.schedule(LONG, task).unwrap()),

@@ -37,7 +37,7 @@ const WAYS: [(&str, Way); 4] = [
     }),
 ];
 
-/// Works so many times, and from then on in that way.
+/// A factory that works this many times, and then fails in that way.
 fn flaky(good: usize, then: Way) -> impl ThreadFactory {
     let calls = AtomicUsize::new(0);
     move |worker: Worker| {
@@ -54,7 +54,7 @@ fn with_factory(
     builder.thread_factory(factory).build().unwrap()
 }
 
-/// CN-043: if only the first of a hundred threads can be started a hundred tasks run in that one.
+/// CN-043: if only the first of a hundred threads can be started, a hundred tasks run on that one.
 #[test]
 fn one_worker_does_the_work_of_those_that_could_not_be_started() {
     for (what, fail) in WAYS {
@@ -70,7 +70,7 @@ fn one_worker_does_the_work_of_those_that_could_not_be_started() {
 }
 
 /// F20, CN-044: whichever way a factory fails after four threads, eight tasks are accepted, the
-/// four run them, and the executor ends.
+/// four run them, and the executor terminates.
 #[test]
 fn a_factory_that_begins_to_fail_does_not_fail_submissions() {
     for (what, fail) in WAYS {
@@ -96,9 +96,9 @@ fn a_factory_that_begins_to_fail_does_not_fail_submissions() {
     }
 }
 
-/// F20, CN-044: if there is no worker and none can be started a submission fails, whatever is
-/// submitted; it gives the closure back, counts as rejected, and leaves nothing in the queue. The
-/// next one finds a factory that has recovered.
+/// F20, CN-044: if there is no worker and none can be started, a submission fails, whatever is
+/// submitted; it returns the closure, counts as rejected, and leaves nothing in the queue. The next
+/// one finds a factory that works again.
 #[test]
 fn without_any_worker_nothing_is_let_in() {
     for (what, fail) in WAYS {
@@ -123,8 +123,7 @@ fn without_any_worker_nothing_is_let_in() {
     }
 }
 
-/// A worker that has begun counts, and runs what was submitted, even if its factory fails after
-/// that.
+/// A worker that has begun counts, and runs submitted tasks, even if its factory fails after that.
 #[test]
 fn a_worker_that_has_begun_counts_though_its_factory_fails() {
     for panics in [false, true] {
@@ -145,8 +144,8 @@ fn a_worker_that_has_begun_counts_though_its_factory_fails() {
     }
 }
 
-/// CN-043: while one worker lives no submission fails, however many threads race for workers that
-/// cannot be started.
+/// CN-043: while there is one worker no submission fails, however many threads race for workers
+/// that cannot be started.
 #[test]
 fn no_submission_is_refused_while_a_worker_lives() {
     const SUBMITTERS: usize = 4;
@@ -176,8 +175,8 @@ fn no_submission_is_refused_while_a_worker_lives() {
     }
 }
 
-/// A submitter does not wait for a thread that is being started if there are workers enough, also
-/// if that thread has failed already and its factory does not come back.
+/// A submitter does not wait for a thread that is being started if there are enough workers, even
+/// if that thread has failed already and its factory does not return.
 #[test]
 fn a_factory_that_hangs_delays_no_submission_that_needs_no_thread() {
     for drops_first in [false, true] {
@@ -210,8 +209,8 @@ fn submit_elsewhere(
     elsewhere(move || handle.submit(|| 7))
 }
 
-/// A shutdown does not wait for a thread that is being started, and the executor does not end
-/// before that start has: its submitter is refused then, whether the thread starts or not.
+/// A shutdown does not wait for a thread that is being started, and the executor does not terminate
+/// before that start is over: its submitter is then refused, whether the thread starts or not.
 #[test]
 fn a_shutdown_while_a_worker_is_being_started() {
     let shutdowns: [fn(&Handle); 2] = [Handle::shutdown, |handle| drop(handle.shutdown_now())];
@@ -238,7 +237,8 @@ fn a_shutdown_while_a_worker_is_being_started() {
     }
 }
 
-/// An executor of two, with a factory that first does this with its executor, each time.
+/// An executor of two workers, with a factory that first performs this action on its executor, each
+/// time.
 fn self_using<R: Send + Sync + 'static>(
     act: impl Fn(&Handle) -> R + Send + Sync + 'static,
 ) -> (ScheduledThreadPoolExecutor, Log<Arc<R>>) {
@@ -252,8 +252,9 @@ fn self_using<R: Send + Sync + 'static>(
     (executor, told)
 }
 
-/// F18: a factory can submit to its own executor: it is admitted if there is a worker, and else
-/// refused, for the one that would run it is only being started. Neither waits for ever.
+/// F18: a factory can submit to its own executor: the task is admitted if there is a worker, and
+/// otherwise refused, because the worker that would run it is only being started. Neither waits for
+/// ever.
 #[test]
 fn a_factory_can_submit_to_its_own_executor() {
     type Submission = fn(&Handle) -> Result<ScheduledFuture<i32>, RejectedExecutionError>;
@@ -268,7 +269,7 @@ fn a_factory_can_submit_to_its_own_executor() {
             for _ in 0..2 {
                 executor.submit(|| ()).expect("a worker is started for it");
             }
-            // At its third thread: the one for timeouts.
+            // This happens at its third thread, the timer thread.
             executor.task().timeout(LONG).submit(|| ()).expect("a worker lives");
             executor.close().expect("this is no worker");
             told.entries()
@@ -286,8 +287,8 @@ fn a_factory_can_submit_to_its_own_executor() {
     }
 }
 
-/// F14: every other use that a factory makes of its own executor returns: it cannot start another
-/// thread, and cannot wait for the end.
+/// F14: every other call that a factory makes on its own executor returns: it cannot start another
+/// thread, and cannot wait for termination.
 #[test]
 fn a_factory_can_use_its_own_executor() {
     fn check<R: PartialEq + std::fmt::Debug + Send + Sync + 'static>(
@@ -296,7 +297,7 @@ fn a_factory_can_use_its_own_executor() {
     ) {
         let told = in_time("two submissions", move || {
             let (executor, told) = self_using(act);
-            // Refused if the factory has shut it down.
+            // The submission is refused if the factory has shut the executor down.
             let futures = [executor.submit(|| 7), executor.submit(|| 8)];
             executor.close().expect("this is no worker");
             assert!(futures.into_iter().flatten().all(|future| future.is_done()));
@@ -319,8 +320,8 @@ fn a_factory_can_use_its_own_executor() {
     check(|own| own.set_thread_factory(start), |()| true);
 }
 
-/// A thread that has run a worker, and goes on with something else, is no worker any more: a manual
-/// clock does not count it as one when it waits.
+/// A thread that has run a worker and then does other work is no longer a worker: a manual clock
+/// does not count it as one when it waits.
 #[test]
 fn a_thread_that_was_a_worker_is_none_for_the_clock() {
     let (give, take) = mpsc::channel::<Worker>();
@@ -348,8 +349,8 @@ fn a_thread_that_was_a_worker_is_none_for_the_clock() {
     slept.wait_for(1);
 }
 
-/// Workers can be run by threads that are there already, of executors one after the other; these
-/// end when their workers have ended.
+/// Existing threads can run workers, of several executors one after the other; these terminate when
+/// their workers have ended.
 #[test]
 fn threads_that_are_there_already_can_run_workers() {
     let (give, take) = mpsc::channel::<Worker>();
@@ -381,8 +382,8 @@ fn threads_that_are_there_already_can_run_workers() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// CN-044: while threads fail to start now and then, a task that was accepted runs, one that was
-/// refused does not, and every worker is counted off in the end.
+/// CN-044: while threads fail to start now and then, accepted tasks run, refused ones do not, and
+/// every worker is accounted for in the end.
 #[test]
 fn accepted_tasks_run_though_threads_fail_to_start() {
     let calls = AtomicUsize::new(0);
@@ -415,7 +416,8 @@ fn accepted_tasks_run_though_threads_fail_to_start() {
     executor.close().unwrap();
 }
 
-/// The core can be there from the beginning: then the builder starts it, and tasks start nothing.
+/// The core threads can exist from the beginning: then the builder starts them, and tasks start
+/// none.
 #[test]
 fn the_builder_can_start_the_core() {
     for core in [0, 1, 3] {
@@ -436,8 +438,8 @@ fn the_builder_can_start_the_core() {
     }
 }
 
-/// If a thread of the core cannot be started there is no executor, the error says why, and the
-/// threads before it have ended, whatever the executor was to do when it is dropped.
+/// If a core thread cannot be started there is no executor, the error gives the reason, and the
+/// threads before it have ended, whatever the drop policy of the executor was.
 #[test]
 fn a_core_that_cannot_be_started_leaves_no_thread() {
     for (what, fail) in WAYS {
@@ -468,21 +470,21 @@ fn a_core_that_cannot_be_started_leaves_no_thread() {
     }
 }
 
-/// A factory is told which worker it starts a thread for: the first, the second, one that comes for
-/// another; and that the thread for the timeouts is none.
+/// A factory is told which worker it starts a thread for: the first, the second, one that replaces
+/// another; and that the timer thread is none.
 #[test]
 fn a_factory_is_told_which_worker_it_is_for() {
     let told = Log::new();
     let tell = told.clone();
     let factory = move |worker: Worker| {
         tell.push((worker.name().to_owned(), worker.index()));
-        // The third does not come to be, and its number is used up.
+        // The third does not start, and its number is used up.
         if worker.index() == Some(3) { Err(io::Error::other("no third")) } else { start(worker) }
     };
     let executor = with_factory(2, factory);
     assert_eq!(executor.prestart_all_core_threads().unwrap(), 2);
     let timed = executor.task().timeout(LONG).submit(|| ()).unwrap();
-    // A task that waits would have the third started by the setter.
+    // A pending task would make the setter start the third.
     timed.join_timeout(LONG).unwrap().unwrap();
     executor.set_core_pool_size(3);
     executor.prestart_core_thread().unwrap_err();

@@ -1,4 +1,4 @@
-//! An idle pool does nothing: its threads sleep, and nothing wakes them. Linux says how often a
+//! An idle pool does nothing: its threads sleep, and nothing wakes them. Linux reports how often a
 //! thread has given up its core.
 
 #![cfg(target_os = "linux")]
@@ -28,19 +28,19 @@ fn workers(name: &str) -> Vec<(String, char, u64)> {
     workers
 }
 
-/// Waits until all the threads with this name sleep, and watches that they are not scheduled.
+/// Waits until all the threads with this name sleep, and checks that they are not scheduled.
 fn assert_asleep(name: &str, count: usize) {
     eventually("all sleep", || {
         let now = workers(name);
         now.len() == count && now.iter().all(|(_, state, _)| *state == 'S')
     });
-    // A thread is seen asleep a moment before its switch is counted; two equal looks are enough.
+    // A thread appears asleep a moment before its switch is counted; two equal readings are enough.
     let mut before = workers(name);
     eventually("they have settled", || {
         let now = workers(name);
         std::mem::replace(&mut before, now.clone()) == now
     });
-    // Time that passes is what is tested here.
+    // This test measures elapsed time.
     thread::sleep(Duration::from_millis(200));
     assert_eq!(workers(name), before);
 }
@@ -63,8 +63,8 @@ fn an_idle_pool_does_nothing() {
     assert_asleep("idlers", 3);
 }
 
-/// CN-041: without a core, and with one that may go, the worker that stays for a task which is far
-/// off is not scheduled either: it does not wake up to see whether it may go.
+/// CN-041: without core threads, and with one that may time out, the worker that stays for a
+/// far-off task is not scheduled either: it does not wake to check whether it may retire.
 #[test]
 fn a_worker_that_stays_for_a_task_does_nothing() {
     for (core, name) in [(0, "coreless"), (1, "fleeting")] {
@@ -75,7 +75,8 @@ fn a_worker_that_stays_for_a_task_does_nothing() {
             .thread_name(name)
             .build()
             .expect("the settings are good");
-        // Scheduled by the worker itself, so that it finds it when it looks whether it may go.
+        // The worker itself schedules it, so that it finds the task when it checks whether it may
+        // retire.
         let (handle, far) = (executor.handle(), Duration::from_secs(3600));
         let scheduling = executor.submit(move || handle.schedule(far, || ()).map(drop));
         scheduling.expect("it is open").join().expect("it runs").expect("it is open");

@@ -1,4 +1,4 @@
-//! Worker threads: how they are made, how many there are, when they start, sleep and go.
+//! Worker threads: how they are made, how many there are, when they start, sleep and retire.
 
 pub mod construction;
 mod factories;

@@ -1,6 +1,6 @@
-//! A task that is due never waits beside a worker that the pool may have, although workers go when
-//! they are idle: two of the workers that wait for tasks stay, and a worker that leaves a task
-//! behind which no other will take starts another worker.
+//! A due task never waits while the pool may have another worker, although idle workers retire: two
+//! of the workers that wait for tasks stay, and a worker that leaves behind a task which no other
+//! will take starts another worker.
 
 use std::{
     io,
@@ -21,7 +21,8 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An executor that asks its tasks to stop when it is dropped: nobody moves the clock for them then.
+/// An executor that asks its tasks to stop when it is dropped, because no thread advances the clock
+/// for them then.
 struct Fleeting(ScheduledThreadPoolExecutor);
 
 impl Deref for Fleeting {
@@ -43,7 +44,7 @@ fn made(settings: impl FnOnce(Builder) -> Builder) -> (ManualClock, Fleeting) {
     (clock, Fleeting(executor))
 }
 
-/// So many workers, which go when they have been idle for ten milliseconds.
+/// An executor with this many workers, which retire when they have been idle for ten milliseconds.
 fn fleeting(core_pool_size: usize) -> (ManualClock, Fleeting) {
     made(|builder| fleeting_with(builder, core_pool_size))
 }
@@ -52,7 +53,7 @@ fn fleeting_with(builder: Builder, core_pool_size: usize) -> Builder {
     builder.core_pool_size(core_pool_size).keep_alive(ms(10)).allows_core_thread_timeout(true)
 }
 
-/// The same with a log of the threads that were started; those of these numbers cannot be.
+/// The same with a log of the started threads; the threads with these numbers fail to start.
 fn counted(core_pool_size: usize, fails: fn(usize) -> bool) -> (ManualClock, Fleeting, Counter) {
     let started = Counter::new();
     let count = started.clone();
@@ -65,12 +66,12 @@ fn counted(core_pool_size: usize, fails: fn(usize) -> bool) -> (ManualClock, Fle
     (clock, executor, started)
 }
 
-/// In a task: is busy for so long, on the executor's clock.
+/// In a task: is busy for this long, on the executor's clock.
 fn work(span: Duration) {
     let _ = current_task().expect("this is a task").token().sleep(span);
 }
 
-/// Schedules a task that is busy for so long, and notes when it begins.
+/// Schedules a task that is busy for this long, and records when it begins.
 fn note_in(
     executor: &Handle,
     delay: Duration,
@@ -86,7 +87,8 @@ fn note_in(
     executor.schedule(delay, task).expect("it is open")
 }
 
-/// Goes from deadline to deadline. Not by `run_for`, which has everyone look again.
+/// Advances from deadline to deadline. This does not use `run_for`, which makes every worker check
+/// again.
 fn go_on(clock: &ManualClock, span: Duration) {
     let end = clock.elapsed() + span;
     clock.run_until_idle();
@@ -98,7 +100,7 @@ fn go_on(clock: &ManualClock, span: Duration) {
 }
 
 /// One of two workers is busy for long, the other has nothing to do for longer than the keep-alive:
-/// a beat is on time all the same, and so is a single task, whichever worker came first.
+/// a periodic task is on time all the same, and so is a single task, whichever worker was first.
 #[test]
 fn a_task_due_while_one_of_two_workers_is_busy_is_on_time() {
     for is_busy_first in [false, true] {
@@ -124,7 +126,7 @@ fn a_task_due_while_one_of_two_workers_is_busy_is_on_time() {
 }
 
 /// A task that waits for one that is due later is not refused, and gets its result in time: the
-/// other worker has stayed for that.
+/// other worker has stayed for the later task.
 #[test]
 fn a_task_may_wait_for_one_that_is_due_later() {
     let waits: [fn(ScheduledFuture<i32>) -> i32; 2] = [
@@ -139,7 +141,7 @@ fn a_task_may_wait_for_one_that_is_due_later() {
         let handle = Handle::clone(&executor);
         let outer = executor.submit(move || {
             let inner = handle.schedule(ms(100), || 7).unwrap();
-            // Long enough for an idle worker to go.
+            // Long enough for an idle worker to retire.
             work(ms(50));
             wait(inner)
         });
@@ -162,8 +164,8 @@ fn joining_a_task_starts_the_missing_worker() {
     }
 }
 
-/// Several tasks that are due at once, and take their time, begin at once, as many as there may be
-/// workers; also after a shutdown.
+/// Several due tasks that take a while begin at once, as many as there may be workers; also after a
+/// shutdown.
 #[test]
 fn tasks_due_at_once_begin_at_once() {
     for (tasks, shuts_down) in [(3, false), (5, false), (3, true), (5, true)] {
@@ -185,8 +187,8 @@ fn tasks_due_at_once_begin_at_once() {
     }
 }
 
-/// A core that becomes larger while its only worker is busy gets another for what waits, also
-/// after a shutdown.
+/// If the core grows while its only worker is busy, another worker starts for the pending tasks,
+/// also after a shutdown.
 #[test]
 fn a_larger_core_runs_waiting_tasks() {
     for shuts_down in [false, true] {
@@ -220,8 +222,8 @@ fn core_thread_timeouts_that_change_retire_no_needed_worker() {
     assert_eq!(begun.entries(), [ms(100); 2]);
 }
 
-/// While two beats go on no thread comes or goes, and none wakes up between them; without them no
-/// thread is left.
+/// While two periodic tasks continue no thread starts or retires, and none wakes between their
+/// runs; without them no thread is left.
 #[test]
 fn no_thread_comes_or_goes_with_two_beats() {
     let (clock, executor, started) = counted(4, |_| false);
@@ -240,8 +242,8 @@ fn no_thread_comes_or_goes_with_two_beats() {
     assert_eq!(executor.pool_size(), 0);
 }
 
-/// Two workers have stayed for two tasks, and each takes one: the first to be done stays for the
-/// other's, and goes when that is done as well.
+/// Two workers have stayed for two tasks, and each takes one: the first to finish stays for the
+/// other's task, and retires when that is done as well.
 #[test]
 fn an_idle_worker_goes_when_another_has_run_the_last_task() {
     for span in [ms(0), ms(5), ms(500)] {
@@ -258,8 +260,8 @@ fn an_idle_worker_goes_when_another_has_run_the_last_task() {
     }
 }
 
-/// Of two workers that have stayed for two tasks one goes when one of the tasks is cancelled, in
-/// whichever way, and the other with the other.
+/// Of two workers that have stayed for two tasks one retires when one of the tasks is cancelled, in
+/// whichever way, and the other when the other task is.
 #[test]
 fn an_idle_worker_goes_when_the_last_task_is_cancelled() {
     let ways: [fn(&Handle, &ScheduledFuture<()>); 3] = [
@@ -287,7 +289,7 @@ fn an_idle_worker_goes_when_the_last_task_is_cancelled() {
     }
 }
 
-/// A submission for which no thread can be started tries that once, if others are busy.
+/// A submission for which no thread can be started tries that once, if the other workers are busy.
 #[test]
 fn a_failing_thread_start_is_tried_once_for_each_task() {
     for core_timeout in [false, true] {
@@ -336,7 +338,8 @@ fn starting_the_timer_thread_makes_up_for_a_worker() {
     });
     called.wait_for(1);
     clock.advance(ms(50));
-    // One more was there for the submission; but its keep-alive may be over before it has looked.
+    // One more worker was there for the submission, but its keep-alive may expire before it has
+    // checked the queue.
     eventually("two have begun", || begun.entries().len() >= 2);
     gate.add();
     eventually("the fourth has begun", || begun.entries().len() == 4);

@@ -1,5 +1,5 @@
-//! Workers that go at the very time when a task comes: no task is left behind, no worker stays that
-//! should go, and the executor ends.
+//! Workers that retire just as a task is submitted: no task is left behind, no surplus worker
+//! stays, and the executor terminates.
 
 use std::{
     hint,
@@ -16,7 +16,7 @@ const NANO: Duration = Duration::from_nanos(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const ROUNDS: usize = 400;
 
-/// An executor whose workers go at once when they have nothing to do: because there is no core,
+/// An executor whose workers retire as soon as they have nothing to do: because there is no core,
 /// or because it may time out.
 fn fleeting(core_pool_size: usize) -> Builder {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(core_pool_size);
@@ -27,7 +27,7 @@ fn spin(turns: usize) {
     (0..turns).for_each(|_| hint::spin_loop());
 }
 
-/// A task that comes when the last worker goes is run, by that one or by another.
+/// A task that is submitted as the last worker retires is run, by that worker or by another.
 #[test]
 fn a_task_that_comes_when_the_last_worker_goes_is_run() {
     for core in [0, 1, 2] {
@@ -36,7 +36,7 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
             let future = executor.submit(move || round).unwrap();
             let outcome = future.join_timeout(LONG).expect("it is not left behind");
             assert_eq!(outcome.unwrap(), round);
-            // From at once to when the worker has long gone.
+            // From no time to long after the worker has retired.
             spin(round * 7 % 1_009);
         }
         eventually("all have gone", || executor.pool_size() == 0);
@@ -44,8 +44,8 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
     }
 }
 
-/// G19, M73: a worker that waits for a task runs none meanwhile. So the last that does not wait
-/// stays for the awaited task, and goes when no worker waits any more.
+/// G19, M73: a worker that joins a task runs none meanwhile. So the last worker that does not join
+/// stays for the awaited task, and retires when no worker joins any more.
 #[test]
 fn the_last_that_does_not_wait_for_a_task_stays() {
     for core in [0, 1] {
@@ -87,8 +87,8 @@ fn tasks_that_come_from_several_threads_when_workers_go_are_run() {
     eventually("all have gone", || executor.pool_size() == 0);
 }
 
-/// A task that comes when the last worker goes and somebody shuts down is refused, or else runs;
-/// the executor ends in any case.
+/// A task that is submitted as the last worker retires and another thread shuts down is either
+/// refused or run; the executor terminates in any case.
 #[test]
 fn a_task_that_comes_when_the_last_worker_goes_and_all_ends() {
     for round in 0..ROUNDS {
@@ -112,7 +112,7 @@ fn a_task_that_comes_when_the_last_worker_goes_and_all_ends() {
     }
 }
 
-/// The last worker, which stayed for a task, goes when that task is cancelled, at any time: also
+/// The last worker, which stayed for a task, retires when that task is cancelled, at any time: also
 /// while it decides how long to sleep.
 #[test]
 fn the_last_worker_goes_when_its_task_is_cancelled() {
@@ -127,7 +127,7 @@ fn the_last_worker_goes_when_its_task_is_cancelled() {
     }
 }
 
-/// Surplus workers go, whenever the core is made smaller.
+/// Surplus workers retire, whenever the core size is reduced.
 #[test]
 fn workers_go_when_the_core_shrinks() {
     let changes: [fn(&Handle); 2] = [
@@ -144,7 +144,7 @@ fn workers_go_when_the_core_shrinks() {
     }
 }
 
-/// While sizes and times change all the time every task is run, and in the end everybody goes.
+/// While sizes and times change continuously every task is run, and in the end all workers retire.
 #[test]
 fn tasks_are_run_while_everything_changes() {
     let executor = fleeting(1).build().unwrap();

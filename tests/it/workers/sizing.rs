@@ -1,5 +1,5 @@
-//! How many workers there are: which start, which stay and which go when they are idle, and what
-//! changing the numbers does while they work.
+//! How many workers there are: which start, which stay and which retire when they are idle, and the
+//! effect of changing the numbers while they work.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -20,7 +20,7 @@ use crate::{
 const NANO: Duration = Duration::from_nanos(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An executor on a clock that stands still, whose workers may go.
+/// An executor on a clock that stands still, whose workers may retire.
 fn elastic(
     core_pool_size: usize,
     keep_alive: Duration,
@@ -37,8 +37,8 @@ fn elastic(
     (clock, executor)
 }
 
-/// CN-022: workers of the core that may time out go when they have been idle for the keep-alive,
-/// not a nanosecond before; the setting can still be read after a shutdown.
+/// CN-022: core workers that may time out retire when they have been idle for the keep-alive, not a
+/// nanosecond before; the setting can still be read after a shutdown.
 #[test]
 fn core_workers_go_when_they_have_been_idle_long_enough() {
     let (clock, executor) = elastic(10, ms(30), true);
@@ -56,7 +56,7 @@ fn core_workers_go_when_they_have_been_idle_long_enough() {
     assert!(executor.allows_core_thread_timeout());
 }
 
-/// Unless they may time out, workers of the core stay, however long they are idle.
+/// Core workers that may not time out stay, however long they are idle.
 #[test]
 fn core_workers_stay() {
     let (clock, executor) = elastic(3, ms(30), false);
@@ -68,7 +68,7 @@ fn core_workers_stay() {
     assert_eq!(executor.pool_size(), 0, "they have been idle for longer than the keep-alive");
 }
 
-/// A worker that has something to do is not idle: only what comes after it counts.
+/// A worker that has something to do is not idle: only the time after it counts.
 #[test]
 fn being_idle_begins_with_the_end_of_the_last_task() {
     let (clock, executor) = elastic(1, ms(10), true);
@@ -82,8 +82,8 @@ fn being_idle_begins_with_the_end_of_the_last_task() {
     assert_eq!(executor.largest_pool_size(), 1, "it was the same one all the time");
 }
 
-/// CN-027: prestarting starts one worker of the core after the other, says whether one was
-/// missing, and sees a larger core.
+/// CN-027: prestarting starts one core worker after the other, returns whether one was missing, and
+/// takes a larger core into account.
 #[test]
 fn workers_can_be_started_one_by_one_before_they_are_needed() {
     let (_clock, executor) = manual(2);
@@ -97,7 +97,7 @@ fn workers_can_be_started_one_by_one_before_they_are_needed() {
     assert!(!executor.prestart_core_thread().unwrap());
 }
 
-/// CN-028: prestarting all starts those that are missing, and says how many these were.
+/// CN-028: prestarting all starts the missing ones, and returns how many these were.
 #[test]
 fn all_workers_can_be_started_before_they_are_needed() {
     let (_clock, executor) = manual(2);
@@ -110,7 +110,7 @@ fn all_workers_can_be_started_before_they_are_needed() {
 }
 
 /// F27, CN-040: without a core a delayed task runs all the same, also after a shutdown, and the
-/// executor ends.
+/// executor terminates.
 #[test]
 fn without_a_core_a_delayed_task_runs() {
     let (clock, executor) = manual(0);
@@ -125,8 +125,8 @@ fn without_a_core_a_delayed_task_runs() {
     assert_terminated(&executor);
 }
 
-/// CN-041: without a core the one worker that there is sleeps until its task is due, and not a
-/// keep-alive at a time; when the task is gone it goes after the keep-alive.
+/// CN-041: without a core the single worker sleeps until its task is due, instead of one keep-alive
+/// at a time; when the task is gone it retires after the keep-alive.
 #[test]
 fn without_a_core_the_worker_sleeps_until_its_task_is_due() {
     let (clock, executor) = elastic(0, ms(10), false);
@@ -145,8 +145,8 @@ fn without_a_core_the_worker_sleeps_until_its_task_is_due() {
     assert_eq!((clock.next_deadline(), executor.pool_size()), (None, 0));
 }
 
-/// CN-042: while one task waits for long a single worker is started for it, and it stays, whether
-/// core threads may time out or not.
+/// CN-042: while one task is pending for long a single worker is started for it, and it stays,
+/// whether core threads may time out or not.
 #[test]
 fn one_task_that_waits_needs_one_worker() {
     for core_timeout in [false, true] {
@@ -172,8 +172,8 @@ fn one_task_that_waits_needs_one_worker() {
     }
 }
 
-/// Of several idle workers that may go one stays as long as something waits, and goes as well
-/// when that is cancelled.
+/// Of several idle workers that may retire one stays as long as a task is pending, and retires as
+/// well when that task is cancelled.
 #[test]
 fn the_last_worker_stays_for_waiting_tasks() {
     let (clock, executor) = elastic(4, ms(10), true);
@@ -186,8 +186,8 @@ fn the_last_worker_stays_for_waiting_tasks() {
     assert_eq!(executor.pool_size(), 0);
 }
 
-/// PS-006: with ten periodic tasks that wait a smaller core lets idle workers go, and a larger one
-/// starts workers at once; shutting down now ends it.
+/// PS-006: with ten pending periodic tasks a smaller core lets idle workers retire, and a larger
+/// one starts workers at once; `shutdown_now` ends it.
 #[test]
 fn the_core_shrinks_and_grows_while_tasks_wait() {
     let (clock, executor) = manual(10);
@@ -208,7 +208,7 @@ fn the_core_shrinks_and_grows_while_tasks_wait() {
     eventually("it terminates", || executor.is_terminated());
 }
 
-/// A larger core starts no more workers than there are tasks that wait.
+/// A larger core starts no more workers than there are pending tasks.
 #[test]
 fn growing_starts_as_many_workers_as_there_is_work_for() {
     let (_clock, executor) = manual(1);
@@ -219,9 +219,8 @@ fn growing_starts_as_many_workers_as_there_is_work_for() {
     drop(futures);
 }
 
-/// PS-007: a smaller core disturbs no busy worker; idle workers go when they have been idle for a
-/// keep-alive that was shortened, and core threads go when they may; the counts keep up with all
-/// that.
+/// PS-007: a smaller core affects no busy worker; idle workers retire after a keep-alive that was
+/// shortened, and core threads retire if they may; the counts reflect all of this.
 #[test]
 fn a_smaller_core_and_a_shorter_keep_alive_act_on_idle_workers() {
     let (clock, executor) = elastic(12, ms(3 * 60_000), false);
@@ -256,7 +255,7 @@ fn a_smaller_core_and_a_shorter_keep_alive_act_on_idle_workers() {
 }
 
 /// PS-009: a hundred tasks that make their own executor larger and smaller while they run do not
-/// disturb each other: no token is raised, and no worker goes before it is idle.
+/// affect each other: no token is raised, and no worker retires before it is idle.
 #[test]
 fn resizing_disturbs_no_running_task() {
     const WORKERS: usize = 100;
@@ -288,8 +287,8 @@ fn resizing_disturbs_no_running_task() {
     eventually("those that are too many go", || executor.pool_size() == 1);
 }
 
-/// An executor of a core whose factory, before it is done, waits until the new worker sleeps, and
-/// then does this with its executor.
+/// An executor whose factory, before it returns, waits until the new worker sleeps, and then
+/// performs this action on its executor.
 fn slow_to_start(
     core_pool_size: usize,
     act: fn(&Handle),
@@ -317,8 +316,8 @@ fn slow_to_start(
     (clock, executor)
 }
 
-/// If the core is made smaller while a worker is being started, one that is too many goes after
-/// the keep-alive, although it was asleep before its start was over.
+/// If the core size is reduced while a worker is being started, a surplus worker retires after the
+/// keep-alive, although it fell asleep before its start was over.
 #[test]
 fn a_core_that_shrinks_while_a_worker_is_being_started() {
     let (clock, executor) = slow_to_start(2, |own| {
@@ -328,14 +327,13 @@ fn a_core_that_shrinks_while_a_worker_is_being_started() {
     });
     assert_eq!(executor.prestart_all_core_threads().unwrap(), 2);
     clock.run_until_idle();
-    // Not `run_for`, which has everyone look again.
+    // This does not use `run_for`, which makes every worker check again.
     assert_eq!(clock.next_deadline(), Some(ms(10)));
     clock.run_for(ms(10));
     assert_eq!(executor.pool_size(), 1);
 }
 
-/// Without a core a worker that was started for a submission that came to nothing goes after the
-/// keep-alive.
+/// Without a core a worker that was started for a failed submission retires after the keep-alive.
 #[test]
 fn a_worker_that_was_started_for_nothing_goes() {
     let (clock, executor) = slow_to_start(0, |_| ());
@@ -348,7 +346,7 @@ fn a_worker_that_was_started_for_nothing_goes() {
     assert_eq!(executor.pool_size(), 0);
 }
 
-/// Has the only worker stay for a task that is never due, which it schedules itself.
+/// Makes the only worker stay for a task that is never due, which it schedules itself.
 fn wait_for_ever(clock: &ManualClock, executor: &Handle) -> ScheduledFuture<()> {
     let handle = executor.clone();
     let scheduling = executor.submit(move || handle.schedule(Duration::MAX, || ()));
@@ -357,8 +355,8 @@ fn wait_for_ever(clock: &ManualClock, executor: &Handle) -> ScheduledFuture<()> 
     scheduling.unwrap().try_join().unwrap().unwrap().unwrap()
 }
 
-/// Without a core the worker goes as well when the task that it stayed for had to go for another,
-/// and that was not admitted after all.
+/// Without a core the worker retires as well when the task that it stayed for was displaced by
+/// another task, which was not admitted after all.
 #[test]
 fn a_worker_whose_task_was_discarded_goes() {
     let clock = ManualClock::new();
@@ -381,8 +379,8 @@ fn a_worker_whose_task_was_discarded_goes() {
     assert_eq!(clock.next_deadline(), Some(ms(10)));
 }
 
-/// A worker that stayed because it was the last is not woken when there is another: that one goes,
-/// if it has nothing to do.
+/// A worker that stayed because it was the last is not woken when there is another: the other one
+/// retires, if it has nothing to do.
 #[test]
 fn a_worker_beside_the_one_that_stays_goes() {
     let (clock, executor) = elastic(1, ms(10), true);
