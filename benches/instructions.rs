@@ -2,7 +2,7 @@
 //!
 //! Counts are exact, and the same on every machine with the same compiler. So nothing here may
 //! depend on which thread is faster: there is only one thread. The executor's thread factory keeps
-//! the worker, which runs here when there is something for it to run; its last task ends it.
+//! the worker, which runs on this thread when there are tasks to run; its last task ends it.
 //!
 //! Each `counted_…` function makes `CALLS` calls of one kind and nothing else, and is never
 //! inlined: callgrind collects inside of these functions alone, and the script divides by the
@@ -62,7 +62,7 @@ impl Subject {
     }
 }
 
-/// Ends the executor without dropping its pending tasks, whose drops would be counted.
+/// Ends the executor without dropping its pending tasks, because those drops would be counted.
 fn end(handle: &Handle) {
     mem::forget(handle.shutdown_now());
 }
@@ -133,7 +133,7 @@ fn counted_drop_of_a_future_of_a_task_that_has_ended(futures: Futures) {
 #[inline(never)]
 fn counted_fixed_rate_run(worker: Worker) {
     worker.run();
-    // Otherwise it would be the same function as the one above, and merged with it.
+    // Otherwise it would be identical to the function above, and merged with it.
     black_box(CALLS);
 }
 
@@ -179,7 +179,7 @@ fn count_submission(pending: u64) {
     counted_drop_of_a_future_of_a_waiting_task(detached);
     counted_schedule_and_cancel_far(&subject.executor);
     counted_schedule_and_cancel_near(&subject.executor);
-    // Its worker is not run, so nothing must wait for it.
+    // Its worker does not run, so nothing may wait for it.
     mem::forget(subject);
 }
 
@@ -223,7 +223,8 @@ fn count_delay_queue(pending: u64) {
 }
 
 fn main() {
-    // Anything else (`--bench`, `--test`) is cargo's: then one small round shows that it works.
+    // All other arguments (`--bench`, `--test`) are cargo's: then one small round shows that the
+    // program works.
     let pending = env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(10);
     count_submission(pending);
     count_runs(pending);

@@ -317,8 +317,8 @@ fn handles_used_inside_catch_unwind_work_afterwards() {
     catch_unwind(|| executor.close()).expect("no panic").expect("another thread than a worker");
 }
 
-/// The one piece of user code that runs under a lock only reads, so one that breaks its promise and
-/// panics leaves the queue intact.
+/// The one piece of user code that runs under a lock only reads; if it breaks its contract and
+/// panics, the queue stays intact.
 #[test]
 fn a_clone_that_panics_leaves_the_queue_whole() {
     struct Fragile(u32);
@@ -337,7 +337,7 @@ fn a_clone_that_panics_leaves_the_queue_whole() {
     assert_eq!(taken, [Some(1), Some(2)]);
 }
 
-/// A wrapper can catch a panic on its way, and cannot swallow it.
+/// A wrapper can catch a panic, but cannot suppress it.
 #[test]
 fn a_wrapper_may_catch_and_resume_a_panic() {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);

@@ -1,4 +1,4 @@
-//! What the documents say of the crate is true. What they say of its tests is generated:
+//! What the documents say about the crate is true. What they say about its tests is generated:
 //! `tests/evidence.rs`.
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
@@ -25,7 +25,7 @@ const GUIDELINES: [&str; 54] = [
     "C-STABLE", "C-PERMISSIVE",
 ];
 
-/// Each item of the API guidelines is answered, in their order, with a remark.
+/// Each item of the API guidelines has an answer, in the guidelines' order, with a remark.
 #[test]
 fn every_guideline_has_its_answer() {
     let page = page("docs/api-guidelines.md");
@@ -50,14 +50,15 @@ fn page(name: &str) -> String {
     fs::read_to_string(root().join(name)).expect("the page")
 }
 
-/// The cells of each row of the page's tables whose first column is called so.
+/// The cells of each row of the page's tables, without the header rows, whose first column is
+/// `first`.
 fn rows<'a>(page: &'a str, first: &'a str) -> impl Iterator<Item = Vec<&'a str>> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix('|'));
     rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>())
         .filter(move |cells| cells[0] != first)
 }
 
-/// Each name in the second column of the migration guide's tables is one of the crate's.
+/// Each name in the second column of the migration guide's tables is declared by the crate.
 #[test]
 fn the_migration_guide_names_what_there_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -68,7 +69,7 @@ fn the_migration_guide_names_what_there_is() {
     let types = page.split_once("## ScheduledThreadPoolExecutor").expect("the first type").1;
     for row in types.lines().filter(|line| line.starts_with("| `")) {
         let here = row.split(" | ").nth(1).expect("a second column");
-        // What stands in backticks, up to its arguments: `TaskBuilder::timeout`, `cancel()`.
+        // The text between backticks, up to its arguments: `TaskBuilder::timeout`, `cancel()`.
         for code in here.split('`').skip(1).step_by(2) {
             let path = code.split(['(', '{', '<', '.', ' ', ',']).next().unwrap_or_default();
             let name = path.rsplit("::").next().unwrap_or_default().trim_start_matches('&');
@@ -84,7 +85,7 @@ fn the_migration_guide_names_what_there_is() {
     assert!(names > 120, "{names} names");
 }
 
-/// Whether the sources declare something public of this name.
+/// Returns `true` if the sources declare something public with this name.
 fn is_declared(sources: &str, name: &str) -> bool {
     let kinds =
         ["pub fn ", "pub async fn ", "pub struct ", "pub enum ", "pub trait ", "    fn ", "    "];
@@ -102,7 +103,7 @@ fn read_all(folder: &Path, text: &mut String) {
     }
 }
 
-/// Each link from one document to another, or to a source, leads to a file.
+/// Each link from a document to another document or to a source leads to a file.
 #[test]
 fn each_link_leads_to_a_file() {
     if !is_complete() {
@@ -120,9 +121,9 @@ fn each_link_leads_to_a_file() {
     assert!(links > 700, "{links} links");
 }
 
-/// The name of a test stands at the test, and in the pages that are generated: a renamed test needs
-/// no second edit. The page of the atomics names the test that fails for each, and `tests/locks.rs`
-/// compares it with the sources.
+/// Only the generated pages contain names of tests, so a renamed test needs no second edit. The
+/// page on the atomics is an exception, because it names the test that fails for each;
+/// `tests/locks.rs` compares that page with the sources.
 #[test]
 fn no_page_quotes_a_test() {
     let names = names_of_tests();
@@ -135,7 +136,7 @@ fn no_page_quotes_a_test() {
     }
 }
 
-/// What the scripts skip, and what they allow to leak, is there under that name.
+/// The tests that the scripts skip, and the places where they allow leaks, exist under those names.
 #[test]
 fn the_scripts_name_tests_that_exist() {
     if !is_complete() {

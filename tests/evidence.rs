@@ -1,7 +1,7 @@
-//! The evidence in `docs/evidence` is generated: which tests stand for which case, fault, guarantee
-//! or mutation. The words are in `docs/evidence/src`, each row under its id, and the ids are in the
-//! doc comments of the tests. These tests put the two together, so that the name of a test is
-//! written down in one place.
+//! The evidence in `docs/evidence` lists the tests for every case, fault, guarantee and mutation,
+//! and is generated. The text is in `docs/evidence/src`, each row under its id, and the ids are in
+//! the doc comments of the tests. These tests combine the two, so that the name of a test is
+//! written in one place only.
 //!
 //! ```sh
 //! cargo test --test evidence                              # fails if a page is out of date
@@ -19,10 +19,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The place of the tests in a row.
+/// The placeholder for the tests in a row.
 const TESTS: &str = "{tests}";
 
-/// What says that pages are to be written.
+/// The variable that asks for the pages to be written.
 const WRITE: &str = "PUNCTUAL_WRITE_EVIDENCE";
 
 const HEAD: &str = "<!-- Generated from src/ and the ids beside the tests, by \
@@ -35,20 +35,20 @@ struct Test {
     ids: BTreeSet<String>,
 }
 
-/// A page's source, and the rows that have an id.
+/// A page's source, and its rows with ids.
 struct Page {
     name: String,
     text: String,
 }
 
 impl Page {
-    /// The id and the cells behind it, of each row that has one.
+    /// The id of each row that has one, and the remaining cells.
     fn rows(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         self.text.lines().filter_map(row)
     }
 }
 
-/// Each page is what its source and the tests make of it.
+/// Each page matches its source and the tests.
 #[test]
 fn the_pages_are_those_that_are_generated() {
     let (pages, tests) = (pages(), tests());
@@ -65,7 +65,7 @@ fn the_pages_are_those_that_are_generated() {
     assert!(stale.is_empty(), "not as generated (run with {WRITE}=1): {stale:?}");
 }
 
-/// A page that says it is generated has its source.
+/// A page that says it is generated has a source.
 #[test]
 fn each_generated_page_has_its_source() {
     let sources: BTreeSet<_> = pages().into_iter().map(|page| page.name).collect();
@@ -76,7 +76,7 @@ fn each_generated_page_has_its_source() {
     }
 }
 
-/// An id beside a test is the id of a row, which shows the test.
+/// An id beside a test is the id of a row, which lists the test.
 #[test]
 fn each_id_beside_a_test_has_its_row() {
     let pages = pages();
@@ -89,7 +89,7 @@ fn each_id_beside_a_test_has_its_row() {
     assert!(unknown.is_empty(), "no page has {unknown:?}");
 }
 
-/// An id stands for one thing.
+/// Each id is used for one row only.
 #[test]
 fn no_id_has_two_rows() {
     let mut seen = BTreeMap::new();
@@ -102,7 +102,7 @@ fn no_id_has_two_rows() {
     }
 }
 
-/// Each of Java's behaviours has tests that carry its id, or a reason.
+/// Each of Java's behaviours has tests with its id, or a reason.
 #[test]
 fn every_case_has_its_test_or_its_reason() {
     let ids = answered("conformance.md");
@@ -119,7 +119,7 @@ fn every_promise_has_its_tests() {
     assert!(ids.into_iter().eq((1..=page.rows().count()).map(|number| format!("G{number}"))));
 }
 
-/// Each of the faults, by its number, has tests that carry the number, or a reason.
+/// Each fault has tests with its id, or a reason.
 #[test]
 fn every_fault_has_its_tests_or_the_reason() {
     let page = page("faults.md");
@@ -129,7 +129,7 @@ fn every_fault_has_its_tests_or_the_reason() {
     assert!(answered("faults.md").into_iter().eq((1..=50).map(|number| format!("F{number}"))));
 }
 
-/// Each fault that was put in is caught by a test, or it is said by what else, or why by nothing.
+/// Each injected fault is caught by a test, or its row says by what else, or why by nothing.
 #[test]
 fn every_mutation_is_caught_or_has_the_reason() {
     let ids = answered("mutations.md");
@@ -138,7 +138,7 @@ fn every_mutation_is_caught_or_has_the_reason() {
     assert!(ids.into_iter().eq((1..=count).map(|number| format!("M{number}"))));
 }
 
-/// The ids of a page, of which each has tests or a reason, and not both.
+/// The ids of a page, each of which has either tests or a reason, and not both.
 fn answered(name: &str) -> Vec<String> {
     let tests = tests();
     let page = page(name);
@@ -158,7 +158,7 @@ fn answered(name: &str) -> Vec<String> {
     ids
 }
 
-/// The page with the tests in their places.
+/// The page with the tests inserted.
 fn filled(page: &Page, tests: &[Test]) -> String {
     let mut text = HEAD.to_owned();
     for line in page.text.lines() {
@@ -173,14 +173,14 @@ fn filled(page: &Page, tests: &[Test]) -> String {
     text
 }
 
-/// Links to the tests that have the id.
+/// Links to the tests with this id.
 fn links(tests: &[Test], id: &str) -> String {
     let with_id = tests.iter().filter(|test| test.ids.contains(id));
     let links = with_id.map(|Test { file, name, .. }| format!("[`{name}`](../../{file})"));
     links.collect::<Vec<_>>().join(", ")
 }
 
-/// A row's id and the cells behind it; `None` of any other line.
+/// A row's id and the remaining cells; `None` for any other line.
 fn row(line: &str) -> Option<(&str, Vec<&str>)> {
     let row = line.strip_prefix("| ")?.strip_suffix('|')?;
     let (id, cells) = row.split_once('|')?;
@@ -216,7 +216,7 @@ fn pages() -> Vec<Page> {
     pages
 }
 
-/// The pages that are in a folder itself.
+/// The pages directly in a folder.
 fn markdown(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("it").path());
     let mut pages: Vec<_> =
@@ -229,7 +229,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().expect("a file").to_string_lossy().into_owned()
 }
 
-/// All tests of the crate, in the order of their files and of their places in them.
+/// All tests of the crate, by file and by position.
 fn tests() -> Vec<Test> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let pages = pages();
@@ -258,7 +258,7 @@ fn read_tests(root: &Path, folder: &Path, known: &[String], tests: &mut Vec<Test
     }
 }
 
-/// The tests of a source: each function that `#[test]` stands before, with the doc comment.
+/// The tests in a source: each function after a `#[test]`, with its doc comment.
 fn tests_in(file: &str, text: &str, known: &[String]) -> Vec<Test> {
     let (mut comment, mut is_test, mut tests) = (String::new(), false, Vec::new());
     for line in text.lines().map(str::trim) {
@@ -277,7 +277,7 @@ fn tests_in(file: &str, text: &str, known: &[String]) -> Vec<Test> {
     tests
 }
 
-/// The ids that a comment names, and those of the rows from one to another: `HK-003 to HK-007`.
+/// The ids in a comment; a range includes those of the rows in between: `HK-003 to HK-007`.
 fn ids_in(comment: &str, known: &[String]) -> BTreeSet<String> {
     let words = comment.split(|c: char| !c.is_alphanumeric() && c != '-');
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
@@ -296,11 +296,11 @@ fn ids_in(comment: &str, known: &[String]) -> BTreeSet<String> {
     ids
 }
 
-/// The parts above, on a source made up for it.
+/// Checks the functions above with a source written for the purpose.
 #[test]
 fn ids_are_read_from_doc_comments_alone() {
     let known: Vec<_> = ["AB-001", "AB-002", "AB-003", "AC-002"].map(str::to_owned).into();
-    // Written so that this file has no such comments and tests itself.
+    // Written so that this file does not contain such comments and tests itself.
     let source = "
         DOC F1, AB-002: says so.
         DOC And more, as F12 does.

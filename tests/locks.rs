@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A field or a static: the file it stands in, below `src`, and its name. A field has its type's
-/// name before its own, `Type.field`, and one of a tuple has a number.
+/// A field or a static: the file that declares it, below `src`, and its name. A field's name
+/// follows its type's, `Type.field`; a field of a tuple has a number.
 type Name = (String, String);
 
 fn root() -> &'static Path {
@@ -42,10 +42,10 @@ fn sources() -> Vec<(String, String)> {
     found
 }
 
-/// What the sources declare with a type, each by its name: fields, statics, and the shared atomics
-/// of single calls (`let name = Arc::new(Atomic…`).
+/// The names of what the sources declare with a type: fields, statics, and the shared atomics of
+/// single calls (`let name = Arc::new(Atomic…`).
 fn declared() -> BTreeMap<Name, String> {
-    // What the primitives are made of is no lock and no atomic of the crate's own.
+    // The building blocks of the primitives are not locks or atomics of the crate itself.
     let grounds = ["sync/model.rs", "sync/loom.rs"];
     let mut all = BTreeMap::new();
     for (file, code) in sources().into_iter().filter(|(file, _)| !grounds.contains(&file.as_str()))
@@ -106,19 +106,19 @@ fn rows<'a>(page: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
     rows.skip(1).map(|row| row.split('|').map(str::trim).collect()).collect()
 }
 
-/// What stands between backticks.
+/// The text between backticks.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The name that a row begins with: a file and what stands in it.
+/// The entry that a row begins with: a file and a name in it.
 fn name_of(row: &[&str]) -> Name {
     let [file, name] = [row[0], row[1]].map(quoted);
     assert!(file.len() == 1 && name.len() == 1, "a file and a name: {row:?}");
     (file[0].clone(), name[0].clone())
 }
 
-/// Panics with what is on one side only.
+/// Panics with the entries that are on one side only.
 fn assert_same(page: &str, listed: &[Name], declared: &BTreeSet<Name>) {
     let as_set: BTreeSet<_> = listed.iter().cloned().collect();
     let list = |names: Vec<&Name>| -> String {
@@ -134,7 +134,7 @@ fn is_lock(kind: &str) -> bool {
     (kind.contains("Mutex<") || kind.starts_with("Condvar")) && !kind.contains("parking_lot::")
 }
 
-/// The rank that stands in the type of a lock.
+/// The rank in the type of a lock.
 fn rank_of(kind: &str) -> &str {
     if kind.starts_with("Condvar") {
         return "condition";
@@ -156,7 +156,7 @@ fn every_lock_is_on_the_page_with_its_rank() {
     }
 }
 
-/// Each nesting names functions that exist, in that file.
+/// Each nesting names functions that exist in the named file.
 #[test]
 fn every_nesting_names_its_function() {
     let page = page("locks.md");

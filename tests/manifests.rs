@@ -8,10 +8,10 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use toml::{Table, Value};
 
-/// What only our tests use, and no user is to have in a lock file.
+/// Crates that only our tests use, and that must not appear in a user's lock file.
 const FOR_TESTS_ALONE: [&str; 4] = ["loom", "proptest", "rand", "shuttle"];
 
-/// A manifest that is there; `None` in the published package, which has no `ci`.
+/// A manifest that exists; `None` in the published package, which has no `ci`.
 fn manifest(path: &str) -> Option<Table> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     if !root.join("ci").is_dir() {
@@ -30,7 +30,7 @@ fn table<'a>(of: &'a Table, name: &str) -> Option<&'a Table> {
     of.get(name).and_then(Value::as_table)
 }
 
-/// Each table that a dependent resolves, whatever it is built for.
+/// Each table that a dependent resolves, for whichever target it is built.
 fn dependencies(manifest: &Table) -> Vec<(String, Table)> {
     let kinds = ["dependencies", "build-dependencies"];
     let targets = table(manifest, "target").into_iter().flatten();
@@ -42,7 +42,7 @@ fn dependencies(manifest: &Table) -> Vec<(String, Table)> {
     tables.filter_map(|(name, table)| Some((name, table?))).collect()
 }
 
-/// The library is one, whichever manifest builds it.
+/// The library is the same in every manifest that builds it.
 #[test]
 fn what_the_library_is_made_of_is_the_same_in_both_manifests() {
     let Some((published, models)) = both() else { return };
@@ -60,7 +60,8 @@ fn what_the_library_is_made_of_is_the_same_in_both_manifests() {
     assert_eq!(dependencies(&models).len(), beside.len() + checkers.len(), "one for each checker");
 }
 
-/// A lock file covers every target, so that what stands here for any `cfg` is in every user's.
+/// A lock file covers every target, so anything listed here under any `cfg` is in every user's lock
+/// file.
 #[test]
 fn the_published_manifest_names_nothing_that_only_tests_use() {
     let Some((published, _)) = both() else { return };
@@ -74,7 +75,8 @@ fn the_published_manifest_names_nothing_that_only_tests_use() {
     }
 }
 
-/// What the models' tests use has the same requirement in both, and the same version is locked.
+/// The dependencies of the models' tests have the same requirement in both manifests, and the same
+/// version is locked.
 #[test]
 fn what_both_lock_is_the_same() {
     let Some((published, models)) = both() else { return };
@@ -93,7 +95,8 @@ fn what_both_lock_is_the_same() {
     }
 }
 
-/// What CI builds optimised is built as the published manifest builds it, and of the same versions.
+/// The manifest for optimised builds builds the same sources as the published one, with the same
+/// versions.
 #[test]
 fn what_is_built_optimised_is_what_users_build() {
     let Some(published) = manifest("Cargo.toml") else { return };
@@ -116,8 +119,8 @@ fn locked(file: &Table) -> BTreeSet<(String, String)> {
     packages.iter().map(|package| (text(package, "name"), text(package, "version"))).collect()
 }
 
-/// The models are run by the manifest that has the checkers, and by no other: with the published
-/// one their tests are empty, and would pass.
+/// The models run only with the manifest that has the checkers: with the published one their tests
+/// are empty, and would pass.
 #[test]
 fn the_models_are_run_with_their_own_manifest() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

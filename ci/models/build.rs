@@ -1,6 +1,7 @@
-//! Puts the model's ground under the crate (`src/sync.rs`). `--cfg shuttle` or `--cfg loom` alone must
-//! not: whoever tests a program of their own with one of them sets it for every crate they use,
-//! and ours would then want a checker that its published manifest does not name.
+//! Replaces the primitives of the crate by those of the model checker (`src/sync.rs`). `--cfg
+//! shuttle` or `--cfg loom` alone must not do so: a developer who tests a program with one of them
+//! sets it for every crate in it, and ours would then need a checker that its published manifest
+//! does not name.
 
 #![allow(clippy::print_stdout, reason = "cargo listens to it")]
 

@@ -28,7 +28,7 @@ enum Action {
 #[derive(Arbitrary, Debug)]
 enum Step {
     One(Action),
-    /// Inserts elements in the order of their deadlines: those that the sorted run is for.
+    /// Inserts elements in the order of their deadlines, for which the sorted run exists.
     InsertRow(u8, u8),
     InsertAll(Vec<u8>),
     /// Removes elements that were inserted one after the other, which leaves holes in the sorted

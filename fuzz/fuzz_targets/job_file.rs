@@ -1,6 +1,6 @@
 //! The job file of the example `jobs`: the parser's verdict on any text, against a second parser
-//! that does not use the first one's types. Both find the same jobs, or both find the file broken;
-//! and an error message names a line that exists, and shows it.
+//! that does not use the first one's types. Both find the same jobs, or both reject the file; and
+//! an error message names a line that exists, and shows it.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Waits that something ends: a token, a time limit, a keep-alive; and the races of these.
+//! Waits that end: by a token, a time limit, or a keep-alive; and races between these.
 
 use std::time::Duration;
 

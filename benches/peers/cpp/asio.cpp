@@ -59,7 +59,7 @@ public:
         pool.join();
     }
 
-    // A measurement is over: no timer may outlive the pool.
+    // The measurement is over: no timer may outlive the pool.
     void finish(std::vector<Handle>& timers) {
         for (auto& timer : timers) timer->cancel();
         timers.clear();
@@ -154,7 +154,7 @@ void w2(const Args& args) {
     }
 }
 
-// ---- W3: one thread schedules, the workers run. Each mode gives how long it took.
+// ---- W3: one thread schedules, the workers run. Each mode returns how long it took.
 
 double zero(Pool& pool, uint64_t tasks, const Figures* out) {
     auto& done = Done::of(tasks);
@@ -385,7 +385,7 @@ void w7(const Args& args) {
 void w8(const Args& args) {
     auto pending = args.number("P", 1000000);
     auto pool = std::make_unique<Pool>(2);
-    // The timers' handlers keep them; so the pool's end is what frees them.
+    // The timers' handlers keep them alive, so the destruction of the pool frees them.
     fill(*pool, pending).clear();
     std::this_thread::sleep_for(milliseconds(50));
     auto start = Clock::now();
@@ -403,6 +403,6 @@ int main(int count, char** words) {
     if (count < 3) throw std::runtime_error("usage: asio-peer asio <workload> [key=value…]");
     workloads.at(words[2])(Args(count - 3, words + 3));
     std::fflush(stdout);
-    // The handlers of what is still pending are not worth the time to free them.
+    // Freeing the handlers of pending timers is not worth the time.
     std::_Exit(0);
 }

@@ -1,4 +1,4 @@
-// What the workloads share.
+// The parts that the workloads share.
 
 #pragma once
 
@@ -119,7 +119,7 @@ private:
     std::string params;
 };
 
-// What all threads of the process have used so far.
+// The resources that all threads of the process have used so far.
 struct Usage {
     double cpu_ns;
     double sleeps;
@@ -131,7 +131,7 @@ struct Usage {
         return {nanos(usage.ru_utime) + nanos(usage.ru_stime), double(usage.ru_nvcsw)};
     }
 
-    // For each of `count` things.
+    // The usage per item, for `count` items.
     Usage since(Usage before, double count) const {
         return {(cpu_ns - before.cpu_ns) / count, (sleeps - before.sleeps) / count};
     }
@@ -146,10 +146,10 @@ inline double resident() {
 
 inline double nanos_since(Instant start) { return nanoseconds(Clock::now() - start).count(); }
 
-// Waits until so many tasks have run.
+// Waits until this many tasks have run.
 class Done {
 public:
-    // Never freed: the last task may still be in `hit` when `wait` has returned.
+    // This is never freed: the last task may still be in `hit` when `wait` has returned.
     static Done& of(uint64_t target) { return *new Done(target); }
 
     void hit() {
@@ -173,7 +173,7 @@ private:
     std::condition_variable changed;
 };
 
-// Runs the body on threads that begin together. Gives how long they took, in nanoseconds.
+// Runs the body on threads that begin together. Returns how long they took, in nanoseconds.
 inline double together(uint64_t count, const std::function<void(uint64_t)>& body) {
     std::atomic<uint64_t> ready{0};
     std::atomic<bool> go{false};

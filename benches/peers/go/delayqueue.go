@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// delayQueue is a delay queue as it is usually written in Go: a heap of items behind a mutex, and
-// a timer for whoever waits.
+// delayQueue is a delay queue as it is usually written in Go: a heap of items behind a mutex, and a
+// timer for each waiting goroutine.
 type delayQueue struct {
 	mu    sync.Mutex
 	items items
-	// sooner has something in it if the first item came since the last look.
+	// sooner holds a token if a new first item was inserted since the last check.
 	sooner chan struct{}
 }
 
 type item struct {
 	value    interface{}
 	deadline time.Time
-	// index is where it stands in the heap; -1 if it is not there.
+	// index is the item's position in the heap; -1 if it is not in the heap.
 	index int
 }
 
@@ -51,7 +51,7 @@ func newDelayQueue() *delayQueue {
 	return &delayQueue{sooner: make(chan struct{}, 1)}
 }
 
-// push lets a value in that expires after the delay. The item serves to remove it.
+// push inserts a value that expires after the delay. The returned item serves to remove it.
 func (q *delayQueue) push(value interface{}, delay time.Duration) *item {
 	added := &item{value: value, deadline: time.Now().Add(delay)}
 	q.mu.Lock()
@@ -67,8 +67,8 @@ func (q *delayQueue) push(value interface{}, delay time.Duration) *item {
 	return added
 }
 
-// poll takes a value if one has expired. Otherwise it says how long that takes, or -1 if there is
-// none.
+// poll takes a value if one has expired. Otherwise it returns the time until one expires, or -1 if
+// there is none.
 func (q *delayQueue) poll() (value interface{}, wait time.Duration) {
 	now := time.Now()
 	q.mu.Lock()
@@ -102,7 +102,7 @@ func (q *delayQueue) take() interface{} {
 	}
 }
 
-// remove takes out an item, and says whether it was still there.
+// remove takes out an item, and returns whether it was still there.
 func (q *delayQueue) remove(wanted *item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,4 +1,4 @@
-// What the workloads share.
+// The parts that the workloads share.
 package main
 
 import (
@@ -27,7 +27,7 @@ func (r *random) below(n uint64) uint64 {
 	return (((z ^ (z >> 31)) >> 32) * n) >> 32
 }
 
-// far gives one to two hours.
+// far returns one to two hours.
 func (r *random) far() time.Duration {
 	return time.Duration(3_600_000_000+r.below(3_600_000_000)) * time.Microsecond
 }
@@ -70,7 +70,7 @@ func (a args) list(key, normal string) []int {
 	return numbers
 }
 
-// figures are those of one measurement.
+// figures are the figures of one measurement.
 type figures struct {
 	workload string
 	params   string
@@ -95,7 +95,7 @@ func (f figures) emit(metric string, value float64, unit string) {
 		peer, f.workload, f.params, metric, value, unit)
 }
 
-// distribution gives the percentiles of nanoseconds, in microseconds.
+// distribution returns the percentiles of nanoseconds, in microseconds.
 func (f figures) distribution(what string, nanos []int64) {
 	sort.Slice(nanos, func(i, j int) bool { return nanos[i] < nanos[j] })
 	micros := func(rank int) float64 { return float64(nanos[rank-1]) / 1e3 }
@@ -111,7 +111,7 @@ func (f figures) distribution(what string, nanos []int64) {
 	f.emit(what+"_min", micros(1), "us")
 }
 
-// usage is what all threads of the process have used so far.
+// usage is the resources that all threads of the process have used so far.
 type usage struct {
 	cpu    float64
 	sleeps float64
@@ -125,12 +125,12 @@ func usageNow() usage {
 	return usage{float64(u.Utime.Nano() + u.Stime.Nano()), float64(u.Nvcsw)}
 }
 
-// since gives what was used since an earlier moment, for each of count things.
+// since returns the usage since an earlier moment, per item, for count items.
 func (u usage) since(before usage, count float64) usage {
 	return usage{(u.cpu - before.cpu) / count, (u.sleeps - before.sleeps) / count}
 }
 
-// resident gives the bytes of memory that the process occupies.
+// resident returns the bytes of memory that the process occupies.
 func resident() float64 {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -143,7 +143,7 @@ func resident() float64 {
 	return float64(pages * os.Getpagesize())
 }
 
-// heap gives the bytes of the heap that are in use, after a collection.
+// heap returns the bytes of the heap that are in use, after a collection.
 func heap() float64 {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -152,7 +152,7 @@ func heap() float64 {
 	return float64(stats.HeapAlloc)
 }
 
-// done waits until so many tasks have run.
+// done waits until this many tasks have run.
 type done struct {
 	count, target int64
 	all           chan struct{}
@@ -170,7 +170,7 @@ func (d *done) hit() {
 
 func (d *done) wait() { <-d.all }
 
-// together runs the body in goroutines that begin together, and gives how long they took.
+// together runs the body in goroutines that begin together, and returns how long they took.
 func together(count int, body func(number int)) time.Duration {
 	var ready, finished sync.WaitGroup
 	start := make(chan struct{})

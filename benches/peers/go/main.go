@@ -1,8 +1,8 @@
 // Measures Go's timers: `go-peer go <workload> key=value…`.
 //
 // The workloads are those of the Rust program, with the same delays. A task is time.AfterFunc,
-// cancelling is Timer.Stop, and the number of workers is GOMAXPROCS, which the submitting
-// goroutine shares. For W9 there is a delay queue here: Go's library has none.
+// cancelling is Timer.Stop, and the number of workers is GOMAXPROCS, which the submitting goroutine
+// shares. For W9 this program has a delay queue of its own, because Go's library has none.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 
 var sink int64
 
-// tiny gives a new closure each time, as in the other languages.
+// tiny returns a new closure each time, as in the other languages.
 func tiny() func() {
 	one := atomic.LoadInt64(&sink) | 1
 	return func() { atomic.AddInt64(&sink, one) }
@@ -384,7 +384,7 @@ func w7(a args) {
 	}
 }
 
-// W8: stop everything. There is no executor to shut down: this is the stopping of all timers.
+// W8: stop everything. There is no executor to shut down, so this stops all timers.
 
 func w8(a args) {
 	pending := a.number("P", 1_000_000)

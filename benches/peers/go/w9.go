@@ -53,7 +53,7 @@ func fillAndEmpty(elements, threads int) (pushed, taken time.Duration) {
 	return pushed, taken
 }
 
-// pushEach inserts the elements that are this goroutine's: with two every second one, so that the
+// pushEach inserts this goroutine's elements: with two goroutines every second element, so that the
 // delays of both grow alike.
 func pushEach(q *delayQueue, elements, number, threads int) {
 	for i := number; i < elements; i += threads {

@@ -47,7 +47,8 @@ final class Figures {
         if (isWarmUp) return 0;
         Runtime runtime = Runtime.getRuntime();
         long used = Long.MAX_VALUE;
-        // The least of some: whoever allocates a little in between is given megabytes at once.
+        // The smallest of several readings, because a thread that allocates a little in between
+        // gets megabytes at once.
         for (int i = 0; i < 5; i++) {
             System.gc();
             used = Math.min(used, runtime.totalMemory() - runtime.freeMemory());

@@ -22,7 +22,7 @@ usage:
       one measurement; prints its figures as lines of JSON
 ";
 
-/// What is to be done.
+/// The command to execute.
 #[derive(Debug)]
 pub(crate) enum Command {
     Run(Run),
@@ -87,7 +87,7 @@ fn parse_run(mode: Mode, mut parser: Parser) -> Result<Command> {
     Ok(Command::Run(run))
 }
 
-/// Always in the order of the roster, whatever the order on the command line.
+/// The peers are always in the order of the roster, whatever the order on the command line.
 fn peers(wanted: &str) -> Result<Vec<Peer>> {
     let wanted: Vec<_> = wanted.split(',').collect();
     for name in &wanted {

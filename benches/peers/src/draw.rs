@@ -1,4 +1,4 @@
-//! The pictures: SVG, made of what a run has stored.
+//! Draws the pictures, as SVG, from the stored results of a run.
 
 mod cost;
 mod labels;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::results::Results;
 
-/// Makes the pictures in `out` of the run in `dir`.
+/// Draws the pictures of the run in `dir`, into `out`.
 pub(crate) fn draw(dir: &Path, out: &Path) -> Result<()> {
     let results = Results::read(dir)?;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;

@@ -7,11 +7,11 @@
 //! The README beside this package explains the workloads and how to read the figures. In the
 //! order in which to read the code:
 //!
-//! * [`roster`] and [`plan`]: who takes part, and what is measured.
+//! * [`roster`] and [`plan`]: the peers, and the measurements.
 //! * [`run`]: starts one process for each measurement, one after the other.
-//! * [`measure`]: what such a process does, for the peers in Rust.
+//! * [`measure`]: the work of such a process, for the peers in Rust.
 //! * [`measurement`]: the line of JSON that passes between them.
-//! * [`results`], [`report`], [`draw`]: what is made of the lines.
+//! * [`results`], [`report`], [`draw`]: the report and the pictures, made from the lines.
 
 mod cli;
 mod draw;

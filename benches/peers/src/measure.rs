@@ -4,8 +4,8 @@
 //! figure and ends. The programs in the other languages have the same command line.
 //!
 //! [`peer`] is the interface of all peers, [`peers`] implements it, [`workloads`] drives it.
-//! [`queue`] and [`queues`] are the same for those that have a delay queue. The other modules are
-//! what the workloads share.
+//! [`queue`] and [`queues`] are the same for peers that have a delay queue. The workloads share the
+//! other modules.
 
 mod args;
 mod done;
@@ -27,7 +27,7 @@ use anyhow::{Result, bail};
 use self::args::Args;
 use crate::roster::{MACHINE, OURS};
 
-/// Off but where a workload counts, which is never while it takes times.
+/// This is off except while a workload counts, which it never does while it measures time.
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 

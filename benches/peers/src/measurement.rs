@@ -1,11 +1,11 @@
-//! One measured figure, as one line of JSON. It is all that the programs of the four languages
-//! and the report have in common.
+//! One measured figure, as one line of JSON. It is the only interface between the programs in the
+//! four languages and the report.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a measuring program prints.
+/// A figure that a measuring program prints.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub(crate) struct Measurement {
     pub(crate) peer: String,
@@ -17,7 +17,7 @@ pub(crate) struct Measurement {
     pub(crate) unit: String,
 }
 
-/// What the runner stores: the same, and where in the run it belongs.
+/// A figure that the runner stores: the same, and its place in the run.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) round: u32,

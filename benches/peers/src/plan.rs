@@ -1,11 +1,11 @@
-//! What is measured: the steps of a round, and how large they are.
+//! The measurements: the steps of a round, and their sizes.
 
 use crate::roster::{MACHINE, OURS, Peer};
 
-/// How large.
+/// The size of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Some minutes: whether all works, and roughly how it stands.
+    /// Takes some minutes, and shows whether everything works and the rough results.
     Quick,
     /// The figures to be quoted.
     Full,
@@ -31,9 +31,9 @@ impl Mode {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) name: &'static str,
-    /// What the measuring programs call it.
+    /// The name of the workload in the measuring programs.
     pub(crate) workload: &'static str,
-    /// Its parameters; what is not named has the default of the programs.
+    /// Its parameters; parameters that are not named have the programs' defaults.
     full: &'static str,
     /// `None`: left out.
     quick: Option<&'static str>,
@@ -42,9 +42,9 @@ pub(crate) struct Step {
 
 #[derive(Clone, Copy, Debug)]
 enum Who {
-    /// All that run tasks.
+    /// All peers that run tasks.
     Executors,
-    /// Without the peers that differ from another one in cancelling only.
+    /// Without peers that differ from another one in cancelling only.
     NothingCancelled,
     DelayQueues,
     Only(&'static str),
@@ -64,7 +64,7 @@ pub(crate) const STEPS: [Step; 15] = [
     )),
     nothing_cancelled(step("w3-spread", "w3", "mode=spread", "mode=spread N=200000 ms=200")),
     nothing_cancelled(step("w4-idle", "w4", "N=400 ms=4000", "N=100 ms=1000")),
-    // Beside the step that is compared with it.
+    // This stands beside the step that is compared with it.
     Step { who: Who::Only(MACHINE), ..step("limits", "limits", "N=400 ms=4000", "N=100 ms=1000") },
     nothing_cancelled(step("w4-loaded", "w4", "N=20000 ms=2000", "N=10000 ms=1000")),
     nothing_cancelled(step("w5", "w5", "ms=4000", "ms=1000")),
@@ -103,7 +103,8 @@ impl Step {
     }
 
     /// Whether memory that was freed is to stay with the process, as it does in Java and Go anyway:
-    /// where large things are filled again and again, the rest is the kernel's time.
+    /// otherwise, where large structures are filled repeatedly, the figure would include the
+    /// kernel's time.
     pub(crate) fn keeps_memory(&self) -> bool {
         self.workload == "w9"
     }
@@ -117,7 +118,7 @@ impl Step {
         }
     }
 
-    /// Whether `wanted` names the step, or its workload.
+    /// Returns `true` if `wanted` names the step, or its workload.
     pub(crate) fn is_called(&self, wanted: &str) -> bool {
         self.name == wanted || self.workload == wanted
     }

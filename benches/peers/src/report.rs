@@ -1,4 +1,4 @@
-//! The report: Markdown, made of what a run has stored.
+//! The report: Markdown, generated from the stored results of a run.
 
 mod circumstances;
 mod goals;
@@ -14,7 +14,7 @@ use anyhow::Result;
 
 use crate::results::Results;
 
-/// Makes `report.md` in the directory of a run.
+/// Writes `report.md` in the directory of a run.
 pub(crate) fn write(dir: &Path) -> Result<()> {
     let file = dir.join("report.md");
     fs::write(&file, render(&Results::read(dir)?))?;

@@ -1,4 +1,4 @@
-//! What a run leaves in its directory, and how to ask for a figure.
+//! The files of a run, and the queries for a figure.
 //!
 //! `round-N.jsonl` has one [`Sample`] in each line, `runs.jsonl` one [`Child`], `host.json` is
 //! the [`Host`]. The report and the pictures are made from these and nothing else.
@@ -16,7 +16,7 @@ use crate::measurement::Sample;
 pub(crate) const HOST: &str = "host.json";
 pub(crate) const RUNS: &str = "runs.jsonl";
 
-/// Where the figures come from.
+/// The origin of the figures.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Host {
     pub(crate) mode: String,
@@ -38,7 +38,7 @@ pub(crate) struct Child {
     pub(crate) error: Option<String>,
 }
 
-/// All of it.
+/// All results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Results {
     pub(crate) host: Host,
@@ -104,7 +104,7 @@ fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 pub(crate) struct Figure {
     pub(crate) step: &'static str,
     pub(crate) metric: &'static str,
-    /// Only those that tell it from others of the same step.
+    /// Only those that distinguish it from other variants of the same step.
     pub(crate) params: Vec<(&'static str, u64)>,
 }
 

@@ -1,18 +1,18 @@
-//! Who takes part, in which language's program, and whether what it does can be compared.
+//! The peers: in which language's program they are, and whether their work is comparable.
 
-/// One who takes part.
+/// A peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) program: Program,
-    /// The crate whose version the report tells.
+    /// The crate whose version the report prints.
     pub(crate) package: Option<&'static str>,
     /// Whether it runs tasks.
     pub(crate) is_executor: bool,
-    /// Whether it has a queue that gives out what has expired.
+    /// Whether it has a queue that returns expired elements.
     pub(crate) has_delay_queue: bool,
-    /// Why it is no yardstick, if it is none. It then leaves out work that a scheduled executor
-    /// has to do: it starts tasks early, say, or keeps those that were cancelled.
+    /// Why it does not count in comparisons, if it does not. It then leaves out work that a
+    /// scheduled executor has to do: for example, it starts tasks early, or keeps cancelled ones.
     pub(crate) disqualified: Option<&'static str>,
 }
 
@@ -81,7 +81,7 @@ const fn disqualified(why: &'static str, peer: Peer) -> Peer {
     Peer { disqualified: Some(why), ..peer }
 }
 
-/// Whether we are measured against it.
+/// Returns `true` if we are compared with it.
 pub(crate) fn is_yardstick(name: &str) -> bool {
     name != OURS && ROSTER.iter().any(|peer| peer.name == name && peer.disqualified.is_none())
 }

@@ -5,7 +5,7 @@
 //! that a slow minute of the machine hits all of them alike; the next round goes through them in
 //! the opposite order. A process that fails is noted and reported, and the rest goes on.
 //!
-//! What is measured goes to disk at once: a run that is broken off can still be reported.
+//! Results are written to disk at once, so an interrupted run can still be reported.
 
 mod child;
 mod host;
@@ -63,7 +63,7 @@ fn in_turn(round: u32, peers: &[Peer]) -> Vec<&Peer> {
     peers
 }
 
-/// What tells the allocator of glibc to keep memory that is freed.
+/// The variable that tells glibc's allocator to keep freed memory.
 const KEEP_MEMORY: [(&str, &str); 3] = [
     ("MALLOC_TRIM_THRESHOLD_", "4000000000"),
     ("MALLOC_MMAP_THRESHOLD_", "4000000000"),

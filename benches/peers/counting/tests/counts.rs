@@ -1,4 +1,4 @@
-//! A program without the test harness, whose threads would allocate beside what is counted.
+//! A program without the test harness, whose threads would allocate as well.
 
 use counting::{Counting, Counts, so_far, start, stop};
 

@@ -1,4 +1,4 @@
-//! What scheduling and cancelling cost, against how many tasks are pending: W1.
+//! The cost of scheduling and cancelling, against the number of pending tasks: W1.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ fn lines(results: &Results, threads: u64) -> Vec<Line> {
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// From one tick to another, around all costs.
+/// The axis runs from one tick to another, around all costs.
 fn range(costs: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (least, most) = costs.fold((f64::MAX, 0.0_f64), |(l, m), cost| (l.min(cost), m.max(cost)));
     let below = ticks().take_while(|tick| *tick <= least).last()?;
@@ -101,14 +101,14 @@ fn panel(area: &Area<'_>, title: &str, lines: &[Line], costs: std::ops::Range<f6
     name_lines(area, ends.collect(), y_range)
 }
 
-/// Where a line ends, and how high its name stands.
+/// The end of a line, and the height of its name.
 struct End {
     peer: &'static Peer,
     at: (i32, i32),
     label: i32,
 }
 
-/// Writes the names at the right, in the order of the lines, each joined with its line. The
+/// Writes the names at the right, in the order of the lines, each connected with its line. The
 /// positions are those of the whole picture.
 fn name_lines(area: &Area<'_>, mut ends: Vec<End>, y_range: std::ops::Range<i32>) -> Result<()> {
     ends.sort_by_key(|end| end.label);

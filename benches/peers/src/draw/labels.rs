@@ -1,7 +1,7 @@
 //! Keeps labels apart.
 
 /// Moves each position as little as needed so that neighbours are `gap` apart and all are within
-/// `top..=bottom`, as far as there is room. They are given, and stay, in ascending order.
+/// `top..=bottom`, as far as there is room. They are in ascending order before and after.
 pub(super) fn keep_apart(positions: &mut [i32], gap: i32, top: i32, bottom: i32) {
     let mut least = top;
     for position in positions.iter_mut() {

@@ -42,7 +42,7 @@ pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
     let height = 150 + 28 * rows as u32 + 20 * notes.len() as u32;
     let title = "How late a task starts that is due at a random instant";
     let (root, area) = style::picture(file, (1240, height), title, &notes)?;
-    // Only the first panel has the instants that were waited for.
+    // Only the first panel shows the bare wait for the same instants.
     for ((bars, title), area) in panels.iter().zip(area.split_evenly((1, 2))) {
         panel(&area, title, bars, bare.take())?;
     }

@@ -1,4 +1,5 @@
-//! How the pictures look: our own colour is strong, the others are muted, one for each language.
+//! The style of the pictures: our own colour is strong, the others are muted, one for each
+//! language.
 
 use std::path::Path;
 
@@ -58,7 +59,7 @@ pub(super) fn beginning(style: TextStyle<'static>) -> TextStyle<'static> {
     style.pos(Pos::new(HPos::Left, VPos::Center))
 }
 
-/// Who is no yardstick, and why.
+/// The peers that do not count in the comparison, and why.
 pub(super) fn disqualified() -> Vec<String> {
     let others = ROSTER.iter().filter(|peer| peer.name != MACHINE);
     others.filter_map(|peer| Some(format!("{}, {}", peer.name, peer.disqualified?))).collect()
@@ -69,13 +70,13 @@ const TITLE: u32 = 46;
 const NOTE: u32 = 20;
 const MARGIN: i32 = 20;
 
-/// Writes it, and gives the height it takes.
+/// Writes it, and returns its height.
 pub(super) fn panel_title(area: &Area<'_>, title: &str) -> Result<u32> {
     area.draw_text(title, &bold(15, TEXT), (MARGIN, 0))?;
     Ok(28)
 }
 
-/// A picture with a title and notes, and what is left between them.
+/// A picture with a title and notes, and the space that is left between them.
 pub(super) fn picture<'a>(
     file: &'a Path,
     (width, height): (u32, u32),

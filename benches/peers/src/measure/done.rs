@@ -1,4 +1,4 @@
-//! Waits until so many tasks have run.
+//! Waits until a number of tasks have run.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,8 +13,8 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// To be waited for by this thread. It is leaked: a task then captures one word and touches
-    /// no count but this one, and the process is about to end.
+    /// Creates it for this thread to wait for. It is leaked: a task then captures one word and
+    /// modifies no count but this one, and the process is about to end.
     pub(super) fn new(target: u64) -> &'static Self {
         let waiter = thread::current();
         Box::leak(Box::new(Self { count: AtomicU64::new(0), target, waiter }))

@@ -1,4 +1,4 @@
-//! What the system says about this process: processor time, context switches, memory, threads.
+//! The system's figures on this process: processor time, context switches, memory, threads.
 
 use std::{fs, time::Duration};
 
@@ -8,11 +8,11 @@ use nix::sys::{
     time::TimeValLike,
 };
 
-/// What all threads of the process have used so far.
+/// The resources that all threads of the process have used so far.
 #[derive(Clone, Copy)]
 pub(super) struct Usage {
     cpu: Duration,
-    /// Voluntary context switches: a thread that went to sleep.
+    /// Voluntary context switches: how often a thread went to sleep.
     sleeps: i64,
 }
 
@@ -24,7 +24,7 @@ impl Usage {
         Ok(Self { cpu, sleeps: usage.voluntary_context_switches() })
     }
 
-    /// What was used since `before`, for each of `count` things.
+    /// The usage since `before`, per item, for `count` items.
     pub(super) fn since(self, before: Self, count: f64) -> PerThing {
         let cpu_ns = (self.cpu - before.cpu).as_nanos() as f64 / count;
         PerThing { cpu_ns, sleeps: (self.sleeps - before.sleeps) as f64 / count }

@@ -33,7 +33,7 @@ impl LateLog {
         }
     }
 
-    /// What was written.
+    /// The recorded values.
     pub(super) fn nanos(self) -> Vec<i64> {
         let written = self.0.iter().map(|slot| slot.load(Ordering::Relaxed));
         written.filter(|&nanos| nanos != UNSET).collect()
@@ -44,7 +44,7 @@ impl LateLog {
 pub(super) struct Slot(&'static AtomicI64);
 
 impl Slot {
-    /// To be called first of all in the task that was due.
+    /// The task that was due calls this first of all.
     #[inline]
     pub(super) fn note(self, due: Instant) {
         self.0.store(nanos_after(due, Instant::now()), Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! What the machine itself allows: no executor can be better than this.
+//! The limits of the machine: no executor can be better than these.
 //!
-//! The most telling figure is how late a thread is that does nothing but wait for an instant. It
-//! waits for the very instants of [W4](super::workloads), one after the other. Linux groups
-//! timers to save power: it lets a thread sleep up to its "timer slack" longer, 50 µs unless the
-//! thread asks for less.
+//! The most telling figure is the lateness of a thread that only waits for an instant. It waits for
+//! the same instants as [W4](super::workloads), one after the other. Linux groups timers to save
+//! power: it lets a thread sleep up to its "timer slack" longer, 50 µs unless the thread asks for
+//! less.
 
 use std::{
     hint::black_box,
@@ -46,7 +46,7 @@ fn waits(count: u64, ms: u64) -> Result<()> {
     Ok(())
 }
 
-/// Waits with a futex and a time limit. Gives how late it was when that ended.
+/// Waits with a futex and a time limit. Returns how late the wait ended.
 fn wait_until(due: Instant) -> i64 {
     loop {
         let now = Instant::now();
@@ -57,7 +57,7 @@ fn wait_until(due: Instant) -> i64 {
     }
 }
 
-/// What it takes to wake a thread that sleeps: for the one who wakes, and until it runs.
+/// The cost of waking a sleeping thread: for the waking thread, and until the other one runs.
 fn wakes(count: u64) -> Result<()> {
     let base = Instant::now();
     let nanos = move || base.elapsed().as_nanos() as i64;
@@ -90,7 +90,7 @@ fn wakes(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// What executors are made of.
+/// The operations that executors consist of.
 fn calls(count: u64) {
     let out = Emitter::new(MACHINE, "limits", &[]);
     let emit = |name, took: Duration| {

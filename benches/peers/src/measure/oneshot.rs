@@ -10,7 +10,7 @@ use std::{
 
 const EMPTY: u32 = 0;
 const AWAITED: u32 = 1;
-/// A value is stored as itself plus this.
+/// A value is stored with this added.
 const FIRST: u32 = 2;
 
 struct Cell {
@@ -22,7 +22,7 @@ pub(super) struct Sender(Arc<Cell>);
 
 pub(super) struct Oneshot(Arc<Cell>);
 
-/// A pair whose receiver is for this thread.
+/// Creates a pair whose receiver belongs to this thread.
 pub(super) fn oneshot() -> (Sender, Oneshot) {
     let cell = Arc::new(Cell { state: AtomicU32::new(EMPTY), waiter: thread::current() });
     (Sender(Arc::clone(&cell)), Oneshot(cell))

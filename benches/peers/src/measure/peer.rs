@@ -1,19 +1,20 @@
-//! What is asked of a peer: the least with which all can be driven alike.
+//! The interface of a peer: the minimum with which all of them can be driven alike.
 
 use std::time::Duration;
 
 /// A pool of threads that runs closures after a delay.
 pub(super) trait Peer: Sized + Sync {
-    /// Fewer for those that run callbacks on one thread only.
+    /// Peers that run callbacks on one thread only have fewer.
     const MAX_WORKERS: usize = usize::MAX;
 
-    /// Cancels a one-shot task. Keeping it must keep the task.
+    /// A handle that cancels a one-shot task. Keeping the handle must keep the task.
     type Handle: Send;
 
     /// The result of [`submit`](Self::submit), to be waited for.
     type Future;
 
-    /// Starts the threads that live as long as the process, so that nobody waits for their end.
+    /// Starts the threads that live as long as the process, so that no measurement waits for their
+    /// end.
     fn prepare() {}
 
     fn new(workers: usize) -> Self;
@@ -21,7 +22,7 @@ pub(super) trait Peer: Sized + Sync {
     /// A task that runs once, after `delay`.
     fn schedule<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> Self::Handle;
 
-    /// The same, when nobody wants the handle.
+    /// The same, when the handle is not needed.
     fn schedule_detached<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) {
         drop(self.schedule(delay, task));
     }
@@ -33,7 +34,7 @@ pub(super) trait Peer: Sized + Sync {
 
     fn wait(&self, future: Self::Future) -> u32;
 
-    /// A task that runs at a fixed rate until the end.
+    /// A task that runs at a fixed rate until the pool is shut down.
     fn schedule_at_fixed_rate<F: FnMut() + Send + 'static>(
         &self,
         initial: Duration,
@@ -41,10 +42,11 @@ pub(super) trait Peer: Sized + Sync {
         task: F,
     );
 
-    /// Returns when what the calls before have left to do in the background is done; `live` tasks
-    /// are still pending then. Nothing for those whose calls do all there is to do.
+    /// Returns when the background work of earlier calls is done; `live` tasks are still pending
+    /// then. A peer without background work does nothing.
     fn settle(&self, _live: u64) {}
 
-    /// Discards what is pending and starts to end. The threads may still be ending afterwards.
+    /// Discards the pending tasks and begins to shut down. The threads may still be ending
+    /// afterwards.
     fn shutdown_now(self);
 }

@@ -1,4 +1,4 @@
-//! How each peer is driven.
+//! The implementation for each peer.
 
 mod async_io;
 mod delay_queue;

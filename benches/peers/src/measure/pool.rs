@@ -1,4 +1,4 @@
-//! What the workloads do with a pool again and again.
+//! Operations on a pool that the workloads share.
 
 use std::{
     sync::{
@@ -25,14 +25,14 @@ impl<P: Peer> Pool<P> {
         Ok(Self { peer: P::new(workers), threads_before })
     }
 
-    /// One that has run a task, so that its threads have begun.
+    /// A pool that has run a task, so that its threads have begun.
     pub(super) fn started(workers: usize) -> Result<Self> {
         let pool = Self::new(workers)?;
         pool.peer.wait(pool.peer.submit(|| 1));
         Ok(pool)
     }
 
-    /// Shuts down, and waits until the threads are gone. Gives how long it took.
+    /// Shuts down, and waits until the threads are gone. Returns how long it took.
     pub(super) fn finish(self) -> Result<Duration> {
         let start = Instant::now();
         self.peer.shutdown_now();
@@ -54,7 +54,7 @@ pub(super) fn tiny() -> impl FnOnce() + Send + 'static {
     }
 }
 
-/// Schedules so many tasks for far ahead.
+/// Schedules this many tasks for far ahead.
 pub(super) fn fill<P: Peer>(peer: &P, count: u64) -> Vec<P::Handle> {
     let mut rng = Rng::new(1);
     let mut handles = Vec::with_capacity(count as usize);
@@ -62,8 +62,8 @@ pub(super) fn fill<P: Peer>(peer: &P, count: u64) -> Vec<P::Handle> {
     handles
 }
 
-/// Runs `body` on so many threads, which are given their number and begin together. Gives when
-/// they began, and what they made; they have ended.
+/// Runs `body` on this many threads, which get their number and begin together. Returns when they
+/// began, and their results, after they have ended.
 pub(super) fn together<R: Send>(threads: u64, body: impl Fn(u64) -> R + Sync) -> (Instant, Vec<R>) {
     let barrier = Barrier::new(threads as usize + 1);
     thread::scope(|scope| {

@@ -1,9 +1,9 @@
-//! What is asked of a delay queue: the least with which all can be driven alike. The elements are
-//! numbers of 8 bytes.
+//! The interface of a delay queue: the minimum with which all of them can be driven alike. The
+//! elements are numbers of 8 bytes.
 
 use std::time::Duration;
 
-/// A delay queue, as one thread has it in hand.
+/// A delay queue, as one thread uses it.
 pub(super) trait Queue {
     /// Names an element, to remove it.
     type Key;
@@ -11,16 +11,15 @@ pub(super) trait Queue {
     /// An element that expires after `delay`.
     fn insert(&mut self, delay: Duration, element: u64) -> Self::Key;
 
-    /// Takes an element out, without waiting for its time; that of all has come. `None` if there
-    /// is no element.
+    /// Takes an element out without waiting; all have expired. `None` if there is no element.
     fn take_expired(&mut self) -> Option<u64>;
 
-    /// Takes out the element with this key, whose time has not come.
+    /// Removes the element with this key, which has not expired.
     fn remove(&mut self, key: Self::Key) -> u64;
 }
 
-/// How a delay queue comes about. Those that have one owner need not pay for being shared where
-/// they are not.
+/// How to create a delay queue. Queues with a single owner need not pay for being shared in
+/// measurements with one thread.
 pub(super) trait DelayPeer {
     type Own: Queue;
     type Shared: Sync;

@@ -1,4 +1,4 @@
-//! How each delay queue is driven.
+//! The implementation for each delay queue.
 
 mod punctual;
 mod tokio_util;

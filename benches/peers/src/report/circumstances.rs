@@ -1,5 +1,4 @@
-//! Under which circumstances it was measured: the machine, what it allows, what else it did, and
-//! what went wrong.
+//! The circumstances of the measurement: the machine and its limits, its other load, and failures.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +34,7 @@ pub(super) fn machine(results: &Results) -> String {
     table(&["", "median", "min", "max"], rows)
 }
 
-/// What a reader has to know before believing the rest.
+/// The facts that a reader has to know before trusting the figures.
 pub(super) fn remarks(results: &Results) -> String {
     let mut out = load(&results.children) + &theft(&results.children);
     for (peer, early) in early(results) {
@@ -50,14 +49,14 @@ pub(super) fn remarks(results: &Results) -> String {
     out
 }
 
-/// How busy the machine was, with these processes and others.
+/// The load of the machine, from these processes and others.
 fn load(children: &[Child]) -> String {
     let loads = children.iter().map(|child| child.load).collect();
     let Some(Spread { median, max, .. }) = Spread::of(loads) else { return String::new() };
     format!("* The load average when a process began: median {median:.1}, at most {max:.1}.\n")
 }
 
-/// How much of the machine its host took away.
+/// The share of the machine that its host took away.
 fn theft(children: &[Child]) -> String {
     let seconds: f64 = children.iter().map(|child| child.seconds).sum();
     let stolen: f64 = children.iter().map(|child| child.stolen * child.seconds).sum();

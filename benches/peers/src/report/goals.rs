@@ -1,14 +1,14 @@
-//! What this project sets out to reach, as data.
+//! The goals of this project, as data.
 //!
-//! Most goals are a ratio to the best of those peers that do the same work; some are a ratio to
-//! one named figure, some a fixed value. What is compared comes from one and the same run.
+//! Most goals are a ratio to the best of those peers that do the same work; some are a ratio to one
+//! named figure, some a fixed value. Both sides of a comparison come from the same run.
 
 use crate::{
     results::Figure,
     roster::{MACHINE, OURS},
 };
 
-/// A figure of ours, and what is to be reached with it.
+/// One of our figures, and the goal for it.
 #[derive(Clone, Debug)]
 pub(super) struct Goal {
     pub(super) figure: Figure,
@@ -16,22 +16,22 @@ pub(super) struct Goal {
     pub(super) bound: Bound,
 }
 
-/// What our figure is divided by.
+/// The figure that ours is divided by.
 #[derive(Clone, Debug)]
 pub(super) enum Yardstick {
     /// The best of the peers that keep the contract.
     BestPeer,
     /// A figure of one peer, or another of ours.
     One(&'static str, Figure),
-    /// Nothing: the bound is in the figure's own unit.
+    /// There is none: the bound is in the figure's own unit.
     Unit,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bound {
-    /// The figure is a cost.
+    /// The figure is a cost: smaller is better.
     AtMost(f64),
-    /// The figure is a yield.
+    /// The figure is a rate: larger is better.
     AtLeast(f64),
 }
 
@@ -40,7 +40,7 @@ use Yardstick::{BestPeer, One, Unit};
 
 type Params = [(&'static str, u64)];
 
-/// All of them, in the order of the report.
+/// All goals, in the order of the report.
 pub(super) fn goals() -> Vec<Goal> {
     [calls(), running(), lateness(), hand_off(), delay_queue()].concat()
 }
@@ -133,7 +133,7 @@ fn delay_queue() -> Vec<Goal> {
     let alone = [("T", 1)];
     vec![
         goal("w9", "ns_per_op", &alone, Unit, AtMost(60.0)),
-        // One in a hundred is what the growth of an array or of a list of chunks may take.
+        // The growth of an array, or of a list of chunks, may allocate once per hundred elements.
         goal("w9", "allocs_per_element", &alone, Unit, AtMost(0.01)),
         goal("w9", "bytes_per_element", &alone, Unit, AtMost(40.0)),
     ]

@@ -1,4 +1,4 @@
-//! Numbers for people: three digits that count.
+//! Numbers for readers: three significant digits.
 
 use crate::results::Spread;
 
@@ -26,7 +26,7 @@ pub(super) fn with_range(spread: Spread, unit: &str) -> String {
     format!("{median}{name} ({min}–{max})")
 }
 
-/// The size of the multiple in which a value reads best, and what is written behind the number.
+/// The multiple of the unit in which a value reads best, and its name.
 fn multiple(value: f64, unit: &str) -> (f64, &str) {
     let size = value.abs();
     match unit {

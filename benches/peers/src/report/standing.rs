@@ -1,4 +1,4 @@
-//! How it stands with the goals: a row for each.
+//! The state of the goals: a row for each.
 
 use super::{
     goals::{Bound, Goal, Yardstick, goals},

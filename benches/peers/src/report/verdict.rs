@@ -6,11 +6,11 @@ use crate::{
     roster::{ROSTER, is_yardstick},
 };
 
-/// What came out for a goal.
+/// The outcome for a goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) ours: Spread,
-    /// Who is measured against, and with what. `None` for a fixed value.
+    /// The peer and the figure that ours is compared with. `None` for a fixed value.
     pub(super) theirs: Option<(&'static str, Spread)>,
     /// Ours divided by theirs; for a fixed value, ours.
     pub(super) reached: f64,
@@ -47,7 +47,7 @@ fn best_peer(results: &Results, figure: &Figure, bound: Bound) -> Option<(&'stat
     }
 }
 
-/// Of the medians. `None` where it would say nothing.
+/// The ratio of the medians. `None` where it would mean nothing.
 pub(super) fn ratio(ours: Spread, theirs: Spread) -> Option<f64> {
     (ours.median > 0.0 && theirs.median > 0.0).then(|| ours.median / theirs.median)
 }

@@ -10,10 +10,10 @@ use std::{
 
 use anyhow::Result;
 
-/// Many times what the slowest measurement takes.
+/// Many times the duration of the slowest measurement.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);
 
-/// What became of a process.
+/// The outcome of a process.
 pub(super) struct Outcome {
     pub(super) stdout: String,
     pub(super) took: Duration,
@@ -28,7 +28,8 @@ impl Outcome {
     }
 }
 
-/// While the process runs, all threads of this one sleep: it must not disturb what is measured.
+/// While the process runs, all threads of this program sleep, because they must not disturb the
+/// measurement.
 pub(super) fn run(mut command: Command, limit: Duration) -> Result<Outcome> {
     let start = Instant::now();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -38,7 +39,7 @@ pub(super) fn run(mut command: Command, limit: Duration) -> Result<Outcome> {
     };
     let stdout = read_all(child.stdout.take());
     let stderr = read_all(child.stderr.take());
-    // Its output ends when it does.
+    // Its output ends when it ends.
     let all = stdout.recv_timeout(limit);
     if all.is_err() {
         child.kill()?;
@@ -52,13 +53,13 @@ pub(super) fn run(mut command: Command, limit: Duration) -> Result<Outcome> {
     Ok(Outcome { stdout: all.unwrap_or_default(), took: start.elapsed(), error })
 }
 
-/// Reads on a thread of its own, so that the reading can be waited for with a limit.
+/// Reads on a thread of its own, so that the read can have a time limit.
 fn read_all(source: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut source) = source {
-            // What was read until then is what there is.
+            // The output until then is all there is.
             _ = source.read_to_end(&mut bytes);
         }
         send.send(String::from_utf8_lossy(&bytes).into_owned())
@@ -66,7 +67,7 @@ fn read_all(source: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String
     receive
 }
 
-/// Where a program says why it failed: in all four languages what follows is a trace.
+/// The line in which a program reports why it failed: in all four languages a trace follows.
 fn first_lines(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.take(3).collect::<Vec<_>>().join(" | ")

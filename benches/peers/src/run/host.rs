@@ -1,4 +1,4 @@
-//! Where the figures come from: the machine, the versions, and how busy it was with other things.
+//! The origin of the figures: the machine, the versions, and its other load.
 
 use std::{fs, process::Command, time::Duration};
 
@@ -63,7 +63,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// What else the machine did.
+/// The machine's other load.
 pub(super) struct Strain {
     /// The load average of the last minute.
     pub(super) load: f64,

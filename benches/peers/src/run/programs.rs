@@ -1,7 +1,7 @@
-//! The programs that measure: finds what they need, builds them, and knows how each is started.
+//! The programs that measure: finds their tools, builds them, and starts them.
 //!
-//! All have the same command line, `<peer> <workload> key=value…`. One whose language is not
-//! installed is left out, and the run says so.
+//! All have the same command line, `<peer> <workload> key=value…`. A program whose language is not
+//! installed is left out, and the run reports that.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ struct Launch {
 }
 
 impl Programs {
-    /// Builds what the peers need.
+    /// Builds the programs that the peers need.
     pub(super) fn prepare(peers: &[Peer]) -> Result<Self> {
         let own = env::current_exe().context("this program has no path")?;
         let build = own.parent().context("it is in no directory")?.join("other-languages");
@@ -87,7 +87,7 @@ fn source(directory: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(directory)
 }
 
-/// The files in it whose names end so.
+/// The files in it with this ending.
 fn sources(directory: &str, extension: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in source(directory).read_dir().with_context(|| format!("needs {directory}"))? {
@@ -123,7 +123,7 @@ fn java_major(version: &str) -> Option<u32> {
     number.split(['.', '-', '+']).next()?.parse().ok()
 }
 
-/// Both JVMs run the same classes. A runtime without a compiler is content with another's.
+/// Both JVMs run the same classes. A runtime without a compiler uses another's.
 fn java_classes(java: &Path, build: &Path) -> Result<PathBuf> {
     let (sources, classes) = (sources("java", "java")?, build.join("java"));
     if is_older(&classes.join("Bench.class"), &sources) {
@@ -168,7 +168,7 @@ fn boost_version() -> Option<String> {
     Some(version.trim_matches('"').replace('_', "."))
 }
 
-/// Whether it has to be made again.
+/// Returns `true` if it has to be built again.
 fn is_older(made: &Path, sources: &[PathBuf]) -> bool {
     let time = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     sources.iter().any(|source| time(made) < time(source))
@@ -181,7 +181,7 @@ fn build_with(mut command: Command, needs: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a tool says of itself; nothing if it is not there.
+/// The version that a tool prints; empty if the tool does not exist.
 pub(super) fn first_line(command: &mut Command) -> String {
     let Ok(output) = command.output() else { return String::new() };
     let text = String::from_utf8_lossy(&output.stdout);

@@ -26,7 +26,8 @@ enum Job {
 
 struct State {
     jobs: delay_queue::DelayQueue<Job>,
-    /// The task that polls, while there is no job: an insertion does not wake it then.
+    /// The waker of the polling task while there is no job, because an insertion does not wake it
+    /// then.
     idle: Option<Waker>,
 }
 

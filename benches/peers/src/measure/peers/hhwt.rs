@@ -21,7 +21,7 @@ type Periodic = PeriodicClosureState<u64>;
 
 pub(in crate::measure) struct Hhwt {
     timer: TimerWithThread<u64, Once, Periodic>,
-    /// To be cloned by each call: the methods want it mutable.
+    /// Each call clones it, because the methods need `&mut`.
     reference: TimerRef<u64, Once, Periodic>,
     next_id: AtomicU64,
 }

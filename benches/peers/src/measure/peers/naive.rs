@@ -82,7 +82,7 @@ impl Shared {
         }
     }
 
-    /// The next job that is due. `None` when all is to end.
+    /// The next due job. `None` when the pool shuts down.
     fn take(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -101,7 +101,7 @@ impl Shared {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let Reverse(job) = state.heap.pop()?;
-        // Somebody must wait for the new head while this thread runs the job.
+        // Another thread must wait for the new head while this thread runs the job.
         let is_more = !state.heap.is_empty();
         drop(state);
         if is_more {

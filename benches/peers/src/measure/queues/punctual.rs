@@ -1,4 +1,4 @@
-//! `punctual`: this project. Its queue is made to be shared, and is used as it is by one thread.
+//! `punctual`: this project. Its queue is made for sharing, and one thread uses it as it is.
 
 use std::{borrow::Borrow, time::Duration};
 

@@ -32,7 +32,7 @@ fn poll(queue: &mut DelayQueue<u64>) -> Poll<Option<u64>> {
     expired.map(|expired| expired.map(|expired| expired.into_inner()))
 }
 
-/// Asks until the answer is not that it waits.
+/// Polls until the result is not pending.
 fn insist(mut poll: impl FnMut() -> Poll<Option<u64>>) -> Option<u64> {
     loop {
         match poll() {
@@ -45,7 +45,7 @@ fn insist(mut poll: impl FnMut() -> Poll<Option<u64>>) -> Option<u64> {
 /// The queue itself.
 pub(in crate::measure) struct Own {
     queue: DelayQueue<u64>,
-    /// Whoever uses the queue has to be in the runtime's context.
+    /// Every user of the queue has to be in the runtime's context.
     _entered: EnterGuard<'static>,
 }
 
@@ -68,7 +68,7 @@ impl Queue for Own {
     }
 }
 
-/// A thread's way to the queue behind the lock.
+/// A thread's access to the queue behind the lock.
 pub(in crate::measure) struct Handle<'a> {
     queue: &'a Mutex<DelayQueue<u64>>,
     _entered: EnterGuard<'static>,

@@ -43,7 +43,7 @@ fn measure<P: Peer>(out: &Emitter<'_>, threads: u64, tasks: u64) -> Result<()> {
     out.emit("ns_per_op", settled.as_nanos() as f64 / count, "ns");
     out.emit("ns_per_op_submit", submitted.as_nanos() as f64 / count, "ns");
     out.emit("cpu_ns_per_op", usage_after.since(usage, count).cpu_ns, "ns");
-    // Later pools use again what earlier ones have freed, so only the first says something.
+    // Later pools reuse the memory that earlier ones have freed, so only the first is meaningful.
     if threads == 1 {
         let handle = size_of::<P::Handle>() as f64;
         out.emit("bytes_per_task", (resident_after - resident) / count - handle, "B");

@@ -24,7 +24,7 @@ use crate::{
     results::Spread,
 };
 
-/// Fills of a process: those that only warm it up, and those whose median is the figure.
+/// The fills of one process: those that only warm it up, and those whose median is the figure.
 const WARM_UPS: usize = 2;
 const MEASURED: usize = 5;
 
@@ -99,8 +99,8 @@ fn fill_shared<P: DelayPeer>(elements: u64, threads: u64) -> Result<Times> {
     Ok(Times { push, take })
 }
 
-/// Inserts the elements that are this thread's: with two threads every second one, so that the
-/// delays of both grow alike.
+/// Inserts this thread's elements: with two threads every second one, so that the delays of both
+/// grow alike.
 #[inline]
 fn push(queue: &mut impl Queue, elements: u64, number: u64, threads: u64) {
     for element in (number..elements).step_by(threads as usize) {
@@ -108,12 +108,12 @@ fn push(queue: &mut impl Queue, elements: u64, number: u64, threads: u64) {
     }
 }
 
-/// Sleeps until the last has expired, also in a queue that counts whole milliseconds.
+/// Sleeps until the last has expired, even in a queue that counts whole milliseconds.
 fn let_expire(elements: u64) {
     thread::sleep(Duration::from_nanos(elements) + Duration::from_millis(2));
 }
 
-/// Gives how many there were.
+/// Returns how many there were.
 #[inline]
 fn take_all(queue: &mut impl Queue) -> u64 {
     let mut taken = 0;
@@ -124,8 +124,8 @@ fn take_all(queue: &mut impl Queue) -> u64 {
     taken
 }
 
-/// What an element takes, and how often the allocator was asked. A fill for itself: the counting
-/// takes time.
+/// The memory of an element, and the number of its allocations. This uses a separate fill, because
+/// counting takes time.
 fn memory<P: DelayPeer>(out: &Emitter<'_>, elements: u64) {
     counting::start();
     let mut queue = P::own();
@@ -197,7 +197,7 @@ mod tests {
     use super::{DelayPeer, fill_alone, fill_shared, mixed_alone, mixed_shared};
     use crate::measure::queues::{Punctual, TokioUtil};
 
-    /// A fill fails by itself if not everything comes out, a removal if there is nothing.
+    /// A fill fails if not every element comes out, a removal if there is no element.
     fn runs<P: DelayPeer>() {
         fill_alone::<P>(1000).unwrap();
         fill_shared::<P>(1001, 2).unwrap();
