@@ -3,7 +3,7 @@
 # docs/evidence/coverage.md does not explain it.
 #
 # Needs a nightly toolchain (for the branches), cargo-llvm-cov, and the LLVM tools of the compiler's
-# version; says so if one is missing.
+# version, or others that LLVM_COV and LLVM_PROFDATA name; says so if one is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,8 @@ cargo +nightly --version >/dev/null 2>&1 \
 cargo llvm-cov --version >/dev/null 2>&1 \
   || missing "no cargo-llvm-cov here; install it (cargo install --locked cargo-llvm-cov)"
 llvm=$(rustc +nightly -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
-if ! ls "$(rustc +nightly --print sysroot)"/lib/rustlib/*/bin/llvm-cov >/dev/null 2>&1; then
+if [[ -z "${LLVM_COV:-}" || -z "${LLVM_PROFDATA:-}" ]] \
+  && ! ls "$(rustc +nightly --print sysroot)"/lib/rustlib/*/bin/llvm-cov >/dev/null 2>&1; then
   LLVM_COV=$(command -v "llvm-cov-$llvm") && LLVM_PROFDATA=$(command -v "llvm-profdata-$llvm") \
     || missing "no LLVM tools here; install them (rustup component add llvm-tools --toolchain nightly, or apt-get install llvm-$llvm)"
   export LLVM_COV LLVM_PROFDATA
@@ -31,7 +32,8 @@ cargo +nightly llvm-cov report --branch --ignore-filename-regex "$own" --summary
 awk -v root="$PWD/" '
   FILENAME ~ /\.md$/ {
     if (split($0, cell, "|") > 4 && cell[2] ~ /`src\//) {
-      gsub(/[` ]/, "", cell[2]); gsub(/[` ]/, "", cell[3]); explained[cell[2], cell[3]] = cell[4] + 0
+      gsub(/[` ]/, "", cell[2]); gsub(/[` ]/, "", cell[3]); sub(/.*::/, "", cell[3])
+      explained[cell[2], cell[3]] += cell[4]
     }
     next
   }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts faults into the protocols, one at a time, and looks whether a test fails: ci/mutants.sh
 # [FILE ...], else in the files that .cargo/mutants.toml names, which takes hours. What is no fault
-# stands there too, with its reason in docs/evidence/mutants.md. A fault that nothing catches is an error.
+# stands there too, with its reason. A fault that nothing catches is an error.
+# ci/mutants.sh --patterns puts no faults in, and only looks whether each pattern matches one.
 #
 # The quick tests come first, and each further kind tries what the ones before did not catch.
 set -euo pipefail
@@ -9,6 +10,21 @@ cd "$(dirname "$0")/.."
 
 if ! cargo mutants --version >/dev/null 2>&1; then
   echo "not checked: no cargo-mutants here; install it (cargo install --locked cargo-mutants)"
+  exit 0
+fi
+
+# A pattern that matches no fault excludes nothing: the code that it means has changed.
+settings=.cargo/mutants.toml
+mapfile -t examined < <(sed -n '/^examine_globs/,/^]/s/^ *"\(.*\)",$/--file=\1/p' "$settings")
+mapfile -t patterns < <(sed -n "s/^ *'\(.*\)',.*$/\1/p" "$settings")
+faults=$(cargo mutants --list --no-config "${examined[@]}" --colors never)
+stale=0
+for pattern in "${patterns[@]}"; do
+  grep -qP -- "$pattern" <<<"$faults" || { echo "matches no fault: $pattern"; stale=1; }
+done
+((stale == 0)) || exit 1
+if [[ "${1:-}" == --patterns ]]; then
+  echo "each of ${#patterns[@]} patterns matches a fault"
   exit 0
 fi
 

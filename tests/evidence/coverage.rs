@@ -1,0 +1,53 @@
+//! The page on the lines that no test runs names functions. The file that each is in now is added,
+//! because `ci/coverage.sh` compares by file and function.
+
+use super::functions::{Function, find};
+
+/// The place of the file in a row.
+pub(crate) const FILE: &str = "{file}";
+
+/// A row of the page: a function, how many of its lines no test runs at most, and why.
+#[derive(Debug)]
+struct Row<'a> {
+    /// [`FILE`], or the file in backticks, which tells functions of the same name apart.
+    file: &'a str,
+    function: &'a str,
+    most: &'a str,
+    why: &'a str,
+}
+
+/// The row that a line is, if it is one.
+fn row(line: &str) -> Option<Row<'_>> {
+    let cells = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").map(str::trim);
+    let [file, function, most, why] = cells.collect::<Vec<_>>()[..] else { return None };
+    let is_row = file == FILE || file.starts_with("`src/");
+    is_row.then(|| Row { file, function: function.trim_matches('`'), most, why })
+}
+
+/// The line with the file in its place. Panics if the function cannot be found, or if the file that
+/// is given would be found without.
+pub(crate) fn filled(line: &str, functions: &[Function]) -> Option<String> {
+    let Row { file, function, .. } = row(line)?;
+    if file == FILE {
+        let found = find(functions, function, None).unwrap_or_else(|error| panic!("{error}"));
+        return Some(line.replacen(FILE, &format!("`{}`", found.file), 1));
+    }
+    let found = find(functions, function, Some(file.trim_matches('`')));
+    assert!(found.is_ok(), "{:?}", found.err());
+    assert!(find(functions, function, None).is_err(), "`{function}` needs no file");
+    Some(line.to_owned())
+}
+
+/// Each function is on the page once, with a number of lines and a reason.
+#[test]
+fn each_line_that_is_not_run_has_its_reason() {
+    let page = super::page("coverage.md");
+    let rows: Vec<_> = page.text.lines().filter_map(row).collect();
+    assert!(rows.len() > 5, "{} rows", rows.len());
+    for (index, row) in rows.iter().enumerate() {
+        assert!(row.most.parse::<u32>().is_ok_and(|most| most > 0), "{row:?}");
+        assert!(!row.why.is_empty(), "{row:?}");
+        let is_same = |other: &&Row<'_>| (other.file, other.function) == (row.file, row.function);
+        assert_eq!(rows[..index].iter().find(is_same).map(|row| row.function), None);
+    }
+}
