@@ -330,11 +330,9 @@ impl<J: Job> Runnable for Task<J> {
 
     fn rearm(&self, enqueue: &mut dyn FnMut() -> Option<u32>) -> bool {
         let mut cell = self.0.lock();
-        if !cell.stage().is_resting() {
-            return false;
-        }
+        let Some(job) = cell.stage().job() else { return false };
         let Some(slot) = enqueue() else { return false };
-        cell.stage().rearm(slot);
+        job.set_slot(slot);
         true
     }
 
@@ -428,11 +426,11 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn slot(&self) -> Option<u32> {
-        self.0.lock().stage().job().and_then(Job::slot)
+        self.0.lock().stage().job().and_then(|job| job.slot())
     }
 
     fn runs(&self) -> Option<u64> {
-        self.0.lock().stage().job().map(Job::runs)
+        self.0.lock().stage().job().map(|job| job.runs())
     }
 
     fn last_failure(&self) -> Option<FailedRun> {

@@ -6,18 +6,14 @@
 //!                 start                    finish
 //!   ──▶ Scheduled ─────▶ Running ──────────────────▶ Completed │ Panicked ──┐ claim
 //!         │    ▲           │   │                                            ▼
-//!         │    │ rearm     │   │ rest (periodic)                         Claimed
-//!         │    └────────── │ ◀─┘ Resting
-//!         │                │        │
-//!         └──── cancel ────┴────────┴──▶ Cancelled
-//!                (complete: the same, to Completed)
+//!         │    └───────────│───┘ rest (periodic)                         Claimed
+//!         │                │
+//!         └──── cancel ────┴──▶ Cancelled
 //! ```
 //!
 //! * **Scheduled**: the closure is here; the task is in the queue, or a worker has just taken it
-//!   out.
+//!   out or, between two runs, is about to put it back.
 //! * **Running**: the closure is on a worker's stack.
-//! * **Resting**: a periodic task between two runs; the closure is here, and the worker is about to
-//!   queue the task again.
 //! * **Completed, Panicked, Cancelled**: final. They become `Claimed` when the result is taken.
 //!
 //! This file only decides. Each move takes `&mut self`, so it happens under the task's lock, and
@@ -79,7 +75,6 @@ impl TaskState {
 pub(super) enum Stage<J, T> {
     Scheduled(J),
     Running,
-    Resting(J),
     Completed(T),
     Panicked(Panic),
     Cancelled { reason: CancelReason, body_runs: bool },
@@ -128,7 +123,7 @@ impl<J, T> Stage<J, T> {
         if !self.body_returns() {
             return Some(job);
         }
-        *self = Self::Resting(job);
+        *self = Self::Scheduled(job);
         None
     }
 
@@ -145,36 +140,21 @@ impl<J, T> Stage<J, T> {
         matches!(self, Self::Cancelled { body_runs: true, .. })
     }
 
-    /// Returns `true` if there is a next run to be queued.
-    pub(super) fn is_resting(&self) -> bool {
-        matches!(self, Self::Resting(_))
-    }
-
-    /// Notes that the queue has accepted the task again, in this slot.
-    pub(super) fn rearm(&mut self, slot: u32)
-    where
-        J: Job,
-    {
-        if let Some(mut job) = self.take_job(Self::Running) {
-            job.set_slot(slot);
-            *self = Self::Scheduled(job);
-        }
-    }
-
     /// Returns the job, unless a worker has it or the task has ended.
-    pub(super) fn job(&self) -> Option<&J> {
+    pub(super) fn job(&mut self) -> Option<&mut J> {
         match self {
-            Self::Scheduled(job) | Self::Resting(job) => Some(job),
+            Self::Scheduled(job) => Some(job),
             _ => None,
         }
     }
 
     /// Ends the task as cancelled, unless it has ended.
     pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome<J> {
-        if self.state().is_done() {
-            return CancelOutcome::TooLate;
-        }
-        let body_runs = matches!(self, Self::Running);
+        let body_runs = match self {
+            Self::Scheduled(_) => false,
+            Self::Running => true,
+            _ => return CancelOutcome::TooLate,
+        };
         match self.take_job(Self::Cancelled { reason, body_runs }) {
             Some(job) => CancelOutcome::Waiting(job),
             None => CancelOutcome::Running,
@@ -184,7 +164,7 @@ impl<J, T> Stage<J, T> {
     /// Takes the result; `None` if there is none yet.
     pub(super) fn claim(&mut self) -> Option<Result<T, TaskError>> {
         let panicked = match self {
-            Self::Scheduled(_) | Self::Running | Self::Resting(_) => return None,
+            Self::Scheduled(_) | Self::Running => return None,
             Self::Cancelled { reason, .. } => return Some(Err(TaskError::Cancelled(*reason))),
             Self::Claimed { .. } => return Some(Err(TaskError::ResultTaken)),
             Self::Completed(_) => false,
@@ -199,7 +179,7 @@ impl<J, T> Stage<J, T> {
 
     pub(super) fn state(&self) -> TaskState {
         match self {
-            Self::Scheduled(_) | Self::Resting(_) => TaskState::Scheduled,
+            Self::Scheduled(_) => TaskState::Scheduled,
             Self::Running => TaskState::Running,
             Self::Completed(_) | Self::Claimed { panicked: false } => TaskState::Completed,
             Self::Panicked(_) | Self::Claimed { panicked: true } => TaskState::Panicked,
@@ -210,7 +190,7 @@ impl<J, T> Stage<J, T> {
     /// Moves to `next`, and returns the job if it was here.
     fn take_job(&mut self, next: Self) -> Option<J> {
         match std::mem::replace(self, next) {
-            Self::Scheduled(job) | Self::Resting(job) => Some(job),
+            Self::Scheduled(job) => Some(job),
             _ => None,
         }
     }
@@ -442,7 +422,6 @@ mod tests {
         assert!(matches!(stage.finish(Ok(7)), Some(Ok(7))));
         assert!(!stage.runs_on());
         assert_eq!(stage.rest("job"), Some("job"));
-        assert!(!stage.is_resting());
         assert_eq!(stage.state(), TaskState::Cancelled);
     }
 
@@ -463,12 +442,9 @@ mod tests {
     #[test]
     fn a_periodic_task_goes_round() {
         let mut stage = running();
-        assert_eq!(stage.job(), None, "the worker has it");
+        assert!(stage.job().is_none(), "the worker has it");
         assert_eq!(stage.rest("job"), None);
-        assert!(stage.is_resting());
-        assert_eq!((stage.state(), stage.job()), (TaskState::Scheduled, Some(&"job")));
-        stage.rearm(7);
-        assert!(!stage.is_resting());
+        assert_eq!((stage.state(), stage.job().copied()), (TaskState::Scheduled, Some("job")));
         assert_eq!(stage.start(), Some("job"));
         assert_eq!(stage.rest("job"), None);
         assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting("job")));
