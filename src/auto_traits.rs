@@ -17,7 +17,7 @@
 //!
 //! A hook, a waker or a thread factory that panics can interrupt what the caller's own thread does
 //! *between* two critical sections. Each of these is called when the state is consistent, or under a
-//! guard whose drop makes it consistent again (`Search`, `Loan`, `Member`).
+//! guard whose drop makes it consistent again (`Search`, `Reservation`, `WorkerThread`).
 //!
 //! # User closures
 //!

@@ -13,8 +13,9 @@
 //! first way, followed by the third if that takes too long.
 //!
 //! * [`lifecycle`]: how far the pool has come, what holds up termination, and who waits for it.
-//! * [`scope`]: which pools the calling thread works for, so that it must not wait for their end.
 //! * [`report`]: which tasks ended while a shutdown went on.
+//! * [`deadlock`](super::deadlock): which pools the calling thread acts for, so that it must not wait
+//!   for their end.
 //!
 //! # Where "closed" is stored
 //!
@@ -299,7 +300,7 @@ impl Pool {
     }
 
     /// Returns `true` if the pool cannot terminate before the calling thread has gone on; see
-    /// [`scope`].
+    /// [`deadlock`](super::deadlock).
     pub(crate) fn would_wait_for_itself(&self) -> bool {
         is_in_scope_of(self)
     }

@@ -5,9 +5,8 @@
 //! started with the first timeout and ends with the pool; until then there is neither.
 //!
 //! * A **one-shot task** has one entry, for its *limit*: its deadline plus the timeout. When the
-//!   limit expires, the task ends as timed out, or with the value given for that case, wherever it
-//!   is: in the queue, from which it is then removed, or running, in which case its token is
-//!   raised.
+//!   limit expires, the task ends as timed out, wherever it is: in the queue, from which it is then
+//!   removed, or running, in which case its token is raised.
 //! * A **periodic task** has one entry for each run, made when the run begins, by a [`Wrapper`]
 //!   around the closure. If the task's policy would end it at the first failure, the expiry ends
 //!   the task. Otherwise the expiry only raises the token, which is the run's own, and when the

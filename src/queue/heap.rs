@@ -15,7 +15,7 @@
 //! ```text
 //!   groups   [· · · 0] [1 2 3 4] [5 6 7 8] …   keys; four siblings fill one cache line
 //!   slots    [· · · a] [b c d e] [f g h i] …   the slot of the element of each key
-//!   table    slot ─▶ (position, element)       see `slots`
+//!   table    slot ─▶ (position, element)       see `tables`
 //! ```
 //!
 //! The root is at position 3, so that the children of each node begin at a multiple of four and
