@@ -130,7 +130,7 @@ impl<J: Job> Task<J> {
     ) -> Verdict {
         let found = cell.time_out();
         run.stats().count_cancelled();
-        match self.ended(cell, found, true, hooks.drops(run.id())) {
+        match self.complete_cancel(cell, found, true, hooks.drops(run.id())) {
             Cancellation::TooLate => Verdict::TooLate,
             _ => Verdict::TimedOut,
         }
@@ -207,7 +207,7 @@ impl<J: Job> Task<J> {
 
     /// Completes a call that has ended the task other than by a run: releases the lock, wakes the
     /// waiters, and drops what is left over. Returns where the task was found.
-    fn ended(
+    fn complete_cancel(
         &self,
         cell: MutexGuard<'_, TaskCell<J>>,
         found: CancelOutcome<J>,
@@ -339,7 +339,7 @@ impl<J: Job> Runnable for Task<J> {
     fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
         let mut cell = self.0.lock();
         let found = cell.stage().cancel(reason);
-        self.ended(cell, found, false, drops)
+        self.complete_cancel(cell, found, false, drops)
     }
 
     fn time_out(&self, failure: Option<FailedRun>, drops: Drops<'_>) -> Cancellation {
@@ -348,7 +348,7 @@ impl<J: Job> Runnable for Task<J> {
         if failure.is_some() && !matches!(found, CancelOutcome::TooLate) {
             cell.extras().last_failure = failure;
         }
-        self.ended(cell, found, true, drops)
+        self.complete_cancel(cell, found, true, drops)
     }
 
     fn token(&self, parent: &CancellationToken) -> CancellationToken {

@@ -178,7 +178,7 @@ impl Clock {
     pub(crate) fn read(&self) -> Timestamp {
         match &self.source {
             Source::System => Timestamp(saturating_nanos(self.origin.elapsed())),
-            Source::Manual(manual) => manual.deadline_now(),
+            Source::Manual(manual) => manual.read(),
         }
     }
 

@@ -38,7 +38,7 @@ impl<E> Drained<E> {
     fn next_in_heaps(&mut self) -> Option<(u32, E)> {
         loop {
             let heap = self.heaps.last_mut()?;
-            while self.slot < heap.slots() {
+            while self.slot < heap.slot_bound() {
                 let slot = self.slot;
                 self.slot += 1;
                 if let Some(element) = heap.take(slot) {

@@ -288,7 +288,7 @@ impl<E> DelayHeap<E> {
 
     /// Iterates over all entries, in no particular order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Timestamp, Ticket, &E)> {
-        (0..self.slots()).filter_map(|slot| {
+        (0..self.slot_bound()).filter_map(|slot| {
             let element = self.table.get(slot)?;
             let key = self.key_at(self.table.position(slot));
             Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
@@ -313,7 +313,7 @@ impl<E> DelayHeap<E> {
     }
 
     /// A bound that is larger than every slot in use.
-    pub(super) fn slots(&self) -> u32 {
+    pub(super) fn slot_bound(&self) -> u32 {
         self.table.end()
     }
 

@@ -171,7 +171,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
 struct Search<'a, Q: Source>(&'a Q);
 
 /// A wait that has begun, after everything that might have changed meanwhile was looked at.
-struct Wait {
+struct CheckedWait {
     id: WaiterId,
     /// When the waiter has to wake by itself.
     until: Timestamp,
@@ -192,14 +192,14 @@ impl<'a, Q: Source> Search<'a, Q> {
     }
 
     /// Begins to wait; see the head of the module. `round` was read before the searcher looked.
-    fn begin_wait(self, waker: Waker, round: u64) -> Wait {
+    fn begin_wait(self, waker: Waker, round: u64) -> CheckedWait {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round);
         // It is listed now, so it must not be counted off as a searcher that leaves.
         mem::forget(self);
         let is_uncovered = || !queue.waiters().is_covered(queue.head());
         let must_look_again = begun.is_round_over || begun.was_last_searcher && is_uncovered();
-        Wait { id: begun.id, until: begun.until, must_look_again }
+        CheckedWait { id: begun.id, until: begun.until, must_look_again }
     }
 
     /// Drops a search that was ended by another caller.

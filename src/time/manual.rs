@@ -163,14 +163,14 @@ impl ManualClock {
     /// not block.
     #[must_use]
     pub fn now(&self) -> Instant {
-        let since_base = Duration::from_nanos(self.deadline_now().0);
+        let since_base = Duration::from_nanos(self.read().0);
         self.shared.base.checked_add(since_base).unwrap_or(self.shared.base)
     }
 
     /// Returns the time from the origin to the present. Does not block.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.deadline_now().since(self.shared.origin)
+        self.read().since(self.shared.origin)
     }
 
     /// Moves the present by `step`, in one jump, and wakes every thread and every waker whose deadline
@@ -206,7 +206,7 @@ impl ManualClock {
     /// everything due has run: periodic tasks run on time, and not late in a burst as after one
     /// long [`advance`](Self::advance).
     pub fn run_for(&self, span: Duration) {
-        let end = self.deadline_now().after(span).min(Timestamp::LAST);
+        let end = self.read().after(span).min(Timestamp::LAST);
         while self.step_up_to(end).is_some() {}
         let woken = self.shared.state.lock().move_to(end);
         wake_all(woken);
@@ -350,7 +350,7 @@ impl ManualClock {
         self.shared.base
     }
 
-    pub(super) fn deadline_now(&self) -> Timestamp {
+    pub(super) fn read(&self) -> Timestamp {
         self.shared.state.lock().now()
     }
 

@@ -146,7 +146,7 @@ impl Workers {
         let others = roster.started.saturating_sub(1);
         if joined > 0 && others <= joined {
             Some(Reason::Joins)
-        } else if others >= self.wanted() || idle >= pending.min(MOST) {
+        } else if others >= self.wanted() || idle >= pending.min(MAX_STAYING) {
             None
         } else {
             Some(Reason::Tasks { more_than: idle })
@@ -163,7 +163,7 @@ impl Workers {
 /// The most workers that stay for pending tasks. For the first two tasks the queue has a leader and a
 /// deputy, which are awake when these are due. For a third that is due with them a worker is started
 /// (`Pool::compensate`).
-pub(super) const MOST: usize = 2;
+pub(super) const MAX_STAYING: usize = 2;
 
 /// The reasons for which workers stay; see the head of the module. Notes are made under the lock of the workers.
 #[derive(Default)]
@@ -188,7 +188,7 @@ impl Staying {
     pub(super) fn note_any(&self) -> (usize, bool) {
         // Relaxed, in all of this file: ordered by the locks behind which the workers look.
         let noted = (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
-        self.tasks.store(MOST, Ordering::Relaxed);
+        self.tasks.store(MAX_STAYING, Ordering::Relaxed);
         self.joins.store(true, Ordering::Relaxed);
         noted
     }
