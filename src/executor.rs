@@ -6,9 +6,9 @@
 //! only schedules takes a `&Handle` and accepts either type.
 //!
 //! Each method that submits is the short form of the one on [`TaskBuilder`], which is where
-//! closures become tasks. What stops an executor is in [`stopping`], with the drop of the owner; the
-//! methods that tune it while it runs are in [`tuning`], and those that inspect it in
-//! [`inspection`].
+//! closures become tasks. Whatever stops an executor is in [`stopping`]: the verbs of the handle, those
+//! that consume the owner, and the owner's drop. The methods that tune an executor while it runs are
+//! in [`tuning`], and those that inspect it in [`inspection`].
 
 mod inspection;
 mod stopping;
@@ -24,8 +24,8 @@ pub use self::{
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, Limit, RejectedExecutionError, ScheduledFuture, TaskBuilder, WouldDeadlock,
-    pool::{Config, Phase, Pool, PoolRefs},
+    Clock, RejectedExecutionError, ScheduledFuture, TaskBuilder,
+    pool::{Config, Pool, PoolRefs},
     sync::Arc,
 };
 
@@ -154,62 +154,6 @@ impl ScheduledThreadPoolExecutor {
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
-    }
-
-    /// [Shuts down](Handle::shutdown) and blocks until every task that the policies keep has run
-    /// and the threads have ended, however far in the future that is. On a manual clock
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java: `close`.
-    ///
-    /// # Errors
-    ///
-    /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of a value that a
-    /// shutdown on this thread is cancelling. Then it has been shut down, and terminates by itself.
-    pub fn close(self) -> Result<(), WouldDeadlock> {
-        self.shutdown();
-        let pool = self.into_pool();
-        pool.join()
-    }
-
-    /// Closes as [`close`](Self::close) does until `limit` is reached, before or during the wait.
-    /// From then on it does what [`shutdown_now`](Handle::shutdown_now) does: it cancels the
-    /// pending tasks, asks the running ones to stop, and waits for these. Java: `close` in a thread
-    /// that is interrupted.
-    ///
-    /// # Errors
-    ///
-    /// As [`close`](Self::close).
-    pub fn close_within(self, limit: impl Into<Limit>) -> Result<(), WouldDeadlock> {
-        let limit = limit.into();
-        let deadline = limit.deadline(self.clock());
-        self.shutdown();
-        let pool = self.into_pool();
-        if pool.would_wait_for_itself() {
-            return Err(WouldDeadlock(()));
-        }
-        limit.block(pool.clock(), deadline, |waker| pool.poll_terminated(waker));
-        if pool.phase() != Phase::Terminated {
-            drop(pool.shutdown_now());
-        }
-        pool.join()
-    }
-
-    /// Closes as [`close`](Self::close) does, but does not wait: the threads continue by themselves
-    /// until every task that the policies keep has run.
-    pub fn close_background(self) {
-        self.shutdown();
-        self.into_pool();
-    }
-
-    /// Stops the executor as a default drop does, but does not wait: tasks that are due or running
-    /// finish by themselves.
-    pub fn shutdown_background(self) {
-        self.into_pool().stop();
-    }
-
-    /// Returns the pool, and keeps the drop of the owner from stopping it.
-    fn into_pool(mut self) -> Arc<Pool> {
-        self.is_open = false;
-        Arc::clone(self.handle.pool())
     }
 }
 

@@ -474,6 +474,20 @@ impl<J: Job> Claim<J::Output> for Task<J> {
     }
 }
 
+impl<J: Job> Awaited for Task<J> {
+    fn is_done(&self) -> bool {
+        self.state().is_done()
+    }
+
+    fn may_end_without_worker(&self) -> bool {
+        Runnable::may_end_without_worker(self)
+    }
+
+    fn needs_free_worker(&self) -> bool {
+        self.state() == TaskState::Scheduled
+    }
+}
+
 #[cfg(test)]
 #[cfg(loom)]
 #[path = "task/tests/exhaustive.rs"]

@@ -1,9 +1,11 @@
 //! How an executor is stopped, by its verbs or by the drop of its owner, and how its end is awaited.
 //!
-//! The protocol is the pool's (`pool::shutdown`). Three things lead to it.
+//! The protocol is the pool's (`pool::shutdown`). Four things lead to it.
 //!
 //! * **The verbs**, which every [`Handle`] has: they begin a shutdown, wait for its end, and ask how
 //!   far it has come.
+//! * **The verbs that consume the owner**: they begin a shutdown as well, and leave nothing for the
+//!   drop to do.
 //! * **The future of the end**, [`Termination`], which waits without blocking a thread. It has its own
 //!   place on the list of those that wait for the pool.
 //! * **The drop of the owner**, which stops the pool in the way that was selected ([`DropPolicy`]). An
@@ -19,7 +21,12 @@ use std::{
 };
 
 use super::{Handle, ScheduledThreadPoolExecutor};
-use crate::{DrainedTasks, ShutdownReport, WouldDeadlock, pool::Phase, wait::Place};
+use crate::{
+    DrainedTasks, Limit, ShutdownReport, WouldDeadlock,
+    pool::{Phase, Pool},
+    sync::Arc,
+    wait::Place,
+};
 
 impl Handle {
     /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled:
@@ -202,6 +209,64 @@ impl Handle {
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_keep_periodic(keep);
+    }
+}
+
+impl ScheduledThreadPoolExecutor {
+    /// [Shuts down](Handle::shutdown) and blocks until every task that the policies keep has run
+    /// and the threads have ended, however far in the future that is. On a manual clock
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java: `close`.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of a value that a
+    /// shutdown on this thread is cancelling. Then it has been shut down, and terminates by itself.
+    pub fn close(self) -> Result<(), WouldDeadlock> {
+        self.shutdown();
+        let pool = self.into_pool();
+        pool.join()
+    }
+
+    /// Closes as [`close`](Self::close) does until `limit` is reached, before or during the wait.
+    /// From then on it does what [`shutdown_now`](Handle::shutdown_now) does: it cancels the
+    /// pending tasks, asks the running ones to stop, and waits for these. Java: `close` in a thread
+    /// that is interrupted.
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    pub fn close_within(self, limit: impl Into<Limit>) -> Result<(), WouldDeadlock> {
+        let limit = limit.into();
+        let deadline = limit.deadline(self.clock());
+        self.shutdown();
+        let pool = self.into_pool();
+        if pool.would_wait_for_itself() {
+            return Err(WouldDeadlock(()));
+        }
+        limit.block(pool.clock(), deadline, |waker| pool.poll_terminated(waker));
+        if pool.phase() != Phase::Terminated {
+            drop(pool.shutdown_now());
+        }
+        pool.join()
+    }
+
+    /// Closes as [`close`](Self::close) does, but does not wait: the threads continue by themselves
+    /// until every task that the policies keep has run.
+    pub fn close_background(self) {
+        self.shutdown();
+        self.into_pool();
+    }
+
+    /// Stops the executor as a default drop does, but does not wait: tasks that are due or running
+    /// finish by themselves.
+    pub fn shutdown_background(self) {
+        self.into_pool().stop();
+    }
+
+    /// Returns the pool, and keeps the drop of the owner from stopping it.
+    fn into_pool(mut self) -> Arc<Pool> {
+        self.is_open = false;
+        Arc::clone(self.handle.pool())
     }
 }
 

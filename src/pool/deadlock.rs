@@ -58,10 +58,10 @@ use std::cell::RefCell;
 
 use super::Pool;
 use crate::{
-    TaskState, WouldDeadlock,
+    WouldDeadlock,
     pool::Phase,
     sync::{Arc, Mutex, thread_local},
-    task::{Awaited, Job, Run, Runnable, Task},
+    task::{Awaited, Run, Runnable},
     trace,
     unwind::discard,
 };
@@ -112,20 +112,6 @@ impl JoinRegistry {
 
     fn snapshot(&self) -> Vec<Arc<dyn Awaited>> {
         self.0.lock().clone()
-    }
-}
-
-impl<J: Job> Awaited for Task<J> {
-    fn is_done(&self) -> bool {
-        self.state().is_done()
-    }
-
-    fn may_end_without_worker(&self) -> bool {
-        Runnable::may_end_without_worker(self)
-    }
-
-    fn needs_free_worker(&self) -> bool {
-        self.state() == TaskState::Scheduled
     }
 }
 

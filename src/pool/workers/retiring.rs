@@ -58,6 +58,30 @@ pub(in crate::pool) struct PoolView {
     pub(in crate::pool) pending: usize,
 }
 
+/// The most workers that stay for pending tasks. For the first two tasks the queue has a leader and a
+/// deputy, which are awake when these are due. For a third that is due with them a worker is started
+/// (`Pool::compensate`).
+pub(super) const MAX_STAYING: usize = 2;
+
+/// The reasons for which workers stay; see the head of the module. Notes are made under the lock of
+/// the workers.
+#[derive(Default)]
+pub(in crate::pool) struct Staying {
+    /// A worker stays until fewer tasks are pending than this; zero if none does.
+    tasks: AtomicUsize,
+    /// A worker stays because all others wait for tasks.
+    joins: AtomicBool,
+}
+
+/// Why a worker has to stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// There are more tasks than other idle workers.
+    Tasks { more_than: usize },
+    /// All other workers wait for tasks.
+    Joins,
+}
+
 impl Pool {
     /// Returns until when a worker that has been idle `since` waits for a task. `None` means that it
     /// has left the queue, to retire.
@@ -158,29 +182,6 @@ impl Workers {
     pub(in crate::pool) fn staying(&self) -> &Staying {
         &self.staying
     }
-}
-
-/// The most workers that stay for pending tasks. For the first two tasks the queue has a leader and a
-/// deputy, which are awake when these are due. For a third that is due with them a worker is started
-/// (`Pool::compensate`).
-pub(super) const MAX_STAYING: usize = 2;
-
-/// The reasons for which workers stay; see the head of the module. Notes are made under the lock of the workers.
-#[derive(Default)]
-pub(in crate::pool) struct Staying {
-    /// A worker stays until fewer tasks are pending than this; zero if none does.
-    tasks: AtomicUsize,
-    /// A worker stays because all others wait for tasks.
-    joins: AtomicBool,
-}
-
-/// Why a worker has to stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// There are more tasks than other idle workers.
-    Tasks { more_than: usize },
-    /// All other workers wait for tasks.
-    Joins,
 }
 
 impl Staying {

@@ -118,32 +118,6 @@ impl<E> Ready<E> {
     }
 }
 
-/// The part of the queue's methods that looks for an entry that has left its stripe.
-impl<E> DelayedWorkQueue<E> {
-    pub(super) fn deadline_ready(&self, ticket: Ticket) -> Option<Timestamp> {
-        if self.ready.is_empty() { None } else { self.ready.lock().deadline(ticket) }
-    }
-
-    #[cold]
-    pub(super) fn remove_ready(&self, ticket: Ticket) -> Option<Entry<E>> {
-        if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
-    }
-
-    /// Moves an entry from the list back into its stripe, to another deadline.
-    #[cfg(test)]
-    pub(super) fn reset_ready(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
-        // Held to the end, or another thread might see a queue that looks finished.
-        let mut ready = self.ready.lock();
-        let entry = ready.remove(ticket)?;
-        let Entry { deadline: before, sequence, element } = entry;
-        let moved = self.lock_of(sequence).insert(deadline, sequence, element);
-        let moved = moved.map_err(|element| {
-            ready.put_back(Entry { deadline: before, sequence, element });
-        });
-        moved.ok().map(|(ticket, _)| ticket)
-    }
-}
-
 impl<E> LockedReady<'_, E> {
     /// Returns the deadline and the sequence of the first entry.
     #[inline]
@@ -248,6 +222,32 @@ impl<E> LockedReady<'_, E> {
     #[inline]
     fn publish(&self) {
         self.head.publish(self.first_key());
+    }
+}
+
+/// The part of the queue's methods that looks for an entry that has left its stripe.
+impl<E> DelayedWorkQueue<E> {
+    pub(super) fn deadline_ready(&self, ticket: Ticket) -> Option<Timestamp> {
+        if self.ready.is_empty() { None } else { self.ready.lock().deadline(ticket) }
+    }
+
+    #[cold]
+    pub(super) fn remove_ready(&self, ticket: Ticket) -> Option<Entry<E>> {
+        if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
+    }
+
+    /// Moves an entry from the list back into its stripe, to another deadline.
+    #[cfg(test)]
+    pub(super) fn reset_ready(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
+        // Held to the end, or another thread might see a queue that looks finished.
+        let mut ready = self.ready.lock();
+        let entry = ready.remove(ticket)?;
+        let Entry { deadline: before, sequence, element } = entry;
+        let moved = self.lock_of(sequence).insert(deadline, sequence, element);
+        let moved = moved.map_err(|element| {
+            ready.put_back(Entry { deadline: before, sequence, element });
+        });
+        moved.ok().map(|(ticket, _)| ticket)
     }
 }
 
