@@ -1,6 +1,7 @@
-//! The errors. Each type lists what can go wrong in its calls and nothing else. Its `Display` says what
-//! happened, and what to do about it where something can be done. All are `Send + Sync + 'static` and
-//! work with `?`.
+//! The errors of an executor and of its tasks, except for those that hold a task: these stand beside
+//! the calls that return them. Each type lists what can go wrong in its calls and nothing else. Its
+//! `Display` says what happened, and what to do about it where something can be done. All are
+//! `Send + Sync + 'static` and work with `?`.
 
 use std::{any::Any, error::Error, fmt, io, panic};
 

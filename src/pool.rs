@@ -6,7 +6,7 @@
 //!               └──────────── rearm ──────────────────┘
 //! ```
 //!
-//! The pool is the only place that knows both of the towers below it: the queue knows nothing of
+//! The pool is the only place that knows both sides of the layer below it: the queue knows nothing of
 //! tasks, and a task knows nothing of the queue. It consists of parts, each with private state of
 //! its own; the functions of [`Pool`] stand beside the part that they are about:
 //!
@@ -16,7 +16,7 @@
 //! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
 //! | [`workers`] | the workers and what threads are started with | `compensate`, `set_core_pool_size` |
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
-//! | [`deadlock`] | what workers wait for | `enter_join` |
+//! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
 //!
 //! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
@@ -37,7 +37,7 @@
 //! * *A worker takes the entry in between*: it finds nothing to run, and drops the node.
 //! * *A worker re-arms*: it does so under the task's lock, so either before the decision (and
 //!   the entry is taken out again) or after it (and nothing is queued).
-//! * *The slot has been given to another entry*: the queue compares the number, and refuses.
+//! * *The slot has been given to another entry*: the queue compares the sequence, and removes nothing.
 //!
 //! # What a task costs
 //!
@@ -220,6 +220,7 @@ impl Pool {
                 ticket.slot
             })
         };
+        // If the task is not queued after all, `end_periodic` releases the permit.
         if let Some(capacity) = &self.capacity {
             capacity.force_acquire();
         }

@@ -272,7 +272,8 @@ impl TaskBuilder<'_> {
                 }
                 Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
             }
-            // The task was in the queue for a moment, and was cancelled there.
+            // It was in the queue for a moment (see `rescue` in `pool::admission`), and somebody
+            // cancelled it there. So it has ended, which a future can say and an error cannot.
             Err(refused) if task.state().is_done() => {
                 let ticket = Ticket { slot: u32::MAX, sequence: refused.task().id().0 };
                 Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))

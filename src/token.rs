@@ -203,8 +203,8 @@ impl CancellationToken {
     }
 
     /// Blocks until `poll` has an answer, or until `deadline`, or until the token is raised: then
-    /// returns `None`. `poll` is asked first, so an answer that is there counts, whatever the token says. Leaves no waker
-    /// on the token; `poll` may have kept one where it registers its own.
+    /// returns `None`. `poll` is asked first, so an answer that is there counts, whatever the token
+    /// says. Leaves no waker on the token; `poll` may have kept one where it registers its own.
     pub(crate) fn block_unless_raised<R>(
         &self,
         clock: &Clock,

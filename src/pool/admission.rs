@@ -36,9 +36,9 @@
 //! pool has one only if the builder was given a bound. An exact bound costs every submission and
 //! every take a lock that all of them share.
 //!
-//! The permit of a task is released when the task is taken out of the queue, to run or to be dropped. A periodic task that has run
-//! comes back in any case, even if that is one too many ([`force_acquire`]): if it were refused, it
-//! would be lost for being late.
+//! The permit of a task is released when the task is taken out of the queue, to run or to be
+//! dropped. A periodic task that has run comes back in any case, even if that is one too many
+//! ([`force_acquire`]): if it were refused, it would be lost for being late.
 //!
 //! ## Why no permit is left unused while a submitter waits
 //!

@@ -47,11 +47,12 @@
 //! executor, whose drop would wait; and a thread that is starting a worker, since the thread
 //! factory is user code too.
 //!
-//! A thread can be inside several pools at once (a task of one pool shuts down another), so this is
-//! a stack in a thread-local: a few addresses, which are valid as long as the guards live.
+//! A thread can act for several pools at once (a task of one pool shuts down another). So each
+//! thread has a stack of [scopes](PoolScope) in a thread-local: a few addresses of pools, which are
+//! valid as long as the guards live.
 //!
 //! A thread that is being torn down may have lost its stack already, and still drop an executor
-//! that a thread-local owned. It then counts as being inside no pool. That is right unless one of
+//! that a thread-local owned. It then counts as acting for no pool. That is right unless one of
 //! the tasks that this drop cancels waits, in its own drop, for the same pool: only then it hangs.
 
 use std::cell::RefCell;

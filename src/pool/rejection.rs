@@ -373,6 +373,7 @@ impl Pool {
                     match self.offer(stripe, own, now, deadline, has_permit, true) {
                         Err(not_admitted) => not_admitted,
                         Ok(ticket) => {
+                            // It has been admitted, so it does not count as rejected.
                             std::mem::forget(counting);
                             return Ok(ticket);
                         }

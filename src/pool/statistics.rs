@@ -65,9 +65,9 @@ pub struct Statistics {
     pub completed: u64,
     /// The number of tasks that ended with a panic.
     pub panicked: u64,
-    /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal and a
-    /// shutdown, and including those that `shutdown_now` gave back even if the caller ran them. A
-    /// task that is cancelled while it runs is active until its body has returned.
+    /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal
+    /// and a shutdown, and including those that `shutdown_now` gave back even if the caller ran
+    /// them. A task that is cancelled while it runs is active until its body has returned.
     pub cancelled: u64,
     /// The number of submissions that were not admitted, whatever the handler did with them.
     pub rejected: u64,
@@ -83,11 +83,11 @@ pub struct Statistics {
     /// [time limit](crate::TaskBuilder::timeout) of a run, including those after which the task went
     /// on.
     pub failed_runs: u64,
-    /// The number of runs of fixed-rate tasks that did not take place because the one before was late, by
-    /// their [`MissedRuns`](crate::MissedRuns) policy. Counted with the next run.
+    /// The number of runs of fixed-rate tasks that did not take place because the one before was
+    /// late, by their [`MissedRuns`](crate::MissedRuns) policy. Counted with the next run.
     pub missed_runs: u64,
-    /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot tasks,
-    /// whether they waited or ran, and by single runs of periodic tasks.
+    /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot
+    /// tasks, whether they waited or ran, and by single runs of periodic tasks.
     pub timed_out: u64,
 }
 

@@ -225,6 +225,9 @@ impl WorkerThread {
             stats: Arc::clone(&self.stats),
             keeps_limits: true,
         });
+        // The queue calls `parker` only if nothing was due at first, and from then on counts this
+        // worker as idle; it calls `limit` each time it has looked in vain. So a worker that finds
+        // its next task at once is never relied on.
         let limit = |since| {
             self.search_done();
             pool.idle_limit(self.number, since)

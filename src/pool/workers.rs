@@ -162,6 +162,7 @@ struct Roster {
     is_spawning: bool,
     /// The number of the last worker that was added.
     last_number: usize,
+    /// The handles of the threads that have been started, until they are joined.
     threads: Threads<JoinHandle<()>>,
     /// The sum of what the workers did that have been removed.
     retired: Totals,

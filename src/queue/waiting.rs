@@ -91,7 +91,7 @@ pub(super) trait Source {
 /// `limit` is called with the time since which the thread has waited, and again after each wake-up.
 /// If it returns `None`, it has [ended the search](Waiters::end_search) on the thread's behalf, and
 /// the thread leaves. `parker` makes the parker by which the thread sleeps, which others may know
-/// and wake.
+/// and wake. Neither is called if an element is due at the first look.
 #[inline]
 pub(super) fn take_until_by<Q: Source, P: Deref<Target = Parker>>(
     queue: &Q,
@@ -214,7 +214,8 @@ impl<Q: Source> Drop for Search<'_, Q> {
     }
 }
 
-/// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm `A` cancels it.
+/// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm
+/// `A` cancels it.
 pub(crate) struct AsyncWaiter<A> {
     listed: Option<Listed<A>>,
 }

@@ -89,6 +89,7 @@ impl Hooks {
     ) -> Result<R, Panic> {
         let result = contain_located(call).map_err(Panic::new);
         match &result {
+            // A run whose time limit has ended the task has been reported as that.
             Err(panic) if !panic.is::<AlreadyTold>() => self.report(part, &run.subject(), panic),
             _ => {}
         }

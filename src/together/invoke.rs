@@ -90,8 +90,8 @@ impl Handle {
         self.invoke_all_within(closures, timeout)
     }
 
-    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until `limit` is reached, which
-    /// counts from the call. When its time is up, the tasks that have not ended are
+    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until
+    /// `limit` is reached, which counts from the call. When its time is up, the tasks that have not ended are
     /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), and all futures are returned. When
     /// its token is raised, no more closures are submitted, and those that were are cancelled and
     /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
@@ -188,8 +188,8 @@ impl Handle {
         self.invoke_any_within(closures, timeout)
     }
 
-    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than until `limit` is reached, which
-    /// counts from the call. Once its token is raised, no more closures are submitted. Java:
+    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than until
+    /// `limit` is reached, which counts from the call. Once its token is raised, no more closures are submitted. Java:
     /// `invokeAny(tasks, timeout, unit)`, and in a thread that may be interrupted.
     ///
     /// # Errors

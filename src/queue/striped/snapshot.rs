@@ -1,4 +1,5 @@
-//! How much is in the queue, and what, at one moment.
+//! What can be seen of the queue without taking anything: how much is in it, and what, at one moment;
+//! and, with fewer locks, whether there is enough in it for the caller.
 //!
 //! Each step is counted where it is made, under the lock that is held there anyway: an admission by
 //! its stripe, a taking by the ready list, whose lock every taking holds. To read the counts, all
