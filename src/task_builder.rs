@@ -240,8 +240,13 @@ impl TaskBuilder<'_> {
         deadline: Timestamp,
     ) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
         let pool_ref = self.pool_refs.local();
-        let (has_zero_period, timeout) = (job.has_zero_period(), self.timeout);
-        let limit = timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
+        // First: the wrapper that limits the runs of a periodic task needs the timer thread's queue.
+        let staffed = if job.has_zero_period() {
+            Err(RejectionReason::ZeroPeriod)
+        } else {
+            ensure_threads(pool_ref, self.timeout)
+        };
+        let limit = self.timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let wrapper = match self.wrapper::<J>(pool_ref, now, deadline) {
             Ok(wrapper) => wrapper,
@@ -253,11 +258,6 @@ impl TaskBuilder<'_> {
             Some(limit) => task.limited(limit),
         });
         // Not earlier: the error hands a refused task back, which needs its wrapper as well.
-        let staffed = if has_zero_period {
-            Err(RejectionReason::ZeroPeriod)
-        } else {
-            ensure_threads(pool_ref, timeout)
-        };
         let is_staffed = match staffed {
             Ok(is_staffed) => is_staffed,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
