@@ -21,7 +21,7 @@
 //!
 //! # User closures
 //!
-//! A task's closure that has panicked is dropped, unless its `PanicPolicy` resumes it: then the user
+//! A task's closure that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user
 //! has decided what a half-changed capture means. Hooks, factories and handlers are called again after
 //! one of them has panicked, whether or not the user has a `catch_unwind` around anything, so what
 //! they keep behind their own locks has to bear that anyway.
@@ -44,7 +44,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use crate::{
     builder::Builder,
     delay_queue::DelayQueue,
-    error::{ConfigError, Panic, RejectionReason},
+    error::{ConfigError, Failure, RejectionReason},
     executor::Handle,
     future::{CancelHandle, ScheduledFuture},
     pool::{
@@ -88,4 +88,4 @@ impl<T: ?Sized> RefUnwindSafe for Shared<T> {}
 unwind_safe!(Worker, task::TaskRun<'_>);
 
 // The payload, or the system's error, is moved in once, is never changed, and is moved out whole.
-unwind_safe!(ConfigError, Panic, RejectionReason);
+unwind_safe!(ConfigError, Failure, RejectionReason);

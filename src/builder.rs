@@ -269,7 +269,7 @@ impl Builder {
         if self.config.max_pending == Some(0) {
             return Err(ConfigError::ZeroMaxPending);
         }
-        if self.config.callbacks.hooks.on_panic.is_some() {
+        if self.config.callbacks.hooks.on_failure.is_some() {
             note_locations();
         }
         let executor = ScheduledThreadPoolExecutor::from_config(self.config);

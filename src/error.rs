@@ -15,8 +15,11 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The task panicked, with this panic.
-    Panicked(Panic),
+    /// The task failed: it panicked, or a run of a repeated task returned an `Err` and its
+    /// [policy](crate::FailurePolicy) ended it.
+    Failed(Failure),
+    /// The [trigger](crate::Trigger) of a repeated task has ended, and no run has returned the value.
+    Exhausted,
     /// The task was cancelled before it had a result.
     Cancelled(CancelReason),
     /// An earlier call on the same future has taken the result.
@@ -27,10 +30,16 @@ pub enum TaskError {
 }
 
 impl TaskError {
+    /// Returns `true` if the task failed, by a panic or by an error.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+
     /// Returns `true` if the task panicked.
     #[must_use]
     pub fn is_panic(&self) -> bool {
-        matches!(self, Self::Panicked(_))
+        matches!(self, Self::Failed(failure) if failure.is_panic())
     }
 
     /// Returns `true` if the task was cancelled.
@@ -46,11 +55,11 @@ impl TaskError {
         matches!(self, Self::Cancelled(CancelReason::TimedOut))
     }
 
-    /// Returns the panic of the task, if it panicked.
+    /// Returns why the task failed, if it did.
     #[must_use]
-    pub fn into_panic(self) -> Option<Panic> {
+    pub fn into_failure(self) -> Option<Failure> {
         match self {
-            Self::Panicked(panic) => Some(panic),
+            Self::Failed(failure) => Some(failure),
             _ => None,
         }
     }
@@ -59,7 +68,11 @@ impl TaskError {
 impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Panicked(panic) => write!(f, "the task panicked: {}", panic.message()),
+            Self::Failed(failure) => write!(f, "the task {failure}"),
+            Self::Exhausted => f.write_str(
+                "the task has no result: its trigger ended before a run returned `Break`; \
+                 let it run more often, or return `()` if there is no result",
+            ),
             Self::Cancelled(reason) => write!(f, "the task was cancelled: {reason}"),
             Self::ResultTaken => f.write_str(
                 "the result of the task has already been taken; \
@@ -73,7 +86,14 @@ impl fmt::Display for TaskError {
     }
 }
 
-impl Error for TaskError {}
+impl Error for TaskError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Failed(failure) => failure.error().map(|error| error as &(dyn Error + 'static)),
+            _ => None,
+        }
+    }
+}
 
 /// Why a task was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,71 +133,124 @@ impl fmt::Display for CancelReason {
     }
 }
 
-/// The panic of a task or of a hook.
+/// Why a run failed, or a hook: its code panicked, or a run that [repeats](crate::Handle::repeat)
+/// returned an `Err`. Java: the cause of an `ExecutionException`.
 ///
 /// ```
 /// use punctual::ScheduledThreadPoolExecutor;
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let failed = executor.submit(|| assert_eq!(1 + 1, 3, "arithmetic"))?;
-/// let panic = failed.join().expect_err("it panics").into_panic().expect("it was a panic");
-/// assert!(panic.message().contains("arithmetic"));
+/// let failure = failed.join().expect_err("it panics").into_failure().expect("it has failed");
+/// assert!(failure.is_panic() && failure.message().contains("arithmetic"));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-pub struct Panic(Box<Panicked>);
+pub struct Failure(Box<Cause>);
+
+enum Cause {
+    Panic(Panicked),
+    Error { message: Box<str>, error: BoxedError },
+}
 
 struct Panicked {
     message: Box<str>,
     location: Option<PanicLocation>,
-    /// In a lock because the error is `Sync`, which a payload need not be.
+    /// In a lock because the failure is `Sync`, which a payload need not be.
     payload: Mutex<Payload>,
 }
 
-impl Panic {
-    pub(crate) fn new((payload, location): (Payload, Option<PanicLocation>)) -> Self {
+/// An error that a run has returned, as any error that can be sent.
+pub(crate) type BoxedError = Box<dyn Error + Send + Sync>;
+
+impl Failure {
+    pub(crate) fn of_panic((payload, location): (Payload, Option<PanicLocation>)) -> Self {
         let message = message_of(&*payload).into();
-        Self(Box::new(Panicked { message, location, payload: Mutex::new(payload) }))
+        let payload = Mutex::new(payload);
+        Self(Box::new(Cause::Panic(Panicked { message, location, payload })))
+    }
+
+    /// Asks the error for its message, which is user code: the caller holds no lock.
+    pub(crate) fn of_error(error: BoxedError) -> Self {
+        Self(Box::new(Cause::Error { message: error.to_string().into(), error }))
     }
 
     /// Makes a report that looks like a panic although no code panicked.
     pub(crate) fn of_text(text: &str) -> Self {
-        Self::new((Box::new(text.to_owned()), None))
+        Self::of_panic((Box::new(text.to_owned()), None))
     }
 
-    /// Returns the message of the panic; a stock phrase if the payload is not text.
+    /// Returns `true` if code panicked, and `false` if a run returned an `Err`.
+    #[must_use]
+    pub fn is_panic(&self) -> bool {
+        matches!(*self.0, Cause::Panic(_))
+    }
+
+    /// Returns the message of the panic, or a stock phrase if its payload is not text; or the message
+    /// of the error.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.0.message
+        match &*self.0 {
+            Cause::Panic(Panicked { message, .. }) | Cause::Error { message, .. } => message,
+        }
     }
 
-    /// Returns where the panic began. Locations are recorded by a panic hook, which the first executor
-    /// with a [panic handler](crate::Builder::panic_handler) installs; before that they are unknown.
+    /// Returns where the panic began; `None` if it is not known, or if the run returned an `Err`.
+    /// Locations are recorded by a panic hook, which the first executor with a
+    /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
     #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
-        self.0.location.as_ref()
+        match &*self.0 {
+            Cause::Panic(panicked) => panicked.location.as_ref(),
+            Cause::Error { .. } => None,
+        }
     }
 
-    /// Returns `true` if the payload is a `T`.
+    /// Returns the error that the run returned; `None` if it panicked.
+    #[must_use]
+    pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        match &*self.0 {
+            Cause::Panic(_) => None,
+            Cause::Error { error, .. } => Some(&**error),
+        }
+    }
+
+    /// Returns `true` if code panicked with a `T` as the payload. [`error`](Self::error) tells what an
+    /// error is.
     #[must_use]
     pub fn is<T: Any>(&self) -> bool {
-        self.0.payload.lock().is::<T>()
+        match &*self.0 {
+            Cause::Panic(panicked) => panicked.payload.lock().is::<T>(),
+            Cause::Error { .. } => false,
+        }
     }
 
-    /// Returns the payload, as [`std::panic::catch_unwind`] returns it.
+    /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the
+    /// `Box<dyn Error + Send + Sync>`.
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
-        self.0.payload.into_inner()
+        match *self.0 {
+            Cause::Panic(panicked) => panicked.payload.into_inner(),
+            Cause::Error { error, .. } => Box::new(error),
+        }
     }
 
-    /// Resumes the panic in this thread.
+    /// Resumes the panic in this thread. An error becomes a panic, with the error as its payload.
     pub fn resume(self) -> ! {
         panic::resume_unwind(self.into_payload())
     }
 }
 
-impl fmt::Debug for Panic {
+impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Panic").field(&self.message()).finish()
+        f.write_str(if self.is_panic() { "panicked: " } else { "failed: " })?;
+        f.write_str(self.message())
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_panic() { "Panic" } else { "Error" };
+        f.debug_tuple(kind).field(&self.message()).finish()
     }
 }
 
@@ -189,6 +262,8 @@ pub enum RejectionReason {
     Shutdown,
     /// The period, or the delay between runs, is zero: the task would run without a pause for ever.
     ZeroPeriod,
+    /// The trigger of the task has no first run.
+    NeverRuns,
     /// The task needs a worker, or its timeout needs the timer thread, and none could be started, for
     /// this reason.
     Spawn(io::Error),
@@ -206,6 +281,10 @@ impl fmt::Display for RejectionReason {
             ),
             Self::ZeroPeriod => f.write_str(
                 "the task was rejected: its period or delay is zero; the shortest is one nanosecond",
+            ),
+            Self::NeverRuns => f.write_str(
+                "the task was rejected: its trigger has no first run; \
+                 check the moments that it was given",
             ),
             Self::Spawn(error) => write!(
                 f,

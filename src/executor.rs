@@ -24,7 +24,7 @@ pub use self::{
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, RejectedExecutionError, ScheduledFuture, TaskBuilder,
+    Clock, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, Trigger,
     pool::{Config, Pool, PoolRefs},
     sync::Arc,
 };
@@ -221,7 +221,7 @@ impl Handle {
     }
 
     /// Runs the closure as soon as a worker is free. Returns no future: the caller does not learn
-    /// when it has ended, and a panic is only [reported](crate::Builder::panic_handler).
+    /// when it has ended, and a panic is only [reported](crate::Builder::failure_handler).
     /// [Blocks](Self#when-a-submission-blocks-and-what-it-costs) only while a worker is started, or
     /// if the [handler](crate::RejectedExecutionHandler) for rejected tasks does. Java: `execute`.
     ///
@@ -377,7 +377,7 @@ impl Handle {
     /// rate does not drift. Runs do not overlap: a run that takes longer than the period delays the
     /// next ones, and each of them is made up for (Java's rule; see
     /// [`MissedRuns`](crate::MissedRuns) for others). The first panic ends the periodic task
-    /// (Java's rule again; see [`PanicPolicy`](crate::PanicPolicy)). If the next run would be
+    /// (Java's rule again; see [`FailurePolicy`](crate::FailurePolicy)). If the next run would be
     /// beyond the last moment of the clock (584 years), the task never runs again, and waits until
     /// it is cancelled. Blocks as `execute` does. Java: `scheduleAtFixedRate`.
     ///
@@ -418,7 +418,7 @@ impl Handle {
 
     /// Runs the closure again and again: first at `initial_delay`, and then each time `delay` after
     /// the end of the previous run. The first panic ends the periodic task, unless its
-    /// [`PanicPolicy`](crate::PanicPolicy) says otherwise. Blocks as `execute` does.
+    /// [`FailurePolicy`](crate::FailurePolicy) says otherwise. Blocks as `execute` does.
     /// Java: `scheduleWithFixedDelay`.
     ///
     /// ```
@@ -452,6 +452,47 @@ impl Handle {
         F: FnMut() + Send + 'static,
     {
         self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
+    }
+
+    /// Runs the closure again and again, when the [trigger](crate::trigger) says. What the closure
+    /// returns is what the run reports: see [`Outcome`]. Runs that were missed are made up for by one,
+    /// unless [`TaskBuilder::missed_runs`] says otherwise. Blocks as `execute` does.
+    ///
+    /// Poll until there is an answer, for which the future can be waited:
+    ///
+    /// ```
+    /// use std::{ops::ControlFlow, time::Duration};
+    /// use punctual::{ScheduledThreadPoolExecutor, trigger::every};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut asked = 0;
+    /// let answer = executor.repeat(every(Duration::from_millis(1)), move || {
+    ///     asked += 1;
+    ///     if asked < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break("ready") }
+    /// })?;
+    /// assert_eq!(answer.join()?, "ready");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate), and
+    /// [`NeverRuns`](crate::RejectionReason::NeverRuns) if the trigger has no first run.
+    ///
+    /// # Panics
+    ///
+    /// If the trigger panics when it is asked for the first run.
+    pub fn repeat<G, F, O>(
+        &self,
+        trigger: G,
+        body: F,
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
+    where
+        G: Trigger,
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        self.task().repeat(trigger, body)
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {

@@ -21,7 +21,7 @@ use std::{
 
 pub use self::cancel::{CancelHandle, CancelOnDrop};
 use crate::{
-    CancelReason, FailedRun, Limit, Panic, TaskError, TaskId, TaskState, WouldDeadlock,
+    CancelReason, FailedRun, Failure, Limit, TaskError, TaskId, TaskState, WouldDeadlock,
     pool::{JoinGuard, Pool, PoolRef},
     queue::Ticket,
     sync::{
@@ -91,7 +91,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// # Errors
     ///
-    /// * [`TaskError::Panicked`] or [`TaskError::Cancelled`], as the task ended.
+    /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], as the task ended.
     /// * [`TaskError::ResultTaken`] if the result has been taken before.
     /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last
     ///   worker that is not already waiting in a `join` for a task that has not ended, when no other
@@ -261,12 +261,12 @@ impl<T> ScheduledFuture<T> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ManualClock, PanicPolicy, ScheduledThreadPoolExecutor};
+    /// use punctual::{ManualClock, FailurePolicy, ScheduledThreadPoolExecutor};
     ///
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let (mut runs, second) = (0, Duration::from_secs(1));
-    /// let poller = executor.task().on_panic(PanicPolicy::resume()).schedule_at_fixed_rate(
+    /// let poller = executor.task().on_failure(FailurePolicy::resume()).schedule_at_fixed_rate(
     ///     second,
     ///     second,
     ///     move || {
@@ -404,7 +404,7 @@ impl<T> Drop for ScheduledFuture<T> {
             self.task.abandon(self.drops());
         }
         let task = self.task.take();
-        discard_with(task, |panic| self.drops().report(None, Panic::new(panic)));
+        discard_with(task, |panic| self.drops().report(None, Failure::of_panic(panic)));
     }
 }
 

@@ -48,9 +48,9 @@
 //! | find out, inside a task, which one it is and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | shut down | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it ([`DropPolicy`]) |
 //! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination); [`cancelled`](CancellationToken::cancelled) for a token |
-//! | limit a task's time, resume after a panic | [`TaskBuilder::timeout`], [`TaskBuilder::on_panic`] |
+//! | limit a task's time, resume after a panic | [`TaskBuilder::timeout`], [`TaskBuilder::on_failure`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
-//! | run code around each run, or after a panic | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::panic_handler`] |
+//! | run code around each run, or after a panic | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
 //! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
 //! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | delay values without running tasks | [`DelayQueue`] |
@@ -122,6 +122,7 @@ mod limit;
 mod queue;
 mod task;
 mod token;
+pub mod trigger;
 // Layer 1: time, waiting, user code, counts, threads on demand, events.
 mod lazy_thread;
 mod statistics;
@@ -136,7 +137,7 @@ mod sync;
 pub use crate::{
     builder::Builder,
     delay_queue::{DelayQueue, Delayed},
-    error::{CancelReason, ConfigError, Panic, RejectionReason, TaskError, WouldDeadlock},
+    error::{CancelReason, ConfigError, Failure, RejectionReason, TaskError, WouldDeadlock},
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelHandle, CancelOnDrop, ScheduledFuture},
     id::{ParseTaskIdError, TaskId},
@@ -148,8 +149,8 @@ pub use crate::{
         ThreadFactory, Worker,
     },
     task::{
-        Done, FailedRun, MissedRuns, PanicPolicy, PanicReport, PanicSource, Submission,
-        TaskContext, TaskRun, TaskState, current_task,
+        Done, FailedRun, FailurePolicy, FailureReport, FailureSource, MissedRuns, Outcome,
+        Submission, TaskContext, TaskRun, TaskState, current_task,
     },
     task_builder::TaskBuilder,
     time::{Clock, ManualClock},
@@ -157,6 +158,7 @@ pub use crate::{
         CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll, TaskSet,
     },
     token::{CancellationToken, Cancelled, WaitForCancellation},
+    trigger::Trigger,
     unwind::PanicLocation,
 };
 

@@ -93,7 +93,7 @@ use crate::{
     queue::{DelayedWorkQueue, SnapshotEntry, Ticket},
     statistics::WorkerStats,
     sync::Arc,
-    task::{Cancellation, Hooks, PanicSource, Runnable, Subject},
+    task::{Cancellation, FailureSource, Hooks, Runnable, Subject},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -258,7 +258,7 @@ impl Pool {
     #[cold]
     fn tell_displaced(&self, task: &dyn Runnable, id: u64, why: &str) {
         let subject = Subject { id: Some(id), name: task.name(), run: None };
-        self.callbacks.hooks.tell_ended(PanicSource::Displaced, &subject, why);
+        self.callbacks.hooks.tell_ended(FailureSource::Displaced, &subject, why);
     }
 
     // Cancelling.

@@ -26,7 +26,7 @@ struct Counters {
     name: Mutex<Option<Arc<str>>>,
     has_name: AtomicBool,
     completed: AtomicU64,
-    panicked: AtomicU64,
+    failed: AtomicU64,
     cancelled: AtomicU64,
     failed_runs: AtomicU64,
     missed_runs: AtomicU64,
@@ -37,7 +37,7 @@ struct Counters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) completed: u64,
-    pub(crate) panicked: u64,
+    pub(crate) failed: u64,
     pub(crate) cancelled: u64,
     pub(crate) failed_runs: u64,
     pub(crate) missed_runs: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Totals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Completed,
-    Panicked,
+    Failed,
     Cancelled,
 }
 
@@ -76,7 +76,7 @@ impl WorkerStats {
 
     /// Counts a run, those that were missed just before it, and the end of its task if it was the
     /// last. The smaller count comes last: a reader that goes the other way finds no task that
-    /// panicked without a failed run, and no failed run that is not a run.
+    /// failed without a failed run, and no failed run that is not a run.
     #[inline]
     pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);
@@ -89,7 +89,7 @@ impl WorkerStats {
         match ended {
             None => {}
             Some(Ended::Completed) => add(&self.0.completed, 1),
-            Some(Ended::Panicked) => add(&self.0.panicked, 1),
+            Some(Ended::Failed) => add(&self.0.failed, 1),
             Some(Ended::Cancelled) => add(&self.0.cancelled, 1),
         }
     }
@@ -103,7 +103,7 @@ impl WorkerStats {
         let read = |count: &AtomicU64| count.load(Ordering::Acquire);
         Totals {
             completed: read(&self.0.completed),
-            panicked: read(&self.0.panicked),
+            failed: read(&self.0.failed),
             cancelled: read(&self.0.cancelled),
             failed_runs: read(&self.0.failed_runs),
             missed_runs: read(&self.0.missed_runs),
@@ -128,7 +128,7 @@ impl Totals {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             completed: self.completed + other.completed,
-            panicked: self.panicked + other.panicked,
+            failed: self.failed + other.failed,
             cancelled: self.cancelled + other.cancelled,
             failed_runs: self.failed_runs + other.failed_runs,
             missed_runs: self.missed_runs.saturating_add(other.missed_runs),
@@ -138,7 +138,7 @@ impl Totals {
 
     /// Returns how many tasks have ended.
     pub(crate) fn ended(&self) -> u64 {
-        self.completed + self.panicked + self.cancelled
+        self.completed + self.failed + self.cancelled
     }
 }
 

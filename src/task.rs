@@ -65,6 +65,7 @@ mod decorate;
 mod failure;
 mod hooks;
 mod job;
+mod outcome;
 mod period;
 mod run;
 mod runnable;
@@ -74,14 +75,16 @@ pub(crate) use self::{
     decorate::Wrapper,
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
+    period::Period,
     run::{CurrentRun, Run, Subject, WorkerContext},
     runnable::{Awaited, Cancellation, Claim, Runnable, Verdict},
     state::Attachment,
 };
 pub use self::{
     decorate::{Done, Submission, TaskRun},
-    failure::{FailedRun, PanicPolicy},
-    hooks::{PanicReport, PanicSource},
+    failure::{FailedRun, FailurePolicy},
+    hooks::{FailureReport, FailureSource},
+    outcome::Outcome,
     period::MissedRuns,
     run::{TaskContext, current_task},
     state::TaskState,
@@ -91,10 +94,10 @@ use std::task::Waker;
 use self::{
     hooks::Invocation,
     job::RunOutcome,
-    state::{CancelOutcome, Extras, TaskCell},
+    state::{CancelOutcome, Ending, Extras, TaskCell},
 };
 use crate::{
-    CancelReason, CancellationToken, Panic, TaskError,
+    CancelReason, CancellationToken, Failure, TaskError,
     statistics::Ended,
     sync::{Arc, Mutex, MutexGuard, rank},
     time::Timestamp,
@@ -140,22 +143,22 @@ impl<J: Job> Task<J> {
     /// leaves.
     fn finish(
         &self,
-        ending: Result<J::Output, Panic>,
+        ending: Ending<J::Output>,
         is_over: bool,
         run: &Run,
         hooks: &Hooks,
     ) -> Verdict {
-        let panicked = ending.is_err();
-        let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|p| run.failure(p));
+        let has_failed = ending.is_err();
+        let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|f| run.failure(f));
         let mut cell = self.0.lock();
         let timed_out = is_over && matches!(cell.time_out(), CancelOutcome::Running);
         let unwanted = cell.stage().finish(ending);
         let ended = match unwanted {
             Some(_) => Ended::Cancelled,
-            None if panicked => Ended::Panicked,
+            None if has_failed => Ended::Failed,
             None => Ended::Completed,
         };
-        run.count(panicked, Some(ended));
+        run.count(has_failed, Some(ended));
         if failure.is_some() {
             cell.extras().last_failure = failure;
         }
@@ -166,6 +169,19 @@ impl<J: Job> Task<J> {
         if timed_out { Verdict::TimedOut } else { Verdict::Ended }
     }
 
+    /// Ends a repeated task whose trigger has ended without a result.
+    #[cold]
+    fn exhaust(&self, wrapper: Option<Wrapper>, run: &Run, hooks: &Hooks) -> Verdict {
+        self.discard(wrapper, hooks.drops(run.id()));
+        let mut cell = self.0.lock();
+        cell.stage().exhaust();
+        let is_cancelled = cell.stage().state() == TaskState::Cancelled;
+        let ended = if is_cancelled { Ended::Cancelled } else { Ended::Completed };
+        run.count(false, Some(ended));
+        self.release(cell, false, hooks.drops(run.id()));
+        Verdict::Ended
+    }
+
     /// Puts a periodic task to rest until it is queued again for `next`, unless it has been cancelled
     /// meanwhile, or has raised its own token.
     fn rest(
@@ -173,7 +189,7 @@ impl<J: Job> Task<J> {
         job: J,
         next: Timestamp,
         wrapper: Option<Wrapper>,
-        failed: Option<Panic>,
+        failed: Option<Failure>,
         run: &Run,
         hooks: &Hooks,
     ) -> Verdict {
@@ -260,7 +276,7 @@ impl<J: Job> Task<J> {
     /// Drops a user value. A panic in its drop is reported, and goes no further.
     #[inline]
     fn discard<V>(&self, value: V, drops: Drops<'_>) {
-        discard_with(value, |panic| drops.report(self.name(), Panic::new(panic)));
+        discard_with(value, |panic| drops.report(self.name(), Failure::of_panic(panic)));
     }
 
     /// Returns `true` if the task has ended. If not, `keep` keeps the waker, and returns one that is
@@ -321,6 +337,7 @@ impl<J: Job> Runnable for Task<J> {
                 let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
                 self.finish(ending, is_over, run, hooks)
             }
+            RunOutcome::Exhausted => self.exhaust(wrapper, run, hooks),
             RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, hooks),
             RunOutcome::Failed(job, next, panic) => {
                 self.rest(job, next, wrapper, Some(panic), run, hooks)

@@ -9,13 +9,15 @@ use std::{
 };
 
 use crate::{
-    MissedRuns, PanicPolicy, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
+    FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture,
+    Submission,
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
     sync::Arc,
-    task::{Job, OneShot, Periodic, Runnable, Task, Wrapper},
+    task::{Job, OneShot, Outcome, Period, Periodic, Runnable, Task, Wrapper},
     time::Timestamp,
     trace,
+    trigger::Trigger,
     unwind::{Payload, contain, discard},
 };
 
@@ -42,15 +44,16 @@ use crate::{
 pub struct TaskBuilder<'a> {
     pool_refs: &'a PoolRefs,
     name: Option<Arc<str>>,
-    missed: MissedRuns,
-    on_panic: PanicPolicy,
+    /// `None` for the default of the verb.
+    missed: Option<MissedRuns>,
+    on_failure: FailurePolicy,
     timeout: Option<Duration>,
 }
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
-        let (missed, on_panic) = (MissedRuns::default(), PanicPolicy::default());
-        Self { pool_refs, name: None, missed, on_panic, timeout: None }
+        let on_failure = FailurePolicy::default();
+        Self { pool_refs, name: None, missed: None, on_failure, timeout: None }
     }
 
     /// Sets the name of the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs
@@ -60,17 +63,17 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets what happens to the runs that a fixed-rate task misses; the default is
-    /// [`MissedRuns::Burst`].
+    /// Sets what happens to the runs that a periodic task misses; the default is
+    /// [`MissedRuns::Burst`], and for [`repeat`](Self::repeat) [`MissedRuns::Coalesce`].
     pub fn missed_runs(mut self, policy: MissedRuns) -> Self {
-        self.missed = policy;
+        self.missed = Some(policy);
         self
     }
 
-    /// Sets what a periodic task does after a run that panicked; the default is
-    /// [`PanicPolicy::stop`].
-    pub fn on_panic(mut self, policy: PanicPolicy) -> Self {
-        self.on_panic = policy;
+    /// Sets what a periodic task does after a run that failed; the default is
+    /// [`FailurePolicy::stop`].
+    pub fn on_failure(mut self, policy: FailurePolicy) -> Self {
+        self.on_failure = policy;
         self
     }
 
@@ -82,9 +85,9 @@ impl<'a> TaskBuilder<'a> {
     ///   for a worker counts. When the time is up, its future ends, with
     ///   [`CancelReason::TimedOut`](crate::CancelReason). If the task is still pending it never
     ///   runs; if it runs, its [token](crate::TaskContext::token) is raised.
-    /// * **A periodic task** has this much time for each run. If it is to [stop](PanicPolicy::stop)
+    /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop)
     ///   at the first failure, a run that takes longer ends the task in the same way, and the
-    ///   [panic handler](crate::Builder::panic_handler) is called. Otherwise such a run has its
+    ///   [failure handler](crate::Builder::failure_handler) is called. Otherwise such a run has its
     ///   token raised, which is a new one for each run, and counts as one that panicked when its
     ///   body has returned.
     ///
@@ -194,8 +197,8 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        let job = Periodic::at_fixed_rate(closure, period, self.missed);
-        self.repeat(initial_delay, job)
+        let missed = self.missed.unwrap_or(MissedRuns::Burst);
+        self.launch_periodic(initial_delay, Period::fixed_rate(period, missed), closure)
     }
 
     /// Submits the task: see
@@ -214,20 +217,51 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        self.repeat(initial_delay, Periodic::with_fixed_delay(closure, delay))
+        self.launch_periodic(initial_delay, Period::FixedDelay { delay }, closure)
     }
 
-    fn repeat<F>(
+    fn launch_periodic<F>(
         self,
         initial_delay: Duration,
-        job: Periodic<F>,
+        period: Period,
+        closure: F,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
         F: FnMut() + Send + 'static,
     {
         let now = self.pool_refs.pool().clock().read();
-        let job = job.on_panic(self.on_panic);
+        let job = Periodic::new(closure, period).on_failure(self.on_failure);
         self.launch(job, now, now.after(initial_delay))
+    }
+
+    /// Submits the task: see [`Handle::repeat`](crate::Handle::repeat).
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Handle::repeat`](crate::Handle::repeat).
+    ///
+    /// # Panics
+    ///
+    /// The same as [`Handle::repeat`](crate::Handle::repeat).
+    pub fn repeat<G, F, O>(
+        self,
+        trigger: G,
+        body: F,
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
+    where
+        G: Trigger,
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        let clock = self.pool_refs.pool().clock();
+        let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
+        match contain(|| Period::of(trigger, missed, clock, now)) {
+            Ok((period, first)) => {
+                let job = Periodic::new(body, period).on_failure(self.on_failure);
+                self.launch(job, now, first)
+            }
+            Err(payload) => resume_unwind(body, payload),
+        }
     }
 }
 
@@ -241,10 +275,9 @@ impl TaskBuilder<'_> {
     ) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
         let pool_ref = self.pool_refs.local();
         // First: the wrapper that limits the runs of a periodic task needs the timer thread's queue.
-        let staffed = if job.has_zero_period() {
-            Err(RejectionReason::ZeroPeriod)
-        } else {
-            ensure_threads(pool_ref, self.timeout)
+        let staffed = match job.refusal() {
+            Some(reason) => Err(reason),
+            None => ensure_threads(pool_ref, self.timeout),
         };
         let limit = self.timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
         let listened_to = trace::is_listening().then(|| self.name.clone());
@@ -296,7 +329,7 @@ impl TaskBuilder<'_> {
     ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_panic));
+        let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_failure));
         match &pool_ref.pool().callbacks().decorate {
             None => Ok(budget),
             Some(decorate) => {
@@ -313,7 +346,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
         f.debug_struct("TaskBuilder")
             .field("name", &self.name)
             .field("missed_runs", &self.missed)
-            .field("on_panic", &self.on_panic)
+            .field("on_failure", &self.on_failure)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }

@@ -10,6 +10,7 @@
 //! | a task was cancelled | debug | `task`, `name`, `reason` |
 //! | a task was rejected | debug | `task`, `name`, `reason` |
 //! | a task or a hook panicked, or the drop of a task's value | error | `panic`, in its span |
+//! | a run returned an `Err` | error | `error`, in its span |
 //! | a periodic task ended although its user did not end it | warn | `task`, `name`, `reason` |
 //! | a worker started, ended | debug | `worker` |
 //! | a worker could not be started | warn | `error` |
@@ -29,7 +30,7 @@ mod events {
     };
 
     use crate::{
-        TaskId,
+        Failure, TaskId,
         unwind::{contain, discard},
     };
 
@@ -136,8 +137,13 @@ mod events {
         pub(crate) lateness: Duration,
     }
 
-    pub(crate) fn panicked(whose: &str, message: &str) {
-        emit(|| error!(target: TARGET, panic = message, "{whose} panicked"));
+    pub(crate) fn failed(whose: &str, failure: &Failure) {
+        let message = failure.message();
+        if failure.is_panic() {
+            emit(|| error!(target: TARGET, panic = message, "{whose} panicked"));
+        } else {
+            emit(|| error!(target: TARGET, error = message, "{whose} failed"));
+        }
     }
 
     pub(crate) fn ended(id: u64, name: Option<&str>, reason: &str) {
@@ -171,6 +177,8 @@ mod events {
 mod events {
     use std::{fmt, io, time::Duration};
 
+    use crate::Failure;
+
     #[inline]
     pub(crate) fn is_listening() -> bool {
         false
@@ -195,7 +203,7 @@ mod events {
         pub(crate) lateness: Duration,
     }
 
-    pub(crate) fn panicked(_: &str, _: &str) {}
+    pub(crate) fn failed(_: &str, _: &Failure) {}
     pub(crate) fn ended(_: u64, _: Option<&str>, _: &str) {}
     pub(crate) fn rejected(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}

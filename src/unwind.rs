@@ -24,7 +24,7 @@
 //! call ([`contain_located`]), each panic that begins, by type, message and location; and the panic
 //! that comes out is looked up among them.
 //!
-//! There is no hook until somebody needs it: the first executor that is built with a panic handler
+//! There is no hook until somebody needs it: the first executor that is built with a failure handler
 //! puts one before the process's own, which is called as before ([`note_locations`]).
 
 use std::{
@@ -49,7 +49,7 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// Calls user code. A panic is returned as its payload.
 ///
 /// Unwind safety is asserted: a one-shot closure is gone after the call, and a periodic one is dropped
-/// after a panic, unless its user has decided otherwise with a `PanicPolicy`.
+/// after a panic, unless its user has decided otherwise with a `FailurePolicy`.
 pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
     assert_no_lock_is_held();
     #[allow(clippy::disallowed_methods, reason = "this is the one place")]

@@ -26,14 +26,15 @@ use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelHandle,
     CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
-    ExecutorCompletionService, ExecutorState, FailedRun, Handle, InvokeAnyError, InvokeError,
-    JoinAll, Limit, LimitReached, ManualClock, MissedRuns, Panic, PanicLocation, PanicPolicy,
-    PanicReport, PanicSource, ParseTaskIdError, PendingTask, RejectedExecutionError,
+    ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy, FailureReport,
+    FailureSource, Handle, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock,
+    MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
     RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, ScheduledFuture,
     ScheduledThreadPoolExecutor, Shared, ShutdownReport, Statistics, StockPolicy, Submission,
     TaskBuilder, TaskContext, TaskError, TaskId, TaskRun, TaskSet, TaskState, TaskSummary,
     Termination, ThreadFactory, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
+    trigger,
 };
 
 /// Determines whether a type has a trait: the type's own constant, where the bound holds, hides the
@@ -134,11 +135,11 @@ fn public_types() -> Vec<Line> {
         ManualClock: all;
         MissedRuns: all;
         TaskRun<'static>: Unpin UnwindSafe RefUnwindSafe;
-        Panic: all;
+        Failure: all;
         PanicLocation: all;
-        PanicPolicy: all;
-        PanicReport<'static>: all;
-        PanicSource: all;
+        FailurePolicy: all;
+        FailureReport<'static>: all;
+        FailureSource: all;
         ParseTaskIdError: all;
         DrainedTask: all;
         DrainedTasks: all;
@@ -166,6 +167,15 @@ fn public_types() -> Vec<Line> {
         WaitForCancellation: all;
         Worker: Send Unpin UnwindSafe RefUnwindSafe;
         WouldDeadlock: all;
+        trigger::At<std::vec::IntoIter<std::time::Instant>>: all;
+        trigger::Due: all;
+        trigger::Every: all;
+        trigger::FixedDelay: all;
+        trigger::FromFn<fn()>: all;
+        trigger::Jitter<trigger::Every>: all;
+        trigger::Times<trigger::Every>: all;
+        trigger::TriggerContext<'static>: all;
+        trigger::Until<trigger::Every>: all;
         delay_queue::Drain<'static, u32>: all;
         delay_queue::ExpirationStream<'static, u32>: all;
         delay_queue::Expirations<'static, u32>: all;
@@ -242,9 +252,10 @@ fn every_public_type_has_a_line() {
     let mut public = BTreeSet::new();
     let mut all = String::new();
     read_all(&root().join("src"), &mut all);
-    for (file, module) in [("src/lib.rs", ""), ("src/delay_queue.rs", "delay_queue::")] {
+    for (file, module) in MODULES {
         let text = fs::read_to_string(root().join(file)).expect("a source");
-        for name in exported(&text).filter(|name| is_type(&all, name)) {
+        let names = exported(&text).filter(|name| is_type(&all, name)).chain(defined(&text));
+        for name in names {
             let path = format!("{module}{name}");
             if !listed.contains(&path) {
                 missing.insert(path.clone());
@@ -257,12 +268,16 @@ fn every_public_type_has_a_line() {
     assert!(gone.is_empty(), "no longer public, or not found: {gone:?}");
 }
 
+/// The root and the public modules.
+const MODULES: [(&str, &str); 3] =
+    [("src/lib.rs", ""), ("src/delay_queue.rs", "delay_queue::"), ("src/trigger.rs", "trigger::")];
+
 /// No other module is public, so there are no more types to look for.
 #[test]
-fn one_module_is_public() {
+fn no_other_module_is_public() {
     let text = fs::read_to_string(root().join("src/lib.rs")).expect("a source");
     let modules: Vec<_> = text.lines().filter(|line| line.starts_with("pub mod ")).collect();
-    assert_eq!(modules, ["pub mod delay_queue;"]);
+    assert_eq!(modules, ["pub mod delay_queue;", "pub mod trigger;"]);
 }
 
 fn root() -> &'static Path {
@@ -274,6 +289,16 @@ fn exported(text: &str) -> impl Iterator<Item = &str> {
     let lists = text.split("\npub use ").skip(1).filter_map(|rest| rest.split_once(';'));
     let words = lists.flat_map(|(list, _)| list.split(|c: char| !c.is_alphanumeric() && c != '_'));
     words.filter(|word| word.starts_with(char::is_uppercase))
+}
+
+/// The types that a public module defines itself, if it is one that does.
+fn defined(text: &str) -> impl Iterator<Item = &str> {
+    let starts = ["pub struct ", "pub enum "];
+    let defines = text.contains("\npub fn ");
+    let lines = text.lines().filter(move |_| defines);
+    let rest =
+        lines.filter_map(move |line| starts.iter().find_map(|start| line.strip_prefix(start)));
+    rest.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next())
 }
 
 /// Returns `true` if the name is a struct's or an enum's; otherwise it must be a trait's.

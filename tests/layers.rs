@@ -10,20 +10,21 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 21] = [
+const LAYERS: [(&str, u8, &[&str]); 22] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
     ("unwind", 1, &[]),
     ("wait", 1, &["time"]),
-    ("trace", 1, &["unwind"]),
+    ("trace", 1, &["error", "unwind"]),
     ("statistics", 1, &[]),
     ("lazy_thread", 1, &[]),
     ("error", 1, &["unwind"]),
     ("token", 2, &[]),
+    ("trigger", 2, &[]),
     ("limit", 2, &["token"]),
     ("queue", 2, &[]),
-    ("task", 2, &["token"]),
+    ("task", 2, &["token", "trigger"]),
     ("pool", 3, &[]),
     ("future", 4, &[]),
     ("task_builder", 4, &["future"]),
@@ -39,10 +40,10 @@ const LAYERS: [(&str, u8, &[&str]); 21] = [
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 14] = [
+const HOMES: [(&str, &[&str]); 15] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
-    ("error", &["ConfigError", "CancelReason", "Panic", "RejectionReason"]),
+    ("error", &["ConfigError", "CancelReason", "Failure", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("together", &["InvokeAnyError", "InvokeError"]),
     ("limit", &["Limit", "LimitReached"]),
@@ -60,10 +61,11 @@ const HOMES: [(&str, &[&str]); 14] = [
             "ThreadFactory",
         ],
     ),
-    ("task", &["MissedRuns", "TaskContext", "TaskState", "current_task"]),
-    ("task", &["Done", "FailedRun", "TaskRun", "PanicPolicy", "PanicReport", "Submission"]),
+    ("task", &["MissedRuns", "Outcome", "TaskContext", "TaskState", "current_task"]),
+    ("task", &["Done", "FailedRun", "TaskRun", "FailurePolicy", "FailureReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
+    ("trigger", &["Trigger"]),
     ("unwind", &["PanicLocation"]),
 ];
 

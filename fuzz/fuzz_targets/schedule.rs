@@ -14,7 +14,7 @@ use std::{
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use punctual::{
-    Handle, ManualClock, MissedRuns, PanicPolicy, ScheduledThreadPoolExecutor, current_task,
+    Handle, ManualClock, MissedRuns, FailurePolicy, ScheduledThreadPoolExecutor, current_task,
 };
 
 /// The time that never comes, in nanoseconds, and the last one that a clock can show.
@@ -94,10 +94,10 @@ fn observed(input: &Input) -> Vec<Run> {
     let executor = builder.build().expect("the settings are good");
     let seen = Arc::new(Mutex::new(Vec::new()));
     let body = body(input, &clock, &executor.handle(), &seen);
-    let on_panic = PanicPolicy::resume();
-    let task = executor.task().on_panic(match input.back_off {
-        Some((first, longest)) => on_panic.back_off(first.get(), longest.get()),
-        None => on_panic,
+    let on_failure = FailurePolicy::resume();
+    let task = executor.task().on_failure(match input.back_off {
+        Some((first, longest)) => on_failure.back_off(first.get(), longest.get()),
+        None => on_failure,
     });
     let (initial, period) = (input.initial.get(), input.period.get());
     let task = match missed(input.kind) {

@@ -7,7 +7,7 @@
 
 use super::Builder;
 use crate::{
-    Done, Panic, PanicReport, Submission, TaskContext, TaskRun,
+    Done, Failure, FailureReport, Submission, TaskContext, TaskRun,
     pool::Callbacks,
     sync::Arc,
     task::{Hooks, Wrapper},
@@ -55,7 +55,7 @@ impl Builder {
     ///
     /// ```
     /// use std::sync::mpsc;
-    /// use punctual::{Panic, ScheduledThreadPoolExecutor, TaskContext};
+    /// use punctual::{Failure, ScheduledThreadPoolExecutor, TaskContext};
     ///
     /// let (tell, told) = mpsc::channel();
     /// let also_tell = tell.clone();
@@ -63,7 +63,7 @@ impl Builder {
     ///     .before_execute(move |task: &TaskContext| {
     ///         tell.send(format!("{} begins", task.name().unwrap_or("it".into()))).ok();
     ///     })
-    ///     .after_execute(move |_: &TaskContext, outcome: Result<(), &Panic>| {
+    ///     .after_execute(move |_: &TaskContext, outcome: Result<(), &Failure>| {
     ///         also_tell.send(outcome.map_or("it failed", |()| "it is done").to_owned()).ok();
     ///     })
     ///     .build()?;
@@ -84,7 +84,7 @@ impl Builder {
     #[doc(alias = "afterExecute")]
     pub fn after_execute(
         mut self,
-        hook: impl Fn(&TaskContext, Result<(), &Panic>) + Send + Sync + 'static,
+        hook: impl Fn(&TaskContext, Result<(), &Failure>) + Send + Sync + 'static,
     ) -> Self {
         self.hooks().after = Some(Contained::new(Arc::new(hook)));
         self
@@ -144,18 +144,18 @@ impl Builder {
     /// happened, before any other thread can see the outcome; for every panic in the drop of a
     /// capture or a result; and at the end of a periodic task that its user did not end, because a
     /// run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the
-    /// task any more. [`PanicSource`](crate::PanicSource) tells these apart. A panic in the handler
+    /// task any more. [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler
     /// itself is caught and not reported. To record where panics begin, the first executor that is
     /// built with a handler installs a panic hook in front of that of the process, which is called
     /// as before.
     ///
     /// ```
     /// use std::sync::mpsc;
-    /// use punctual::{PanicReport, ScheduledThreadPoolExecutor};
+    /// use punctual::{FailureReport, ScheduledThreadPoolExecutor};
     ///
     /// let (tell, told) = mpsc::channel();
     /// let executor = ScheduledThreadPoolExecutor::builder()
-    ///     .panic_handler(move |report: &PanicReport<'_>| drop(tell.send(report.to_string())))
+    ///     .failure_handler(move |report: &FailureReport<'_>| drop(tell.send(report.to_string())))
     ///     .build()?;
     /// executor.task().name("backup").execute(|| panic!("disk full"))?;
     /// let line = told.recv()?; // a task (task 2v-9qk0 "backup", run 1) panicked at src/main.rs:9:51: …
@@ -163,11 +163,11 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "UncaughtExceptionHandler")]
-    pub fn panic_handler(
+    pub fn failure_handler(
         mut self,
-        handler: impl Fn(&PanicReport<'_>) + Send + Sync + 'static,
+        handler: impl Fn(&FailureReport<'_>) + Send + Sync + 'static,
     ) -> Self {
-        self.hooks().on_panic = Some(Contained::new(Arc::new(handler)));
+        self.hooks().on_failure = Some(Contained::new(Arc::new(handler)));
         self
     }
 

@@ -65,7 +65,7 @@ impl Handle {
     #[must_use]
     pub fn completed_task_count(&self) -> u64 {
         let now = self.statistics();
-        now.completed + now.panicked
+        now.completed + now.failed
     }
 
     /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
@@ -127,7 +127,7 @@ impl Handle {
             .field("active", &now.active)
             .field("pending", &now.pending)
             .field("completed", &now.completed)
-            .field("panicked", &now.panicked)
+            .field("failed", &now.failed)
             .field("cancelled", &now.cancelled)
             .field("rejected", &now.rejected)
             .finish_non_exhaustive()

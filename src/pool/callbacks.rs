@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     sync::{Arc, Mutex, thread},
-    task::{Hooks, PanicSource, Submission, Wrapper},
+    task::{FailureSource, Hooks, Submission, Wrapper},
     unwind::{Callback, Contained},
 };
 
@@ -32,11 +32,11 @@ pub(crate) struct Callbacks {
 
 impl Callbacks {
     /// Calls the callback for this occasion, if there is one. A panic is reported and goes no further.
-    pub(super) fn call(&self, occasion: PanicSource) {
+    pub(super) fn call(&self, occasion: FailureSource) {
         let callback = match occasion {
-            PanicSource::ThreadStart => &self.thread_start,
-            PanicSource::ThreadStop => &self.thread_stop,
-            PanicSource::Terminated => &self.terminated,
+            FailureSource::ThreadStart => &self.thread_start,
+            FailureSource::ThreadStop => &self.thread_stop,
+            FailureSource::Terminated => &self.terminated,
             _ => &None,
         };
         if let Some(callback) = callback {

@@ -43,7 +43,7 @@ use crate::{
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    task::{PanicSource, Runnable},
+    task::{FailureSource, Runnable},
     time::{Clock, Timestamp},
     trace,
     unwind::{discard, wake_all},
@@ -176,7 +176,7 @@ impl Pool {
         // Threads that wait for termination wait for this thread now.
         let _scope = PoolScope::enter(self, Role::Stopper);
         self.timeouts.close();
-        self.callbacks.call(PanicSource::Terminated);
+        self.callbacks.call(FailureSource::Terminated);
         let waiters = self.shutdown.lifecycle.terminate();
         trace::lifecycle("terminated", self.thread_name());
         wake_all(waiters);

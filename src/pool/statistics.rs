@@ -13,9 +13,9 @@
 //! With that, at any time,
 //!
 //! ```text
-//!   submitted = pending + active + completed + panicked + cancelled
+//!   submitted = pending + active + completed + failed + cancelled
 //!   active ≤ pool size ≤ largest pool size
-//!   panicked ≤ failed runs ≤ runs
+//!   failed ≤ failed runs ≤ runs
 //! ```
 //!
 //! The second line holds because a worker has at most one task that is taken and not counted as
@@ -29,8 +29,8 @@ use super::{Phase, Pool};
 /// The numbers of workers and tasks that an executor has and had, in one consistent snapshot; from
 /// [`Handle::statistics`](crate::Handle::statistics).
 ///
-/// Always `submitted == pending + active + completed + panicked + cancelled`,
-/// `active <= pool_size <= largest_pool_size` and `panicked <= failed_runs <= runs`.
+/// Always `submitted == pending + active + completed + failed + cancelled`,
+/// `active <= pool_size <= largest_pool_size` and `failed <= failed_runs <= runs`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,7 +64,7 @@ pub struct Statistics {
     /// The number of tasks that ended with a result.
     pub completed: u64,
     /// The number of tasks that ended with a panic.
-    pub panicked: u64,
+    pub failed: u64,
     /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal
     /// and a shutdown, and including those that `shutdown_now` gave back even if the caller ran
     /// them. A task that is cancelled while it runs is active until its body has returned.
@@ -74,12 +74,12 @@ pub struct Statistics {
     /// The number of rejected submissions that were run on the thread that submitted them, because the
     /// handler said so ([`CallerRunsPolicy`](crate::CallerRunsPolicy)).
     pub caller_runs: u64,
-    /// The number of the caller's runs that panicked.
+    /// The number of the caller's runs that failed.
     pub caller_panics: u64,
     /// The number of runs; each run of a periodic task counts. The caller's runs are not
     /// included.
     pub runs: u64,
-    /// The number of these runs that panicked, or took longer than the
+    /// The number of these runs that failed, or took longer than the
     /// [time limit](crate::TaskBuilder::timeout) of a run, including those after which the task went
     /// on.
     pub failed_runs: u64,
@@ -143,7 +143,7 @@ impl Pool {
             pending: queue.len as usize,
             submitted: queue.offered,
             completed: done.completed,
-            panicked: done.panicked,
+            failed: done.failed,
             cancelled: done.cancelled + queue.removed(),
             rejected: rejections.rejected,
             caller_runs: rejections.caller_runs,

@@ -54,7 +54,7 @@ use crate::{
         atomic::{AtomicU64, Ordering},
     },
     task::{
-        Cancellation, CurrentRun, FailedRun, Hooks, PanicPolicy, PanicSource, Run, Runnable,
+        Cancellation, CurrentRun, FailedRun, FailurePolicy, FailureSource, Hooks, Run, Runnable,
         Wrapper,
     },
     time::{Clock, Timestamp, set_timer_slack},
@@ -229,7 +229,7 @@ impl PoolRef {
     }
 
     /// Returns the wrapper that gives each run of a periodic task `budget` of time.
-    pub(crate) fn limit_runs(&self, budget: Duration, policy: PanicPolicy) -> Option<Wrapper> {
+    pub(crate) fn limit_runs(&self, budget: Duration, policy: FailurePolicy) -> Option<Wrapper> {
         let (timer, hooks) = (Timer::of(self)?, self.pool().callbacks().hooks.clone());
         let ends_task = policy.ends_after(1);
         Some(Wrapper::new(move |next| {
@@ -328,7 +328,7 @@ fn end_over_limit(run: &CurrentRun, hooks: &Hooks, budget: Duration, exceeded: &
     if found != Cancellation::TooLate {
         count(exceeded);
         trace_timed_out(&*run.task, run.id);
-        hooks.tell_ended(PanicSource::TimeLimit, &run.subject(), &why);
+        hooks.tell_ended(FailureSource::TimeLimit, &run.subject(), &why);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     queue::Entry,
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
-    task::{PanicSource, Run, Runnable, Verdict, WorkerContext},
+    task::{FailureSource, Run, Runnable, Verdict, WorkerContext},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
 };
@@ -207,9 +207,9 @@ impl WorkerThread {
         let before = self.pool.clock().worker_begins(&parker);
         set_timer_slack(self.pool.spawner.timer_slack());
         trace::worker("started", &self.name);
-        callbacks.call(PanicSource::ThreadStart);
+        callbacks.call(FailureSource::ThreadStart);
         self.run_tasks();
-        callbacks.call(PanicSource::ThreadStop);
+        callbacks.call(FailureSource::ThreadStop);
         trace::worker("ended", &self.name);
         drop(self);
         // The thread may belong to somebody who goes on with it.

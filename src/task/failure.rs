@@ -1,23 +1,24 @@
-//! What a periodic task does after a run that panicked.
+//! What a periodic task does after a run that failed: that panicked, or returned an `Err`.
 //!
 //! Java ends the task, and only a caller who asks its future learns of it. Here that is the default,
 //! and one of several policies that a task can choose. Each failed run is reported to the executor's
-//! panic handler, and the last one can be read from the future.
+//! failure handler, and the last one can be read from the future.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-/// What a periodic task does after a run that panicked; set with
-/// [`TaskBuilder::on_panic`](crate::TaskBuilder::on_panic).
+/// What a periodic task does after a run that failed: that panicked, or returned an `Err`
+/// ([`Outcome`](crate::Outcome)). Set with
+/// [`TaskBuilder::on_failure`](crate::TaskBuilder::on_failure).
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{PanicPolicy, ScheduledThreadPoolExecutor};
+/// use punctual::{FailurePolicy, ScheduledThreadPoolExecutor};
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
-/// let stubborn = PanicPolicy::resume()
+/// let stubborn = FailurePolicy::resume()
 ///     .back_off(Duration::from_secs(1), Duration::from_secs(60))
 ///     .stop_after(10);
-/// let poller = executor.task().name("poller").on_panic(stubborn).schedule_with_fixed_delay(
+/// let poller = executor.task().name("poller").on_failure(stubborn).schedule_with_fixed_delay(
 ///     Duration::ZERO,
 ///     Duration::from_secs(5),
 ///     || { /* asks a server that is sometimes away */ },
@@ -29,27 +30,27 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 /// A closure that is called again after a panic finds its captures as the panic left them: a change
 /// may be half made, and a `std::sync::Mutex` that was locked is poisoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PanicPolicy {
+pub struct FailurePolicy {
     /// How many failures in a row end the task.
     stop_after: Option<NonZeroU32>,
     /// How long to wait after the first failure, and at most after later ones.
     back_off: Option<(Duration, Duration)>,
 }
 
-impl PanicPolicy {
-    /// Ends the periodic task at its first panic. This is Java's rule, and the default.
+impl FailurePolicy {
+    /// Ends the periodic task at its first failure. This is Java's rule, and the default.
     #[must_use]
     pub const fn stop() -> Self {
         Self { stop_after: Some(NonZeroU32::MIN), back_off: None }
     }
 
-    /// Goes on with the next run as planned, however many runs have panicked.
+    /// Goes on with the next run as planned, however many runs have failed.
     #[must_use]
     pub const fn resume() -> Self {
         Self { stop_after: None, back_off: None }
     }
 
-    /// Ends the periodic task after `failures` panics in a row. A run that succeeds resets the count.
+    /// Ends the periodic task after `failures` failures in a row. A run that succeeds resets the count.
     /// Zero counts as one.
     #[must_use]
     pub const fn stop_after(mut self, failures: u32) -> Self {
@@ -60,8 +61,8 @@ impl PanicPolicy {
         self
     }
 
-    /// Delays the next run after a panic by at least `first`, and by twice as much after each further
-    /// panic in a row, up to `longest`. At a fixed rate a delayed run moves the grid: the runs after
+    /// Delays the next run after a failure by at least `first`, and by twice as much after each further
+    /// failure in a row, up to `longest`. At a fixed rate a delayed run moves the grid: the runs after
     /// it are planned from it.
     #[must_use]
     pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
@@ -83,7 +84,7 @@ impl PanicPolicy {
     }
 }
 
-impl Default for PanicPolicy {
+impl Default for FailurePolicy {
     fn default() -> Self {
         Self::stop()
     }
@@ -116,7 +117,7 @@ impl FailedRun {
         self.in_a_row
     }
 
-    /// Returns the message of the panic, or says that the run exceeded its time limit.
+    /// Returns the message of the panic or of the error, or says that the run exceeded its time limit.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -131,22 +132,22 @@ mod tests {
 
     #[test]
     fn the_wait_doubles_up_to_the_longest() {
-        let policy = PanicPolicy::resume().back_off(SECOND, 10 * SECOND);
+        let policy = FailurePolicy::resume().back_off(SECOND, 10 * SECOND);
         let waits: Vec<_> = (1..=6).map(|n| policy.delay_after(n).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 10, 10]);
         assert_eq!(policy.delay_after(u32::MAX), 10 * SECOND);
-        let endless = PanicPolicy::resume().back_off(Duration::MAX, Duration::MAX);
+        let endless = FailurePolicy::resume().back_off(Duration::MAX, Duration::MAX);
         assert_eq!(endless.delay_after(3), Duration::from_nanos(u64::MAX));
-        assert_eq!(PanicPolicy::resume().delay_after(3), Duration::ZERO);
+        assert_eq!(FailurePolicy::resume().delay_after(3), Duration::ZERO);
     }
 
     #[test]
     fn each_policy_ends_when_it_says() {
-        assert!(PanicPolicy::default().ends_after(1));
-        assert!(!PanicPolicy::resume().ends_after(u32::MAX));
-        let thrice = PanicPolicy::resume().stop_after(3);
+        assert!(FailurePolicy::default().ends_after(1));
+        assert!(!FailurePolicy::resume().ends_after(u32::MAX));
+        let thrice = FailurePolicy::resume().stop_after(3);
         assert!(!thrice.ends_after(2));
         assert!(thrice.ends_after(3));
-        assert!(PanicPolicy::resume().stop_after(0).ends_after(1));
+        assert!(FailurePolicy::resume().stop_after(0).ends_after(1));
     }
 }

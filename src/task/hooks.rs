@@ -1,10 +1,10 @@
 //! Hooks: the user's code around a run, the one place where a closure is called, and the reports
-//! of panics.
+//! of failures.
 //!
 //! ```text
 //!   before ──▶ wrapper ──▶ closure ──▶ wrapper ──▶ after ──▶ the outcome is published
-//!      │ panics                │ panics
-//!      └──▶ panic handler      └──▶ panic handler, then after
+//!      │ panics                │ panics, or returns an `Err`
+//!      └──▶ failure handler    └──▶ failure handler, then after
 //! ```
 //!
 //! A worker hands a [`Run`] and its hooks to the task; the task takes its closure, a
@@ -17,11 +17,11 @@
 //! * *before* panics: the closure does not run, *after* is not called, and the run has failed with
 //!   that panic.
 //! * *after* panics: the outcome stands, and the panic is reported.
-//! * the panic handler panics: nothing more happens.
+//! * the failure handler panics: nothing more happens.
 //!
 //! Hooks are called around closures only: a task that was cancelled before it ran has none.
 //!
-//! # What else the panic handler is told
+//! # What else the failure handler is told
 //!
 //! A capture or a result may panic when the crate drops it: in a `cancel`, in a shutdown, on a
 //! worker. There is no caller who could be given that panic, so [`Drops`] reports it to the handler.
@@ -36,86 +36,90 @@ use super::{
     run::{Run, Subject, TaskContext},
 };
 use crate::{
-    Panic, PanicLocation, TaskId,
+    Failure, PanicLocation, TaskId,
     sync::Arc,
     trace,
     unwind::{AlreadyTold, Callback, contain, contain_located, discard, discard_with},
 };
 
 type Before = dyn Fn(&TaskContext) + Send + Sync;
-type After = dyn Fn(&TaskContext, Result<(), &Panic>) + Send + Sync;
-type OnPanic = dyn Fn(&PanicReport<'_>) + Send + Sync;
+type After = dyn Fn(&TaskContext, Result<(), &Failure>) + Send + Sync;
+type OnPanic = dyn Fn(&FailureReport<'_>) + Send + Sync;
 
 /// The hooks of an executor that concern its tasks.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) before: Option<Callback<Before>>,
     pub(crate) after: Option<Callback<After>>,
-    pub(crate) on_panic: Option<Callback<OnPanic>>,
+    pub(crate) on_failure: Option<Callback<OnPanic>>,
 }
 
 impl Hooks {
     /// Calls the hook before a run. An error fails the run.
     #[inline]
-    fn before(&self, run: &Run) -> Result<(), Panic> {
+    fn before(&self, run: &Run) -> Result<(), Failure> {
         self.before.as_ref().map_or(Ok(()), |before| self.call_before(before, run))
     }
 
     /// Calls the hook after a run, whose outcome stands whatever the hook does.
     #[inline]
-    fn after<R>(&self, run: &Run, outcome: &Result<R, Panic>) {
+    fn after<R>(&self, run: &Run, outcome: &Result<R, Failure>) {
         if let Some(after) = &self.after {
             self.call_after(after, run, outcome.as_ref().map(|_| ()));
         }
     }
 
     #[inline(never)]
-    fn call_before(&self, before: &Callback<Before>, run: &Run) -> Result<(), Panic> {
-        self.contain(PanicSource::BeforeExecute, run, || before(&run.context()))
+    fn call_before(&self, before: &Callback<Before>, run: &Run) -> Result<(), Failure> {
+        self.contain(FailureSource::BeforeExecute, run, Ok, || before(&run.context()))
     }
 
     #[inline(never)]
-    fn call_after(&self, after: &Callback<After>, run: &Run, outcome: Result<(), &Panic>) {
-        discard(self.contain(PanicSource::AfterExecute, run, || after(&run.context(), outcome)));
+    fn call_after(&self, after: &Callback<After>, run: &Run, outcome: Result<(), &Failure>) {
+        let call = || after(&run.context(), outcome);
+        discard(self.contain(FailureSource::AfterExecute, run, Ok, call));
     }
 
-    /// Calls one part of a run, and reports its panic.
+    /// Calls one part of a run, and reports its failure: a panic, or what `judge` makes of its result.
     #[inline]
-    fn contain<R>(
+    pub(super) fn contain<R, T>(
         &self,
-        part: PanicSource,
+        part: FailureSource,
         run: &Run,
+        judge: impl FnOnce(R) -> Result<T, Failure>,
         call: impl FnOnce() -> R,
-    ) -> Result<R, Panic> {
-        let result = contain_located(call).map_err(Panic::new);
+    ) -> Result<T, Failure> {
+        let result = contain_located(call).map_err(Failure::of_panic).and_then(judge);
         match &result {
             // A run whose time limit has ended the task has been reported as that.
-            Err(panic) if !panic.is::<AlreadyTold>() => self.report(part, &run.subject(), panic),
+            Err(failure) if !failure.is::<AlreadyTold>() => {
+                self.report(part, &run.subject(), failure);
+            }
             _ => {}
         }
         result
     }
 
-    /// Reports a panic to the panic handler and to `tracing`.
+    /// Reports a failure to the failure handler and to `tracing`.
     #[cold]
-    fn report(&self, source: PanicSource, task: &Subject, panic: &Panic) {
-        trace::panicked(source.describe(), panic.message());
-        self.tell(&PanicReport { source, task, panic });
+    fn report(&self, source: FailureSource, task: &Subject, failure: &Failure) {
+        trace::failed(source.describe(), failure);
+        self.tell(&FailureReport { source, task, failure });
     }
 
-    fn tell(&self, report: &PanicReport<'_>) {
-        if let Some(on_panic) = &self.on_panic {
-            discard(contain(|| on_panic(report)));
+    fn tell(&self, report: &FailureReport<'_>) {
+        if let Some(on_failure) = &self.on_failure {
+            discard(contain(|| on_failure(report)));
         }
     }
 
     /// Reports that a periodic task has ended although its user did not end it.
     #[cold]
-    pub(crate) fn tell_ended(&self, source: PanicSource, task: &Subject, why: &str) {
+    pub(crate) fn tell_ended(&self, source: FailureSource, task: &Subject, why: &str) {
         trace::ended(task.id.unwrap_or_default(), task.name.as_deref(), why);
-        let panic = Panic::of_text(why);
-        self.tell(&PanicReport { source, task, panic: &panic });
-        discard(panic);
+        let failure = Failure::of_text(why);
+        self.tell(&FailureReport { source, task, failure: &failure });
+        discard(failure);
     }
 
     /// Returns where panics in the drops of this task's values are reported.
@@ -125,8 +129,8 @@ impl Hooks {
     }
 
     /// Calls a hook that belongs to no task. A panic of it is reported and goes no further.
-    pub(crate) fn call_aside(&self, source: PanicSource, call: impl FnOnce()) {
-        if let Err(panic) = contain_located(call).map_err(Panic::new) {
+    pub(crate) fn call_aside(&self, source: FailureSource, call: impl FnOnce()) {
+        if let Err(panic) = contain_located(call).map_err(Failure::of_panic) {
             self.report(source, &Subject::default(), &panic);
             discard(panic);
         }
@@ -142,17 +146,23 @@ pub(crate) struct Invocation<'a> {
 
 impl<'a> Invocation<'a> {
     /// Calls the closure and everything around it, in the order shown at the head of the module. All
-    /// of it is user code: the caller holds no lock.
-    pub(super) fn call<R>(self, closure: impl FnOnce() -> R) -> Result<R, Panic> {
+    /// of it is user code: the caller holds no lock. `judge` says whether the run has failed by what
+    /// the closure has returned.
+    pub(super) fn call<R, T>(
+        self,
+        judge: impl FnOnce(R) -> Result<T, Failure>,
+        closure: impl FnOnce() -> R,
+    ) -> Result<T, Failure> {
         let Self { run, hooks, wrapper } = self;
+        let source = FailureSource::Task;
         run.enter(|| {
             if let Err(panic) = hooks.before(run) {
                 discard(closure);
                 return Err(panic);
             }
             let outcome = match wrapper {
-                None => hooks.contain(PanicSource::Task, run, closure),
-                Some(wrapper) => hooks.contain(PanicSource::Task, run, || wrapper.call(closure)),
+                None => hooks.contain(source, run, judge, closure),
+                Some(wrapper) => hooks.contain(source, run, judge, || wrapper.call(closure)),
             };
             hooks.after(run, &outcome);
             outcome
@@ -185,14 +195,14 @@ impl<'a> Drops<'a> {
     /// Drops a value. A panic in its drop is reported, and goes no further.
     #[inline]
     pub(crate) fn discard<T>(self, value: T) {
-        discard_with(value, |panic| self.report(None, Panic::new(panic)));
+        discard_with(value, |panic| self.report(None, Failure::of_panic(panic)));
     }
 
     #[cold]
-    pub(crate) fn report(self, name: Option<Arc<str>>, panic: Panic) {
+    pub(crate) fn report(self, name: Option<Arc<str>>, panic: Failure) {
         if let Some(hooks) = self.hooks {
             let task = Subject { id: self.id, name, run: None };
-            hooks.report(PanicSource::Drop, &task, &panic);
+            hooks.report(FailureSource::Drop, &task, &panic);
         }
         discard(panic);
     }
@@ -203,16 +213,16 @@ impl fmt::Debug for Hooks {
         f.debug_struct("Hooks")
             .field("before", &self.before.is_some())
             .field("after", &self.after.is_some())
-            .field("on_panic", &self.on_panic.is_some())
+            .field("on_failure", &self.on_failure.is_some())
             .finish()
     }
 }
 
-/// Whose code panicked; from [`PanicReport::source`].
+/// Whose code failed; from [`FailureReport::source`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum PanicSource {
-    /// The task's own closure, or its wrapper.
+pub enum FailureSource {
+    /// The task's own closure, or its wrapper: it panicked, or returned an `Err`.
     Task,
     /// The hook before a run; the closure did not run.
     BeforeExecute,
@@ -224,18 +234,20 @@ pub enum PanicSource {
     ThreadStart,
     /// The hook at the end of a worker's thread.
     ThreadStop,
+    /// The trigger of a [repeated](crate::Handle::repeat) task, which has ended the task.
+    Trigger,
     /// The drop of a capture, a result or another value of a task.
     Drop,
-    /// Nobody's code panicked: a run of a periodic task exceeded its
+    /// Nobody's code failed: a run of a periodic task exceeded its
     /// [time limit](crate::TaskBuilder::timeout), and that has ended the task.
     TimeLimit,
-    /// Nobody's code panicked: a periodic task lost its place in the queue, and that has ended it.
+    /// Nobody's code failed: a periodic task lost its place in the queue, and that has ended it.
     /// Either the queue had no room for its next run, or another task
     /// [displaced it](crate::RejectedTask::discard_oldest).
     Displaced,
 }
 
-impl PanicSource {
+impl FailureSource {
     fn describe(self) -> &'static str {
         match self {
             Self::Task => "a task",
@@ -244,29 +256,30 @@ impl PanicSource {
             Self::Terminated => "the hook at the end of the executor",
             Self::ThreadStart => "the hook at the start of a thread",
             Self::ThreadStop => "the hook at the end of a thread",
+            Self::Trigger => "the trigger of a task",
             Self::Drop => "the drop of a task's value",
             Self::TimeLimit | Self::Displaced => "a periodic task",
         }
     }
 
-    /// Returns `true` if somebody's code panicked.
-    fn is_panic(self) -> bool {
+    /// Returns `true` if somebody's code failed.
+    fn is_failure(self) -> bool {
         !matches!(self, Self::TimeLimit | Self::Displaced)
     }
 }
 
-/// A panic, or the end of a periodic task that its user did not end; the argument of a
-/// [panic handler](crate::Builder::panic_handler). Its `Display` is a line for a log.
-pub struct PanicReport<'a> {
-    source: PanicSource,
+/// A failure, or the end of a periodic task that its user did not end; the argument of a
+/// [failure handler](crate::Builder::failure_handler). Its `Display` is a line for a log.
+pub struct FailureReport<'a> {
+    source: FailureSource,
     task: &'a Subject,
-    panic: &'a Panic,
+    failure: &'a Failure,
 }
 
-impl PanicReport<'_> {
-    /// Returns whose code panicked.
+impl FailureReport<'_> {
+    /// Returns whose code failed.
     #[must_use]
-    pub fn source(&self) -> PanicSource {
+    pub fn source(&self) -> FailureSource {
         self.source
     }
 
@@ -288,27 +301,27 @@ impl PanicReport<'_> {
         self.task.run
     }
 
-    /// Returns the message of the panic, or why the task has ended.
+    /// Returns the message of the panic or of the error, or why the task has ended.
     #[must_use]
     pub fn message(&self) -> &str {
-        self.panic.message()
+        self.failure.message()
     }
 
     /// Returns where the panic began. `None` if it was resumed there and began elsewhere, or if the
     /// program has replaced the panic hook that records locations.
     #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
-        self.panic.location()
+        self.failure.location()
     }
 
-    /// Returns the panic itself.
+    /// Returns the failure itself.
     #[must_use]
-    pub fn panic(&self) -> &Panic {
-        self.panic
+    pub fn failure(&self) -> &Failure {
+        self.failure
     }
 }
 
-impl fmt::Display for PanicReport<'_> {
+impl fmt::Display for FailureReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.source.describe())?;
         let Subject { id, name, run } = self.task;
@@ -320,7 +333,11 @@ impl fmt::Display for PanicReport<'_> {
             (task, None) if !task.is_empty() => write!(f, " ({task})")?,
             _ => {}
         }
-        f.write_str(if self.source.is_panic() { " panicked" } else { " was ended" })?;
+        f.write_str(match self.failure.is_panic() {
+            _ if !self.source.is_failure() => " was ended",
+            true => " panicked",
+            false => " failed",
+        })?;
         if let Some(location) = self.location() {
             write!(f, " at {location}")?;
         }
@@ -328,9 +345,9 @@ impl fmt::Display for PanicReport<'_> {
     }
 }
 
-impl fmt::Debug for PanicReport<'_> {
+impl fmt::Debug for FailureReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PanicReport")
+        f.debug_struct("FailureReport")
             .field("source", &self.source)
             .field("task_id", &self.task_id())
             .field("task_name", &self.task_name())

@@ -8,11 +8,18 @@
 use std::time::Duration;
 
 use super::{
-    failure::PanicPolicy,
-    hooks::Invocation,
-    period::{MissedRuns, Period},
+    failure::FailurePolicy,
+    hooks::{Drops, FailureSource, Hooks, Invocation},
+    outcome::{Outcome, Step},
+    period::Period,
+    run::Run,
 };
-use crate::{Panic, time::Timestamp, unwind::discard_with};
+use crate::{
+    Failure, RejectionReason,
+    time::Timestamp,
+    trigger::LastRun,
+    unwind::{discard, discard_with},
+};
 
 /// What a task runs.
 pub(crate) trait Job: Send + Sized + 'static {
@@ -21,10 +28,10 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     const IS_PERIODIC: bool;
 
-    /// Returns `true` if the runs would follow each other without end, so that the job is refused.
+    /// Returns why the job cannot be submitted, if it cannot.
     #[inline]
-    fn has_zero_period(&self) -> bool {
-        false
+    fn refusal(&self) -> Option<RejectionReason> {
+        None
     }
 
     /// Runs the closure once, by `invocation`. User code: the caller holds no lock.
@@ -48,11 +55,13 @@ pub(crate) trait Job: Send + Sized + 'static {
 #[must_use]
 pub(crate) enum RunOutcome<J: Job> {
     /// It was the last run.
-    Ended(Result<J::Output, Panic>),
+    Ended(Result<J::Output, Failure>),
     /// Another run is planned for this moment.
     Again(J, Timestamp),
-    /// Another run is planned for this moment, although this one panicked.
-    Failed(J, Timestamp, Panic),
+    /// Another run is planned for this moment, although this one failed.
+    Failed(J, Timestamp, Failure),
+    /// It was the last run, because the trigger has ended, and only a run can return a result.
+    Exhausted,
 }
 
 /// A closure that runs once.
@@ -68,7 +77,7 @@ where
     const IS_PERIODIC: bool = false;
 
     fn run(self, invocation: Invocation<'_>) -> RunOutcome<Self> {
-        RunOutcome::Ended(invocation.call(self.0))
+        RunOutcome::Ended(invocation.call(Ok, self.0))
     }
 
     fn slot(&self) -> Option<u32> {
@@ -86,11 +95,12 @@ where
     }
 }
 
-/// A closure that runs until it is cancelled, or until a panic ends it by its policy.
+/// A closure that runs until it is cancelled, until it or its trigger ends the series, or until a
+/// failure ends it by its policy.
 pub(crate) struct Periodic<F> {
     body: F,
     period: Period,
-    on_panic: PanicPolicy,
+    on_failure: FailurePolicy,
     slot: Option<u32>,
     /// How many runs in a row have failed.
     failures: u32,
@@ -100,57 +110,105 @@ pub(crate) struct Periodic<F> {
 }
 
 impl<F> Periodic<F> {
-    pub(crate) fn at_fixed_rate(body: F, period: Duration, missed: MissedRuns) -> Self {
-        Self::new(body, Period::FixedRate { period, missed })
+    pub(crate) fn new(body: F, period: Period) -> Self {
+        let on_failure = FailurePolicy::stop();
+        Self { body, period, on_failure, slot: None, failures: 0, runs: 0, skipped: 0 }
     }
 
-    pub(crate) fn with_fixed_delay(body: F, delay: Duration) -> Self {
-        Self::new(body, Period::FixedDelay { delay })
-    }
-
-    fn new(body: F, period: Period) -> Self {
-        let on_panic = PanicPolicy::stop();
-        Self { body, period, on_panic, slot: None, failures: 0, runs: 0, skipped: 0 }
-    }
-
-    pub(crate) fn on_panic(mut self, policy: PanicPolicy) -> Self {
-        self.on_panic = policy;
+    pub(crate) fn on_failure(mut self, policy: FailurePolicy) -> Self {
+        self.on_failure = policy;
         self
+    }
+
+    /// Drops the body and the trigger, which are the user's.
+    fn discard(self, run: &Run, drops: Drops<'_>) {
+        let report = |panic| drops.report(run.task().name(), Failure::of_panic(panic));
+        discard_with((self.body, self.period), report);
+    }
+
+    /// Returns when the next run is, by the schedule; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The panic of a trigger.
+    fn plan(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
+        let (planned, started) = (run.planned(), run.started());
+        let last = LastRun { planned, started, ended: run.clock().read() };
+        if let Some(plan) = self.period.plan(last) {
+            self.skipped = plan.skipped;
+            return Ok(Some(plan.next));
+        }
+        let (runs, failures) = (self.runs, self.failures);
+        let ask = || self.period.ask(last, run.clock(), runs, failures);
+        hooks.contain(FailureSource::Trigger, run, Ok, ask)
     }
 }
 
-impl<F: FnMut() + Send + 'static> Job for Periodic<F> {
-    type Output = ();
+impl<F, O> Job for Periodic<F>
+where
+    F: FnMut() -> O + Send + 'static,
+    O: Outcome,
+{
+    type Output = O::Value;
 
     const IS_PERIODIC: bool = true;
 
-    fn has_zero_period(&self) -> bool {
-        self.period.is_zero()
+    fn refusal(&self) -> Option<RejectionReason> {
+        match self.period {
+            Period::Never => Some(RejectionReason::NeverRuns),
+            _ if self.period.is_zero() => Some(RejectionReason::ZeroPeriod),
+            _ => None,
+        }
     }
 
     fn run(mut self, invocation: Invocation<'_>) -> RunOutcome<Self> {
-        let (run, drops) = (invocation.run, invocation.drops());
-        let outcome = invocation.call(&mut self.body);
-        let ended = run.clock().read();
-        let plan = self.period.plan(run.planned(), run.started(), ended);
+        let (run, hooks, drops) = (invocation.run, invocation.hooks, invocation.drops());
+        let outcome = invocation.call(|report| report, || (self.body)().report());
         self.runs += 1;
-        self.skipped = plan.skipped;
-        let Err(panic) = outcome else {
-            self.failures = 0;
-            return RunOutcome::Again(self, plan.next);
+        self.failures = if outcome.is_ok() { 0 } else { self.failures.saturating_add(1) };
+        let failure = match outcome {
+            Ok(Step::Break(value)) => {
+                self.discard(run, drops);
+                return RunOutcome::Ended(Ok(value));
+            }
+            Ok(Step::After(delay)) => {
+                let next = run.clock().read().after(delay);
+                return RunOutcome::Again(self, next);
+            }
+            Ok(Step::Next) => None,
+            Err(failure) => {
+                run.note_failure(self.failures);
+                if self.on_failure.ends_after(self.failures) {
+                    self.discard(run, drops);
+                    return RunOutcome::Ended(Err(failure));
+                }
+                Some(failure)
+            }
         };
-        self.failures = self.failures.saturating_add(1);
-        run.note_failure(self.failures);
-        if self.on_panic.ends_after(self.failures) {
-            discard_with(self.body, |panic| drops.report(run.task().name(), Panic::new(panic)));
-            return RunOutcome::Ended(Err(panic));
+        match (self.plan(run, hooks), failure) {
+            (Ok(Some(next)), None) => RunOutcome::Again(self, next),
+            (Ok(Some(next)), Some(failure)) => {
+                // Without a delay the plan stands, even if it is in the past.
+                let next = match self.on_failure.delay_after(self.failures) {
+                    Duration::ZERO => next,
+                    delay => next.max(run.clock().read().after(delay)),
+                };
+                RunOutcome::Failed(self, next, failure)
+            }
+            (Ok(None), failure) => {
+                self.discard(run, drops);
+                match (failure, O::exhausted()) {
+                    (Some(failure), _) => RunOutcome::Ended(Err(failure)),
+                    (None, Some(value)) => RunOutcome::Ended(Ok(value)),
+                    (None, None) => RunOutcome::Exhausted,
+                }
+            }
+            (Err(panic), failure) => {
+                self.discard(run, drops);
+                discard(failure);
+                RunOutcome::Ended(Err(panic))
+            }
         }
-        // Without a delay the plan stands, even if it is in the past: missed runs are made up for.
-        let next = match self.on_panic.delay_after(self.failures) {
-            Duration::ZERO => plan.next,
-            delay => plan.next.max(ended.after(delay)),
-        };
-        RunOutcome::Failed(self, next, panic)
     }
 
     fn slot(&self) -> Option<u32> {

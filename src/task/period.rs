@@ -1,4 +1,4 @@
-//! When a periodic task runs next: arithmetic, and nothing else.
+//! When a periodic task runs next: arithmetic, and the question to a trigger.
 //!
 //! **Fixed delay** is the simple one: the next run is planned one delay after the end of the last.
 //!
@@ -19,15 +19,23 @@
 //! Burst and Coalesce look alike as long as the body is always too long. They differ after a single
 //! stall: if it lasts a second, Burst then runs a hundred times in a row, Coalesce once.
 
-use std::time::Duration;
+use std::{any::Any, time::Duration};
 
-use crate::time::{Timestamp, saturating_nanos};
+use crate::{
+    time::{Clock, Timestamp, saturating_nanos},
+    trigger::{Due, Every, FixedDelay, LastRun, Trigger, TriggerContext},
+};
 
-/// What a fixed-rate task does about the runs that it missed because it was a period or more late.
+/// What a periodic task does about the runs that it missed because it was late, by a period or more
+/// if it has a fixed rate.
 ///
 /// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for
-/// them, as [`Burst`](Self::Burst) does.
-/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) returns how many were left out.
+/// them, as [`Burst`](Self::Burst) does, and so do Java's verbs by default. The default of
+/// [`repeat`](crate::Handle::repeat) is [`Coalesce`](Self::Coalesce). A task with a fixed delay is
+/// never late. The policies hold for every [trigger](crate::Trigger); only a fixed rate has a grid that
+/// [`Delay`](Self::Delay) can move.
+/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) returns how many a fixed rate has left
+/// out.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,13 +72,31 @@ pub enum MissedRuns {
     /// Moves the grid: the next run is a period after the start of the late one. Right where runs
     /// must be kept apart.
     Delay,
+    /// Makes up for the runs that are no later than this, and leaves the others out. Right for work
+    /// that is still of use a little late.
+    Within(Duration),
 }
 
-/// The schedule of a periodic task.
-#[derive(Clone, Copy, Debug)]
+/// The schedule of a periodic task. The two kinds that Java has are planned here, with no allocation
+/// and no dynamic call.
 pub(crate) enum Period {
-    FixedRate { period: Duration, missed: MissedRuns },
-    FixedDelay { delay: Duration },
+    /// The period is in nanoseconds, which keeps the whole at three words.
+    FixedRate {
+        period: u64,
+        missed: MissedRuns,
+    },
+    FixedDelay {
+        delay: Duration,
+    },
+    Trigger(Box<Triggered>),
+    /// A trigger that has no run.
+    Never,
+}
+
+/// The schedule of a trigger that is the user's.
+pub(crate) struct Triggered {
+    trigger: Box<dyn Trigger>,
+    missed: MissedRuns,
 }
 
 /// The plan for the next run.
@@ -82,15 +108,47 @@ pub(super) struct Plan {
 }
 
 impl Period {
+    pub(crate) fn fixed_rate(period: Duration, missed: MissedRuns) -> Self {
+        Self::FixedRate { period: saturating_nanos(period), missed }
+    }
+
+    /// Returns the schedule that a trigger stands for, and when its first run is. Calls the trigger,
+    /// which is user code.
+    pub(crate) fn of<G: Trigger>(
+        mut trigger: G,
+        missed: MissedRuns,
+        clock: &Clock,
+        now: Timestamp,
+    ) -> (Self, Timestamp) {
+        let any: &dyn Any = &trigger;
+        if let Some(Every { period, first }) = any.downcast_ref() {
+            return (Self::fixed_rate(*period, missed), now.after(*first));
+        }
+        if let Some(FixedDelay { delay, first }) = any.downcast_ref() {
+            return (Self::FixedDelay { delay: *delay }, now.after(*first));
+        }
+        let context =
+            TriggerContext { clock, after: now, last: None, runs: 0, failures_in_a_row: 0 };
+        match trigger.next(&context) {
+            Some(Due::At(moment)) => {
+                let first = clock.deadline_of(moment).max(now);
+                (Self::Trigger(Box::new(Triggered { trigger: Box::new(trigger), missed })), first)
+            }
+            None => (Self::Never, Timestamp::NEVER),
+        }
+    }
+
     pub(super) fn is_zero(&self) -> bool {
         match self {
-            Self::FixedRate { period, .. } => period.is_zero(),
+            Self::FixedRate { period, .. } => *period == 0,
             Self::FixedDelay { delay } => delay.is_zero(),
+            Self::Trigger(_) | Self::Never => false,
         }
     }
 
     /// Returns for how many moments of the grid, beyond its own, a run stands that was planned for
     /// `planned` and started at `started`.
+    #[inline]
     pub(super) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
         match self {
             Self::FixedRate { period, missed: MissedRuns::Coalesce | MissedRuns::Delay } => {
@@ -100,37 +158,74 @@ impl Period {
         }
     }
 
-    /// Plans the next run, after one that was planned, started and ended at these moments.
-    pub(super) fn plan(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> Plan {
+    /// Plans the next run, after one that was planned, started and ended at these moments. Returns
+    /// `None` if a trigger has to be [asked](Self::ask).
+    #[inline]
+    pub(super) fn plan(&self, LastRun { planned, started, ended }: LastRun) -> Option<Plan> {
         let (period, missed) = match *self {
             Self::FixedDelay { delay } => {
-                return Plan { next: ended.after(delay), skipped: 0 };
+                return Some(Plan { next: ended.after(delay), skipped: 0 });
             }
             Self::FixedRate { period, missed } => (period, missed),
+            Self::Trigger(_) | Self::Never => return None,
         };
         let on_grid = |points: u64| planned.after_times(period, points.saturating_add(1));
         let late = whole_periods(planned, started, period);
-        match missed {
+        let skip_until = |last: Timestamp| {
+            let skipped = whole_periods(planned, last, period);
+            Plan { next: on_grid(skipped), skipped }
+        };
+        Some(match missed {
             MissedRuns::Burst => Plan { next: on_grid(0), skipped: 0 },
             MissedRuns::Coalesce => Plan { next: on_grid(late), skipped: 0 },
-            MissedRuns::Skip => {
-                let skipped = whole_periods(planned, ended, period);
-                Plan { next: on_grid(skipped), skipped }
-            }
+            MissedRuns::Skip => skip_until(ended),
+            MissedRuns::Within(limit) => skip_until(too_late(ended, limit)),
             MissedRuns::Delay if late == 0 => Plan { next: on_grid(0), skipped: 0 },
-            MissedRuns::Delay => Plan { next: started.after(period), skipped: 0 },
-        }
+            MissedRuns::Delay => Plan { next: started.after_times(period, 1), skipped: 0 },
+        })
+    }
+
+    /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
+    /// code: the caller holds no lock.
+    pub(super) fn ask(
+        &mut self,
+        run: LastRun,
+        clock: &Clock,
+        runs: u64,
+        failures_in_a_row: u32,
+    ) -> Option<Timestamp> {
+        let Self::Trigger(triggered) = self else { return None };
+        let after = match triggered.missed {
+            MissedRuns::Burst => run.planned,
+            MissedRuns::Coalesce | MissedRuns::Delay => run.started,
+            MissedRuns::Skip => run.ended,
+            MissedRuns::Within(limit) => run.planned.max(too_late(run.ended, limit)),
+        };
+        let last = Some(run);
+        let context = TriggerContext { clock, after, last, runs, failures_in_a_row };
+        let Due::At(moment) = triggered.trigger.next(&context)?;
+        Some(clock.deadline_of(moment))
     }
 }
 
-fn whole_periods(from: Timestamp, to: Timestamp, period: Duration) -> u64 {
-    let period = saturating_nanos(period).max(1);
-    to.as_nanos().saturating_sub(from.as_nanos()) / period
+/// Returns the last moment whose run is too late to be made up for.
+fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
+    now.before(limit.saturating_add(Duration::from_nanos(1)))
+}
+
+fn whole_periods(from: Timestamp, to: Timestamp, period: u64) -> u64 {
+    to.as_nanos().saturating_sub(from.as_nanos()) / period.max(1)
 }
 
 impl Timestamp {
-    fn after_times(self, period: Duration, times: u64) -> Self {
-        let span = saturating_nanos(period).saturating_mul(times);
+    /// Returns the first moment after `after` of the grid that this one is on.
+    pub(crate) fn on_grid_after(self, period: Duration, after: Self) -> Self {
+        let period = saturating_nanos(period);
+        self.after_times(period, whole_periods(self, after, period).saturating_add(1))
+    }
+
+    fn after_times(self, period: u64, times: u64) -> Self {
+        let span = period.saturating_mul(times);
         Self::from_nanos(self.as_nanos().saturating_add(span))
     }
 }
@@ -144,7 +239,13 @@ mod tests {
     }
 
     fn rate(missed: MissedRuns) -> Period {
-        Period::FixedRate { period: Duration::from_millis(10), missed }
+        Period::fixed_rate(Duration::from_millis(10), missed)
+    }
+
+    impl Period {
+        fn planned(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> Plan {
+            self.plan(LastRun { planned, started, ended }).expect("it is not a trigger")
+        }
     }
 
     /// Returns the starts of the runs, if the first is planned for 10, the clock leaps to `leap`
@@ -158,7 +259,7 @@ mod tests {
             }
             starts.push(started.as_nanos() / 1_000_000);
             now = started.after(Duration::from_millis(body));
-            planned = rate(missed).plan(planned, started, now).next;
+            planned = rate(missed).planned(planned, started, now).next;
         }
     }
 
@@ -200,7 +301,7 @@ mod tests {
     fn a_little_late_is_not_missed() {
         for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
         {
-            let plan = rate(missed).plan(at(10), at(19), at(19));
+            let plan = rate(missed).planned(at(10), at(19), at(19));
             assert_eq!(plan, Plan { next: at(20), skipped: 0 }, "{missed:?}");
             assert_eq!(rate(missed).covered(at(10), at(19)), 0);
         }
@@ -209,17 +310,23 @@ mod tests {
     /// M60.
     #[test]
     fn what_was_missed_is_counted() {
-        assert_eq!(rate(MissedRuns::Skip).plan(at(10), at(10), at(45)).skipped, 3);
+        assert_eq!(rate(MissedRuns::Skip).planned(at(10), at(10), at(45)).skipped, 3);
         assert_eq!(rate(MissedRuns::Coalesce).covered(at(10), at(45)), 3);
         assert_eq!(rate(MissedRuns::Delay).covered(at(10), at(45)), 3);
         assert_eq!(rate(MissedRuns::Burst).covered(at(10), at(45)), 0);
+    }
+
+    /// A periodic task is no larger than it has to be.
+    #[test]
+    fn a_period_is_three_words() {
+        assert_eq!(size_of::<Period>(), 24);
     }
 
     /// M51.
     #[test]
     fn fixed_delay_counts_from_the_end() {
         let period = Period::FixedDelay { delay: Duration::from_millis(10) };
-        assert_eq!(period.plan(at(10), at(12), at(45)).next, at(55));
+        assert_eq!(period.planned(at(10), at(12), at(45)).next, at(55));
     }
 
     /// F26, M61: whatever moments and spans are added, the next run is later, or never.
@@ -230,14 +337,14 @@ mod tests {
         for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
         {
             for (period, start) in spans.into_iter().flat_map(|s| moments.map(|m| (s, m))) {
-                let plan = Period::FixedRate { period, missed }.plan(at(1), start, start);
+                let plan = Period::fixed_rate(period, missed).planned(at(1), start, start);
                 assert!(plan.next > at(1), "{missed:?}");
                 assert!(plan.next > start || missed == MissedRuns::Burst, "{missed:?}");
-                let plan = Period::FixedDelay { delay: period }.plan(at(0), start, start);
+                let plan = Period::FixedDelay { delay: period }.planned(at(0), start, start);
                 assert!(plan.next > start);
             }
         }
-        let never = Period::FixedDelay { delay: Duration::MAX }.plan(at(0), at(0), at(1));
+        let never = Period::FixedDelay { delay: Duration::MAX }.planned(at(0), at(0), at(1));
         assert_eq!(never.next, Timestamp::NEVER);
     }
 }

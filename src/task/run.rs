@@ -12,7 +12,7 @@ use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 
 use super::{Job, Runnable, failure::FailedRun};
 use crate::{
-    CancellationToken, Panic, TaskId,
+    CancellationToken, Failure, TaskId,
     statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
     time::{Clock, Timestamp},
@@ -108,7 +108,7 @@ impl Run {
     }
 
     /// Returns what is kept of this run, which has failed with `panic`.
-    pub(super) fn failure(&self, panic: &Panic) -> FailedRun {
+    pub(super) fn failure(&self, panic: &Failure) -> FailedRun {
         let (run_number, in_a_row) = (self.number.get(), self.failures.get());
         FailedRun { run_number, in_a_row, message: panic.message().into() }
     }

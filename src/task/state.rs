@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!                 start                    finish
-//!   ──▶ Scheduled ─────▶ Running ──────────────────▶ Completed │ Panicked ──┐ claim
+//!   ──▶ Scheduled ─────▶ Running ──────────────────▶ Completed │ Failed ────┐ claim
 //!         │    ▲           │   │                                            ▼
 //!         │    └───────────│───┘ rest (periodic)                         Claimed
 //!         │                │
@@ -14,7 +14,8 @@
 //! * **Scheduled**: the closure is here; the task is in the queue, or a worker has just taken it
 //!   out or, between two runs, is about to put it back.
 //! * **Running**: the closure is on a worker's stack.
-//! * **Completed, Panicked, Cancelled**: final. They become `Claimed` when the result is taken.
+//! * **Completed, Failed, Cancelled**: final. They become `Claimed` when the result is taken. A series
+//!   whose trigger has ended is also completed, with a result or without ([`Stage::Exhausted`]).
 //!
 //! This file only decides. Each move takes `&mut self`, so it happens under the task's lock, and
 //! returns what has to be *done* about it (a closure to drop, a result that nobody will get), which
@@ -38,11 +39,11 @@
 //! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
 //! dropped or woken is returned, and the caller drops or wakes it after releasing the lock.
 
-use std::task::Waker;
+use std::{mem, task::Waker};
 
 use super::{Job, decorate::Wrapper, failure::FailedRun};
 use crate::{
-    CancelReason, CancellationToken, Panic, TaskError, sync::Arc, time::Timestamp, wait::WaitList,
+    CancelReason, CancellationToken, Failure, TaskError, sync::Arc, time::Timestamp, wait::WaitList,
 };
 
 /// The state of a task; from [`ScheduledFuture::state`](crate::ScheduledFuture::state). Java:
@@ -55,10 +56,10 @@ pub enum TaskState {
     Scheduled,
     /// The task runs now.
     Running,
-    /// The task has ended with a result.
+    /// The task has ended with a result, or because its trigger has ended.
     Completed,
-    /// The task has ended with a panic.
-    Panicked,
+    /// The task has failed: it panicked, or a run returned an `Err` that ended it.
+    Failed,
     /// The task was cancelled. If its body had begun, it may still be running.
     Cancelled,
 }
@@ -76,13 +77,14 @@ pub(super) enum Stage<J, T> {
     Scheduled(J),
     Running,
     Completed(T),
-    Panicked(Panic),
+    Failed(Failure),
+    Exhausted,
     Cancelled { reason: CancelReason, body_runs: bool },
-    Claimed { panicked: bool },
+    Claimed { failed: bool },
 }
 
 /// The outcome of the last run of a task.
-pub(super) type Ending<T> = Result<T, Panic>;
+pub(super) type Ending<T> = Result<T, Failure>;
 
 /// What a call found that ends a task other than by a run.
 #[must_use]
@@ -110,11 +112,18 @@ impl<J, T> Stage<J, T> {
         if !self.body_returns() {
             return Some(ending);
         }
-        *self = match ending {
+        self.leave_running(match ending {
             Ok(value) => Self::Completed(value),
-            Err(panic) => Self::Panicked(panic),
-        };
+            Err(failure) => Self::Failed(failure),
+        });
         None
+    }
+
+    /// Ends the task after its last run, which has left no result.
+    pub(super) fn exhaust(&mut self) {
+        if self.body_returns() {
+            self.leave_running(Self::Exhausted);
+        }
     }
 
     /// Ends a run after which another is to come. Returns the job if the task was cancelled
@@ -123,8 +132,16 @@ impl<J, T> Stage<J, T> {
         if !self.body_returns() {
             return Some(job);
         }
-        *self = Self::Scheduled(job);
+        self.leave_running(Self::Scheduled(job));
         None
+    }
+
+    /// Moves from `Running`, which holds nothing, to `next`. An assignment would ask at each run whether
+    /// there is a job to drop.
+    #[inline]
+    fn leave_running(&mut self, next: Self) {
+        debug_assert!(matches!(self, Self::Running), "the body has just returned");
+        mem::forget(mem::replace(self, next));
     }
 
     /// Notes that the body has returned. Returns `true` if the task was not ended meanwhile.
@@ -163,16 +180,17 @@ impl<J, T> Stage<J, T> {
 
     /// Takes the result; `None` if there is none yet.
     pub(super) fn claim(&mut self) -> Option<Result<T, TaskError>> {
-        let panicked = match self {
+        let failed = match self {
             Self::Scheduled(_) | Self::Running => return None,
             Self::Cancelled { reason, .. } => return Some(Err(TaskError::Cancelled(*reason))),
+            Self::Exhausted => return Some(Err(TaskError::Exhausted)),
             Self::Claimed { .. } => return Some(Err(TaskError::ResultTaken)),
             Self::Completed(_) => false,
-            Self::Panicked(_) => true,
+            Self::Failed(_) => true,
         };
-        match std::mem::replace(self, Self::Claimed { panicked }) {
+        match mem::replace(self, Self::Claimed { failed }) {
             Self::Completed(value) => Some(Ok(value)),
-            Self::Panicked(panic) => Some(Err(TaskError::Panicked(panic))),
+            Self::Failed(failure) => Some(Err(TaskError::Failed(failure))),
             _ => None,
         }
     }
@@ -181,15 +199,17 @@ impl<J, T> Stage<J, T> {
         match self {
             Self::Scheduled(_) => TaskState::Scheduled,
             Self::Running => TaskState::Running,
-            Self::Completed(_) | Self::Claimed { panicked: false } => TaskState::Completed,
-            Self::Panicked(_) | Self::Claimed { panicked: true } => TaskState::Panicked,
+            Self::Completed(_) | Self::Claimed { failed: false } | Self::Exhausted => {
+                TaskState::Completed
+            }
+            Self::Failed(_) | Self::Claimed { failed: true } => TaskState::Failed,
             Self::Cancelled { .. } => TaskState::Cancelled,
         }
     }
 
     /// Moves to `next`, and returns the job if it was here.
     fn take_job(&mut self, next: Self) -> Option<J> {
-        match std::mem::replace(self, next) {
+        match mem::replace(self, next) {
             Self::Scheduled(job) => Some(job),
             _ => None,
         }
@@ -278,7 +298,7 @@ impl<J: Job> TaskCell<J> {
     #[inline(never)]
     fn extend(&mut self) -> &mut Extended<J> {
         if let Self::Plain(stage) = self {
-            let stage = std::mem::replace(stage, Stage::Running);
+            let stage = mem::replace(stage, Stage::Running);
             let extended = Extended { stage, extras: Extras::default() };
             *self = Self::Extended(Box::new(extended));
         }
@@ -393,9 +413,9 @@ mod tests {
     #[test]
     fn a_claimed_panic_is_still_a_panic() {
         let mut stage = running();
-        assert!(stage.finish(Err(Panic::new((Box::new("no"), None)))).is_none());
-        assert!(matches!(stage.claim(), Some(Err(TaskError::Panicked(_)))));
-        assert_eq!(stage.state(), TaskState::Panicked);
+        assert!(stage.finish(Err(Failure::of_text("no"))).is_none());
+        assert!(matches!(stage.claim(), Some(Err(TaskError::Failed(_)))));
+        assert_eq!(stage.state(), TaskState::Failed);
     }
 
     /// M42, M48.

@@ -64,7 +64,7 @@ impl World {
     /// Checks that what can be observed of the pool does not contradict itself.
     pub(crate) fn look(&self) {
         let seen = self.handle.statistics();
-        let dealt_with = seen.completed + seen.panicked + seen.cancelled;
+        let dealt_with = seen.completed + seen.failed + seen.cancelled;
         let accounted = seen.pending as u64 + seen.active as u64 + dealt_with;
         self.is_wrong(seen.submitted != accounted, &format!("{seen:?} does not add up"));
         let workers = seen.active <= seen.pool_size && seen.pool_size <= seen.largest_pool_size;

@@ -231,7 +231,7 @@ impl Ledger {
         let record = &mut self.tasks[id];
         let fate = match outcome {
             Ok(()) => Fate::Completed,
-            Err(TaskError::Panicked(_)) => Fate::Panicked,
+            Err(TaskError::Failed(_)) => Fate::Panicked,
             Err(TaskError::Cancelled(reason)) => Fate::Cancelled(*reason),
             Err(TaskError::ResultTaken) if record.fate.is_some() => return,
             Err(other) => return self.violation(format!("the future of task {id}: {other}")),

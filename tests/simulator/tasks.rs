@@ -42,7 +42,7 @@ impl World {
             task = task.timeout(steps.span());
         }
         if plan.resumes {
-            task = task.on_panic(punctual::PanicPolicy::resume());
+            task = task.on_failure(punctual::FailurePolicy::resume());
         }
         let delay = plan.when.delay();
         let outer = SUBMITTED.with(|own| own.replace(Some(id)));

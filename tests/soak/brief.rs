@@ -38,7 +38,7 @@ pub(crate) fn pool(soak: &Arc<Soak>, dice: &mut Dice) {
         soak.ledger.complain("a brief pool does not end, or one of its futures does not");
     }
     let now = handle.statistics();
-    let adds_up = now.submitted == now.completed + now.panicked + now.cancelled;
+    let adds_up = now.submitted == now.completed + now.failed + now.cancelled;
     let is_empty = (now.pending, now.active, now.pool_size) == (0, 0, 0);
     if !adds_up || !is_empty || now.state != ExecutorState::Terminated {
         soak.ledger.complain(format!("a brief pool has left something: {now:?}"));

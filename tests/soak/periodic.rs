@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{CancelHandle, CancelReason, MissedRuns, PanicPolicy, ScheduledFuture, TaskError};
+use punctual::{CancelHandle, CancelReason, FailurePolicy, MissedRuns, ScheduledFuture, TaskError};
 
 use crate::{
     dice::Dice,
@@ -29,7 +29,7 @@ struct Course {
     panics: Option<u64>,
     /// The run of this number is the last: it cancels the periodic task.
     cancels: Option<u64>,
-    on_panic: PanicPolicy,
+    on_failure: FailurePolicy,
     missed: MissedRuns,
     limit: Option<Duration>,
 }
@@ -39,10 +39,10 @@ impl Course {
         use MissedRuns::{Burst, Coalesce, Delay, Skip};
         let ms = Duration::from_millis;
         let policies = [
-            PanicPolicy::stop(),
-            PanicPolicy::resume(),
-            PanicPolicy::resume().stop_after(2),
-            PanicPolicy::resume().back_off(ms(1), ms(10)),
+            FailurePolicy::stop(),
+            FailurePolicy::resume(),
+            FailurePolicy::resume().stop_after(2),
+            FailurePolicy::resume().back_off(ms(1), ms(10)),
         ];
         Self {
             initial: dice.up_to_ms(10),
@@ -50,7 +50,7 @@ impl Course {
             is_fixed_rate: dice.one_in(2),
             panics: dice.one_in(3).then(|| 1 + dice.roll(5)),
             cancels: dice.one_in(4).then(|| 1 + dice.roll(5)),
-            on_panic: dice.any(&policies),
+            on_failure: dice.any(&policies),
             missed: dice.any(&[Burst, Coalesce, Delay, Skip]),
             limit: dice.one_in(5).then(|| dice.up_to_ms(3)),
         }
@@ -119,7 +119,7 @@ pub(crate) fn periodic(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     };
     let id = runner.capture.id();
     let body = move || runner.run(work);
-    let mut task = soak.pool.task().on_panic(course.on_panic).missed_runs(course.missed);
+    let mut task = soak.pool.task().on_failure(course.on_failure).missed_runs(course.missed);
     task = match course.limit {
         Some(limit) => task.timeout(limit),
         None => task,
@@ -147,7 +147,7 @@ fn end(soak: &Soak, id: u64, course: Course, future: &ScheduledFuture<()>) {
     };
     let (may_time_out, cancels) = (course.limit.is_some(), course.cancels.is_some());
     let is_right = match &end {
-        Err(TaskError::Panicked(_)) => !is_cancelled && (may_time_out || course.panics.is_some()),
+        Err(TaskError::Failed(_)) => !is_cancelled && (may_time_out || course.panics.is_some()),
         Err(TaskError::Cancelled(CancelReason::Requested)) => is_cancelled || cancels,
         Err(error) => error.is_timeout() && may_time_out && !is_cancelled,
         Ok(()) => false,
@@ -155,6 +155,6 @@ fn end(soak: &Soak, id: u64, course: Course, future: &ScheduledFuture<()>) {
     if !is_right {
         soak.ledger.complain(format!("a periodic task ended with {end:?}; {course:?}"));
     }
-    soak.ended_as("a periodic task", future.state(), matches!(end, Err(TaskError::Panicked(_))));
+    soak.ended_as("a periodic task", future.state(), matches!(end, Err(TaskError::Failed(_))));
     soak.ends.timed_out.add(matches!(end, Err(error) if error.is_timeout()).into());
 }

@@ -96,7 +96,7 @@ impl Soak {
     pub(crate) fn ended(&self, what: &str, id: u64, panics: bool, end: Result<u64, TaskError>) {
         match end {
             Ok(value) if value == id && !panics => self.ends.completed.add(1),
-            Err(TaskError::Panicked(panic)) if panic.is::<Meant>() && panics => {
+            Err(TaskError::Failed(panic)) if panic.is::<Meant>() && panics => {
                 self.ends.panicked.add(1);
             }
             end => self.ledger.complain(format!("{what}, number {id}, ended with {end:?}")),
@@ -107,7 +107,7 @@ impl Soak {
     pub(crate) fn ended_as(&self, what: &str, state: TaskState, panics: bool) {
         match state {
             TaskState::Completed if !panics => self.ends.completed.add(1),
-            TaskState::Panicked if panics => self.ends.panicked.add(1),
+            TaskState::Failed if panics => self.ends.panicked.add(1),
             TaskState::Cancelled => self.ends.cancelled.add(1),
             other => self.ledger.complain(format!("{what} was cancelled, and is {other:?}")),
         }
@@ -132,14 +132,14 @@ impl Soak {
     /// Checks that the counts of a snapshot add up, and that none has become smaller.
     pub(crate) fn check_counts(&self, before: &Statistics) -> Statistics {
         let now = self.pool.statistics();
-        let ended = now.completed + now.panicked + now.cancelled;
+        let ended = now.completed + now.failed + now.cancelled;
         let there = (now.pending + now.active) as u64;
         let adds_up = now.submitted == there + ended
             && now.active <= now.pool_size
             && now.pool_size <= now.largest_pool_size;
         let grows = now.submitted >= before.submitted
             && now.completed >= before.completed
-            && now.panicked >= before.panicked
+            && now.failed >= before.failed
             && now.cancelled >= before.cancelled
             && now.runs >= before.runs;
         if !adds_up || !grows {
@@ -154,7 +154,7 @@ impl Soak {
         (now.pending, now.active) == (0, 0)
             && now.submitted == ends.accepted.get()
             && now.completed == ends.completed.get()
-            && now.panicked == ends.panicked.get()
+            && now.failed == ends.panicked.get()
             && now.cancelled == ends.cancelled.get()
             && now.rejected == 0
     }

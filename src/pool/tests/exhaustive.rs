@@ -7,7 +7,7 @@ use crate::{
     ManualClock, TaskState,
     queue::Ticket,
     sync::{Parker, exhaustive::check, thread},
-    task::{OneShot, Periodic, Task},
+    task::{OneShot, Period, Periodic, Task},
 };
 
 const STEP: Duration = Duration::from_nanos(10);
@@ -46,7 +46,11 @@ fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<dyn Runnable
 fn a_change_of_policy_is_not_missed() {
     check(|| {
         let (_, pool) = pool(false);
-        let periodic = Arc::new(Task::new(Periodic::with_fixed_delay(|| (), STEP), None, None));
+        let periodic = Arc::new(Task::new(
+            Periodic::new(|| (), Period::FixedDelay { delay: STEP }),
+            None,
+            None,
+        ));
         offer(&pool, 0, Timestamp::NEVER, periodic.clone());
         let other = Arc::clone(&pool);
         let setter = thread::spawn(move || other.set_keep_periodic(false));

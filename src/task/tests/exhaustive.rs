@@ -109,7 +109,7 @@ fn a_cancelled_task_is_not_queued() {
         let (queue, drops): (Arc<Mutex<bool>>, _) = (Arc::default(), Note::default());
         let capture = drops.drop_of_one();
         let body = move || _ = &capture;
-        let job = Periodic::with_fixed_delay(body, Duration::from_nanos(1));
+        let job = Periodic::new(body, Period::FixedDelay { delay: Duration::from_nanos(1) });
         let task = Arc::new(Task::new(job, None, None));
         let worker = {
             let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));

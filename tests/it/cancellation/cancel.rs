@@ -212,8 +212,8 @@ fn a_thrown_cancellation_is_a_panic() {
         let task = task.expect("the executor is open");
         task.wait().expect("this is no worker");
         assert!(!task.is_cancelled());
-        assert_eq!(task.state(), TaskState::Panicked);
-        let panic = join(task).into_panic().expect("it panicked");
+        assert_eq!(task.state(), TaskState::Failed);
+        let panic = join(task).into_failure().expect("it panicked");
         let payload = panic.into_payload().downcast::<TaskError>();
         assert!(payload.expect("what was thrown").is_cancelled());
     }

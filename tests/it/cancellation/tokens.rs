@@ -7,7 +7,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, CancellationToken, Handle, PanicPolicy, ScheduledFuture,
+    CancelReason, CancellationToken, FailurePolicy, Handle, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskSet, current_task,
 };
 
@@ -263,9 +263,9 @@ fn a_raised_token_ends_a_periodic_task() {
 /// a token that the limit raises does not end a task that continues after a failure.
 #[test]
 fn a_raised_token_ends_a_task_with_a_limit_for_each_run() {
-    for policy in [PanicPolicy::stop(), PanicPolicy::resume()] {
+    for policy in [FailurePolicy::stop(), FailurePolicy::resume()] {
         let (clock, executor) = manual(1);
-        let task = executor.task().timeout(ms(5)).on_panic(policy);
+        let task = executor.task().timeout(ms(5)).on_failure(policy);
         let body = || {
             let task = current_task().expect("inside a task");
             if task.run_number() == 2 {

@@ -5,7 +5,7 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use punctual::{
-    CancelReason, CancellationToken, DelayQueue, LimitReached, ManualClock, PanicPolicy,
+    CancelReason, CancellationToken, DelayQueue, FailurePolicy, LimitReached, ManualClock,
     ScheduledThreadPoolExecutor, TaskError, current_task,
 };
 
@@ -144,9 +144,9 @@ fn waits_inside_tasks_move_the_clock() {
         let (token, mut left) = (executor.submit(own_token).expect("accepted"), 3);
         let token = token.join().expect("it runs");
         let raises = token.clone();
-        let policy = PanicPolicy::resume();
+        let policy = FailurePolicy::resume();
         let series =
-            executor.task().on_panic(policy).schedule_with_fixed_delay(ms(1), ms(1), move || {
+            executor.task().on_failure(policy).schedule_with_fixed_delay(ms(1), ms(1), move || {
                 left -= 1;
                 assert_eq!(left, 0, "not yet");
                 raises.cancel();

@@ -40,7 +40,7 @@ impl From<Result<i32, TaskError>> for Outcome {
             Err(TaskError::Cancelled(CancelReason::Requested)) => Self::Cancelled,
             Err(TaskError::ResultTaken) => Self::Taken,
             Err(other) => {
-                let panic = other.into_panic().expect("one of the four");
+                let panic = other.into_failure().expect("one of the four");
                 let payload = panic.into_payload().downcast();
                 Self::Panicked(*payload.expect("what the body threw"))
             }
@@ -63,7 +63,7 @@ const STATES: [TaskState; 5] = [
     TaskState::Scheduled,
     TaskState::Running,
     TaskState::Completed,
-    TaskState::Panicked,
+    TaskState::Failed,
     TaskState::Cancelled,
 ];
 
@@ -78,7 +78,7 @@ impl Stage {
         let task = match state {
             TaskState::Scheduled => builder.schedule(Duration::MAX, || 7),
             TaskState::Completed => builder.submit(|| 7),
-            TaskState::Panicked => builder.submit(|| throw(13)),
+            TaskState::Failed => builder.submit(|| throw(13)),
             _ => return self.running(state == TaskState::Cancelled),
         };
         let task = task.expect("the executor is open");
@@ -324,7 +324,7 @@ fn the_result_agrees_with_the_state() {
         let task = stage.task_in(state);
         let expected = match state {
             TaskState::Completed => Some(Outcome::Value(7)),
-            TaskState::Panicked => Some(Outcome::Panicked(13)),
+            TaskState::Failed => Some(Outcome::Panicked(13)),
             TaskState::Cancelled => Some(Outcome::Cancelled),
             _ => None,
         };

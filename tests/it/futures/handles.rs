@@ -7,7 +7,7 @@ use std::{
 
 use punctual::{
     Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock,
-    ConfigError, DelayQueue, DrainedTask, Handle, ManualClock, MissedRuns, Panic,
+    ConfigError, DelayQueue, DrainedTask, Failure, Handle, ManualClock, MissedRuns,
     RejectedExecutionError, RejectedExecutionHandler, RejectionReason, ScheduledFuture,
     ScheduledThreadPoolExecutor, Shared, TaskBuilder, TaskContext, TaskError, TaskId, TaskState,
     Termination, ThreadFactory, WaitForCancellation, WouldDeadlock, current_task,
@@ -31,7 +31,7 @@ const _: fn() = || {
     shared::<(TaskBuilder<'static>, DrainedTask, RejectionReason)>();
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();
     shared::<(Termination, WaitForCancellation)>();
-    shared::<(TaskId, TaskState, MissedRuns, CancelReason, Panic)>();
+    shared::<(TaskId, TaskState, MissedRuns, CancelReason, Failure)>();
     shared::<(Shared<dyn ThreadFactory>, Shared<dyn RejectedExecutionHandler>)>();
     shared::<(DelayQueue<i32>, Expirations<'static, i32>, Drain<'static, i32>, Key)>();
     shared::<(NextExpired<'static, i32>, ExpirationStream<'static, i32>, delay_queue::Iter<i32>)>();

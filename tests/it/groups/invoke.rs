@@ -97,7 +97,7 @@ fn the_last_failure_is_returned() {
         let last_panics = vec![quick(|| Err(2)), quick(|| throw(3))];
         let (_, single) = manual(1);
         match invoke_any(&single, last_panics) {
-            Err(InvokeAnyError::Task(TaskError::Panicked(panic))) => {
+            Err(InvokeAnyError::Task(TaskError::Failed(panic))) => {
                 assert_eq!(panic.into_payload().downcast_ref(), Some(&3));
             }
             other => panic!("not the panic: {other:?}"),

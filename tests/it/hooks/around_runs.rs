@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelHandle, ManualClock, MissedRuns, Panic, RejectedTask, ScheduledFuture,
+    Builder, CancelHandle, Failure, ManualClock, MissedRuns, RejectedTask, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, TaskContext, TaskError, TaskId, TaskState,
     current_task,
 };
@@ -75,7 +75,7 @@ fn hooks_are_called_for_every_run() {
         clock.run_for(ms(100));
         let calls = (1..=3).flat_map(|run| ["before", "body", "after"].map(|what| (what, run)));
         assert_eq!(noted(&log), calls.collect::<Vec<_>>());
-        assert_eq!(series.expect("accepted").state(), TaskState::Panicked);
+        assert_eq!(series.expect("accepted").state(), TaskState::Failed);
     }
 }
 
@@ -167,17 +167,17 @@ struct Custom;
 /// and the type of the payload.
 #[test]
 fn the_hook_after_sees_the_outcome() {
-    type Is = fn(&Panic) -> bool;
+    type Is = fn(&Failure) -> bool;
     /// A body, and what it panics with.
     type Case = (fn(), Option<(&'static str, Is)>);
     let silent = "a panic without a message";
     let cases: [Case; 6] = [
         (|| (), None),
-        (|| panic_any("a literal"), Some(("a literal", Panic::is::<&'static str>))),
-        (|| panic!("text {}", black_box(7)), Some(("text 7", Panic::is::<String>))),
-        (|| panic_any(Custom), Some((silent, Panic::is::<Custom>))),
-        (|| panic_any(std::fmt::Error), Some((silent, Panic::is::<std::fmt::Error>))),
-        (|| resume_unwind(Box::new(Custom)), Some((silent, Panic::is::<Custom>))),
+        (|| panic_any("a literal"), Some(("a literal", Failure::is::<&'static str>))),
+        (|| panic!("text {}", black_box(7)), Some(("text 7", Failure::is::<String>))),
+        (|| panic_any(Custom), Some((silent, Failure::is::<Custom>))),
+        (|| panic_any(std::fmt::Error), Some((silent, Failure::is::<std::fmt::Error>))),
+        (|| resume_unwind(Box::new(Custom)), Some((silent, Failure::is::<Custom>))),
     ];
     for (body, expected) in cases {
         let log = Log::new();
@@ -329,7 +329,7 @@ const PLACES: [(&str, Place); 6] = [
     ("thread start", |builder, act| builder.on_thread_start(act)),
     ("before", |builder, act| builder.before_execute(move |_| act())),
     ("after", |builder, act| builder.after_execute(move |_, _| act())),
-    ("panic handler", |builder, act| builder.panic_handler(move |_| act())),
+    ("failure handler", |builder, act| builder.failure_handler(move |_| act())),
     ("thread stop", |builder, act| builder.on_thread_stop(act)),
     ("terminated", |builder, act| builder.terminated(act)),
 ];
@@ -359,7 +359,7 @@ fn act_in(hook: Place, act: Act) {
     let executor = builder.build().expect("the settings are good");
     let handle = executor.handle();
     *owner.lock().expect("nobody panics") = Some(executor);
-    let body = || resume_unwind(Box::new("the panic handler is to be called"));
+    let body = || resume_unwind(Box::new("the failure handler is to be called"));
     // The submission is refused if the hook was faster.
     let due = handle.submit::<_, ()>(body).ok();
     let later = handle.schedule(LONG, || ()).ok();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, ManualClock, PanicPolicy, ScheduledFuture,
+    Builder, CancelReason, FailurePolicy, ManualClock, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, Submission, TaskRun, TaskState, current_task,
 };
 
@@ -165,7 +165,7 @@ fn a_decorated_task_ends_as_a_plain_one() {
         let plain = live(manual(1), fate, body);
         let decorated = live(manual_with(|b| counting(b, &runs, &wrappers)), fate, body);
         assert_eq!(decorated, plain);
-        let ran = plain.starts_with("Some(Ok") || plain.contains("Panicked");
+        let ran = plain.starts_with("Some(Ok") || plain.contains("Panic(");
         assert_eq!((runs.get(), wrappers.count()), (usize::from(ran), 1), "{plain}");
     }
 }
@@ -340,13 +340,13 @@ fn a_decorated_task_can_have_a_timeout() {
     let once = task.clone().submit(sleep(closures.token())).expect("accepted");
     let series = task.schedule_at_fixed_rate(ms(50), ms(50), sleep(closures.token()));
     let series = series.expect("accepted");
-    let budget = executor.task().timeout(ms(5)).on_panic(PanicPolicy::resume().stop_after(2));
+    let budget = executor.task().timeout(ms(5)).on_failure(FailurePolicy::resume().stop_after(2));
     let thrice = budget.schedule_at_fixed_rate(ms(100), ms(50), sleep(closures.token()));
     let thrice = thrice.expect("accepted");
     clock.run_for(ms(300));
     assert_cancelled(&once, CancelReason::TimedOut);
     assert_cancelled(&series, CancelReason::TimedOut);
-    assert_eq!(thrice.state(), TaskState::Panicked);
+    assert_eq!(thrice.state(), TaskState::Failed);
     assert_eq!(thrice.last_failure().map(|failed| failed.run_number()), Some(2));
     assert_eq!((runs.get(), wrappers.count(), closures.count()), (4, 3, 3));
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, PanicPolicy, PanicSource, RejectedTask,
+    Builder, CancelReason, FailurePolicy, FailureSource, RejectedTask,
     ScheduledThreadPoolExecutor as Executor, Submission, TaskError, TaskRun,
 };
 
@@ -49,7 +49,7 @@ fn a_wrapper_that_panics_fails_its_run() {
         let (told, seen) = (reports.clone(), outcomes.clone());
         let (_clock, executor) = manual_with(|builder| {
             throwing(builder, when)
-                .panic_handler(move |report| told.push((report.source(), report.to_string())))
+                .failure_handler(move |report| told.push((report.source(), report.to_string())))
                 .after_execute(move |_, outcome| seen.push(outcome.is_ok()))
         });
         let worker = worker_of(&executor);
@@ -65,12 +65,12 @@ fn a_wrapper_that_panics_fails_its_run() {
         });
         let task = task.expect("accepted");
         assert_eq!(worker_of(&executor), worker, "{when:?}");
-        let panic = task.join().expect_err("it failed").into_panic().expect("a panic");
+        let panic = task.join().expect_err("it failed").into_failure().expect("a panic");
         assert_eq!(panic.message(), "the wrapper");
         assert_eq!(body_ran.get(), usize::from(when != When::Before));
         let has_result = usize::from(when == When::After);
         assert_eq!((closures.count(), results.count()), (1, has_result), "{when:?}");
-        let [(PanicSource::Task, line)] = &reports.entries()[..] else { panic!("{reports:?}") };
+        let [(FailureSource::Task, line)] = &reports.entries()[..] else { panic!("{reports:?}") };
         assert!(line.contains("decorator_panics.rs") && line.ends_with(": the wrapper"), "{line}");
         assert_eq!(outcomes.entries().iter().filter(|is_ok| !**is_ok).count(), 1);
     }
@@ -96,7 +96,7 @@ fn a_periodic_task_goes_on_after_its_wrapper_panicked() {
     });
     let (runs, capture) = (Counter::new(), closures.token());
     let ran = runs.clone();
-    let task = executor.task().on_panic(PanicPolicy::resume());
+    let task = executor.task().on_failure(FailurePolicy::resume());
     let series = task.schedule_at_fixed_rate(ms(1), ms(1), move || {
         hold(&capture);
         ran.add();

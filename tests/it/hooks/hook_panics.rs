@@ -12,7 +12,7 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Panic, PanicReport, PanicSource, RejectedTask, ScheduledFuture,
+    AbortPolicy, Failure, FailureReport, FailureSource, RejectedTask, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, Submission, TaskContext, TaskRun, TaskState, Worker,
 };
 
@@ -49,7 +49,7 @@ impl Throw {
 
     /// Returns `true` if the panic has this payload, the message of `who`, and a location if one is
     /// known.
-    fn is_in(self, panic: &Panic, who: &str) -> bool {
+    fn is_in(self, panic: &Failure, who: &str) -> bool {
         let (is_it, message) = match self {
             Self::Nothing => (false, ""),
             Self::Error => (panic.is::<io::Error>(), "a panic without a message"),
@@ -76,8 +76,8 @@ struct Stage {
     bodies: Arc<AtomicUsize>,
     /// For each call of the hook after a run, whether it saw the body's outcome.
     outcomes: Log<bool>,
-    /// For each call of the panic handler, the source, and whether the panic was the expected one.
-    reports: Log<(PanicSource, bool)>,
+    /// For each call of the failure handler, the source, and whether the panic was the expected one.
+    reports: Log<(FailureSource, bool)>,
 }
 
 /// What each of the three panics with.
@@ -89,20 +89,20 @@ struct Script {
 }
 
 impl Script {
-    fn is_as_written(self, report: &PanicReport<'_>) -> bool {
-        let panic = report.panic();
+    fn is_as_written(self, report: &FailureReport<'_>) -> bool {
+        let panic = report.failure();
         report.message() == panic.message()
             && report.location() == panic.location()
             && report.run_number() == Some(1)
             && match report.source() {
-                PanicSource::BeforeExecute => self.before.is_in(panic, "before"),
-                PanicSource::Task => self.body.is_in(panic, "body"),
-                PanicSource::AfterExecute => self.after.is_in(panic, "after"),
+                FailureSource::BeforeExecute => self.before.is_in(panic, "before"),
+                FailureSource::Task => self.body.is_in(panic, "body"),
+                FailureSource::AfterExecute => self.after.is_in(panic, "after"),
                 _ => false,
             }
     }
 
-    fn is_outcome(self, outcome: Result<(), &Panic>) -> bool {
+    fn is_outcome(self, outcome: Result<(), &Failure>) -> bool {
         match outcome {
             Ok(()) => self.body == Throw::Nothing,
             Err(panic) => self.body.is_in(panic, "body"),
@@ -134,7 +134,7 @@ impl Stage {
                     script.after.throw("after");
                 }
             })
-            .panic_handler(move |report| {
+            .failure_handler(move |report| {
                 told.push((report.source(), script.is_as_written(report)));
             });
         let executor = builder.build().expect("the settings are good");
@@ -163,7 +163,7 @@ impl Stage {
         let before_fails = script.before != Throw::Nothing;
         let fails = before_fails || script.body != Throw::Nothing;
         for future in futures {
-            let ended = future.join().map_err(|error| error.into_panic().expect("a panic"));
+            let ended = future.join().map_err(|error| error.into_failure().expect("a panic"));
             let is_right = match &ended {
                 Err(panic) if before_fails => script.before.is_in(panic, "before"),
                 outcome => script.is_outcome(outcome.as_ref().copied()),
@@ -176,7 +176,7 @@ impl Stage {
         self.check_reports(script, failed);
         let now = self.executor.statistics();
         let expected = if fails { (0, 10, 10) } else { (10, 0, 10) };
-        assert_eq!((now.completed, now.panicked, now.runs), expected, "{script:?}");
+        assert_eq!((now.completed, now.failed, now.runs), expected, "{script:?}");
         assert_eq!(self.executor.completed_task_count(), 10, "{script:?}");
         self.check_workers();
     }
@@ -188,9 +188,9 @@ impl Stage {
         let count = |source| reports.iter().filter(|(other, _)| *other == source).count();
         let after_before = WORKERS - failed_before;
         let of = |throw| if throw == Throw::Nothing { 0 } else { after_before };
-        assert_eq!(count(PanicSource::BeforeExecute), failed_before, "{script:?}");
-        assert_eq!(count(PanicSource::Task), of(script.body), "{script:?}");
-        assert_eq!(count(PanicSource::AfterExecute), of(script.after), "{script:?}");
+        assert_eq!(count(FailureSource::BeforeExecute), failed_before, "{script:?}");
+        assert_eq!(count(FailureSource::Task), of(script.body), "{script:?}");
+        assert_eq!(count(FailureSource::AfterExecute), of(script.after), "{script:?}");
     }
 
     /// The pool has the same workers as before, and all of them work.
@@ -242,7 +242,7 @@ fn a_hook_before_that_panics_has_the_closure_dropped() {
     let (_clock, executor) = manual_with(|builder| {
         builder
             .before_execute(|task| assert!(task.name().is_none(), "before"))
-            .panic_handler(move |report| reports.push(report.message().to_owned()))
+            .failure_handler(move |report| reports.push(report.message().to_owned()))
     });
     let worker = worker_of(&executor);
     let drops = Drops::new();
@@ -250,7 +250,7 @@ fn a_hook_before_that_panics_has_the_closure_dropped() {
     let future = executor.task().name("fails").submit(move || hold(&captures)).expect("accepted");
     future.wait().expect("not on a worker");
     assert_eq!(drops.count(), 2);
-    let panic = future.try_join().expect("ended").expect_err("panicked").into_panic();
+    let panic = future.try_join().expect("ended").expect_err("panicked").into_failure();
     assert_eq!(panic.expect("a panic").message(), "before");
     assert_eq!(log.entries(), ["before"]);
     assert_eq!(worker_of(&executor), worker);
@@ -272,7 +272,7 @@ fn a_hook_before_that_panics_ends_a_periodic_task() {
     clock.run_for(ms(100));
     let series = series.expect("accepted");
     assert_eq!((runs.get(), drops.count()), (2, 1));
-    assert_eq!(series.state(), TaskState::Panicked);
+    assert_eq!(series.state(), TaskState::Failed);
     let failure = series.last_failure().expect("the third run");
     assert_eq!((failure.run_number(), failure.in_a_row(), failure.message()), (3, 1, "before"));
 }
@@ -288,7 +288,7 @@ fn payloads_of_hooks_may_panic_when_dropped() {
                 }
             })
             .after_execute(|_, _| panic_any(Chain(2)))
-            .panic_handler(|_| panic_any(Chain(2)))
+            .failure_handler(|_| panic_any(Chain(2)))
     });
     let worker = worker_of(&executor);
     for name in ["before", "after"] {

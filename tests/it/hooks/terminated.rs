@@ -10,7 +10,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancellationToken, ExecutorState, Handle, PanicSource, RejectionReason,
+    Builder, CancellationToken, ExecutorState, FailureSource, Handle, RejectionReason,
     ScheduledThreadPoolExecutor as Executor, Worker,
 };
 
@@ -171,7 +171,7 @@ fn a_hook_for_the_end_that_panics_is_reported() {
         let log = Log::new();
         let told = log.clone();
         let builder = Executor::builder().terminated(|| panic_any("the end"));
-        let builder = builder.panic_handler(move |report| {
+        let builder = builder.failure_handler(move |report| {
             let task = (report.task_id(), report.task_name(), report.run_number());
             told.push((report.source(), task, report.message().to_owned()));
         });
@@ -179,7 +179,7 @@ fn a_hook_for_the_end_that_panics_is_reported() {
         let handle = executor.handle();
         in_time(how, move || stop(executor));
         assert!(handle.is_terminated(), "{how}");
-        let expected = (PanicSource::Terminated, (None, None, None), "the end".to_owned());
+        let expected = (FailureSource::Terminated, (None, None, None), "the end".to_owned());
         assert_eq!(log.entries(), [expected], "{how}");
     }
 }

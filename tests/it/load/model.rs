@@ -166,7 +166,7 @@ impl Known {
             Standing::Waits(_) => TaskState::Scheduled,
             Standing::Runs => TaskState::Running,
             Standing::Completed => TaskState::Completed,
-            Standing::Panicked => TaskState::Panicked,
+            Standing::Panicked => TaskState::Failed,
             Standing::Cancelled(_) => TaskState::Cancelled,
         }
     }
@@ -312,7 +312,7 @@ impl Both {
             }
             (Some(Err(TaskError::ResultTaken)), _) => assert!(task.is_claimed),
             (Some(Ok(())), Standing::Completed) => assert!(!task.is_claimed),
-            (Some(Err(TaskError::Panicked(_))), Standing::Panicked) => assert!(!task.is_claimed),
+            (Some(Err(TaskError::Failed(_))), Standing::Panicked) => assert!(!task.is_claimed),
             (outcome, state) => panic!("{outcome:?} of one that is {state:?}"),
         }
         task.is_claimed = true;
@@ -425,7 +425,7 @@ impl Both {
         assert_eq!((now.submitted, now.rejected), (self.tasks.len() as u64, self.rejected));
         assert_eq!((now.pending, now.active), (waiting, 0));
         assert_eq!(now.completed, count(|state| state == Standing::Completed));
-        assert_eq!(now.panicked, count(|state| state == Standing::Panicked));
+        assert_eq!(now.failed, count(|state| state == Standing::Panicked));
         assert_eq!(now.cancelled, count(|state| matches!(state, Standing::Cancelled(_))));
         assert_eq!(now.runs, self.tasks.iter().map(|task| u64::from(task.runs)).sum::<u64>());
         let gone = self.tasks.len() as u64 + self.rejected - waiting as u64;

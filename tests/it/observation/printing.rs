@@ -205,7 +205,7 @@ fn errors_name_the_cause_and_the_remedy() {
         assert!(text.contains(part), "{text}");
         assert_eq!(error.source().is_some(), text.contains("no more"), "{text}");
     }
-    assert!(TaskError::ResultTaken.into_panic().is_none());
+    assert!(TaskError::ResultTaken.into_failure().is_none());
     assert_eq!(InvokeAnyError::<&str>::NoTasks.into_failure(), None);
 }
 

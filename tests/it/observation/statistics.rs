@@ -12,8 +12,8 @@ use std::{
 };
 
 use punctual::{
-    CallerRunsPolicy, ExecutorState, Handle, MissedRuns, PanicPolicy, ScheduledThreadPoolExecutor,
-    Statistics, ThreadFactory, Worker,
+    CallerRunsPolicy, ExecutorState, FailurePolicy, Handle, MissedRuns,
+    ScheduledThreadPoolExecutor, Statistics, ThreadFactory, Worker,
 };
 
 use crate::{
@@ -163,7 +163,7 @@ fn every_task_is_counted_by_its_outcome() {
     let periodic = executor.schedule_at_fixed_rate(ms(1), ms(1), || ()).unwrap();
     clock.run_for(ms(4));
     let counts = |now: Statistics| {
-        [now.submitted, now.completed, now.panicked, now.cancelled, now.runs, now.rejected]
+        [now.submitted, now.completed, now.failed, now.cancelled, now.runs, now.rejected]
     };
     let now = executor.statistics();
     assert_eq!(counts(now), [6, 1, 1, 2, 6, 0]);
@@ -209,13 +209,13 @@ fn a_task_cancelled_while_it_runs_is_active_until_it_returns() {
 
 /// Checks what must hold for one snapshot, and for two in their order.
 fn check(before: &Statistics, now: &Statistics) {
-    let ended = now.completed + now.panicked + now.cancelled;
+    let ended = now.completed + now.failed + now.cancelled;
     assert_eq!(now.submitted, now.pending as u64 + now.active as u64 + ended, "{now:?}");
     assert!(now.active <= now.pool_size, "{now:?}");
     assert!(now.pool_size <= now.largest_pool_size, "{now:?}");
-    assert!(now.completed + now.panicked <= now.runs, "{now:?}");
+    assert!(now.completed + now.failed <= now.runs, "{now:?}");
     let counts = |s: &Statistics| {
-        let sizes = [s.largest_pool_size as u64, s.submitted, s.completed, s.panicked];
+        let sizes = [s.largest_pool_size as u64, s.submitted, s.completed, s.failed];
         (sizes, [s.cancelled, s.rejected, s.runs])
     };
     let ((a, b), (c, d)) = (counts(before), counts(now));
@@ -339,7 +339,7 @@ fn debug_shows_state_and_counts() {
     executor.schedule(LONG, || ()).unwrap().cancel();
     clock.run_until_idle();
     let counts = "core_pool_size: 2, pool_size: 2, active: 0, pending: 1, completed: 1, \
-                  panicked: 0, cancelled: 1, rejected: 0, .. }";
+                  failed: 0, cancelled: 1, rejected: 0, .. }";
     let shown = format!("{executor:?}");
     let expected = "ScheduledThreadPoolExecutor { name: \"mailer\", state: Running, ";
     assert_eq!(shown, format!("{expected}{counts}"));
@@ -359,15 +359,15 @@ fn debug_shows_state_and_counts() {
 #[test]
 fn runs_that_fail_or_are_missed_are_counted() {
     let (clock, executor) = manual(1);
-    let task = executor.task().on_panic(PanicPolicy::resume());
+    let task = executor.task().on_failure(FailurePolicy::resume());
     let stubborn = task.schedule_at_fixed_rate(ms(1), ms(1), || panic!("again")).unwrap();
     clock.run_for(ms(21));
     stubborn.cancel();
     let now = executor.statistics();
-    assert_eq!((now.runs, now.failed_runs, now.panicked, now.cancelled), (21, 21, 0, 1));
+    assert_eq!((now.runs, now.failed_runs, now.failed, now.cancelled), (21, 21, 0, 1));
     executor.submit::<_, ()>(|| panic!("once")).unwrap().wait().unwrap();
     let now = executor.statistics();
-    assert_eq!((now.runs, now.failed_runs, now.panicked), (22, 22, 1));
+    assert_eq!((now.runs, now.failed_runs, now.failed), (22, 22, 1));
     for (policy, missed) in [
         (MissedRuns::Burst, 0),
         (MissedRuns::Coalesce, 9),
@@ -398,7 +398,7 @@ fn the_callers_runs_are_counted_apart() {
     }
     let now = executor.statistics();
     assert_eq!((now.rejected, now.caller_runs, now.caller_panics), (5, 5, 2));
-    assert_eq!((now.submitted, now.pending, now.runs, now.panicked), (1, 1, 0, 0));
+    assert_eq!((now.submitted, now.pending, now.runs, now.failed), (1, 1, 0, 0));
     clock.run_for(ms(1));
     assert!(waits.is_done());
 }

@@ -307,7 +307,7 @@ fn a_panic_is_told_in_the_span_of_its_run() {
     }
 }
 
-/// HK-004: a panic is reported to the panic handler and by an event, once each, even if the handler
+/// HK-004: a panic is reported to the failure handler and by an event, once each, even if the handler
 /// panics; so is the panic of a hook.
 #[test]
 fn a_panic_is_told_to_the_handler_and_by_an_event() {
@@ -315,10 +315,12 @@ fn a_panic_is_told_to_the_handler_and_by_an_event() {
     let calls = Log::new();
     let called = calls.clone();
     let (clock, executor) = manual_with(|builder| {
-        builder.after_execute(|_, _| panic_any("traced boom, hook")).panic_handler(move |report| {
-            called.push(report.message().to_owned());
-            panic_any("the handler");
-        })
+        builder.after_execute(|_, _| panic_any("traced boom, hook")).failure_handler(
+            move |report| {
+                called.push(report.message().to_owned());
+                panic_any("the handler");
+            },
+        )
     });
     executor.task().name("traced both").execute(|| panic_any("traced boom, task")).expect("open");
     clock.run_until_idle();

@@ -144,7 +144,7 @@ impl Faults {
     fn ending(self) -> TaskState {
         match self {
             Self { body: true, .. } | Self { capture: true, periodic: false, .. } => {
-                TaskState::Panicked
+                TaskState::Failed
             }
             Self { periodic: true, .. } => TaskState::Scheduled,
             _ => TaskState::Completed,
@@ -295,9 +295,9 @@ impl<'a, T: Send + 'static> Life<'a, T> {
     fn look_at(&self, outcome: Result<T, TaskError>, is_taken: bool, order: &[Event]) {
         let is_right = match (&outcome, self.state) {
             (Err(TaskError::Cancelled(_)), TaskState::Cancelled) => true,
-            (Err(TaskError::ResultTaken), TaskState::Completed | TaskState::Panicked) => is_taken,
+            (Err(TaskError::ResultTaken), TaskState::Completed | TaskState::Failed) => is_taken,
             (Ok(_), TaskState::Completed) => !is_taken,
-            (Err(TaskError::Panicked(_)), TaskState::Panicked) => !is_taken,
+            (Err(TaskError::Failed(_)), TaskState::Failed) => !is_taken,
             _ => false,
         };
         assert!(is_right, "{order:?}, {:?}: {:?}", self.faults, outcome.map(drop));

@@ -11,16 +11,16 @@ use std::{
 };
 
 use punctual::{
-    ManualClock, Panic, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor as Executor,
-    TaskState,
+    Failure, ManualClock, RejectionReason, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskState,
 };
 
 use crate::support::{Bomb, Chain, Counter, Drops, LONG, hold, manual, ms, poll, worker_of};
 
 /// The payload with which an ended task panicked.
-fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Panic {
+fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Failure {
     let error = future.try_join().expect("ended").expect_err("panicked");
-    error.into_panic().expect("it is a panic")
+    error.into_failure().expect("it is a panic")
 }
 
 /// An executor with one worker, on a clock that stands still, and the worker's thread.
@@ -65,10 +65,10 @@ fn a_one_shot_task_keeps_its_panic_payload() {
     for (body, message, is_as_thrown) in cases {
         let future = subject.executor.submit(body).expect("accepted");
         subject.assert_worker_lives();
-        assert_eq!(future.state(), TaskState::Panicked);
+        assert_eq!(future.state(), TaskState::Failed);
         let error = future.try_join().expect("ended").expect_err("panicked");
         assert_eq!(error.to_string(), format!("the task panicked: {message}"));
-        let panic = error.into_panic().expect("it is a panic");
+        let panic = error.into_failure().expect("it is a panic");
         assert_eq!(panic.message(), message);
         assert!(is_as_thrown(&*panic.into_payload()), "{message}");
     }
@@ -105,7 +105,7 @@ fn a_periodic_task_ends_with_its_first_panic() {
 type Loss = fn(&ManualClock, Executor, &ScheduledFuture<()>);
 
 const LOSSES: [(&str, Loss, TaskState); 5] = [
-    ("run", lose_by_run, TaskState::Panicked),
+    ("run", lose_by_run, TaskState::Failed),
     ("cancelled", lose_by_cancel, TaskState::Cancelled),
     ("shut down", lose_by_shutdown, TaskState::Cancelled),
     ("drained", |_, executor, _| drop(executor.shutdown_now()), TaskState::Cancelled),
@@ -181,7 +181,7 @@ fn a_payload_that_panics_is_contained() {
         subject.assert_worker_lives();
         let kept: ScheduledFuture<()> = subject.executor.submit(body).expect("accepted");
         subject.assert_worker_lives();
-        assert_eq!(kept.state(), TaskState::Panicked);
+        assert_eq!(kept.state(), TaskState::Failed);
         drop(kept);
     }
     subject.assert_worker_lives();

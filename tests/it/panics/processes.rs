@@ -89,7 +89,7 @@ fn a_body_that_catches_its_panic_may_have_a_capture_that_panics() {
         std::panic::catch_unwind(|| std::panic::panic_any("the body")).is_err()
     };
     let ended = executor.submit(body).expect("accepted").join();
-    let panic = ended.expect_err("the capture panics").into_panic().expect("a panic");
+    let panic = ended.expect_err("the capture panics").into_failure().expect("a panic");
     assert_eq!(panic.message(), "a capture");
 }
 

@@ -1,4 +1,4 @@
-//! Reports to the panic handler: whose panic it was, of which task and run, with which message, and
+//! Reports to the failure handler: whose panic it was, of which task and run, with which message, and
 //! where it began; and that the report comes in time, and once.
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelHandle, Handle, ManualClock, PanicPolicy, PanicReport, PanicSource,
+    Builder, CancelHandle, FailurePolicy, FailureReport, FailureSource, Handle, ManualClock,
     ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
 };
 
@@ -17,7 +17,7 @@ use crate::support::{Bomb, Counter, Log, hold, manual_with, ms, worker_of};
 /// The contents of a report.
 #[derive(Clone, Debug)]
 struct Told {
-    source: PanicSource,
+    source: FailureSource,
     id: Option<TaskId>,
     name: Option<String>,
     run: Option<u64>,
@@ -29,7 +29,7 @@ struct Told {
 }
 
 impl Told {
-    fn by(report: &PanicReport<'_>) -> Self {
+    fn by(report: &FailureReport<'_>) -> Self {
         let location = report.location();
         Self {
             source: report.source(),
@@ -53,7 +53,7 @@ fn telling(settings: impl FnOnce(Builder) -> Builder) -> (ManualClock, Executor,
     let log = Log::new();
     let told = log.clone();
     let (clock, executor) = manual_with(|builder| {
-        settings(builder.panic_handler(move |report| told.push(Told::by(report))))
+        settings(builder.failure_handler(move |report| told.push(Told::by(report))))
     });
     (clock, executor, log)
 }
@@ -86,7 +86,7 @@ fn a_report_says_which_run_of_which_task() {
     let id = series.expect("accepted").id();
     clock.run_for(ms(10));
     let told = only(&log);
-    assert_eq!((told.source, told.thread), (PanicSource::Task, worker));
+    assert_eq!((told.source, told.thread), (FailureSource::Task, worker));
     assert_eq!(told.id, id.to_string().parse().ok());
     assert_eq!((told.name.as_deref(), told.run), (Some("back\"up"), Some(3)));
     let (file, line, column) = told.location.expect("it is known");
@@ -205,7 +205,7 @@ fn a_location_does_not_pass_from_task_to_task() {
     let waiting = executor.schedule(ms(10), move || hold(&bomb)).expect("accepted");
     let second = move || {
         assert!(waiting.cancel());
-        let panic = first.join().expect_err("it panicked").into_panic().expect("a panic");
+        let panic = first.join().expect_err("it panicked").into_failure().expect("a panic");
         assert!(panic.location().is_some());
         panic.resume();
     };
@@ -253,19 +253,19 @@ fn the_handler_is_told_before_the_outcome_is_there() {
     let (states, own) = (Log::new(), Arc::new(Mutex::new(None::<CancelHandle>)));
     let (log, handle) = (states.clone(), Arc::clone(&own));
     let (clock, executor) = manual_with(|builder| {
-        builder.panic_handler(move |report| {
+        builder.failure_handler(move |report| {
             let state = handle.lock().expect("nobody panics").as_ref().map(CancelHandle::state);
             log.push((state, report.run_number()));
         })
     });
-    let task = executor.task().on_panic(PanicPolicy::resume().stop_after(3));
+    let task = executor.task().on_failure(FailurePolicy::resume().stop_after(3));
     let series = task.schedule_with_fixed_delay(ms(1), ms(1), || panic_any("each run"));
     let series = series.expect("accepted");
     *own.lock().expect("nobody panics") = Some(series.cancel_handle());
     clock.run_for(ms(10));
     let expected = [1, 2, 3].map(|run| (Some(TaskState::Running), Some(run)));
     assert_eq!(states.entries(), expected);
-    assert_eq!(series.state(), TaskState::Panicked);
+    assert_eq!(series.state(), TaskState::Failed);
 }
 
 /// AT-004, HK-002: hooks that belong to no task are reported without one.
@@ -281,9 +281,9 @@ fn hooks_of_no_task_are_reported_without_one() {
     executor.close().expect("not on a worker");
     assert!(matches!(future.join(), Ok(7)));
     let expected = [
-        (PanicSource::ThreadStart, "the hook at the start of a thread", "first"),
-        (PanicSource::ThreadStop, "the hook at the end of a thread", "last"),
-        (PanicSource::Terminated, "the hook at the end of the executor", "the end"),
+        (FailureSource::ThreadStart, "the hook at the start of a thread", "first"),
+        (FailureSource::ThreadStop, "the hook at the end of a thread", "last"),
+        (FailureSource::Terminated, "the hook at the end of the executor", "the end"),
     ];
     assert_eq!(log.entries().len(), 3);
     for ((told, (source, who, message)), line) in
@@ -306,7 +306,7 @@ fn a_handler_that_panics_changes_nothing() {
     let calls = Log::new();
     let called = calls.clone();
     let (clock, executor) = manual_with(|builder| {
-        builder.panic_handler(move |report| {
+        builder.failure_handler(move |report| {
             called.push(report.message().to_owned());
             panic_any(Bomb("what the handler throws"));
         })
@@ -315,7 +315,7 @@ fn a_handler_that_panics_changes_nothing() {
     let tasks = ["one", "two"].map(|text| executor.submit::<_, ()>(move || panic_any(text)));
     clock.run_until_idle();
     for (task, text) in tasks.into_iter().zip(["one", "two"]) {
-        let panic = task.expect("accepted").join().expect_err("panicked").into_panic();
+        let panic = task.expect("accepted").join().expect_err("panicked").into_failure();
         assert_eq!(panic.expect("a panic").message(), text);
     }
     assert_eq!(calls.entries(), ["one", "two"]);
@@ -328,7 +328,7 @@ fn a_handler_may_submit() {
     let (messages, own) = (Log::new(), Arc::new(Mutex::new(None::<Handle>)));
     let (log, handle) = (messages.clone(), Arc::clone(&own));
     let (clock, executor) = manual_with(|builder| {
-        builder.panic_handler(move |report| {
+        builder.failure_handler(move |report| {
             log.push(report.message().to_owned());
             let handle = handle.lock().expect("nobody panics").take();
             if let Some(handle) = handle {
@@ -350,9 +350,9 @@ fn a_capture_that_panics_is_reported_if_a_run_drops_it() {
     let bomb = Bomb("a capture");
     let ran = executor.schedule(ms(1), move || hold(&bomb));
     clock.run_for(ms(1));
-    assert_eq!(ran.expect("accepted").state(), TaskState::Panicked);
+    assert_eq!(ran.expect("accepted").state(), TaskState::Failed);
     let told = only(&log);
-    assert_eq!((told.source, &*told.message), (PanicSource::Task, "a capture"));
+    assert_eq!((told.source, &*told.message), (FailureSource::Task, "a capture"));
     assert!(told.location.is_some_and(|(file, ..)| file.ends_with("support.rs")));
     assert_eq!(worker_of(&executor), worker);
 }
@@ -393,7 +393,11 @@ fn a_capture_that_panics_is_reported_if_the_task_never_ran() {
         let id = future.id();
         end(executor, future);
         let told = only(&log);
-        assert_eq!((told.source, &*told.message), (PanicSource::Drop, "a quiet capture"), "{how}");
+        assert_eq!(
+            (told.source, &*told.message),
+            (FailureSource::Drop, "a quiet capture"),
+            "{how}"
+        );
         assert_eq!((told.name.as_deref(), told.run), (Some("loud"), None), "{how}");
         assert!(told.id.is_none_or(|told| told == id), "{how}");
         assert!(told.line.starts_with("the drop of a task's value ("), "{how}: {}", told.line);
@@ -433,7 +437,11 @@ fn a_result_that_panics_is_reported() {
         act(future, &gate);
         executor.close().expect("not on a worker");
         let told = only(&log);
-        assert_eq!((told.source, &*told.message), (PanicSource::Drop, "a quiet capture"), "{how}");
+        assert_eq!(
+            (told.source, &*told.message),
+            (FailureSource::Drop, "a quiet capture"),
+            "{how}"
+        );
     }
 }
 
@@ -443,7 +451,7 @@ fn a_report_prints_its_parts() {
     let log = Log::new();
     let told = log.clone();
     let (clock, executor) = manual_with(|builder| {
-        builder.panic_handler(move |report| {
+        builder.failure_handler(move |report| {
             told.push(format!("{report:?}"));
         })
     });

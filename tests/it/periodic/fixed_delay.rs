@@ -121,9 +121,9 @@ fn a_panic_ends_the_periodic_task() {
         .unwrap();
     clock.run_for(ms(100));
     assert_eq!(runs.get(), 3);
-    assert_eq!(series.state(), TaskState::Panicked);
+    assert_eq!(series.state(), TaskState::Failed);
     let ending = series.try_join().unwrap().unwrap_err();
-    assert_eq!(ending.into_panic().unwrap().message(), "the last");
+    assert_eq!(ending.into_failure().unwrap().message(), "the last");
     assert_eq!(executor.pending_count(), 0);
 }
 

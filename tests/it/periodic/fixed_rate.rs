@@ -190,7 +190,7 @@ fn runs_do_not_overlap() {
         })
         .unwrap();
     let ending = series.join_timeout(LONG).unwrap().unwrap_err();
-    assert_eq!(ending.into_panic().unwrap().message(), "enough");
+    assert_eq!(ending.into_failure().unwrap().message(), "enough");
 }
 
 /// FR-006: when a periodic task runs continuously, the run that panics is the last, on ten workers
@@ -215,7 +215,7 @@ fn the_run_that_panics_is_the_last_among_many_workers() {
         .schedule_at_fixed_rate(Duration::ZERO, Duration::from_nanos(1), decorated)
         .unwrap();
     let ending = series.join_timeout(LONG).unwrap().unwrap_err();
-    assert_eq!(ending.into_panic().unwrap().message(), "the last");
+    assert_eq!(ending.into_failure().unwrap().message(), "the last");
     executor.shutdown();
     assert!(executor.await_termination(LONG).unwrap());
     assert_eq!((runs.get(), calls.get()), (100, 100));
@@ -262,9 +262,9 @@ fn a_panic_ends_the_periodic_task() {
             .unwrap();
         clock.run_for(ms(2_000));
         assert_eq!(runs.get(), last);
-        assert_eq!(series.state(), TaskState::Panicked);
+        assert_eq!(series.state(), TaskState::Failed);
         let ending = series.try_join().unwrap().unwrap_err();
-        assert_eq!(ending.into_panic().unwrap().message(), "the last");
+        assert_eq!(ending.into_failure().unwrap().message(), "the last");
         assert_eq!((executor.pending_count(), drops.count()), (0, 1));
     }
 }

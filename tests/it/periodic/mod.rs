@@ -1,7 +1,9 @@
 //! Periodic tasks: the grid of a fixed rate, the pause of a fixed delay, and how a periodic task
 //! continues or ends after a panic.
 
+mod failure_policy;
 mod fixed_delay;
 pub mod fixed_rate;
-mod panic_policy;
+mod repeat;
 mod told_of_the_end;
+mod triggers;

@@ -2,7 +2,7 @@
 //! the last failure is kept, and the hook after the run sees the failure.
 
 use punctual::{
-    Builder, CancelReason, DiscardOldestPolicy, ManualClock, Panic, PanicPolicy, PanicSource,
+    Builder, CancelReason, DiscardOldestPolicy, Failure, FailurePolicy, FailureSource, ManualClock,
     ScheduledThreadPoolExecutor as Executor, TaskContext,
 };
 
@@ -11,14 +11,14 @@ use crate::support::{Counter, Log, assert_cancelled, eventually, manual_with, ms
 /// An executor with one worker whose handler records source and line.
 fn telling(
     settings: impl FnOnce(Builder) -> Builder,
-) -> (ManualClock, Executor, Log<(PanicSource, String)>) {
+) -> (ManualClock, Executor, Log<(FailureSource, String)>) {
     let log = Log::new();
     let told = log.clone();
     let (clock, executor) = manual_with(|builder| {
-        settings(builder.panic_handler(move |report| {
+        settings(builder.failure_handler(move |report| {
             let id = report.task_id().expect("it is a task's").to_string();
             let line = report.to_string().replace(&id, "7");
-            let is_panic = report.source() == PanicSource::Task;
+            let is_panic = report.source() == FailureSource::Task;
             assert!(is_panic || report.location().is_none());
             told.push((report.source(), line));
         }))
@@ -27,7 +27,7 @@ fn telling(
 }
 
 /// The line that the handler must get, once.
-fn assert_told(log: &Log<(PanicSource, String)>, source: PanicSource, line: &str) {
+fn assert_told(log: &Log<(FailureSource, String)>, source: FailureSource, line: &str) {
     eventually("the handler is told", || !log.entries().is_empty());
     assert_eq!(log.entries(), [(source, line.to_owned())]);
 }
@@ -40,7 +40,7 @@ fn a_task_that_its_time_limit_ends_is_reported() {
     let after = Log::new();
     let seen = after.clone();
     let (clock, executor, log) = telling(|builder| {
-        builder.after_execute(move |_: &TaskContext, outcome: Result<(), &Panic>| {
+        builder.after_execute(move |_: &TaskContext, outcome: Result<(), &Failure>| {
             seen.push(outcome.map_err(|panic| panic.message().to_owned()));
         })
     });
@@ -62,13 +62,13 @@ fn a_task_that_its_time_limit_ends_is_reported() {
     assert_cancelled(&poller, CancelReason::TimedOut);
     let why = "the run was over its budget of 5ms";
     let line = format!("a periodic task (task 7 \"poller\", run 2) was ended: {why}");
-    assert_told(&log, PanicSource::TimeLimit, &line);
+    assert_told(&log, FailureSource::TimeLimit, &line);
     let failed = poller.last_failure().expect("it is kept");
     assert_eq!((failed.run_number(), failed.in_a_row(), failed.message()), (2, 1, why));
     gate.add();
     clock.run_until_idle();
     assert_eq!(after.entries(), [Ok(()), Err(why.to_owned())]);
-    assert_told(&log, PanicSource::TimeLimit, &line);
+    assert_told(&log, FailureSource::TimeLimit, &line);
 }
 
 /// A body that panics on its own after the limit has ended its task is reported as well, because
@@ -91,7 +91,7 @@ fn a_late_panic_is_reported_beside_the_end() {
     gate.add();
     clock.run_until_idle();
     let sources: Vec<_> = log.entries().into_iter().map(|(source, _)| source).collect();
-    assert_eq!(sources, [PanicSource::TimeLimit, PanicSource::Task]);
+    assert_eq!(sources, [FailureSource::TimeLimit, FailureSource::Task]);
 }
 
 /// A task that continues, by its policy, after a run that took too long has not ended: the run is a
@@ -101,7 +101,7 @@ fn a_task_that_goes_on_has_not_ended() {
     let (clock, executor, log) = telling(|builder| builder);
     let gate = Counter::new();
     let opened = gate.clone();
-    let task = executor.task().timeout(ms(5)).on_panic(PanicPolicy::resume());
+    let task = executor.task().timeout(ms(5)).on_failure(FailurePolicy::resume());
     let poller = task.schedule_at_fixed_rate(ms(0), ms(10), move || opened.wait_for(1)).unwrap();
     eventually("it runs", || executor.active_count() == 1);
     clock.advance(ms(5));
@@ -109,7 +109,7 @@ fn a_task_that_goes_on_has_not_ended() {
     clock.run_until_idle();
     assert!(!poller.is_done());
     let line = "a task (task 7, run 1) panicked: the run was over its budget of 5ms";
-    assert_told(&log, PanicSource::Task, line);
+    assert_told(&log, FailureSource::Task, line);
 }
 
 /// G17: the handler is called for a periodic task that another task displaces from a bounded queue;
@@ -123,10 +123,10 @@ fn a_displaced_periodic_task_is_reported() {
     assert_cancelled(&beat, CancelReason::Rejected);
     let why = "it was discarded for another task";
     let line = format!("a periodic task (task 7 \"beat\") was ended: {why}");
-    assert_told(&log, PanicSource::Displaced, &line);
+    assert_told(&log, FailureSource::Displaced, &line);
     executor.schedule(ms(20), || ()).unwrap();
     assert_cancelled(&once, CancelReason::Rejected);
-    assert_told(&log, PanicSource::Displaced, &line);
+    assert_told(&log, FailureSource::Displaced, &line);
 }
 
 /// An end that the user causes, of whichever kind, is not reported.

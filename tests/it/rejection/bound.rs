@@ -205,7 +205,7 @@ fn no_place_is_lost_or_given_twice() {
             while !is_over.load(Ordering::SeqCst) {
                 let now = executor.statistics();
                 assert!(now.pending <= BOUND, "{now:?}");
-                let ended = now.completed + now.panicked + now.cancelled;
+                let ended = now.completed + now.failed + now.cancelled;
                 assert_eq!(now.submitted, (now.pending + now.active) as u64 + ended, "{now:?}");
             }
         });

@@ -252,7 +252,7 @@ fn a_panic_does_not_reach_the_submitter_that_runs_the_task() {
     let (_clock, executor) = bounded(1, CallerRunsPolicy);
     executor.schedule(HOUR, || ()).unwrap();
     let failed = executor.submit(|| panic!("no")).unwrap();
-    assert_eq!(failed.state(), TaskState::Panicked);
+    assert_eq!(failed.state(), TaskState::Failed);
     let value = executor.submit(|| 7).unwrap();
     assert_eq!(value.try_join().unwrap().unwrap(), 7);
 }

@@ -263,7 +263,7 @@ fn assert_is_kept(queued: &ScheduledFuture<()>, keeps: bool) {
 }
 
 fn assert_panicked_with(future: &ScheduledFuture<()>, payload: usize) {
-    let Some(Err(TaskError::Panicked(panic))) = future.try_join() else {
+    let Some(Err(TaskError::Failed(panic))) = future.try_join() else {
         panic!("it has not panicked: {future:?}");
     };
     assert_eq!(panic.into_payload().downcast_ref(), Some(&payload));

@@ -334,7 +334,7 @@ fn a_pending_task_that_panics_ends_its_future() {
     let body = || std::panic::resume_unwind(Box::new("planted"));
     let future: ScheduledFuture<()> = executor.schedule(DAY, body).unwrap();
     run_all(executor.shutdown_now().collect());
-    let Some(Err(TaskError::Panicked(panic))) = future.try_join() else {
+    let Some(Err(TaskError::Failed(panic))) = future.try_join() else {
         panic!("it has not panicked");
     };
     assert_eq!(panic.message(), "planted");

@@ -252,11 +252,11 @@ fn a_panic_in_time_leaves_nothing() {
     let (clock, executor) = manual(1);
     let future = executor.task().timeout(ms(5)).submit(|| panic!("no")).unwrap();
     clock.run_until_idle();
-    assert_eq!(future.state(), TaskState::Panicked);
+    assert_eq!(future.state(), TaskState::Failed);
     assert_eq!(clock.advance_to_next_deadline(), None);
     clock.advance(ms(5));
     clock.run_until_idle();
-    assert_eq!(future.state(), TaskState::Panicked);
+    assert_eq!(future.state(), TaskState::Failed);
     let _: Result<(), TaskError> = future.try_join().unwrap();
 }
 
@@ -293,7 +293,7 @@ fn the_result_of_a_timed_out_body_is_ignored() {
     clock.advance(ms(5));
     clock.run_until_idle();
     timed_out::<()>(&future);
-    assert_eq!(executor.statistics().panicked, 0);
+    assert_eq!(executor.statistics().failed, 0);
 }
 
 /// With a limit of zero a task times out as soon as it is due, unless it has ended before; with

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, thread, time::Duration};
 
 use punctual::{
-    CancelReason, CancellationToken, ManualClock, PanicPolicy, PanicReport, ScheduledFuture,
+    CancelReason, CancellationToken, FailurePolicy, FailureReport, ManualClock, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, TaskError, TaskRun, TaskState, current_task,
 };
 
@@ -42,12 +42,12 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(policy: PanicPolicy, acts: &[Act]) -> Self {
+    fn new(policy: FailurePolicy, acts: &[Act]) -> Self {
         let (clock, executor) = manual(1);
         Self::on(clock, executor, policy, acts)
     }
 
-    fn on(clock: ManualClock, executor: Executor, policy: PanicPolicy, acts: &[Act]) -> Self {
+    fn on(clock: ManualClock, executor: Executor, policy: FailurePolicy, acts: &[Act]) -> Self {
         let (tokens, drops) = (Log::new(), Drops::new());
         let (log, capture, sleep) = (tokens.clone(), drops.token(), sleeper(&clock));
         let mut acts = VecDeque::from(acts.to_vec());
@@ -63,7 +63,7 @@ impl Subject {
             let is_raised = token.is_cancelled();
             log.push((token, is_raised));
         };
-        let task = executor.task().timeout(ms(5)).on_panic(policy);
+        let task = executor.task().timeout(ms(5)).on_failure(policy);
         let future = task.schedule_at_fixed_rate(ms(10), ms(10), body).unwrap();
         Self { clock, executor, future, tokens, drops }
     }
@@ -89,7 +89,7 @@ fn over_budget(run: u64, in_a_row: u32) -> Option<(u64, u32, String)> {
 /// run follows.
 #[test]
 fn a_run_over_budget_ends_a_task_that_stops() {
-    for policy in [PanicPolicy::stop(), PanicPolicy::resume().stop_after(1)] {
+    for policy in [FailurePolicy::stop(), FailurePolicy::resume().stop_after(1)] {
         let acts = [Act::Nothing, Act::Stubborn(ms(4)), Act::Stubborn(ms(8))];
         let subject = Subject::new(policy, &acts);
         subject.clock.run_for(ms(35) - NANO);
@@ -111,7 +111,7 @@ fn a_run_over_budget_ends_a_task_that_stops() {
 #[test]
 fn a_run_over_budget_is_a_failure_of_a_task_that_goes_on() {
     let acts = [Act::Obedient(ms(9)), Act::Stubborn(ms(8)), Act::Nothing, Act::Stubborn(ms(4))];
-    let subject = Subject::new(PanicPolicy::resume(), &acts);
+    let subject = Subject::new(FailurePolicy::resume(), &acts);
     subject.clock.run_for(ms(15) - NANO);
     assert_eq!((subject.future.state(), subject.failure()), (TaskState::Running, None));
     subject.clock.run_for(NANO);
@@ -138,7 +138,7 @@ fn a_run_over_budget_is_a_failure_of_a_task_that_goes_on() {
     assert!(subject.future.cancel());
     assert_eq!(subject.clock.advance_to_next_deadline(), None);
     let now = subject.executor.statistics();
-    assert_eq!((now.cancelled, now.panicked, now.runs), (1, 0, 4));
+    assert_eq!((now.cancelled, now.failed, now.runs), (1, 0, 4));
     assert_eq!((now.failed_runs, now.timed_out), (2, 2));
 }
 
@@ -148,22 +148,22 @@ fn a_run_over_budget_is_a_failure_of_a_task_that_goes_on() {
 fn so_many_runs_over_budget_end_the_task() {
     let long = Act::Stubborn(ms(6));
     let acts = [long, Act::Panic, Act::Nothing, Act::Panic, long, long, long];
-    let subject = Subject::new(PanicPolicy::resume().stop_after(3), &acts);
+    let subject = Subject::new(FailurePolicy::resume().stop_after(3), &acts);
     subject.clock.run_for(ms(46));
     assert_eq!(subject.failure(), Some((4, 1, "of its own".to_owned())));
     subject.clock.run_for(HOUR);
     let error = subject.future.try_join().expect("it ended").unwrap_err();
-    let TaskError::Panicked(panic) = error else { panic!("{error}") };
+    let TaskError::Failed(panic) = error else { panic!("{error}") };
     assert_eq!(panic.message(), "the run was over its budget of 5ms");
     assert!(panic.location().is_none());
     assert_eq!(subject.failure(), over_budget(6, 3));
-    assert_eq!((subject.drops.count(), subject.executor.statistics().panicked), (1, 1));
+    assert_eq!((subject.drops.count(), subject.executor.statistics().failed), (1, 1));
 }
 
 /// After a run over its limit the next one is postponed, as after a panic.
 #[test]
 fn a_run_over_budget_puts_off_the_next() {
-    let policy = PanicPolicy::resume().back_off(ms(20), ms(20));
+    let policy = FailurePolicy::resume().back_off(ms(20), ms(20));
     let subject = Subject::new(policy, &[Act::Stubborn(ms(6))]);
     subject.clock.run_for(ms(16));
     assert_eq!(subject.failure(), over_budget(1, 1));
@@ -179,7 +179,7 @@ fn a_panic_of_its_own_outweighs_the_budget() {
         sleep(ms(8));
         panic!("of its own");
     };
-    let task = executor.task().timeout(ms(5)).on_panic(PanicPolicy::resume());
+    let task = executor.task().timeout(ms(5)).on_failure(FailurePolicy::resume());
     let future = task.schedule_with_fixed_delay(ms(1), HOUR, body).unwrap();
     clock.run_for(ms(20));
     assert_eq!(future.last_failure().unwrap().message(), "of its own");
@@ -188,7 +188,7 @@ fn a_panic_of_its_own_outweighs_the_budget() {
 /// Between runs a task is like any other: it can be cancelled, and leaves no timeout behind.
 #[test]
 fn between_runs_there_is_no_timeout() {
-    for policy in [PanicPolicy::stop(), PanicPolicy::resume()] {
+    for policy in [FailurePolicy::stop(), FailurePolicy::resume()] {
         let subject = Subject::new(policy, &[]);
         subject.clock.run_for(ms(12));
         assert_eq!(subject.clock.advance_to_next_deadline(), Some(ms(8)));
@@ -202,7 +202,7 @@ fn between_runs_there_is_no_timeout() {
 /// as over its limit.
 #[test]
 fn a_run_is_signalled_by_its_own_token() {
-    for policy in [PanicPolicy::stop(), PanicPolicy::resume()] {
+    for policy in [FailurePolicy::stop(), FailurePolicy::resume()] {
         let subject = Subject::new(policy, &[Act::Nothing, Act::Obedient(ms(4))]);
         subject.clock.run_for(ms(21));
         assert!(subject.future.cancel_and_signal());
@@ -234,12 +234,12 @@ fn decorator_and_hooks_see_the_failure() {
             }
         })
         .after_execute(move |_, outcome| after.push(format!("{:?}", outcome.is_ok())))
-        .panic_handler(move |report: &PanicReport<'_>| {
+        .failure_handler(move |report: &FailureReport<'_>| {
             reports.push((report.run_number(), report.message().to_owned()));
         });
     let executor = builder.build().unwrap();
     let acts = [Act::Stubborn(ms(6)), Act::Stubborn(ms(4))];
-    let subject = Subject::on(clock, executor, PanicPolicy::resume(), &acts);
+    let subject = Subject::on(clock, executor, FailurePolicy::resume(), &acts);
     subject.clock.run_for(ms(25));
     assert_eq!(seen.entries(), ["unwound", "false", "returned", "true"]);
     assert_eq!(told.entries(), [(Some(1), "the run was over its budget of 5ms".to_owned())]);
@@ -264,7 +264,7 @@ fn a_run_by_hand_is_not_disturbed_by_the_end() {
         (Counter::new(), Counter::new(), Counter::new(), Counter::new());
     let raised = Log::new();
     let (log, begins, wait) = (raised.clone(), begun.clone(), gate.clone());
-    let task = executor.task().timeout(HOUR).on_panic(PanicPolicy::resume());
+    let task = executor.task().timeout(HOUR).on_failure(FailurePolicy::resume());
     let future = task
         .schedule_with_fixed_delay(HOUR, HOUR, move || {
             begins.add();
@@ -303,7 +303,7 @@ fn the_extremes_of_a_budget() {
         count.add();
         current_task().unwrap().token().wait();
     };
-    let task = executor.task().timeout(Duration::ZERO).on_panic(PanicPolicy::resume());
+    let task = executor.task().timeout(Duration::ZERO).on_failure(FailurePolicy::resume());
     let none = task.schedule_at_fixed_rate(ms(1), ms(1), body).unwrap();
     clock.run_for(ms(50));
     assert_eq!((runs.get(), none.last_failure().unwrap().run_number()), (50, 50));

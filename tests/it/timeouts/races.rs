@@ -11,7 +11,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, Handle, PanicPolicy, ScheduledFuture, ScheduledThreadPoolExecutor as Executor,
+    CancelReason, FailurePolicy, Handle, ScheduledFuture, ScheduledThreadPoolExecutor as Executor,
     TaskError, current_task,
 };
 
@@ -157,7 +157,7 @@ fn periodic_runs_race_with_their_budgets() {
     let (executor, drops) = (builder.build().unwrap(), Drops::new());
     let futures = [0, 5, 10, 50].map(|micros| {
         let task = executor.task().timeout(Duration::from_micros(micros));
-        let task = task.on_panic(PanicPolicy::resume());
+        let task = task.on_failure(FailurePolicy::resume());
         let body = race_in_runs(drops.token());
         task.schedule_with_fixed_delay(Duration::ZERO, Duration::from_nanos(1), body).unwrap()
     });

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use punctual::{
-    CancelReason, Cancelled, ManualClock, PanicPolicy, ScheduledThreadPoolExecutor as Executor,
+    CancelReason, Cancelled, FailurePolicy, ManualClock, ScheduledThreadPoolExecutor as Executor,
     TaskState, current_task,
 };
 
@@ -110,9 +110,9 @@ fn a_task_with_no_time_never_runs() {
 fn a_run_that_ends_at_its_limit_has_exceeded_it() {
     for _ in 0..ROUNDS {
         let (clock, executor) = manual(2);
-        let [stops, goes_on] = [PanicPolicy::stop(), PanicPolicy::resume()].map(|policy| {
+        let [stops, goes_on] = [FailurePolicy::stop(), FailurePolicy::resume()].map(|policy| {
             let sleep = sleeper(&clock);
-            let task = executor.task().timeout(ms(5)).on_panic(policy);
+            let task = executor.task().timeout(ms(5)).on_failure(policy);
             task.schedule_at_fixed_rate(ms(10), ms(10), move || sleep(ms(5))).unwrap()
         });
         clock.run_for(ms(25));

@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, DrainedTask, Handle, ManualClock, PanicPolicy, RejectedTask, RejectionReason,
+    CancelReason, DrainedTask, FailurePolicy, Handle, ManualClock, RejectedTask, RejectionReason,
     ScheduledThreadPoolExecutor as Executor, TaskState, Worker, current_task,
 };
 
@@ -167,7 +167,7 @@ fn an_executor_ends_although_timeouts_are_pending() {
             move || hold(&token)
         };
         let task = || executor.task().timeout(HOUR);
-        let resting = task().on_panic(PanicPolicy::resume());
+        let resting = task().on_failure(FailurePolicy::resume());
         let resting = resting.schedule_with_fixed_delay(ms(1), HOUR, body()).unwrap();
         clock.run_for(ms(1));
         let (gate, capture) = (Counter::new(), drops.token());
@@ -259,7 +259,7 @@ fn a_handler_that_keeps_tasks_does_not_keep_the_executor() {
     let once = task().submit(body()).unwrap();
     let with_value = task().submit(body()).unwrap();
     let ending = task().schedule_at_fixed_rate(HOUR, HOUR, body()).unwrap();
-    let task = task().on_panic(PanicPolicy::resume());
+    let task = task().on_failure(FailurePolicy::resume());
     let failing = task.schedule_at_fixed_rate(HOUR, HOUR, body()).unwrap();
     drop(executor);
     assert_eq!(drops.count(), 0);

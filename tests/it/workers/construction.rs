@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Builder, ConfigError, Handle, PanicReport, PanicSource, RejectedTask,
+    AbortPolicy, Builder, ConfigError, FailureReport, FailureSource, Handle, RejectedTask,
     ScheduledThreadPoolExecutor, Shared, TaskState, ThreadFactory, Worker,
 };
 
@@ -319,7 +319,7 @@ fn a_thread_callback_that_panics_is_contained() {
     let executor = builder(1)
         .on_thread_start(|| panic!("no start"))
         .on_thread_stop(|| panic!("no stop"))
-        .panic_handler(move |panic: &PanicReport<'_>| {
+        .failure_handler(move |panic: &FailureReport<'_>| {
             assert!(panic.task_id().is_none());
             report.push((panic.source(), panic.message().to_owned()));
         })
@@ -327,8 +327,8 @@ fn a_thread_callback_that_panics_is_contained() {
         .unwrap();
     assert_eq!(executor.submit(|| 7).unwrap().join_timeout(LONG).unwrap().unwrap(), 7);
     executor.close().unwrap();
-    let started = (PanicSource::ThreadStart, "no start".to_owned());
-    assert_eq!(reports.entries(), [started, (PanicSource::ThreadStop, "no stop".to_owned())]);
+    let started = (FailureSource::ThreadStart, "no start".to_owned());
+    assert_eq!(reports.entries(), [started, (FailureSource::ThreadStop, "no stop".to_owned())]);
 }
 
 /// CN-048: ten thousand executors that are built, used and dropped leave neither a thread nor any

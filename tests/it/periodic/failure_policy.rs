@@ -8,8 +8,8 @@ use std::{
 };
 
 use punctual::{
-    ManualClock, MissedRuns, PanicPolicy, ScheduledFuture, ScheduledThreadPoolExecutor as Executor,
-    TaskState, current_task,
+    FailurePolicy, ManualClock, MissedRuns, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskState, current_task,
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     support::{Counter, Drops, Log, hold, manual, manual_with, ms},
 };
 
-const RESUME: PanicPolicy = PanicPolicy::resume();
+const RESUME: FailurePolicy = FailurePolicy::resume();
 
 /// How a periodic task is timed: at a fixed rate, by policy, or with a fixed delay.
 type Timing = Option<MissedRuns>;
@@ -51,7 +51,7 @@ struct Series {
 }
 
 impl Series {
-    fn start(timing: Timing, policy: PanicPolicy, play: Play) -> Self {
+    fn start(timing: Timing, policy: FailurePolicy, play: Play) -> Self {
         let (clock, executor) = manual(1);
         let (runs, time) = (Log::new(), clock.clone());
         let log = runs.clone();
@@ -64,7 +64,7 @@ impl Series {
                 resume_unwind(Box::new(format!("run {run}")));
             }
         };
-        let task = executor.task().on_panic(policy);
+        let task = executor.task().on_failure(policy);
         let future = match timing {
             Some(missed) => task.missed_runs(missed).schedule_at_fixed_rate(ms(10), ms(10), body),
             None => task.schedule_with_fixed_delay(ms(10), ms(10), body),
@@ -74,7 +74,7 @@ impl Series {
     }
 
     /// When the runs of the first so many milliseconds started.
-    fn starts(timing: Timing, policy: PanicPolicy, play: Play, span: u64) -> Vec<u64> {
+    fn starts(timing: Timing, policy: FailurePolicy, play: Play, span: u64) -> Vec<u64> {
         let series = Self::start(timing, policy, play);
         series.clock.run_for(ms(span));
         let runs = series.runs.entries();
@@ -103,9 +103,9 @@ fn failure(run: u64, in_a_row: u32) -> Option<(u64, u32, String)> {
 fn the_first_failure_ends_the_task_by_default() {
     let long = Duration::from_secs(1);
     let policies = [
-        PanicPolicy::default(),
-        PanicPolicy::stop(),
-        PanicPolicy::stop().back_off(long, long),
+        FailurePolicy::default(),
+        FailurePolicy::stop(),
+        FailurePolicy::stop().back_off(long, long),
         RESUME.stop_after(1),
         RESUME.stop_after(0),
         RESUME.back_off(long, long).stop_after(1),
@@ -116,7 +116,7 @@ fn the_first_failure_ends_the_task_by_default() {
         assert_eq!(series.runs.entries().len(), 3, "{timing:?} {policy:?}");
         assert_eq!(series.failure(), failure(3, 1));
         assert_eq!(series.executor.pending_count(), 0);
-        let panic = series.future.join().expect_err("it failed").into_panic();
+        let panic = series.future.join().expect_err("it failed").into_failure();
         assert_eq!(panic.expect("a panic").message(), "run 3");
     }
 }
@@ -198,7 +198,7 @@ fn a_periodic_task_that_was_put_off_is_not_late() {
 #[test]
 fn so_many_failures_in_a_row_end_the_periodic_task() {
     for timing in timings() {
-        for policy in [RESUME.stop_after(3), PanicPolicy::stop().stop_after(3)] {
+        for policy in [RESUME.stop_after(3), FailurePolicy::stop().stop_after(3)] {
             // The failing runs are 2, 3; 5, 6; 8, 9, 10.
             let series =
                 Series::start(timing, policy, Play::failing(|run| run % 3 != 1 || run > 7));
@@ -207,9 +207,9 @@ fn so_many_failures_in_a_row_end_the_periodic_task() {
             series.clock.run_for(ms(100));
             assert_eq!(series.runs.entries().len(), 10, "{timing:?}");
             assert_eq!(series.failure(), failure(10, 3));
-            assert_eq!(series.future.state(), TaskState::Panicked);
+            assert_eq!(series.future.state(), TaskState::Failed);
             let now = series.executor.statistics();
-            assert_eq!((now.panicked, now.completed, now.runs), (1, 0, 10));
+            assert_eq!((now.failed, now.completed, now.runs), (1, 0, 10));
         }
     }
 }
@@ -238,7 +238,7 @@ fn the_last_failure_stays() {
 /// cancelled.
 #[test]
 fn a_cancelled_run_that_fails_is_kept() {
-    for policy in [PanicPolicy::stop(), RESUME] {
+    for policy in [FailurePolicy::stop(), RESUME] {
         let (clock, executor) = manual(1);
         let (own, handle) = (Arc::new(Mutex::new(None)), executor.handle());
         let cancel = Arc::clone(&own);
@@ -249,7 +249,7 @@ fn a_cancelled_run_that_fails_is_kept() {
             *cancel.lock().expect("free") = Some(series);
             resume_unwind(Box::new("after its cancelling"));
         };
-        let series = handle.task().on_panic(policy).schedule_with_fixed_delay(ms(1), ms(1), body);
+        let series = handle.task().on_failure(policy).schedule_with_fixed_delay(ms(1), ms(1), body);
         *own.lock().expect("free") = Some(series.expect("accepted"));
         clock.run_for(ms(10));
         let series = own.lock().expect("free").take().expect("it is given back");
@@ -257,7 +257,7 @@ fn a_cancelled_run_that_fails_is_kept() {
         assert_eq!((failed.run_number(), failed.message()), (1, "after its cancelling"));
         assert!(series.is_cancelled());
         let now = executor.statistics();
-        assert_eq!((now.cancelled, now.panicked, now.pending), (1, 0, 0));
+        assert_eq!((now.cancelled, now.failed, now.pending), (1, 0, 0));
     }
 }
 
@@ -271,11 +271,11 @@ fn a_one_shot_task_has_its_panic_and_no_failure() {
         ran.add();
         resume_unwind(Box::new("once"));
     };
-    let future = executor.task().on_panic(RESUME).submit::<_, ()>(body).expect("accepted");
+    let future = executor.task().on_failure(RESUME).submit::<_, ()>(body).expect("accepted");
     clock.run_for(ms(10));
-    assert_eq!((runs.get(), future.state()), (1, TaskState::Panicked));
+    assert_eq!((runs.get(), future.state()), (1, TaskState::Failed));
     assert!(future.last_failure().is_none());
-    let panic = future.join().expect_err("panicked").into_panic().expect("a panic");
+    let panic = future.join().expect_err("panicked").into_failure().expect("a panic");
     assert_eq!(panic.message(), "once");
 }
 
@@ -296,7 +296,7 @@ fn a_periodic_task_that_resumes_finds_its_lock_poisoned() {
         *count += 1;
         assert!(runs != 2, "while the lock is held");
     };
-    let series = executor.task().on_panic(RESUME).schedule_at_fixed_rate(ms(1), ms(1), body);
+    let series = executor.task().on_failure(RESUME).schedule_at_fixed_rate(ms(1), ms(1), body);
     clock.run_for(ms(4));
     assert_eq!(seen.entries(), [(1, false), (2, false), (3, true), (4, true)]);
     assert!(lock.is_poisoned());
@@ -328,7 +328,7 @@ fn a_hook_that_panics_is_a_failure_by_policy() {
         ran.add();
         assert!(ran.get() != 2, "body");
     };
-    let series = executor.task().on_panic(RESUME).schedule_at_fixed_rate(ms(1), ms(1), body);
+    let series = executor.task().on_failure(RESUME).schedule_at_fixed_rate(ms(1), ms(1), body);
     clock.run_for(ms(4));
     let calls = [
         ("before", 1),

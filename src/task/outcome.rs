@@ -1,0 +1,131 @@
+//! What a run of a repeated closure reports: that it is done, that it failed, that it was the last, or
+//! when the next is to be.
+//!
+//! A closure says so by what it returns. [`Outcome`] lists the types that it can return, and turns
+//! each into a [`Step`], which is all that the [job](super::job) sees. The conversion is user code,
+//! because it calls the error's own: it takes place where the closure is called, behind the same
+//! door.
+
+use std::{ops::ControlFlow, time::Duration};
+
+use crate::{Failure, error::BoxedError};
+
+/// What a run of a [repeated](crate::Handle::repeat) closure reports, by the value that it returns.
+///
+/// | the closure returns | and so |
+/// |---|---|
+/// | `()` | the run has succeeded |
+/// | `Ok(outcome)` | what the outcome inside says |
+/// | `Err(error)` | the run has failed, as if it had panicked: the [policy](crate::FailurePolicy) says whether there is a next |
+/// | `ControlFlow::Break(value)` | this was the last run, and the future returns the value |
+/// | `ControlFlow::Continue(())` | the run has succeeded |
+/// | `ControlFlow::Continue(delay)` | the run has succeeded, and the next one is due `delay` after its end; the trigger goes on from there |
+///
+/// `Result` and `ControlFlow` can be combined: a closure that returns
+/// `io::Result<ControlFlow<Page>>` may fail, and may end the series with a page.
+///
+/// An error is anything that converts into a `Box<dyn Error + Send + Sync>`: the errors of most
+/// crates, a `String`, a `&str`. An error that cannot be sent, like a `PoisonError` with its guard,
+/// does not; `map_err(|error| error.to_string())` makes one that does.
+///
+/// A closure that uses `?` has to name its error type: `|| -> io::Result<()> { … }`.
+///
+/// This trait is sealed: no other type implements it.
+#[diagnostic::on_unimplemented(
+    message = "a run that repeats cannot report `{Self}`",
+    label = "return (), Result<_, E> or ControlFlow<T>",
+    note = "end the body with `;` if its value does not matter",
+    note = "the error of a `Result` has to convert into `Box<dyn Error + Send + Sync>`"
+)]
+pub trait Outcome: Report {}
+
+/// What follows from the outcome of one run.
+#[derive(Debug)]
+pub enum Step<T> {
+    /// The next run is the trigger's.
+    Next,
+    /// The next run is due this long after the end of this one.
+    After(Duration),
+    /// This was the last run, and this is the result of the task.
+    Break(T),
+}
+
+/// The conversion of an outcome. It is public only as a supertrait of [`Outcome`], and cannot be named
+/// outside of the crate.
+pub trait Report {
+    /// The result of the task.
+    type Value: Send + 'static;
+
+    /// Returns what follows, or why the run has failed. User code: the caller holds no lock.
+    fn report(self) -> Result<Step<Self::Value>, Failure>;
+
+    /// Returns the result of a task whose trigger has ended; `None` if only a run can return it.
+    fn exhausted() -> Option<Self::Value>;
+}
+
+impl Outcome for () {}
+
+impl Report for () {
+    type Value = ();
+
+    #[inline(always)]
+    fn report(self) -> Result<Step<()>, Failure> {
+        Ok(Step::Next)
+    }
+
+    fn exhausted() -> Option<()> {
+        Some(())
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<O: Outcome, E: Into<BoxedError>> Outcome for Result<O, E> {}
+
+impl<O: Outcome, E: Into<BoxedError>> Report for Result<O, E> {
+    type Value = O::Value;
+
+    fn report(self) -> Result<Step<O::Value>, Failure> {
+        match self {
+            Ok(outcome) => outcome.report(),
+            Err(error) => Err(Failure::of_error(error.into())),
+        }
+    }
+
+    fn exhausted() -> Option<O::Value> {
+        O::exhausted()
+    }
+}
+
+impl<T: Send + 'static> Outcome for ControlFlow<T> {}
+
+impl<T: Send + 'static> Report for ControlFlow<T> {
+    type Value = T;
+
+    fn report(self) -> Result<Step<T>, Failure> {
+        Ok(match self {
+            Self::Break(value) => Step::Break(value),
+            Self::Continue(()) => Step::Next,
+        })
+    }
+
+    fn exhausted() -> Option<T> {
+        None
+    }
+}
+
+impl<T: Send + 'static> Outcome for ControlFlow<T, Duration> {}
+
+impl<T: Send + 'static> Report for ControlFlow<T, Duration> {
+    type Value = T;
+
+    fn report(self) -> Result<Step<T>, Failure> {
+        Ok(match self {
+            Self::Break(value) => Step::Break(value),
+            Self::Continue(delay) => Step::After(delay),
+        })
+    }
+
+    fn exhausted() -> Option<T> {
+        None
+    }
+}

@@ -1,0 +1,380 @@
+//! Triggers: when a [repeated](crate::Handle::repeat) task runs next.
+//!
+//! A trigger is a value. It is built from one of the functions of this module, perhaps combined with
+//! others, and handed to [`repeat`](crate::Handle::repeat). It is asked once when the task is
+//! submitted, and then after each run.
+//!
+//! ```
+//! use std::time::Duration;
+//! use punctual::{ScheduledThreadPoolExecutor, Trigger, trigger::every};
+//!
+//! let executor = ScheduledThreadPoolExecutor::new(1);
+//! let second = Duration::from_millis(1);
+//! let thrice = executor.repeat(every(second).times(3), || println!("tick"))?;
+//! thrice.join()?;
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! ```
+//!
+//! # What a trigger is told
+//!
+//! [`TriggerContext::after`] is the moment after which the next run has to be, and it is all that most
+//! triggers look at: the answer is the trigger's own first moment after that one. What becomes of runs
+//! that were missed is in it already, so no trigger has a line about that. With the policy
+//! [`Burst`](crate::MissedRuns::Burst) it is the moment for which the last run was planned, with
+//! [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with
+//! [`Skip`](crate::MissedRuns::Skip) the one at which it ended.
+//!
+//! # A trigger is user code
+//!
+//! It is called on the submitter's thread first and on a worker then, with no lock held. A panic on
+//! the submitter's thread is the submitter's. A panic on a worker ends the task as failed, and is
+//! reported like a panic of its body.
+
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    hash::BuildHasher,
+    time::{Duration, Instant},
+};
+
+use crate::time::{Clock, Timestamp, saturating_nanos};
+
+/// When a repeated task runs next. See the [module](self) for what it is asked and when.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{Trigger, trigger::{TriggerContext, Due}};
+///
+/// /// After each run twice as long as before.
+/// struct Doubling(Duration);
+///
+/// impl Trigger for Doubling {
+///     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+///         self.0 *= 2;
+///         Some(Due::At(last.after() + self.0))
+///     }
+/// }
+/// ```
+pub trait Trigger: Send + 'static {
+    /// Returns when the task runs next, or `None` if it does not run again. A moment that has passed
+    /// means now.
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due>;
+
+    /// Ends the series after `runs` runs.
+    fn times(self, runs: u64) -> Times<Self>
+    where
+        Self: Sized,
+    {
+        Times { inner: self, left: runs }
+    }
+
+    /// Ends the series before the first run that would be later than `end`. A run at exactly that
+    /// moment takes place.
+    fn until(self, end: Instant) -> Until<Self>
+    where
+        Self: Sized,
+    {
+        Until { inner: self, end }
+    }
+
+    /// Delays each run by a random span below `most`, so that tasks of many machines do not all run at
+    /// once. The runs do not drift: the trigger inside is shown the moments that it chose itself.
+    ///
+    /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the
+    /// same each time. `most` should be shorter than the time between two runs.
+    fn jitter(self, most: Duration) -> Jitter<Self>
+    where
+        Self: Sized,
+    {
+        Jitter { inner: self, most, seed: RandomState::new().hash_one(most), span: Duration::ZERO }
+    }
+}
+
+/// The moment of a run; the answer of a [trigger](Trigger).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Due {
+    /// The run is due at this moment, on the executor's [clock](crate::Handle::clock).
+    At(Instant),
+}
+
+impl From<Instant> for Due {
+    fn from(instant: Instant) -> Self {
+        Self::At(instant)
+    }
+}
+
+/// What a [trigger](Trigger) is told of the task.
+#[derive(Clone, Copy, Debug)]
+pub struct TriggerContext<'a> {
+    pub(crate) clock: &'a Clock,
+    /// See [`after`](Self::after).
+    pub(crate) after: Timestamp,
+    /// The last run.
+    pub(crate) last: Option<LastRun>,
+    pub(crate) runs: u64,
+    pub(crate) failures_in_a_row: u32,
+}
+
+/// The moments of a run that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastRun {
+    pub(crate) planned: Timestamp,
+    pub(crate) started: Timestamp,
+    pub(crate) ended: Timestamp,
+}
+
+impl TriggerContext<'_> {
+    /// Returns the moment after which the next run has to be; see the [module](self). Before the first
+    /// run that is the moment of submission.
+    #[must_use]
+    pub fn after(&self) -> Instant {
+        self.clock.shown_at(self.after)
+    }
+
+    /// Returns for when the last run was planned; `None` before the first.
+    #[must_use]
+    pub fn planned(&self) -> Option<Instant> {
+        self.last.map(|last| self.clock.shown_at(last.planned))
+    }
+
+    /// Returns when the last run started; `None` before the first.
+    #[must_use]
+    pub fn started(&self) -> Option<Instant> {
+        self.last.map(|last| self.clock.shown_at(last.started))
+    }
+
+    /// Returns when the last run ended; `None` before the first.
+    #[must_use]
+    pub fn ended(&self) -> Option<Instant> {
+        self.last.map(|last| self.clock.shown_at(last.ended))
+    }
+
+    /// Returns how many runs there have been.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Returns how many of the last runs in a row have failed; zero if the last one has not.
+    #[must_use]
+    pub fn failures_in_a_row(&self) -> u32 {
+        self.failures_in_a_row
+    }
+}
+
+/// Runs at a fixed rate: at once, and then at the end of each period. Runs do not drift: they are
+/// planned on a grid, whenever they really take place.
+///
+/// A period of zero is refused at submission, with
+/// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod).
+#[must_use]
+pub fn every(period: Duration) -> Every {
+    Every { period, first: Duration::ZERO }
+}
+
+/// Runs with a fixed delay: at once, and then each time `delay` after the end of the previous run.
+///
+/// A delay of zero is refused at submission, with
+/// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod).
+#[must_use]
+pub fn fixed_delay(delay: Duration) -> FixedDelay {
+    FixedDelay { delay, first: Duration::ZERO }
+}
+
+/// Runs at these moments, which have to be in order. A moment that is not later than
+/// [`after`](TriggerContext::after) is left out.
+pub fn at<I>(moments: I) -> At<I::IntoIter>
+where
+    I: IntoIterator<Item = Instant>,
+    I::IntoIter: Send + 'static,
+{
+    At(moments.into_iter())
+}
+
+/// Runs when the function says.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::trigger::from_fn;
+///
+/// // One second after the end of a run, and ten after one that has failed.
+/// let patient = from_fn(|last| {
+///     let wait = if last.failures_in_a_row() == 0 { 1 } else { 10 };
+///     Some((last.ended().unwrap_or(last.after()) + Duration::from_secs(wait)).into())
+/// });
+/// ```
+pub fn from_fn<F>(next: F) -> FromFn<F>
+where
+    F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
+{
+    FromFn(next)
+}
+
+/// A fixed rate; from [`every`].
+#[derive(Clone, Copy, Debug)]
+pub struct Every {
+    pub(crate) period: Duration,
+    pub(crate) first: Duration,
+}
+
+impl Every {
+    /// Sets the delay of the first run; without this call there is none.
+    #[must_use]
+    pub fn first_in(mut self, delay: Duration) -> Self {
+        self.first = delay;
+        self
+    }
+}
+
+impl Trigger for Every {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        let next = match last.last {
+            None => last.after.after(self.first),
+            Some(run) => run.planned.on_grid_after(self.period, last.after),
+        };
+        last.clock.instant_of(next).map(Due::At)
+    }
+}
+
+/// A fixed delay; from [`fixed_delay`].
+#[derive(Clone, Copy, Debug)]
+pub struct FixedDelay {
+    pub(crate) delay: Duration,
+    pub(crate) first: Duration,
+}
+
+impl FixedDelay {
+    /// Sets the delay of the first run; without this call there is none.
+    #[must_use]
+    pub fn first_in(mut self, delay: Duration) -> Self {
+        self.first = delay;
+        self
+    }
+}
+
+impl Trigger for FixedDelay {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        let next = match last.last {
+            None => last.after.after(self.first),
+            Some(run) => run.ended.after(self.delay),
+        };
+        last.clock.instant_of(next).map(Due::At)
+    }
+}
+
+/// Given moments; from [`at`].
+#[derive(Clone, Debug)]
+pub struct At<I>(I);
+
+impl<I: Iterator<Item = Instant> + Send + 'static> Trigger for At<I> {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        let after = last.after();
+        // The first run may be at the moment of submission.
+        self.0
+            .find(|moment| *moment > after || last.last.is_none() && *moment == after)
+            .map(Due::At)
+    }
+}
+
+/// A function; from [`from_fn`].
+#[derive(Clone)]
+pub struct FromFn<F>(F);
+
+impl<F> Trigger for FromFn<F>
+where
+    F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
+{
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        (self.0)(last)
+    }
+}
+
+impl<F> fmt::Debug for FromFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFn").finish_non_exhaustive()
+    }
+}
+
+/// So many runs of another trigger; from [`Trigger::times`].
+#[derive(Clone, Debug)]
+pub struct Times<G> {
+    inner: G,
+    left: u64,
+}
+
+impl<G: Trigger> Trigger for Times<G> {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.left = self.left.checked_sub(1)?;
+        self.inner.next(last)
+    }
+}
+
+/// The runs of another trigger that are not later than a moment; from [`Trigger::until`].
+#[derive(Clone, Debug)]
+pub struct Until<G> {
+    inner: G,
+    end: Instant,
+}
+
+impl<G: Trigger> Trigger for Until<G> {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.inner.next(last).filter(|Due::At(moment)| *moment <= self.end)
+    }
+}
+
+/// Another trigger whose runs are delayed by random spans; from [`Trigger::jitter`].
+#[derive(Clone, Debug)]
+pub struct Jitter<G> {
+    inner: G,
+    most: Duration,
+    seed: u64,
+    /// The span by which the last run was delayed.
+    span: Duration,
+}
+
+impl<G> Jitter<G> {
+    /// Makes the spans the same for each trigger with this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Makes the spans the same for each trigger with this name, in every process and on every
+    /// machine.
+    #[must_use]
+    pub fn name(self, name: &str) -> Self {
+        // FNV-1a, which is the same everywhere and for ever.
+        let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.seed(name.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
+    }
+
+    /// Returns the span of a run: a function of the seed and of the number of the run.
+    fn span_of(&self, run: u64) -> Duration {
+        let mixed = mix(self.seed ^ mix(run));
+        let most = saturating_nanos(self.most);
+        Duration::from_nanos(((u128::from(mixed) * u128::from(most)) >> 64) as u64)
+    }
+}
+
+impl<G: Trigger> Trigger for Jitter<G> {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        let span = self.span;
+        let undo = |moment: Timestamp| moment.before(span);
+        let undone = last.last.map(|run| LastRun { planned: undo(run.planned), ..run });
+        let after = if last.last.is_some() { undo(last.after) } else { last.after };
+        let shown = TriggerContext { last: undone, after, ..*last };
+        let Due::At(moment) = self.inner.next(&shown)?;
+        self.span = self.span_of(last.runs);
+        moment.checked_add(self.span).map(Due::At)
+    }
+}
+
+/// The finalizer of SplitMix64: every bit of the result depends on every bit of the argument.
+fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
