@@ -123,7 +123,8 @@ impl<F> Periodic<F> {
     /// Drops the body and the trigger, which are the user's.
     fn discard(self, run: &Run, drops: Drops<'_>) {
         let report = |panic| drops.report(run.task().name(), Failure::of_panic(panic));
-        discard_with((self.body, self.period), report);
+        discard_with(self.body, report);
+        discard(self.period);
     }
 
     /// Returns when the next run is, by the schedule; `None` if there is none.
@@ -172,6 +173,7 @@ where
                 return RunOutcome::Ended(Ok(value));
             }
             Ok(Step::After(delay)) => {
+                self.skipped = 0;
                 let next = run.clock().read().after(delay);
                 return RunOutcome::Again(self, next);
             }

@@ -24,6 +24,7 @@ use std::{any::Any, time::Duration};
 use crate::{
     time::{Clock, Timestamp, saturating_nanos},
     trigger::{Due, Every, FixedDelay, LastRun, Trigger, TriggerContext},
+    unwind::discard,
 };
 
 /// What a periodic task does about the runs that it missed because it was late, by a period or more
@@ -95,8 +96,17 @@ pub(crate) enum Period {
 
 /// The schedule of a trigger that is the user's.
 pub(crate) struct Triggered {
-    trigger: Box<dyn Trigger>,
+    /// Not there only while it is dropped.
+    trigger: Option<Box<dyn Trigger>>,
     missed: MissedRuns,
+}
+
+/// The trigger is dropped here, and not with the closure beside it: if both panic, the second panic would
+/// abort the process.
+impl Drop for Triggered {
+    fn drop(&mut self) {
+        discard(self.trigger.take());
+    }
 }
 
 /// The plan for the next run.
@@ -132,7 +142,10 @@ impl Period {
         match trigger.next(&context) {
             Some(Due::At(moment)) => {
                 let first = clock.deadline_of(moment).max(now);
-                (Self::Trigger(Box::new(Triggered { trigger: Box::new(trigger), missed })), first)
+                (
+                    Self::Trigger(Box::new(Triggered { trigger: Some(Box::new(trigger)), missed })),
+                    first,
+                )
             }
             None => (Self::Never, Timestamp::NEVER),
         }
@@ -203,7 +216,7 @@ impl Period {
         };
         let last = Some(run);
         let context = TriggerContext { clock, after, last, runs, failures_in_a_row };
-        let Due::At(moment) = triggered.trigger.next(&context)?;
+        let Due::At(moment) = triggered.trigger.as_mut()?.next(&context)?;
         Some(clock.deadline_of(moment))
     }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use punctual::{
     CancelHandle, FailurePolicy, ManualClock, MissedRuns, PanicLocation,
-    ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, Trigger,
+    ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, Trigger, current_task,
     trigger::{every, fixed_delay},
 };
 
@@ -130,6 +130,25 @@ fn the_grid_goes_on_from_a_moment_that_a_run_has_named() {
     let _future = task.repeat(every(ms(10)), body).expect("accepted");
     clock.run_for(ms(30));
     assert_eq!(runs.entries(), [0, 3, 13, 23]);
+}
+
+/// A run that has named its own moment is followed by one that has missed nothing.
+#[test]
+fn a_run_at_a_named_moment_has_missed_nothing() {
+    let (clock, executor, missed) = subject();
+    let (log, time) = (missed.clone(), clock.clone());
+    let body = move || -> Result<ControlFlow<(), Duration>, &str> {
+        log.push(current_task().expect("inside a task").missed_runs());
+        if log.entries().len() > 1 {
+            return Ok(Continue(ms(5)));
+        }
+        time.advance(ms(35));
+        Err("so that the grid decides")
+    };
+    let task = executor.task().on_failure(FailurePolicy::resume()).missed_runs(MissedRuns::Skip);
+    let _future = task.repeat(every(ms(10)), body).expect("accepted");
+    clock.run_for(ms(60));
+    assert_eq!(missed.entries()[..3], [0, 3, 0]);
 }
 
 /// An `Err` fails the run as a panic does: by default it ends the task, and the future has the error.

@@ -7,12 +7,12 @@ use std::{
 };
 
 use punctual::{
-    ManualClock, MissedRuns, RejectionReason, ScheduledThreadPoolExecutor as Executor, TaskState,
-    Trigger,
+    ManualClock, MissedRuns, RejectionReason, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskState, Trigger,
     trigger::{Due, Every, Jitter, TriggerContext, at, every, fixed_delay, from_fn},
 };
 
-use crate::support::{DropToken, Drops, Log, hold, manual, manual_with, ms};
+use crate::support::{Bomb, DropToken, Drops, Log, hold, manual, manual_with, ms};
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).expect("a small number")
@@ -244,6 +244,33 @@ fn a_trigger_that_panics_later_ends_its_task() {
     let next = executor.submit(|| 7).expect("accepted");
     clock.run_until_idle();
     assert_eq!(next.join().expect("it has run"), 7);
+}
+
+/// Answers as a rate does, and panics when it is dropped.
+struct Explosive(Every, #[allow(dead_code, reason = "it is dropped")] Bomb);
+
+impl Trigger for Explosive {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.0.next(last)
+    }
+}
+
+/// A body and a trigger that both panic when they are dropped do not abort the process, whoever drops
+/// them: the canceller, the shutdown, or the worker after the last run.
+#[test]
+fn a_body_and_a_trigger_that_panic_in_their_drops_are_contained() {
+    let ends: [fn(&ManualClock, &Executor, &ScheduledFuture<()>); 3] = [
+        |_, _, future| assert!(future.cancel()),
+        |_, executor, _| drop(executor.shutdown_now()),
+        |clock, _, _| clock.run_for(ms(20)),
+    ];
+    for end in ends {
+        let (clock, executor) = manual(1);
+        let (body, trigger) = (Bomb("body"), Explosive(every(ms(10)), Bomb("trigger")));
+        let future = executor.repeat(trigger.times(2), move || hold(&body)).expect("accepted");
+        end(&clock, &executor, &future);
+        assert!(future.is_done());
+    }
 }
 
 /// A trigger that is cancelled with its task is dropped with it.
