@@ -41,6 +41,7 @@
 //! |---|---|
 //! | make an executor | [`ScheduledThreadPoolExecutor::new`], [`builder`](ScheduledThreadPoolExecutor::builder) |
 //! | run something | [`schedule`](Handle::schedule), [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), … on [`Handle`] |
+//! | run something until it has an answer, or until it works | [`repeat`](Handle::repeat), [`Outcome`], [`trigger`] |
 //! | name a task, choose what happens to missed runs, get a rejected closure back | [`Handle::task`] |
 //! | wait for a task, inspect it, cancel it | [`ScheduledFuture`] |
 //! | run several closures and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
@@ -48,9 +49,9 @@
 //! | find out, inside a task, which one it is and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | shut down | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it ([`DropPolicy`]) |
 //! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination); [`cancelled`](CancellationToken::cancelled) for a token |
-//! | limit a task's time, resume after a panic | [`TaskBuilder::timeout`], [`TaskBuilder::on_failure`] |
+//! | limit a task's time, resume after a failed run | [`TaskBuilder::timeout`], [`TaskBuilder::on_failure`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
-//! | run code around each run, or after a panic | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
+//! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
 //! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
 //! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | delay values without running tasks | [`DelayQueue`] |
@@ -66,7 +67,7 @@
 //!
 //! A process that was stopped, in a debugger for instance, runs all overdue tasks at once when it is
 //! resumed, in the order of their deadlines. [`MissedRuns`] says what happens to the missed runs of a
-//! fixed rate.
+//! periodic task.
 //!
 //! # Under load
 //!
