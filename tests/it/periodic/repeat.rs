@@ -292,9 +292,9 @@ fn a_break_that_comes_too_late_is_dropped() {
         assert!(own.get().expect("it was set before the run").cancel());
         Break(value.take())
     };
-    let future = executor.repeat(fixed_delay(ms(10)), body).expect("accepted");
+    let future = executor.repeat(fixed_delay(ms(10)).first_in(ms(10)), body).expect("accepted");
     handle.set(future.cancel_handle()).expect("it is set once");
-    clock.run_until_idle();
+    clock.run_for(ms(10));
     assert_eq!((future.state(), drops.count()), (TaskState::Cancelled, 1));
     assert!(future.join().expect_err("it was cancelled").is_cancelled());
     let now = executor.statistics();

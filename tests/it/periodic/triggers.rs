@@ -262,11 +262,12 @@ fn a_body_and_a_trigger_that_panic_in_their_drops_are_contained() {
     let ends: [fn(&ManualClock, &Executor, &ScheduledFuture<()>); 3] = [
         |_, _, future| assert!(future.cancel()),
         |_, executor, _| drop(executor.shutdown_now()),
-        |clock, _, _| clock.run_for(ms(20)),
+        |clock, _, _| clock.run_for(ms(30)),
     ];
     for end in ends {
-        let (clock, executor) = manual(1);
-        let (body, trigger) = (Bomb("body"), Explosive(every(ms(10)), Bomb("trigger")));
+        // Not due at once: a task that runs has not ended when `shutdown_now` returns.
+        let ((clock, executor), rate) = (manual(1), every(ms(10)).first_in(ms(10)));
+        let (body, trigger) = (Bomb("body"), Explosive(rate, Bomb("trigger")));
         let future = executor.repeat(trigger.times(2), move || hold(&body)).expect("accepted");
         end(&clock, &executor, &future);
         assert!(future.is_done());
