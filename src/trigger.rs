@@ -167,7 +167,8 @@ impl TriggerContext<'_> {
 /// planned on a grid, whenever they really take place.
 ///
 /// A period of zero is refused at submission, with
-/// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod).
+/// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another trigger it is not recognised, and
+/// the runs follow each other without a pause.
 #[must_use]
 pub fn every(period: Duration) -> Every {
     Every { period, first: Duration::ZERO }
@@ -176,7 +177,8 @@ pub fn every(period: Duration) -> Every {
 /// Runs with a fixed delay: at once, and then each time `delay` after the end of the previous run.
 ///
 /// A delay of zero is refused at submission, with
-/// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod).
+/// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another trigger it is not recognised, and
+/// the runs follow each other without a pause.
 #[must_use]
 pub fn fixed_delay(delay: Duration) -> FixedDelay {
     FixedDelay { delay, first: Duration::ZERO }
