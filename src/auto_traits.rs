@@ -46,7 +46,7 @@ use crate::{
     delay_queue::DelayQueue,
     error::{ConfigError, Failure, RejectionReason},
     executor::Handle,
-    future::{CancelHandle, ScheduledFuture},
+    future::{ScheduledFuture, TaskHandle},
     pool::{
         DrainedTask, DrainedTasks, RejectedExecutionError, RejectedTask, Rejection, Shared, Worker,
     },
@@ -65,7 +65,7 @@ macro_rules! unwind_safe {
 }
 
 // Locks, and reference counts of what is behind a lock.
-unwind_safe!(Handle, TaskBuilder<'_>, CancelHandle, TaskContext, CancellationToken, ManualClock);
+unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken, ManualClock);
 
 impl<T> UnwindSafe for ScheduledFuture<T> {}
 impl<T> RefUnwindSafe for ScheduledFuture<T> {}

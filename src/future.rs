@@ -5,11 +5,15 @@
 //! task out of the queue: a future that outlives its executor still works, because nothing is left to
 //! be taken out.
 //!
+//! It also controls a task that is alive ([`control`]).
+//!
 //! There are three types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
-//! [`CancelHandle`] cannot take it, so it needs no `T` and can be cloned. [`CancelOnDrop`] is a
+//! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned. [`CancelOnDrop`] is a
 //! future that cancels its task when it is dropped.
 
-mod cancel;
+mod cancel_on_drop;
+mod control;
+mod task_handle;
 
 use std::{
     fmt,
@@ -19,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::cancel::{CancelHandle, CancelOnDrop};
+pub use self::{cancel_on_drop::CancelOnDrop, task_handle::TaskHandle};
 use crate::{
     CancelReason, FailedRun, Failure, Limit, TaskError, TaskId, TaskState, WouldDeadlock,
     pool::{JoinGuard, Pool, PoolRef},
@@ -39,7 +43,11 @@ use crate::{
 /// * Wait: [`join`](Self::join), [`join_timeout`](Self::join_timeout), `.await`.
 /// * Look: [`try_join`](Self::try_join), [`is_done`](Self::is_done), [`state`](Self::state),
 ///   [`delay`](Self::delay).
-/// * Cancel: [`cancel`](Self::cancel), [`cancel_and_signal`](Self::cancel_and_signal).
+/// * Control: [`reschedule`](Self::reschedule), [`run_within`](Self::run_within),
+///   [`run_now`](Self::run_now), [`set_trigger`](Self::set_trigger), [`pause`](Self::pause),
+///   [`resume`](Self::resume).
+/// * Cancel: [`cancel`](Self::cancel), [`cancel_and_signal`](Self::cancel_and_signal),
+///   [`cancel_and_wait`](Self::cancel_and_wait).
 ///
 /// **Dropping it detaches the task**: the task still runs, as in Java, std and tokio, and its result
 /// is dropped as soon as it is there. [`cancel_on_drop`](Self::cancel_on_drop) makes a guard that
@@ -206,13 +214,13 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Returns how long it is until the next run: zero if it is due, `Duration::MAX` if it will never
-    /// be, and `None` if the task is running or has ended. Locks a part of the queue. Java:
+    /// be as things are, as that of a [paused](Self::pause) task, and `None` if the task is running or has
+    /// ended. Locks a part of the queue. Java:
     /// `getDelay`.
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline = self.pool_ref.pool().deadline(&**self.task, self.ticket())?;
-        Some(deadline.delay_at(self.pool_ref.pool().clock().read()))
+        self.controlled().delay()
     }
 
     /// Returns the id of the task.
@@ -247,13 +255,13 @@ impl<T> ScheduledFuture<T> {
         self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
 
-    /// Returns a handle that can cancel the task but cannot take its result.
+    /// Returns a handle that can control and cancel the task but cannot take its result.
     #[must_use]
-    pub fn cancel_handle(&self) -> CancelHandle {
+    pub fn task_handle(&self) -> TaskHandle {
         // Relaxed: only the drop reads it, which comes after every use.
         self.has_handles.store(true, Ordering::Relaxed);
         let task = Arc::clone(&self.task).erase();
-        CancelHandle::new(task, self.pool_ref.clone(), self.ticket())
+        TaskHandle::new(task, self.pool_ref.clone(), self.ticket())
     }
 
     /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no

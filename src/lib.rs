@@ -140,7 +140,7 @@ pub use crate::{
     delay_queue::{DelayQueue, Delayed},
     error::{CancelReason, ConfigError, Failure, RejectionReason, TaskError, WouldDeadlock},
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
-    future::{CancelHandle, CancelOnDrop, ScheduledFuture},
+    future::{CancelOnDrop, ScheduledFuture, TaskHandle},
     id::{ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
     pool::{

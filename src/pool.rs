@@ -39,6 +39,14 @@
 //!   the entry is taken out again) or after it (and nothing is queued).
 //! * *The slot has been given to another entry*: the queue compares the sequence, and removes nothing.
 //!
+//! # Control
+//!
+//! [`PoolRef::control`] moves the entry of a task to another deadline, under the same two locks and
+//! in the same order as re-arming; [`control`](crate::task) has what that means for the task. After
+//! `shutdown_now` nothing is changed any more: whoever holds the drained task decides. In a queue that
+//! is closed an entry may only come nearer. A shutdown decides by the deadlines that it finds once the
+//! queue is closed, so no task that it waits for is put off afterwards.
+//!
 //! # What a task costs
 //!
 //! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
@@ -90,10 +98,10 @@ pub(crate) use self::{
 };
 use crate::{
     CancelReason,
-    queue::{DelayedWorkQueue, SnapshotEntry, Ticket},
+    queue::{DelayedWorkQueue, Reset, SnapshotEntry, Ticket},
     statistics::WorkerStats,
     sync::Arc,
-    task::{Cancellation, FailureSource, Hooks, Runnable, Subject},
+    task::{Cancellation, Change, Changed, FailureSource, Hooks, Moved, Runnable, Subject},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -211,9 +219,9 @@ impl Pool {
     /// Puts a periodic task that has run back into the queue, unless the queue admits it no more or
     /// the task has been cancelled. Returns `true` if the task is queued. See the head of the module
     /// for the locks.
-    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, deadline: Timestamp) -> bool {
+    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, next: Timestamp) -> bool {
         let mut wake = None;
-        let mut enqueue = || {
+        let mut enqueue = |deadline| {
             let offered = self.queue.offer_again(deadline, sequence, Arc::clone(task));
             offered.ok().map(|(ticket, waker)| {
                 wake = waker;
@@ -224,7 +232,7 @@ impl Pool {
         if let Some(capacity) = &self.capacity {
             capacity.force_acquire();
         }
-        let is_queued = task.rearm(&mut enqueue);
+        let is_queued = task.rearm(next, &mut enqueue);
         wake_all(wake);
         is_queued
     }
@@ -324,11 +332,27 @@ impl Pool {
         R: Runnable + ?Sized,
     {
         // First out of the queue, so that it cannot begin to run in between.
-        let is_removed = self.remove(ticket.moved_to(task.slot()));
-        if is_removed {
+        let is_removed = self.find(task, ticket, |ticket| self.remove(ticket).then_some(()));
+        if is_removed.is_some() {
             self.end_as_cancelled(task, ticket.sequence, CancelReason::Removed);
         }
-        is_removed
+        is_removed.is_some()
+    }
+
+    /// Looks for the entry of a task by its ticket, again if it has been moved meanwhile.
+    fn find<R, T>(&self, task: &R, ticket: Ticket, look: impl Fn(Ticket) -> Option<T>) -> Option<T>
+    where
+        R: Runnable + ?Sized,
+    {
+        let mut slot = task.slot();
+        loop {
+            let found = look(ticket.moved_to(slot));
+            let now_in = task.slot();
+            if found.is_some() || now_in == slot {
+                return found;
+            }
+            slot = now_in;
+        }
     }
 
     /// Takes tasks out of the queue that have ended. Returns how many.
@@ -357,7 +381,39 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
-        self.queue.deadline(ticket.moved_to(task.slot()))
+        self.find(task, ticket, |ticket| self.queue.deadline(ticket))
+    }
+
+    // Control.
+
+    /// Changes when a task runs that is alive; see the head of the module.
+    fn change<R>(&self, task: &R, ticket: Ticket, change: Change) -> Changed
+    where
+        R: Runnable + ?Sized,
+    {
+        if self.phase() >= Phase::OwnerDropped {
+            discard(change);
+            return Changed::default();
+        }
+        let mut wake = None;
+        let mut move_entry = |slot, choose: &mut dyn FnMut(Timestamp) -> Timestamp| {
+            let asked = ticket.moved_to(slot);
+            let reset = self.queue.reset(asked, &mut |before, is_open| {
+                let deadline = choose(before);
+                (is_open || deadline <= before).then_some(deadline)
+            });
+            match reset {
+                Reset::Absent => Moved::Absent,
+                Reset::Declined => Moved::Declined,
+                Reset::Done(ticket, waker) => {
+                    wake = waker;
+                    Moved::To(Some(ticket.slot).filter(|slot| *slot != asked.slot))
+                }
+            }
+        };
+        let changed = task.control(change, self.clock.read(), &mut move_entry);
+        wake_all(wake);
+        changed
     }
 }
 

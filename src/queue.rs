@@ -55,7 +55,7 @@ pub(crate) use self::{
     drained::Drained,
     heap::{Entry, Ticket},
     single::SingleQueue,
-    striped::DelayedWorkQueue,
+    striped::{DelayedWorkQueue, Reset},
     waiting::AsyncWaiter,
 };
 use crate::{

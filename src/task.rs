@@ -8,7 +8,7 @@
 //!   in it is under **one lock**, which protects the task's state ([`state`]) together with the
 //!   closure and the result, so that none of the three can disagree with another.
 //! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when it is first
-//!   needed ([`state`]). So a plain task is one allocation: with a closure of eight bytes, forty.
+//!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty.
 //!
 //! The types of closure and result are erased by two traits: a worker sees a [`Runnable`], a future
 //! sees a [`Claim<T>`].
@@ -61,6 +61,9 @@
 //! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
 //! number is used twice.
 
+mod cell;
+mod claim;
+mod control;
 mod decorate;
 mod failure;
 mod hooks;
@@ -72,13 +75,15 @@ mod runnable;
 mod state;
 
 pub(crate) use self::{
+    cell::Attachment,
+    claim::{Awaited, Claim},
+    control::{Change, MoveEntry, Moved},
     decorate::Wrapper,
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
     period::Period,
     run::{CurrentRun, Run, Subject, WorkerContext},
-    runnable::{Awaited, Cancellation, Claim, Runnable, Verdict},
-    state::Attachment,
+    runnable::{Cancellation, Changed, Runnable, Verdict},
 };
 pub use self::{
     decorate::{Done, Submission, TaskRun},
@@ -89,15 +94,17 @@ pub use self::{
     run::{TaskContext, current_task},
     state::TaskState,
 };
-use std::task::Waker;
+use std::{task::Waker, time::Duration};
 
 use self::{
+    cell::TaskCell,
+    control::Control,
     hooks::Invocation,
     job::RunOutcome,
-    state::{CancelOutcome, Ending, Extras, TaskCell},
+    state::{CancelOutcome, Ending, Stage},
 };
 use crate::{
-    CancelReason, CancellationToken, Failure, TaskError,
+    CancelReason, CancellationToken, Failure,
     statistics::Ended,
     sync::{Arc, Mutex, MutexGuard, rank},
     time::Timestamp,
@@ -117,9 +124,9 @@ impl<J: Job> Task<J> {
         Self(Mutex::new(cell))
     }
 
-    /// Adds a time limit to a task that is not queued yet.
-    pub(crate) fn limited(self, limit: Timestamp) -> Self {
-        self.0.lock().set_limit(limit);
+    /// Adds a time limit, `budget` after `deadline`, to a task that is not queued yet.
+    pub(crate) fn limited(self, deadline: Timestamp, budget: Duration) -> Self {
+        self.0.lock().set_limit(deadline, budget);
         self
     }
 
@@ -206,10 +213,20 @@ impl<J: Job> Task<J> {
             Some(wrapper) if goes_on => cell.extras().wrapper.replace(wrapper),
             wrapper => wrapper,
         };
+        let replaced = match (cell.control().and_then(Control::take_schedule), cell.stage().job()) {
+            (Some(schedule), Some(job)) => job.set_schedule(schedule),
+            (schedule, _) => schedule,
+        };
         let is_called_off = cell.is_called_off();
         drop(cell);
         if !goes_on {
             self.discard((cancelled, unused), hooks.drops(run.id()));
+            let mut cell = self.0.lock();
+            cell.stage().body_returns();
+            self.release(cell, false, hooks.drops(run.id()));
+        }
+        if replaced.is_some() {
+            discard(replaced);
         }
         if failed.is_some() {
             discard(failed);
@@ -225,7 +242,7 @@ impl<J: Job> Task<J> {
     /// waiters, and drops what is left over. Returns where the task was found.
     fn complete_cancel(
         &self,
-        cell: MutexGuard<'_, TaskCell<J>>,
+        mut cell: MutexGuard<'_, TaskCell<J>>,
         found: CancelOutcome<J>,
         timed_out: bool,
         drops: Drops<'_>,
@@ -233,7 +250,7 @@ impl<J: Job> Task<J> {
         let (job, found) = match found {
             CancelOutcome::TooLate => return Cancellation::TooLate,
             CancelOutcome::Waiting(job) => {
-                let slot = job.slot();
+                let slot = job.slot().or_else(|| cell.slot());
                 (Some(job), Cancellation::Waiting(slot))
             }
             CancelOutcome::Running => (None, Cancellation::Running),
@@ -278,35 +295,13 @@ impl<J: Job> Task<J> {
     fn discard<V>(&self, value: V, drops: Drops<'_>) {
         discard_with(value, |panic| drops.report(self.name(), Failure::of_panic(panic)));
     }
-
-    /// Returns `true` if the task has ended. If not, `keep` keeps the waker, and returns one that is
-    /// not needed.
-    fn poll_with(&self, waker: &Waker, keep: fn(&mut Extras, Waker) -> Option<Waker>) -> bool {
-        if self.state().is_done() {
-            return true;
-        }
-        let waker = waker.clone();
-        let mut cell = self.0.lock();
-        let is_done = cell.stage().state().is_done();
-        let unused = if is_done { Some(waker) } else { keep(cell.extras(), waker) };
-        drop(cell);
-        discard(unused);
-        is_done
-    }
-
-    /// Takes a waker out, and drops it after releasing the lock.
-    fn drop_from_extras(&self, take: impl FnOnce(&mut Extras) -> Option<Waker>) {
-        let mut cell = self.0.lock();
-        let taken = cell.extras_if_any().and_then(take);
-        drop(cell);
-        discard(taken);
-    }
 }
 
 impl<J: Job> Runnable for Task<J> {
     fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
         let mut cell = self.0.lock();
         let (mut name, mut wrapper, mut limit) = (None, None::<Wrapper>, None);
+        let mut is_extra = false;
         if !cell.is_plain() {
             if cell.is_called_off() {
                 return Verdict::CalledOff;
@@ -318,6 +313,7 @@ impl<J: Job> Runnable for Task<J> {
             }
             let extras = cell.extras();
             (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
+            is_extra = cell.control().is_some_and(|control| control.starts_extra(run.planned()));
         }
         let Some(job) = cell.stage().start() else {
             run.stats().count_cancelled();
@@ -327,7 +323,7 @@ impl<J: Job> Runnable for Task<J> {
         };
         drop(cell);
         run.begin(&job, name);
-        let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut() });
+        let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
         run.stats().leave();
         match ran {
             RunOutcome::Ended(ending) => {
@@ -345,12 +341,21 @@ impl<J: Job> Runnable for Task<J> {
         }
     }
 
-    fn rearm(&self, enqueue: &mut dyn FnMut() -> Option<u32>) -> bool {
+    fn rearm(&self, next: Timestamp, enqueue: &mut dyn FnMut(Timestamp) -> Option<u32>) -> bool {
         let mut cell = self.0.lock();
+        let deadline = cell.settle(next);
         let Some(job) = cell.stage().job() else { return false };
-        let Some(slot) = enqueue() else { return false };
+        let Some(slot) = enqueue(deadline) else { return false };
         job.set_slot(slot);
         true
+    }
+
+    fn control(&self, change: Change, now: Timestamp, move_entry: &mut MoveEntry<'_>) -> Changed {
+        let mut cell = self.0.lock();
+        let (carried, limit) = cell.change(change, |limit| limit <= now, move_entry);
+        drop(cell);
+        discard(carried.unused);
+        Changed { had_effect: carried.had_effect, limit }
     }
 
     fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
@@ -359,8 +364,16 @@ impl<J: Job> Runnable for Task<J> {
         self.complete_cancel(cell, found, false, drops)
     }
 
-    fn time_out(&self, failure: Option<FailedRun>, drops: Drops<'_>) -> Cancellation {
+    fn time_out(
+        &self,
+        limit: Timestamp,
+        failure: Option<FailedRun>,
+        drops: Drops<'_>,
+    ) -> Cancellation {
         let mut cell = self.0.lock();
+        if cell.has_another_limit(limit) {
+            return Cancellation::TooLate;
+        }
         let found = cell.time_out();
         if failure.is_some() && !matches!(found, CancelOutcome::TooLate) {
             cell.extras().last_failure = failure;
@@ -421,17 +434,20 @@ impl<J: Job> Runnable for Task<J> {
         self
     }
 
-    fn attach(&self, attachment: Attachment) {
+    fn attach(&self, attachment: Attachment, limit: Timestamp) {
         let mut cell = self.0.lock();
-        let is_done = cell.stage().state().is_done();
-        let unused =
-            if is_done { Some(attachment) } else { cell.extras().attachment.replace(attachment) };
+        let is_useless = cell.stage().is_done() || cell.has_another_limit(limit);
+        let unused = if is_useless {
+            Some(attachment)
+        } else {
+            cell.extras().attachment.replace(attachment)
+        };
         drop(cell);
         discard(unused);
     }
 
     fn state(&self) -> TaskState {
-        self.0.lock().stage().state()
+        self.0.lock().state()
     }
 
     fn name(&self) -> Option<Arc<str>> {
@@ -443,7 +459,7 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn slot(&self) -> Option<u32> {
-        self.0.lock().stage().job().and_then(|job| job.slot())
+        self.0.lock().slot()
     }
 
     fn runs(&self) -> Option<u64> {
@@ -455,53 +471,19 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn poll_done(&self, waker: &Waker) -> bool {
-        self.poll_with(waker, |extras, waker| extras.waiters.register(waker))
+        self.poll_until(Stage::is_done, waker, |extras, waker| extras.waiters.register(waker))
+    }
+
+    fn has_left(&self) -> bool {
+        self.0.lock().stage().has_left()
+    }
+
+    fn poll_left(&self, waker: &Waker) -> bool {
+        self.poll_until(Stage::has_left, waker, |extras, waker| extras.waiters.register(waker))
     }
 
     fn deregister(&self, waker: &Waker) {
         self.drop_from_extras(|extras| extras.waiters.deregister(waker));
-    }
-}
-
-impl<J: Job> Claim<J::Output> for Task<J> {
-    fn claim(&self) -> Option<Result<J::Output, TaskError>> {
-        self.0.lock().stage().claim()
-    }
-
-    fn poll_awaited(&self, waker: &Waker) -> bool {
-        self.poll_with(waker, |extras, waker| extras.awaiting.replace(waker))
-    }
-
-    fn deregister_awaiting(&self) {
-        self.drop_from_extras(|extras| extras.awaiting.take());
-    }
-
-    fn abandon(&self, drops: Drops<'_>) {
-        let mut cell = self.0.lock();
-        let unclaimed = cell.stage().claim();
-        if unclaimed.is_none() {
-            cell.extras().is_abandoned = true;
-        }
-        drop(cell);
-        self.discard(unclaimed, drops);
-    }
-
-    fn erase(self: Arc<Self>) -> Arc<dyn Runnable> {
-        self
-    }
-}
-
-impl<J: Job> Awaited for Task<J> {
-    fn is_done(&self) -> bool {
-        self.state().is_done()
-    }
-
-    fn may_end_without_worker(&self) -> bool {
-        Runnable::may_end_without_worker(self)
-    }
-
-    fn needs_free_worker(&self) -> bool {
-        self.state() == TaskState::Scheduled
     }
 }
 

@@ -279,16 +279,16 @@ impl TaskBuilder<'_> {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, self.timeout),
         };
-        let limit = self.timeout.filter(|_| !J::IS_PERIODIC).map(|time| deadline.after(time));
+        let budget = self.timeout.filter(|_| !J::IS_PERIODIC);
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let wrapper = match self.wrapper::<J>(pool_ref, now, deadline) {
             Ok(wrapper) => wrapper,
             Err(payload) => resume_unwind(job, payload),
         };
         let task = Task::new(job, self.name, wrapper);
-        let task = Arc::new(match limit {
+        let task = Arc::new(match budget {
             None => task,
-            Some(limit) => task.limited(limit),
+            Some(budget) => task.limited(deadline, budget),
         });
         // Not earlier: the error hands a refused task back, which needs its wrapper as well.
         let is_staffed = match staffed {
@@ -297,8 +297,8 @@ impl TaskBuilder<'_> {
         };
         match pool_ref.admit(task.clone(), now, deadline, is_staffed) {
             Ok(ticket) => {
-                if let Some(limit) = limit {
-                    pool_ref.set_timeout(task.clone(), ticket, limit);
+                if let Some(budget) = budget {
+                    pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
                 }
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));

@@ -60,12 +60,13 @@ pub trait Trigger: Send + 'static {
     /// means now.
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due>;
 
-    /// Ends the series after `runs` runs.
+    /// Ends the series after `runs` runs of the task, those included that were asked for
+    /// [beside the schedule](crate::ScheduledFuture::run_now).
     fn times(self, runs: u64) -> Times<Self>
     where
         Self: Sized,
     {
-        Times { inner: self, left: runs }
+        Times { inner: self, runs }
     }
 
     /// Ends the series before the first run that would be later than `end`. A run at exactly that
@@ -96,6 +97,9 @@ pub trait Trigger: Send + 'static {
 pub enum Due {
     /// The run is due at this moment, on the executor's [clock](crate::Handle::clock).
     At(Instant),
+    /// The run is not due before somebody asks for it, by
+    /// [`run_now`](crate::ScheduledFuture::run_now) or another request for a moment.
+    OnDemand,
 }
 
 impl From<Instant> for Due {
@@ -194,6 +198,29 @@ where
     At(moments.into_iter())
 }
 
+/// Runs only when somebody asks for it: by [`run_now`](crate::ScheduledFuture::run_now), for once; by
+/// [`reschedule`](crate::ScheduledFuture::reschedule), for after the last request, however often it is
+/// made; or by [`run_within`](crate::ScheduledFuture::run_within), for after the first.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::on_demand};
+///
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let save = executor.repeat(on_demand(), || println!("saved"))?;
+/// clock.run_for(Duration::from_secs(60));
+/// assert_eq!(executor.statistics().runs, 0);
+/// save.run_now();
+/// clock.run_until_idle();
+/// assert_eq!(executor.statistics().runs, 1);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[must_use]
+pub fn on_demand() -> OnDemand {
+    OnDemand(())
+}
+
 /// Runs when the function says.
 ///
 /// ```
@@ -279,6 +306,16 @@ impl<I: Iterator<Item = Instant> + Send + 'static> Trigger for At<I> {
     }
 }
 
+/// No schedule; from [`on_demand`].
+#[derive(Clone, Copy, Debug)]
+pub struct OnDemand(());
+
+impl Trigger for OnDemand {
+    fn next(&mut self, _: &TriggerContext<'_>) -> Option<Due> {
+        Some(Due::OnDemand)
+    }
+}
+
 /// A function; from [`from_fn`].
 #[derive(Clone)]
 pub struct FromFn<F>(F);
@@ -302,13 +339,12 @@ impl<F> fmt::Debug for FromFn<F> {
 #[derive(Clone, Debug)]
 pub struct Times<G> {
     inner: G,
-    left: u64,
+    runs: u64,
 }
 
 impl<G: Trigger> Trigger for Times<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        self.left = self.left.checked_sub(1)?;
-        self.inner.next(last)
+        if last.runs < self.runs { self.inner.next(last) } else { None }
     }
 }
 
@@ -321,7 +357,10 @@ pub struct Until<G> {
 
 impl<G: Trigger> Trigger for Until<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        self.inner.next(last).filter(|Due::At(moment)| *moment <= self.end)
+        self.inner.next(last).filter(|due| match due {
+            Due::At(moment) => *moment <= self.end,
+            Due::OnDemand => last.after() <= self.end,
+        })
     }
 }
 
@@ -367,9 +406,12 @@ impl<G: Trigger> Trigger for Jitter<G> {
         let undone = last.last.map(|run| LastRun { planned: undo(run.planned), ..run });
         let after = if last.last.is_some() { undo(last.after) } else { last.after };
         let shown = TriggerContext { last: undone, after, ..*last };
-        let Due::At(moment) = self.inner.next(&shown)?;
+        let due = self.inner.next(&shown)?;
         self.span = self.span_of(last.runs);
-        moment.checked_add(self.span).map(Due::At)
+        match due {
+            Due::At(moment) => moment.checked_add(self.span).map(Due::At),
+            Due::OnDemand => Some(Due::OnDemand),
+        }
     }
 }
 

@@ -23,16 +23,16 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelHandle,
-    CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
+    AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelOnDrop,
+    CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
     ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy, FailureReport,
     FailureSource, Handle, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock,
     MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
     RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, ScheduledFuture,
     ScheduledThreadPoolExecutor, Shared, ShutdownReport, Statistics, StockPolicy, Submission,
-    TaskBuilder, TaskContext, TaskError, TaskId, TaskRun, TaskSet, TaskState, TaskSummary,
-    Termination, ThreadFactory, WaitForCancellation, Worker, WouldDeadlock,
+    TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState,
+    TaskSummary, Termination, ThreadFactory, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     trigger,
 };
@@ -111,7 +111,7 @@ fn public_types() -> Vec<Line> {
         Builder: all;
         CallerRunsPolicy: all;
         CancelAllOnDrop<u32>: all;
-        CancelHandle: all;
+        TaskHandle: all;
         CancelOnDrop<u32>: all;
         CancelReason: all;
         CancellationToken: all;
@@ -173,6 +173,7 @@ fn public_types() -> Vec<Line> {
         trigger::FixedDelay: all;
         trigger::FromFn<fn()>: all;
         trigger::Jitter<trigger::Every>: all;
+        trigger::OnDemand: all;
         trigger::Times<trigger::Every>: all;
         trigger::TriggerContext<'static>: all;
         trigger::Until<trigger::Every>: all;

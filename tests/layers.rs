@@ -48,7 +48,7 @@ const HOMES: [(&str, &[&str]); 15] = [
     ("together", &["InvokeAnyError", "InvokeError"]),
     ("limit", &["Limit", "LimitReached"]),
     ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor"]),
-    ("future", &["CancelHandle", "CancelOnDrop", "ScheduledFuture"]),
+    ("future", &["TaskHandle", "CancelOnDrop", "ScheduledFuture"]),
     (
         "pool",
         &[

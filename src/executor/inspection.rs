@@ -11,7 +11,7 @@ use std::{
 
 use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
-    CancelHandle, ScheduledFuture, Statistics, TaskId, pool::PoolRef, queue::SnapshotEntry,
+    ScheduledFuture, Statistics, TaskHandle, TaskId, pool::PoolRef, queue::SnapshotEntry,
     sync::Arc, task::Runnable,
 };
 
@@ -89,7 +89,7 @@ impl Handle {
     /// let pending = executor.pending_tasks();
     /// let names: Vec<_> = pending.iter().filter_map(|task| task.name()).collect();
     /// assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["tea", "lunch", "dinner"]);
-    /// pending[0].cancel_handle().cancel();
+    /// pending[0].task_handle().cancel();
     /// assert_eq!(executor.pending_count(), 2);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
@@ -149,7 +149,7 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
 /// A task that was pending when [`Handle::pending_tasks`] took its snapshot.
 #[derive(Clone)]
 pub struct PendingTask {
-    handle: CancelHandle,
+    handle: TaskHandle,
     next_run: Option<Instant>,
     delay: Duration,
     runs: u64,
@@ -165,7 +165,7 @@ impl PendingTask {
             // The count of a task that has begun since cannot be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
-            handle: CancelHandle::new(task, pool_ref.clone(), ticket),
+            handle: TaskHandle::new(task, pool_ref.clone(), ticket),
         }
     }
 
@@ -208,7 +208,7 @@ impl PendingTask {
 
     /// Returns a handle that can cancel the task, and that shows its present state.
     #[must_use]
-    pub fn cancel_handle(&self) -> &CancelHandle {
+    pub fn task_handle(&self) -> &TaskHandle {
         &self.handle
     }
 }

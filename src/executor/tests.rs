@@ -182,7 +182,7 @@ fn a_full_queue_returns_the_closure() {
     let (clock, executor) = executor(1);
     let full = fill(&executor);
     let first = executor.pending_tasks().remove(0);
-    assert!(first.cancel_handle().cancel());
+    assert!(first.task_handle().cancel());
     assert_eq!(fill(&executor), full);
     let now = executor.statistics();
     assert_eq!((now.pending, now.submitted), (full, full as u64 + 1));

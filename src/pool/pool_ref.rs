@@ -17,7 +17,7 @@ use crate::{
     RejectedExecutionError, RejectionReason,
     queue::Ticket,
     sync::{Arc, thread_number},
-    task::Runnable,
+    task::{Change, Changed, Runnable},
     time::Timestamp,
 };
 
@@ -82,6 +82,25 @@ impl PoolRef {
         is_staffed: bool,
     ) -> Result<Ticket, RejectedExecutionError> {
         self.pool().admit(self.stripe(), task, now, deadline, is_staffed)
+    }
+
+    /// Changes when a task runs that is alive. Returns `true` if that had an effect. `shared` returns
+    /// the task for a time limit that has moved.
+    pub(crate) fn control<R>(
+        &self,
+        task: &R,
+        ticket: Ticket,
+        change: Change,
+        shared: impl FnOnce() -> Arc<dyn Runnable>,
+    ) -> bool
+    where
+        R: Runnable + ?Sized,
+    {
+        let Changed { had_effect, limit } = self.pool().change(task, ticket, change);
+        if let Some(limit) = limit {
+            self.set_timeout(shared(), ticket, limit);
+        }
+        had_effect
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.

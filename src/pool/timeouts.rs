@@ -19,6 +19,10 @@
 //! [`TimeoutGuard`], which takes the entry out of the queue. The guard is handed to the task when
 //! the task is already queued, and perhaps done; in that case the guard is dropped at once.
 //!
+//! A one-shot task that is put off or brought forward has another limit, which moves in the same step
+//! ([`control`](crate::task::Change)). Then it is handed another guard in place of the first. An expiry
+//! that was on its way finds that its limit is not the task's any more.
+//!
 //! **The limit comes first.** A task that has not ended before its limit is timed out, however
 //! late the timer thread is: the worker that takes the task, or that has run it, compares the limit
 //! with the clock, and if the limit has come it does itself what the expiry would do. The two do
@@ -211,11 +215,14 @@ impl Pool {
 }
 
 impl PoolRef {
-    /// Has a one-shot task end at its limit if it has not ended by then.
+    /// Has a one-shot task end at its limit if it has not ended by then, and in place of any limit that
+    /// it had before. The task compares the limits, so of two threads that move the limit the one that
+    /// did so last has its timeout armed.
     pub(crate) fn set_timeout(&self, task: Arc<dyn Runnable>, ticket: Ticket, limit: Timestamp) {
         let watched = Arc::clone(&task);
         let expiry = move |pool: &Pool| {
-            let found = watched.time_out(None, pool.callbacks().hooks.drops(ticket.sequence));
+            let drops = pool.callbacks().hooks.drops(ticket.sequence);
+            let found = watched.time_out(limit, None, drops);
             if found != Cancellation::TooLate {
                 pool.note_timed_out(&*watched, ticket.sequence);
             }
@@ -224,7 +231,7 @@ impl PoolRef {
         };
         let timer = Timer::of(self).filter(|_| limit < Timestamp::NEVER);
         if let Some(guard) = timer.and_then(|timer| timer.arm(limit, Box::new(expiry))) {
-            task.attach(Box::new(guard));
+            task.attach(Box::new(guard), limit);
         }
     }
 
@@ -272,7 +279,7 @@ impl<'a> LimitedRun<'a> {
         let exceeded = Arc::clone(&timer.exceeded);
         let expiry = move |_: &Pool| {
             if ends_task {
-                end_over_limit(&watched, &watched_hooks, budget, &exceeded);
+                end_over_limit(&watched, &watched_hooks, budget, limit, &exceeded);
             }
             token.cancel();
             discard(watched);
@@ -295,7 +302,8 @@ impl<'a> LimitedRun<'a> {
         }
         let (ends_task, over) = (self.ends_task, over(self.budget));
         if ends_task {
-            end_over_limit(&self.run, self.hooks, self.budget, &self.timer.exceeded);
+            let exceeded = &self.timer.exceeded;
+            end_over_limit(&self.run, self.hooks, self.budget, self.limit, exceeded);
         } else {
             count(&self.timer.exceeded);
         }
@@ -321,10 +329,16 @@ fn over(budget: Duration) -> String {
 
 /// Ends a periodic task because one of its runs took too long, and reports it, unless the task has
 /// ended.
-fn end_over_limit(run: &CurrentRun, hooks: &Hooks, budget: Duration, exceeded: &AtomicU64) {
+fn end_over_limit(
+    run: &CurrentRun,
+    hooks: &Hooks,
+    budget: Duration,
+    limit: Timestamp,
+    exceeded: &AtomicU64,
+) {
     let why = over(budget);
     let failure = FailedRun::over_limit(run.number, &why);
-    let found = run.task.time_out(Some(failure), hooks.drops(run.id));
+    let found = run.task.time_out(limit, Some(failure), hooks.drops(run.id));
     if found != Cancellation::TooLate {
         count(exceeded);
         trace_timed_out(&*run.task, run.id);

@@ -81,6 +81,19 @@ pub(crate) struct DelayedWorkQueue<E> {
     admission: AdmissionState,
 }
 
+/// What came of an attempt to move an element to another deadline.
+#[must_use]
+#[derive(Debug)]
+pub(crate) enum Reset {
+    /// It has another deadline. This is its ticket from now on, and the waiter that the caller has to
+    /// wake once it holds no lock.
+    Done(Ticket, Option<Waker>),
+    /// No other deadline was chosen.
+    Declined,
+    /// It is not in the queue.
+    Absent,
+}
+
 /// The largest number of entries that go to the ready list together.
 const BATCH: usize = 32;
 
@@ -251,14 +264,26 @@ impl<E> DelayedWorkQueue<E> {
         removed.map(|entry| entry.element)
     }
 
-    /// Moves an element to another deadline. Returns its ticket from now on, or `None` if the
-    /// element is not in the queue.
-    #[cfg(test)]
-    pub(crate) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
-        let is_found = self.lock_of(ticket.sequence).reset(ticket, deadline);
-        let ticket = if is_found { ticket } else { self.reset_ready(ticket, deadline)? };
-        wake_all(self.waiters.notify(deadline));
-        Some(ticket)
+    /// Moves an element to the deadline that `choose` returns, which is called with the present one and
+    /// with whether the queue is open, under the locks: it is no user code. A thread that puts off an
+    /// element of a closed queue only if it finds the queue open here cannot keep the queue from
+    /// coming to its end.
+    pub(crate) fn reset(
+        &self,
+        ticket: Ticket,
+        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timestamp>,
+    ) -> Reset {
+        let mut stripe = self.lock_of(ticket.sequence);
+        let Some(before) = stripe.deadline(ticket) else {
+            drop(stripe);
+            return self.reset_ready(ticket, choose);
+        };
+        let Some(deadline) = choose(before, self.admission.is_open()) else {
+            return Reset::Declined;
+        };
+        stripe.reset(ticket, deadline);
+        drop(stripe);
+        Reset::Done(ticket, self.waiters.notify(deadline))
     }
 
     /// Returns the deadline of an element, or `None` if it is not in the queue.

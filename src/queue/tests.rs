@@ -255,13 +255,13 @@ fn resetting_to_a_nearer_deadline_wakes_the_leader() {
     let ticket = queue.put(at(100), 'a').expect("it is open");
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
-    assert_eq!(queue.reset(ticket, at(10)), Some(ticket));
+    assert_eq!(queue.reset_to(ticket, at(10)), Some(ticket));
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [at(10)]);
     assert_eq!(queue.deadline(ticket), Some(at(10)));
     clock.advance(Duration::from_nanos(10));
     assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('a')));
-    assert_eq!(queue.reset(ticket, at(20)), None);
+    assert_eq!(queue.reset_to(ticket, at(20)), None);
     assert_eq!(queue.deadline(ticket), None);
 }
 

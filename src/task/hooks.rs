@@ -142,6 +142,8 @@ pub(crate) struct Invocation<'a> {
     pub(super) run: &'a Run,
     pub(super) hooks: &'a Hooks,
     pub(super) wrapper: Option<&'a mut Wrapper>,
+    /// True if the run is beside the schedule; see [`control`](super::control).
+    pub(super) is_extra: bool,
 }
 
 impl<'a> Invocation<'a> {
@@ -153,7 +155,7 @@ impl<'a> Invocation<'a> {
         judge: impl FnOnce(R) -> Result<T, Failure>,
         closure: impl FnOnce() -> R,
     ) -> Result<T, Failure> {
-        let Self { run, hooks, wrapper } = self;
+        let Self { run, hooks, wrapper, .. } = self;
         let source = FailureSource::Task;
         run.enter(|| {
             if let Err(panic) = hooks.before(run) {

@@ -5,7 +5,7 @@
 //! afterwards, whatever the call did; if a panic ends the task, the closure is dropped explicitly,
 //! through [`unwind`](crate::unwind).
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use super::{
     failure::FailurePolicy,
@@ -42,6 +42,10 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     /// Notes that the queue has accepted the task again, in this slot.
     fn set_slot(&mut self, slot: u32);
+
+    /// Sets the schedule. Returns the one that is not needed any more, or this one if the job runs once;
+    /// its trigger is the user's, so the caller drops it when it holds no lock.
+    fn set_schedule(&mut self, schedule: Period) -> Option<Period>;
 
     /// Returns how many runs there have been.
     fn runs(&self) -> u64;
@@ -85,6 +89,10 @@ where
     }
 
     fn set_slot(&mut self, _: u32) {}
+
+    fn set_schedule(&mut self, schedule: Period) -> Option<Period> {
+        Some(schedule)
+    }
 
     fn runs(&self) -> u64 {
         0
@@ -164,6 +172,7 @@ where
 
     fn run(mut self, invocation: Invocation<'_>) -> RunOutcome<Self> {
         let (run, hooks, drops) = (invocation.run, invocation.hooks, invocation.drops());
+        let is_extra = invocation.is_extra;
         let outcome = invocation.call(|report| report, || (self.body)().report());
         self.runs += 1;
         self.failures = if outcome.is_ok() { 0 } else { self.failures.saturating_add(1) };
@@ -187,7 +196,9 @@ where
                 Some(failure)
             }
         };
-        match (self.plan(run, hooks), failure) {
+        // After an extra run the plan stands, which the task knows and not the job.
+        let plan = if is_extra { Ok(Some(run.planned())) } else { self.plan(run, hooks) };
+        match (plan, failure) {
             (Ok(Some(next)), None) => RunOutcome::Again(self, next),
             (Ok(Some(next)), Some(failure)) => {
                 // Without a delay the plan stands, even if it is in the past.
@@ -219,6 +230,12 @@ where
 
     fn set_slot(&mut self, slot: u32) {
         self.slot = Some(slot);
+    }
+
+    fn set_schedule(&mut self, schedule: Period) -> Option<Period> {
+        let schedule = schedule.with_missed_runs_of(&self.period);
+        self.skipped = 0;
+        Some(mem::replace(&mut self.period, schedule))
     }
 
     fn runs(&self) -> u64 {

@@ -140,8 +140,8 @@ impl Period {
         let context =
             TriggerContext { clock, after: now, last: None, runs: 0, failures_in_a_row: 0 };
         match trigger.next(&context) {
-            Some(Due::At(moment)) => {
-                let first = clock.deadline_of(moment).max(now);
+            Some(due) => {
+                let first = deadline_of(due, clock).max(now);
                 (
                     Self::Trigger(Box::new(Triggered { trigger: Some(Box::new(trigger)), missed })),
                     first,
@@ -149,6 +149,26 @@ impl Period {
             }
             None => (Self::Never, Timestamp::NEVER),
         }
+    }
+
+    /// Returns this schedule with the policy for missed runs that another one has.
+    pub(super) fn with_missed_runs_of(mut self, other: &Self) -> Self {
+        let policy = match other {
+            Self::FixedRate { missed, .. } => *missed,
+            Self::Trigger(triggered) => triggered.missed,
+            Self::FixedDelay { .. } | Self::Never => return self,
+        };
+        match &mut self {
+            Self::FixedRate { missed, .. } => *missed = policy,
+            Self::Trigger(triggered) => triggered.missed = policy,
+            Self::FixedDelay { .. } | Self::Never => {}
+        }
+        self
+    }
+
+    /// Returns `true` if a task can have this schedule.
+    pub(crate) fn is_possible(&self) -> bool {
+        !self.is_zero() && !matches!(self, Self::Never)
     }
 
     pub(super) fn is_zero(&self) -> bool {
@@ -216,8 +236,15 @@ impl Period {
         };
         let last = Some(run);
         let context = TriggerContext { clock, after, last, runs, failures_in_a_row };
-        let Due::At(moment) = triggered.trigger.as_mut()?.next(&context)?;
-        Some(clock.deadline_of(moment))
+        let due = triggered.trigger.as_mut()?.next(&context)?;
+        Some(deadline_of(due, clock))
+    }
+}
+
+fn deadline_of(due: Due, clock: &Clock) -> Timestamp {
+    match due {
+        Due::At(moment) => clock.deadline_of(moment),
+        Due::OnDemand => Timestamp::NEVER,
     }
 }
 

@@ -10,13 +10,18 @@
 
 use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
 
-use super::{Job, Runnable, failure::FailedRun};
+use super::{
+    Job, Runnable,
+    control::{Change, Moved},
+    failure::FailedRun,
+};
 use crate::{
     CancellationToken, Failure, TaskId,
     statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
     time::{Clock, Timestamp},
     trace,
+    trigger::Trigger,
 };
 
 scoped_thread_local!(static CURRENT: Run);
@@ -296,6 +301,63 @@ impl TaskContext {
     #[must_use]
     pub fn token(&self) -> CancellationToken {
         self.task.token(&self.stop)
+    }
+
+    /// Has the periodic task run next after `delay`, counted from now; see
+    /// [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule). Returns `false` for a
+    /// one-shot task, and if this is not called by the task, in its run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let poll = executor.schedule_at_fixed_rate(second, second, move || {
+    ///     // Nothing is expected for a minute.
+    ///     current_task().expect("inside a task").reschedule(60 * second);
+    /// })?;
+    /// clock.run_for(second);
+    /// assert_eq!(poll.delay(), Some(60 * second));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn reschedule(&self, delay: Duration) -> bool {
+        self.change(|clock| Some(Change::At(clock.read().after(delay))))
+    }
+
+    /// Gives the periodic task another schedule; see
+    /// [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger). Returns `false` also if
+    /// this is not called by the task, in its run.
+    ///
+    /// # Panics
+    ///
+    /// If the trigger panics.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
+        self.change(|clock| Change::schedule(trigger, clock))
+    }
+
+    /// Pauses the periodic task after this run; see
+    /// [`ScheduledFuture::pause`](crate::ScheduledFuture::pause). Returns `false` also if this is not
+    /// called by the task, in its run.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn pause(&self) -> bool {
+        self.change(|_| Some(Change::Pause))
+    }
+
+    /// Changes the task whose run the calling thread is in. Only there it is known that the task has no
+    /// entry in a queue, which this could not move.
+    fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
+        if !Run::is_of(&self.task) {
+            return false;
+        }
+        CURRENT.with(|run| {
+            let Some(change) = change(run.clock()) else { return false };
+            let mut move_entry = |_, _: &mut dyn FnMut(Timestamp) -> Timestamp| Moved::Absent;
+            self.task.control(change, run.clock().read(), &mut move_entry).had_effect
+        })
     }
 }
 

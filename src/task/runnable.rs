@@ -1,29 +1,37 @@
-//! A task without the types of its closure and its result: a worker and the pool see a
-//! [`Runnable`], a future sees a [`Claim`].
+//! A task without the types of its closure and its result, as workers and the pool see it.
 
 use std::task::Waker;
 
-use super::{Attachment, Drops, FailedRun, Hooks, Run, TaskState};
-use crate::{CancelReason, CancellationToken, TaskError, sync::Arc, time::Timestamp};
+use super::{Attachment, Awaited, Change, Drops, FailedRun, Hooks, MoveEntry, Run, TaskState};
+use crate::{CancelReason, CancellationToken, sync::Arc, time::Timestamp};
 
 /// A task, as workers and the pool see it.
 pub(crate) trait Runnable: Send + Sync {
     /// Runs the task once, with these hooks around it, unless it has ended. Panics are caught.
     fn run(&self, run: &Run, hooks: &Hooks) -> Verdict;
 
-    /// Queues a task again that rests between two runs. `enqueue` is called under the task's lock;
-    /// it returns the slot of the queue, or `None` if the queue accepts the task no more. Returns
-    /// `true` if the task is in the queue now, and `false` if it was refused or has been cancelled
-    /// meanwhile.
-    fn rearm(&self, enqueue: &mut dyn FnMut() -> Option<u32>) -> bool;
+    /// Queues a task again that rests between two runs, for `next` unless something else has been asked
+    /// of it meanwhile. `enqueue` is called with the deadline, under the task's lock; it returns the
+    /// slot of the queue, or `None` if the queue accepts the task no more. Returns `true` if the task is
+    /// in the queue now, and `false` if it was refused or has been cancelled meanwhile.
+    fn rearm(&self, next: Timestamp, enqueue: &mut dyn FnMut(Timestamp) -> Option<u32>) -> bool;
+
+    /// Changes when a task runs that is alive, at the time `now`. `move_entry` is called under the
+    /// task's lock.
+    fn control(&self, change: Change, now: Timestamp, move_entry: &mut MoveEntry<'_>) -> Changed;
 
     /// Ends the task as cancelled, unless it has ended: wakes its waiters, and drops the closure if
     /// no worker has it.
     fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation;
 
-    /// Ends the task as timed out, unless it has ended. Keeps `failure`, the run of a periodic task
-    /// that took too long.
-    fn time_out(&self, failure: Option<FailedRun>, drops: Drops<'_>) -> Cancellation;
+    /// Ends the task as timed out, unless it has ended, or has another limit than `limit`. Keeps
+    /// `failure`, the run of a periodic task that took too long.
+    fn time_out(
+        &self,
+        limit: Timestamp,
+        failure: Option<FailedRun>,
+        drops: Drops<'_>,
+    ) -> Cancellation;
 
     /// Returns the token of the task, and makes it if there is none yet.
     fn token(&self, parent: &CancellationToken) -> CancellationToken;
@@ -41,8 +49,9 @@ pub(crate) trait Runnable: Send + Sync {
     /// Notes that somebody outside the pool may run the task from now on.
     fn give_away(&self);
 
-    /// Keeps a value that is dropped when the task has ended, or at once if it has.
-    fn attach(&self, attachment: Attachment);
+    /// Keeps a value that is dropped when the task has ended, or at once if it has, or if it has another
+    /// limit than `limit` meanwhile. It replaces the value before it.
+    fn attach(&self, attachment: Attachment, limit: Timestamp);
 
     /// Returns the task as something that a worker can wait for.
     fn awaited(self: Arc<Self>) -> Arc<dyn Awaited>;
@@ -61,36 +70,22 @@ pub(crate) trait Runnable: Send + Sync {
 
     /// Returns `true` if the task has ended; if not, keeps the waker until it has.
     fn poll_done(&self, waker: &Waker) -> bool;
+    /// Returns `true` if the task has ended and its closure does not run: if the task was cancelled
+    /// while its body ran, that has returned, and a periodic closure has been dropped.
+    fn has_left(&self) -> bool;
+    /// As [`has_left`](Self::has_left); if not, keeps the waker until it has.
+    fn poll_left(&self, waker: &Waker) -> bool;
     /// Drops the waker of a thread that no longer waits.
     fn deregister(&self, waker: &Waker);
 }
 
-/// What a worker can wait for, as the pool's detection of deadlocks sees it.
-pub(crate) trait Awaited: Send + Sync {
-    /// Returns `true` if it is done, so that whoever waits for it goes on.
-    fn is_done(&self) -> bool;
-    /// Returns `true` if it can become done although no worker of the pool runs anything.
-    fn may_end_without_worker(&self) -> bool;
-    /// Returns `true` if no worker has begun what is awaited, so that another worker could do it.
-    fn needs_free_worker(&self) -> bool;
-}
-
-/// A task, as the holder of its future sees it.
-pub(crate) trait Claim<T>: Runnable {
-    /// Takes the result; `None` as long as there is none. A result can be taken once; the error of a
-    /// task that was cancelled is there for every call.
-    fn claim(&self) -> Option<Result<T, TaskError>>;
-
-    /// As [`poll_done`](Runnable::poll_done), for the asynchronous task that awaits the future: only
-    /// the last of its wakers is kept.
-    fn poll_awaited(&self, waker: &Waker) -> bool;
-    /// Drops the waker of an asynchronous task that no longer awaits the future.
-    fn deregister_awaiting(&self);
-
-    /// Drops the result, now or as soon as it is there: nobody will claim it.
-    fn abandon(&self, drops: Drops<'_>);
-
-    fn erase(self: Arc<Self>) -> Arc<dyn Runnable>;
+/// What came of a [change](Change).
+#[must_use]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) had_effect: bool,
+    /// The limit of a task that runs once, if that has moved.
+    pub(crate) limit: Option<Timestamp>,
 }
 
 /// What a worker does next with the task that it has run.

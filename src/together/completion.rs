@@ -51,7 +51,7 @@ use std::{
 };
 
 use crate::{
-    CancelHandle, Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError,
+    Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskHandle,
     TaskId, WouldDeadlock,
     pool::JoinGuard,
     sync::{Arc, Mutex, Weak},
@@ -299,9 +299,9 @@ impl<T: 'static> ExecutorCompletionService<T> {
 
     /// Returns handles from the last to the first: see
     /// [`TaskSet::cancel_and_signal_all`](super::TaskSet).
-    fn handles(&self) -> Vec<CancelHandle> {
+    fn handles(&self) -> Vec<TaskHandle> {
         let state = self.shared.0.lock();
-        state.pending.values().rev().map(ScheduledFuture::cancel_handle).collect()
+        state.pending.values().rev().map(ScheduledFuture::task_handle).collect()
     }
 
     /// Says that this thread is about to wait without a limit. Its waker is here already.

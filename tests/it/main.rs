@@ -17,6 +17,7 @@
 
 mod cancellation;
 mod clock;
+mod control;
 mod delay_queue;
 mod futures;
 mod groups;

@@ -78,7 +78,7 @@ fn a_periodic_task_goes_back_or_ends() {
             let _capture = &capture;
         });
         let periodic = periodic.expect("it is open");
-        let (canceller, stopper) = (periodic.cancel_handle(), executor.handle());
+        let (canceller, stopper) = (periodic.task_handle(), executor.handle());
         let canceller = thread::spawn(move || canceller.cancel());
         let stopper = thread::spawn(move || stopper.shutdown());
         clock.advance(STEP);
@@ -133,7 +133,7 @@ fn a_cancelled_capture_may_own_the_executor() {
         let (_, executor) = executor(2);
         let handle = executor.handle();
         let task = handle.schedule(Duration::MAX, move || drop(executor)).expect("it is open");
-        let canceller = task.cancel_handle();
+        let canceller = task.task_handle();
         let waits = handle.submit(move || task.wait()).expect("it is open");
         assert!(canceller.cancel());
         waits.join().expect("it runs").expect("it is woken");

@@ -57,7 +57,7 @@ fn one_of_two_cancellers_succeeds() {
     check(|| {
         let (_, executor) = executor(1);
         let task = executor.schedule(STEP, || ()).expect("it is open");
-        let handle = task.cancel_handle();
+        let handle = task.task_handle();
         let other = thread::spawn(move || handle.cancel());
         let one = task.cancel();
         assert!(one ^ other.join().expect("nobody panics"));
@@ -76,7 +76,7 @@ fn a_periodic_task_ends_when_it_is_cancelled() {
         let periodic =
             executor.schedule_at_fixed_rate(Duration::ZERO, STEP, move || _ = counted.add());
         let periodic = periodic.expect("it is open");
-        let handle = periodic.cancel_handle();
+        let handle = periodic.task_handle();
         let canceller = thread::spawn(move || handle.cancel());
         clock.advance(STEP);
         assert!(canceller.join().expect("nobody panics"));

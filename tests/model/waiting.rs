@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::{CancelHandle, CancellationToken, ScheduledThreadPoolExecutor, current_task};
+use punctual::{CancellationToken, ScheduledThreadPoolExecutor, TaskHandle, current_task};
 use shuttle::thread;
 
 use crate::support::{check, executor, executor_with};
@@ -30,14 +30,14 @@ fn a_token_that_is_raised_ends_every_wait() {
 /// A task that sleeps on its token is asked to stop, by itself or with its pool: it wakes.
 #[test]
 fn a_task_that_sleeps_is_asked_to_stop() {
-    let asks: [fn(&ScheduledThreadPoolExecutor, &CancelHandle); 2] =
+    let asks: [fn(&ScheduledThreadPoolExecutor, &TaskHandle); 2] =
         [|_, handle| _ = handle.cancel_and_signal(), |executor, _| drop(executor.shutdown_now())];
     for ask in asks {
         check(move || {
             let (_, executor) = executor(1);
             let sleep = || current_task().map(|task| task.token().sleep(Duration::MAX).is_err());
             let task = executor.submit(sleep).expect("it is open");
-            ask(&executor, &task.cancel_handle());
+            ask(&executor, &task.task_handle());
             executor.close().expect("not on a worker");
         });
     }

@@ -98,8 +98,8 @@ impl World {
         let Some((id, future)) = self.take_future(task) else { return };
         // Everything is cancelled in the end, so every waiter returns.
         let handle = match &future {
-            Future::Once(future) => future.cancel_handle(),
-            Future::Periodic(future) => future.cancel_handle(),
+            Future::Once(future) => future.task_handle(),
+            Future::Periodic(future) => future.task_handle(),
         };
         self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
         let outcome = self.blocking(|| match future {
@@ -159,8 +159,8 @@ impl World {
     /// Waits to be woken. Everything is cancelled in the end, so the wait ends.
     fn pass(&self, id: usize, future: &Future, door: &Door) {
         let handle = match future {
-            Future::Once(future) => future.cancel_handle(),
-            Future::Periodic(future) => future.cancel_handle(),
+            Future::Once(future) => future.task_handle(),
+            Future::Periodic(future) => future.task_handle(),
         };
         self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
         door.pass();

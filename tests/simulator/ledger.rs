@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use punctual::{CancelHandle, CancelReason, ScheduledFuture, TaskError};
+use punctual::{CancelReason, ScheduledFuture, TaskError, TaskHandle};
 
 use crate::{
     scenario::{Kind, TaskPlan, When},
@@ -52,7 +52,7 @@ pub(crate) struct Record {
     must_not_start: bool,
     fate: Option<Fate>,
     pub(crate) future: Option<Future>,
-    pub(crate) handle: Option<CancelHandle>,
+    pub(crate) handle: Option<TaskHandle>,
 }
 
 #[derive(Default)]

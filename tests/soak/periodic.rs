@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{CancelHandle, CancelReason, FailurePolicy, MissedRuns, ScheduledFuture, TaskError};
+use punctual::{CancelReason, FailurePolicy, MissedRuns, ScheduledFuture, TaskError, TaskHandle};
 
 use crate::{
     dice::Dice,
@@ -67,7 +67,7 @@ struct Runner {
     runs: Arc<AtomicU64>,
     last_end: Option<Instant>,
     is_running: AtomicBool,
-    own: Arc<OnceLock<CancelHandle>>,
+    own: Arc<OnceLock<TaskHandle>>,
 }
 
 impl Runner {
@@ -129,7 +129,7 @@ pub(crate) fn periodic(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     } else {
         task.schedule_with_fixed_delay(course.initial, course.period, body)
     })?;
-    _ = own.set(future.cancel_handle());
+    _ = own.set(future.task_handle());
     Some(Box::new(move |soak, dice| {
         let goes_on = || future.is_done() || runs.load(Ordering::SeqCst) > 1;
         if dice.one_in(4) && !eventually(goes_on) {

@@ -65,7 +65,7 @@ impl Once {
     /// Cancels the task, if it is not too late; a pending task's capture is gone at once.
     fn cancel(self, soak: &Soak, dice: &mut Dice) {
         let Self { what, future, id, due, panics } = self;
-        let handle = future.cancel_handle();
+        let handle = future.task_handle();
         match dice.roll(5) {
             0 => _ = future.cancel(),
             1 => _ = future.cancel_and_signal(),

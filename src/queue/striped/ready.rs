@@ -22,16 +22,18 @@
 //!
 //! The list's lock is held during every taking, so no other thread takes while an entry is between
 //! a stripe and the list. Nothing is offered to the list, and entries only move from a stripe to
-//! it. (The one exception, an entry that is moved to another deadline, is safe, because its ticket
-//! changes.)
+//! it. The one exception is an entry that is moved to another deadline: it goes back to its stripe, in
+//! a step that holds both locks, and its slot changes.
 //!
 //! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks
 //! at the stripes first and at the list afterwards, and an entry is put here before it leaves its
-//! stripe. So such a thread sees the entry at least once.
+//! stripe. So such a thread sees the entry at least once. It may miss one that is on its way back:
+//! then it sleeps until that entry's notification wakes it, which follows the move. Whether the queue is
+//! finished, and what is in it, is only asked with the list's lock held.
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::DelayedWorkQueue;
+use super::{DelayedWorkQueue, Reset};
 use crate::{
     queue::{
         heap::{Entry, Ticket},
@@ -162,7 +164,6 @@ impl<E> LockedReady<'_, E> {
     }
 
     /// Puts an entry back at its place in the order.
-    #[cfg(test)]
     pub(super) fn put_back(&mut self, entry: Entry<E>) {
         let keys = self.contents.list.iter().map(|entry| (entry.deadline, entry.sequence));
         let key = (entry.deadline, entry.sequence);
@@ -236,18 +237,35 @@ impl<E> DelayedWorkQueue<E> {
         if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
     }
 
-    /// Moves an entry from the list back into its stripe, to another deadline.
-    #[cfg(test)]
-    pub(super) fn reset_ready(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
-        // Held to the end, or another thread might see a queue that looks finished.
+    /// As [`reset`](Self::reset), for an entry that may be in the list. It goes back to its stripe, in
+    /// one step for everyone who has either lock.
+    #[cold]
+    pub(super) fn reset_ready(
+        &self,
+        ticket: Ticket,
+        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timestamp>,
+    ) -> Reset {
+        if self.ready.is_empty() {
+            return Reset::Absent;
+        }
         let mut ready = self.ready.lock();
-        let entry = ready.remove(ticket)?;
-        let Entry { deadline: before, sequence, element } = entry;
-        let moved = self.lock_of(sequence).insert(deadline, sequence, element);
-        let moved = moved.map_err(|element| {
-            ready.put_back(Entry { deadline: before, sequence, element });
-        });
-        moved.ok().map(|(ticket, _)| ticket)
+        let Some(before) = ready.deadline(ticket) else { return Reset::Absent };
+        // Under this lock the queue is not closed.
+        let mut stripe = self.lock_of(ticket.sequence);
+        let Some(deadline) = choose(before, self.admission.is_open()) else {
+            return Reset::Declined;
+        };
+        let Some(entry) = ready.remove(ticket) else { return Reset::Absent };
+        match stripe.insert(deadline, entry.sequence, entry.element) {
+            Ok((ticket, _)) => {
+                drop((stripe, ready));
+                Reset::Done(ticket, self.waiters.notify(deadline))
+            }
+            Err(element) => {
+                ready.put_back(Entry { element, ..entry });
+                Reset::Declined
+            }
+        }
     }
 }
 

@@ -6,13 +6,14 @@ use std::{
 };
 
 use super::{
-    Admission, AsyncWaiter, DelayedWorkQueue, Drained, Entry, Refused, SingleQueue, SnapshotEntry,
-    Ticket,
+    Admission, AsyncWaiter, DelayedWorkQueue, Drained, Entry, Refused, Reset, SingleQueue,
+    SnapshotEntry, Ticket,
     waiting::{self, Source},
 };
 use crate::{
     sync::Parker,
     time::{Clock, Timestamp},
+    unwind::wake_all,
 };
 
 #[allow(clippy::large_enum_variant, reason = "a test has one of them")]
@@ -106,7 +107,7 @@ impl<E> AnyQueue<E> {
     /// Returns the ticket that names the element from now on.
     pub(super) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
         match self {
-            Self::Striped(queue) => queue.reset(ticket, deadline),
+            Self::Striped(queue) => queue.reset_to(ticket, deadline),
             Self::Single(queue) => queue.reset(ticket, deadline).then_some(ticket),
         }
     }
@@ -142,5 +143,19 @@ impl<E> AnyQueue<E> {
 
     pub(super) fn is_finished(&self) -> bool {
         either!(self, queue => queue.is_finished())
+    }
+}
+
+impl<E> DelayedWorkQueue<E> {
+    /// Moves an element to another deadline, whatever the present one is. Returns its ticket from now
+    /// on.
+    pub(crate) fn reset_to(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
+        match self.reset(ticket, &mut |_, _| Some(deadline)) {
+            Reset::Done(ticket, waker) => {
+                wake_all(waker);
+                Some(ticket)
+            }
+            Reset::Declined | Reset::Absent => None,
+        }
     }
 }

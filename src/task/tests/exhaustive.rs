@@ -114,12 +114,12 @@ fn a_cancelled_task_is_not_queued() {
         let worker = {
             let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
             thread::spawn(move || {
-                let Verdict::Again(_) = run(task.clone()) else { return };
-                let mut enqueue = || {
+                let Verdict::Again(next) = run(task.clone()) else { return };
+                let mut enqueue = |_| {
                     *queue.lock() = true;
                     Some(7)
                 };
-                if !task.rearm(&mut enqueue) {
+                if !task.rearm(next, &mut enqueue) {
                     assert_eq!(task.state(), TaskState::Cancelled);
                 }
             })
@@ -187,15 +187,122 @@ fn a_task_times_out_once() {
             drop(capture);
         });
         let limit = Timestamp::PAST;
-        let task = Arc::new(Task::new(job, None, None).limited(limit));
+        let task = Arc::new(Task::new(job, None, None).limited(limit, Duration::ZERO));
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
-        let found = task.time_out(None, Drops::UNREPORTED);
+        let found = task.time_out(limit, None, Drops::UNREPORTED);
         let verdict = worker.join().expect("nobody panics");
         let by_timer = matches!(found, Cancellation::Waiting(_));
         let by_worker = matches!(verdict, Verdict::TimedOut);
         assert!(by_timer != by_worker, "{found:?}, {verdict:?}");
         assert!(by_worker || verdict == Verdict::TooLate);
         assert_eq!((runs.get(), drops.get(), task.state()), (0, 1, TaskState::Cancelled));
+    });
+}
+
+/// The queue of one task: the deadline of its entry, if it is there.
+type OneEntry = Arc<Mutex<Option<Timestamp>>>;
+
+fn move_in(queue: &OneEntry) -> impl FnMut(Option<u32>, &mut Choose<'_>) -> Moved {
+    let queue = Arc::clone(queue);
+    move |_, choose| match &mut *queue.lock() {
+        Some(deadline) => {
+            *deadline = choose(*deadline);
+            Moved::To(None)
+        }
+        None => Moved::Absent,
+    }
+}
+
+type Choose<'a> = dyn FnMut(Timestamp) -> Timestamp + 'a;
+
+/// A worker that takes the task out of its queue if it is due, runs it and puts it back.
+fn work(task: Arc<dyn Runnable>, queue: &OneEntry) {
+    if queue.lock().take_if(|deadline| *deadline == Timestamp::PAST).is_none() {
+        return;
+    }
+    if let Verdict::Again(next) = run(Arc::clone(&task)) {
+        let mut enqueue = |deadline| {
+            *queue.lock() = Some(deadline);
+            Some(0)
+        };
+        task.rearm(next, &mut enqueue);
+    }
+}
+
+/// A task is moved while a worker takes it, runs it and puts it back: in each order it is queued for
+/// the moment that was asked for.
+#[test]
+fn a_series_is_moved_and_not_lost() {
+    check(|| {
+        let runs = Note::default();
+        let noted = runs.clone();
+        let delay = Duration::from_nanos(1);
+        let job = Periodic::new(move || noted.add(), Period::FixedDelay { delay });
+        let task = Arc::new(Task::new(job, None, None));
+        let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
+        let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
+        let worker = thread::spawn(move || work(of_worker, &its_queue));
+        let moment = Timestamp::from_nanos(1_000);
+        let changed = task.control(Change::At(moment), Timestamp::PAST, &mut move_in(&queue));
+        worker.join().expect("nobody panics");
+        assert!(changed.had_effect);
+        assert_eq!(*queue.lock(), Some(moment), "after {} runs", runs.get());
+    });
+}
+
+/// A task is paused and resumed while a worker takes it and puts it back: it is not left behind.
+#[test]
+fn a_pause_that_is_over_leaves_nothing() {
+    check(|| {
+        let delay = Duration::from_nanos(1);
+        let job = Periodic::new(|| (), Period::FixedDelay { delay });
+        let task = Arc::new(Task::new(job, None, None));
+        let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
+        let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
+        let worker = thread::spawn(move || work(of_worker, &its_queue));
+        for change in [Change::Pause, Change::Resume] {
+            let changed = task.control(change, Timestamp::PAST, &mut move_in(&queue));
+            assert!(changed.had_effect);
+        }
+        worker.join().expect("nobody panics");
+        let entry = *queue.lock();
+        assert!(entry.is_some_and(|entry| entry < Timestamp::NEVER), "{entry:?}");
+        assert_eq!(task.state(), TaskState::Scheduled);
+    });
+}
+
+/// A one-shot task that was put off in time does not run before; otherwise it says so.
+#[test]
+fn a_task_is_put_off_or_it_is_too_late() {
+    check(|| {
+        let task = Arc::new(Task::new(OneShot(|| ()), None, None));
+        let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
+        let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
+        let worker = thread::spawn(move || work(of_worker, &its_queue));
+        let moment = Timestamp::from_nanos(1_000);
+        let changed = task.control(Change::At(moment), Timestamp::PAST, &mut move_in(&queue));
+        worker.join().expect("nobody panics");
+        let expected = if changed.had_effect { Some(moment) } else { None };
+        assert_eq!((*queue.lock(), task.state().is_done()), (expected, !changed.had_effect));
+    });
+}
+
+/// Who cancels a running series and waits finds that the closure has been dropped.
+#[test]
+fn who_waits_for_the_body_sees_the_closure_dropped() {
+    check(|| {
+        let drops = Note::default();
+        let capture = drops.drop_of_one();
+        let body = move || _ = &capture;
+        let job = Periodic::new(body, Period::FixedDelay { delay: Duration::from_nanos(1) });
+        let task = Arc::new(Task::new(job, None, None));
+        let other = Arc::clone(&task);
+        let worker = thread::spawn(move || _ = run(other));
+        let found = task.cancel(CancelReason::Requested, Drops::UNREPORTED);
+        let clock = Clock::from(ManualClock::new());
+        wait::block_on(&clock, |waker| task.poll_left(waker).then_some(()));
+        assert_eq!(drops.get(), 1, "{found:?}");
+        worker.join().expect("nobody panics");
     });
 }

@@ -12,8 +12,8 @@ use std::{
 };
 
 use punctual::{
-    CancelHandle, CancelReason, CancellationToken, DrainedTask, Handle, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskError, TaskState, current_task,
+    CancelReason, CancellationToken, DrainedTask, Handle, ScheduledFuture,
+    ScheduledThreadPoolExecutor, TaskError, TaskHandle, TaskState, current_task,
 };
 
 use crate::{
@@ -310,7 +310,7 @@ fn a_periodic_task_can_cancel_itself() {
     let (clock, executor) = manual(1);
     let neighbour = executor.schedule(DAY, || ()).expect("the executor is open");
     let (queue_lengths, drops) = (Log::new(), Drops::new());
-    let myself = [(); 2].map(|()| Arc::new(OnceLock::<CancelHandle>::new()));
+    let myself = [(); 2].map(|()| Arc::new(OnceLock::<TaskHandle>::new()));
     let [at_rate, with_delay] = myself.each_ref().map(|myself| {
         let (myself, handle) = (Arc::clone(myself), executor.handle());
         let (lengths, capture) = (queue_lengths.clone(), drops.token());
@@ -327,7 +327,7 @@ fn a_periodic_task_can_cancel_itself() {
     ]
     .map(|task| task.expect("the executor is open"));
     for (myself, task) in myself.iter().zip(&tasks) {
-        assert!(myself.set(task.cancel_handle()).is_ok());
+        assert!(myself.set(task.task_handle()).is_ok());
     }
     clock.run_for(ms(100));
     // Besides the neighbour, the first task saw the second pending; neither task saw itself.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::{
-    CancelHandle, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor, Submission, TaskRun,
+    ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor, Submission, TaskHandle, TaskRun,
 };
 
 use crate::{
@@ -31,7 +31,7 @@ struct Life {
     executor: Option<ScheduledThreadPoolExecutor>,
     future: Option<ScheduledFuture<DropToken>>,
     /// The handles are kept, to show that they keep neither closure nor result alive.
-    handle: CancelHandle,
+    handle: TaskHandle,
     begun: Counter,
     gate: Counter,
     closure: Drops,
@@ -55,7 +55,7 @@ impl Life {
         Self {
             clock,
             executor: Some(executor),
-            handle: future.cancel_handle(),
+            handle: future.task_handle(),
             future: Some(future),
             begun,
             gate,
@@ -136,7 +136,7 @@ fn closure_and_result_are_dropped_once_and_at_once() {
 /// A periodic closure outlives its future, and is dropped once, as soon as the periodic task ends.
 #[test]
 fn a_periodic_closure_is_dropped_when_its_task_ends() {
-    type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);
+    type End = fn(&ManualClock, &TaskHandle, ScheduledThreadPoolExecutor);
     let ends: [(End, usize); 3] = [
         (|_, handle, _executor| assert!(handle.cancel()), 2),
         (|_, _, executor| drop(executor), 2),
@@ -154,7 +154,7 @@ fn a_periodic_closure_is_dropped_when_its_task_ends() {
                 panic::resume_unwind(Box::new("the third run"));
             }
         });
-        let handle = future.expect("the executor is open").cancel_handle();
+        let handle = future.expect("the executor is open").task_handle();
         clock.run_for(ms(20));
         assert_eq!((runs.get(), drops.count()), (2, 0));
         end(&clock, &handle, executor);
@@ -176,7 +176,7 @@ impl Drop for Witness {
 /// drop may take long, or wait for a thread that is being woken.
 #[test]
 fn waiters_are_woken_before_leftover_values_are_dropped() {
-    type End = fn(&ManualClock, &CancelHandle, ScheduledThreadPoolExecutor);
+    type End = fn(&ManualClock, &TaskHandle, ScheduledThreadPoolExecutor);
     // A run drops its closure and the wrapper around it before it ends the task.
     let ends: [(&str, End, [usize; 2]); 3] = [
         ("cancelled", |_, task, _executor| assert!(task.cancel()), [1, 1]),
@@ -200,7 +200,7 @@ fn waiters_are_woken_before_leftover_values_are_dropped() {
         let task = executor.schedule(ms(10), move || drop(capture));
         let mut task = task.expect("the executor is open");
         assert!(poll(&mut task, &wakes).is_pending());
-        end(&clock, &task.cancel_handle(), executor);
+        end(&clock, &task.task_handle(), executor);
         assert_eq!(told.entries(), expected, "{what}");
     }
 }

@@ -164,7 +164,7 @@ fn only_a_request_to_stop_raises_a_tasks_token() {
         ("cancel_and_signal", |_, future| assert!(future.cancel_and_signal()), true),
         (
             "cancel_and_signal of the handle",
-            |_, future| assert!(future.cancel_handle().cancel_and_signal()),
+            |_, future| assert!(future.task_handle().cancel_and_signal()),
             true,
         ),
         ("shutdown_now", |handle, _| drop(handle.shutdown_now()), true),
@@ -186,7 +186,7 @@ fn a_cancelled_body_that_runs_on_can_be_signalled() {
     type Signal = fn(&Running) -> bool;
     let signals: [Signal; 2] = [
         |running| running.future.cancel_and_signal(),
-        |running| running.future.cancel_handle().cancel_and_signal(),
+        |running| running.future.task_handle().cancel_and_signal(),
     ];
     for signal in signals {
         let running = Running::new();

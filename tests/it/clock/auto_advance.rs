@@ -276,7 +276,7 @@ fn it_stands_without_a_next_deadline() {
     clock.run_until_idle();
     assert!(far.cancel());
     let never = executor.schedule(Duration::MAX, || ()).expect("accepted");
-    let (handle, (tell, told)) = (never.cancel_handle(), mpsc::channel());
+    let (handle, (tell, told)) = (never.task_handle(), mpsc::channel());
     thread::spawn(move || tell.send(never.join()));
     assert!(told.recv_timeout(ms(2)).is_err());
     assert!(handle.cancel());

@@ -7,8 +7,8 @@ use std::{
 };
 
 use punctual::{
-    BlockPolicy, CancelHandle, CancellationToken, DelayQueue, ExecutorCompletionService, Handle,
-    Limit, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskSet,
+    BlockPolicy, CancellationToken, DelayQueue, ExecutorCompletionService, Handle, Limit,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskHandle, TaskSet,
 };
 
 use crate::support::{Counter, Log, in_time, manual, ms};
@@ -18,10 +18,10 @@ const NANO: Duration = Duration::from_nanos(1);
 const MAX: Duration = Duration::MAX;
 
 /// Schedules a task that notes its name, with this delay before the first run.
-type Verb = fn(&Handle, Duration, Box<dyn Fn() + Send>) -> CancelHandle;
+type Verb = fn(&Handle, Duration, Box<dyn Fn() + Send>) -> TaskHandle;
 
-fn handle<T>(scheduled: ScheduledFuture<T>) -> CancelHandle {
-    scheduled.cancel_handle()
+fn handle<T>(scheduled: ScheduledFuture<T>) -> TaskHandle {
+    scheduled.task_handle()
 }
 
 /// Every method that takes a delay; each periodic task runs again very soon or never.
@@ -95,7 +95,7 @@ fn every_verb_takes_every_delay() {
 /// dropped, whichever method scheduled it.
 #[test]
 fn a_task_that_is_never_due_stays_until_it_is_ended() {
-    type End = fn(Executor, &CancelHandle);
+    type End = fn(Executor, &TaskHandle);
     let ends: [End; 5] = [
         |_executor, task| assert!(task.cancel()),
         |executor, _| {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use punctual::{
-    CancelHandle, CancellationToken, Handle, ManualClock, ScheduledThreadPoolExecutor, TaskState,
+    CancellationToken, Handle, ManualClock, ScheduledThreadPoolExecutor, TaskHandle, TaskState,
     current_task,
 };
 
@@ -24,28 +24,28 @@ const SECOND: Duration = Duration::from_secs(1);
 const LAST: Duration = Duration::from_nanos(u64::MAX - 1);
 
 /// Schedules a task that counts its runs, with this delay before the first.
-type Verb = fn(&Handle, Duration, Counter) -> CancelHandle;
+type Verb = fn(&Handle, Duration, Counter) -> TaskHandle;
 
 /// The methods that take a delay; the periodic ones with short and long periods.
 const VERBS: [(&str, Verb); 4] = [
     ("nothing, once", |handle, delay, runs| {
         let task = handle.schedule(delay, move || runs.add());
-        task.expect("accepted").cancel_handle()
+        task.expect("accepted").task_handle()
     }),
     ("a value, once", |handle, delay, runs| {
         let task = handle.schedule(delay, move || {
             runs.add();
             7
         });
-        task.expect("accepted").cancel_handle()
+        task.expect("accepted").task_handle()
     }),
     ("with fixed delay", |handle, delay, runs| {
         let task = handle.schedule_with_fixed_delay(delay, 1_000 * NANO, move || runs.add());
-        task.expect("accepted").cancel_handle()
+        task.expect("accepted").task_handle()
     }),
     ("at fixed rate", |handle, delay, runs| {
         let task = handle.schedule_at_fixed_rate(delay, SECOND, move || runs.add());
-        task.expect("accepted").cancel_handle()
+        task.expect("accepted").task_handle()
     }),
 ];
 
@@ -146,7 +146,7 @@ fn the_longest_delay_never_comes_on_the_system_clock() {
     assert_eq!(near.join_timeout(LONG).unwrap().unwrap(), 7);
     assert_eq!(runs.get(), 0);
     assert_eq!(at.delay(), Some(Duration::MAX));
-    assert!(tasks.iter().all(CancelHandle::cancel));
+    assert!(tasks.iter().all(TaskHandle::cancel));
 }
 
 /// DO-022, G6: delays are exact up to the last moment of the clock, and never end beyond it; the
@@ -289,7 +289,7 @@ fn the_longest_period_allows_one_run() {
 fn the_longest_join_outlasts_the_clock() {
     for (clock, executor) in BEGINNINGS.map(manual_at) {
         let never = executor.schedule(Duration::MAX, || ()).unwrap();
-        let task = never.cancel_handle();
+        let task = never.task_handle();
         let join = move || never.join_timeout(Duration::MAX);
         let joined = outlasting(&clock, join, || assert!(task.cancel()));
         assert!(joined.unwrap().unwrap_err().is_cancelled());

@@ -289,7 +289,7 @@ fn a_future_prints_its_state() {
         let task = stage.task_in(state);
         let told = format!("{{ id: {}, name: \"report\", state: {state:?}, .. }}", task.id());
         assert_eq!(format!("{task:?}"), format!("ScheduledFuture {told}"));
-        assert_eq!(format!("{:?}", task.cancel_handle()), format!("CancelHandle {told}"));
+        assert_eq!(format!("{:?}", task.task_handle()), format!("TaskHandle {told}"));
     }
     let (_clock, executor) = manual(1);
     let task = executor.schedule(ms(10), || ()).expect("the executor is open");

@@ -6,11 +6,11 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelHandle, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock,
-    ConfigError, DelayQueue, DrainedTask, Failure, Handle, ManualClock, MissedRuns,
-    RejectedExecutionError, RejectedExecutionHandler, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor, Shared, TaskBuilder, TaskContext, TaskError, TaskId, TaskState,
-    Termination, ThreadFactory, WaitForCancellation, WouldDeadlock, current_task,
+    Builder, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError,
+    DelayQueue, DrainedTask, Failure, Handle, ManualClock, MissedRuns, RejectedExecutionError,
+    RejectedExecutionHandler, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
+    Shared, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskState, Termination,
+    ThreadFactory, WaitForCancellation, WouldDeadlock, current_task,
     delay_queue::{self, Drain, ExpirationStream, Expirations, Key, NextExpired},
 };
 
@@ -26,7 +26,7 @@ struct Lonely(#[allow(dead_code)] Cell<i32>, #[allow(dead_code)] PhantomPinned);
 const _: fn() = || {
     fn shared<T: Send + Sync + Unpin + 'static>() {}
     fn error<E: Error + Send + Sync + Unpin + 'static>() {}
-    shared::<(ScheduledFuture<Lonely>, CancelOnDrop<Lonely>, CancelHandle)>();
+    shared::<(ScheduledFuture<Lonely>, CancelOnDrop<Lonely>, TaskHandle)>();
     shared::<(ScheduledThreadPoolExecutor, Handle, Builder)>();
     shared::<(TaskBuilder<'static>, DrainedTask, RejectionReason)>();
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();
@@ -114,12 +114,12 @@ fn a_task_that_joins_with_its_own_token_can_be_stopped() {
 /// All cancel handles of a task are equivalent: they outlive the future, any of them can cancel,
 /// once, and dropping one has no effect.
 #[test]
-fn cancel_handles_of_a_task_are_one() {
+fn task_handles_of_a_task_are_one() {
     let (_clock, executor) = manual(1);
     let future = executor.task().name("report").schedule(ms(10), || ());
     let future = future.expect("the executor is open");
-    let handles = [future.cancel_handle(), future.cancel_handle().clone()];
-    drop(future.cancel_handle());
+    let handles = [future.task_handle(), future.task_handle().clone()];
+    drop(future.task_handle());
     for handle in &handles {
         assert_eq!((handle.id(), handle.name()), (future.id(), future.name()));
         assert_eq!(handle.state(), TaskState::Scheduled);
@@ -142,8 +142,8 @@ fn letting_go_of_a_running_task_cancels_and_signals_only_if_asked() {
         (|it| drop(it), TaskState::Running, false),
         (|it| drop(it.cancel_on_drop().detach()), TaskState::Running, false),
         (|it| drop(it.cancel_on_drop()), TaskState::Cancelled, false),
-        (|it| assert!(it.cancel_handle().cancel()), TaskState::Cancelled, false),
-        (|it| assert!(it.cancel_handle().cancel_and_signal()), TaskState::Cancelled, true),
+        (|it| assert!(it.task_handle().cancel()), TaskState::Cancelled, false),
+        (|it| assert!(it.task_handle().cancel_and_signal()), TaskState::Cancelled, true),
     ];
     for (let_go, state, signalled) in ways {
         let executor = ScheduledThreadPoolExecutor::new(1);
@@ -155,7 +155,7 @@ fn letting_go_of_a_running_task_cancels_and_signals_only_if_asked() {
             sees.push(current_task().expect("inside a task").token().is_cancelled());
         });
         let future = future.expect("the executor is open");
-        let handle = future.cancel_handle();
+        let handle = future.task_handle();
         begun.wait_for(1);
         let_go(future);
         assert_eq!(handle.state(), state);
@@ -171,7 +171,7 @@ fn a_guard_cancels_when_it_is_unwound() {
     let (clock, executor) = manual(1);
     let done = executor.submit(|| 7).expect("the executor is open").cancel_on_drop();
     let waiting = executor.schedule(ms(10), || 8).expect("the executor is open");
-    let handle = waiting.cancel_handle();
+    let handle = waiting.task_handle();
     let guard = waiting.cancel_on_drop();
     clock.run_until_idle();
     let unwound = thread::spawn(move || {
@@ -182,7 +182,7 @@ fn a_guard_cancels_when_it_is_unwound() {
     assert!(handle.is_cancelled());
     assert_eq!(executor.pending_count(), 0);
     assert!(matches!(done.try_join(), Some(Ok(7))));
-    let handle = done.cancel_handle();
+    let handle = done.task_handle();
     drop(done);
     assert_eq!(handle.state(), TaskState::Completed);
 }
@@ -194,7 +194,7 @@ fn a_future_outlives_its_executor() {
     let wakes = Wakes::new();
     let done = executor.submit(|| 7).expect("the executor is open");
     let mut waiting = executor.schedule(ms(10), || 8).expect("the executor is open");
-    let handle = waiting.cancel_handle();
+    let handle = waiting.task_handle();
     assert!(poll(&mut waiting, &wakes).is_pending());
     clock.run_until_idle();
     drop(executor);

@@ -258,7 +258,7 @@ fn any_future_may_join() {
     let outcome = || Outcome::from(service.poll().unwrap().join());
     assert_eq!([outcome(), outcome()], [Outcome::Value(1), Outcome::Taken]);
     let tick = executor.schedule_at_fixed_rate(ms(10), ms(10), || ()).unwrap();
-    let (ticks, handle) = (ExecutorCompletionService::new(&other), tick.cancel_handle());
+    let (ticks, handle) = (ExecutorCompletionService::new(&other), tick.task_handle());
     ticks.push(tick);
     clock.run_for(ms(30));
     assert!(ticks.poll().is_none());

@@ -9,8 +9,8 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelHandle, Failure, ManualClock, MissedRuns, RejectedTask, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor, TaskContext, TaskError, TaskId, TaskState,
+    Builder, Failure, ManualClock, MissedRuns, RejectedTask, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskContext, TaskError, TaskHandle, TaskId, TaskState,
     current_task,
 };
 
@@ -234,7 +234,7 @@ fn a_future_ends_when_its_hook_has_returned() {
 #[test]
 fn a_task_can_be_cancelled_in_its_hooks() {
     for in_before in [true, false] {
-        let (own, answers) = (Arc::new(Mutex::new(None::<CancelHandle>)), Log::new());
+        let (own, answers) = (Arc::new(Mutex::new(None::<TaskHandle>)), Log::new());
         let (handle, answer) = (Arc::clone(&own), answers.clone());
         let cancel = move || {
             let handle = handle.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -258,7 +258,7 @@ fn a_task_can_be_cancelled_in_its_hooks() {
                 })
         });
         let series = executor.schedule_at_fixed_rate(ms(10), ms(10), || ()).expect("accepted");
-        *own.lock().expect("nobody panics") = Some(series.cancel_handle());
+        *own.lock().expect("nobody panics") = Some(series.task_handle());
         clock.run_for(ms(50));
         assert_eq!((answers.entries(), outcomes.entries()), (vec![true], vec![true]));
         assert!(series.is_cancelled());
@@ -303,7 +303,7 @@ const ACTS: [(&str, Act); 8] = [
     }),
     ("cancels", |executor| {
         executor.pending_tasks().iter().for_each(|task| {
-            task.cancel_handle().cancel();
+            task.task_handle().cancel();
         });
         executor.shutdown_background();
     }),

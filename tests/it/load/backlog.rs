@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{CancelHandle, ScheduledThreadPoolExecutor as Executor, current_task};
+use punctual::{ScheduledThreadPoolExecutor as Executor, TaskHandle, current_task};
 
 use crate::support::{Counter, Drops, LONG, Log, in_time, manual, ms};
 
@@ -187,9 +187,9 @@ fn a_storm_of_cancels_at_the_deadline_has_one_winner_each() {
                 ran.fetch_add(1, Ordering::SeqCst);
                 drop(token);
             };
-            executor.schedule_at(due, body).expect("it is open").cancel_handle()
+            executor.schedule_at(due, body).expect("it is open").task_handle()
         };
-        let handles: Vec<CancelHandle> = (0..TASKS).map(schedule).collect();
+        let handles: Vec<TaskHandle> = (0..TASKS).map(schedule).collect();
         thread::scope(|scope| {
             for canceller in 0..CANCELLERS {
                 let (handles, cancelled) = (&handles, &cancelled);
@@ -204,7 +204,7 @@ fn a_storm_of_cancels_at_the_deadline_has_one_winner_each() {
                 });
             }
         });
-        assert!(handles.iter().all(CancelHandle::is_done));
+        assert!(handles.iter().all(TaskHandle::is_done));
         executor.shutdown();
         assert_eq!(executor.await_termination(LONG), Ok(true));
         let (ran, cancelled) = (ran.load(Ordering::SeqCst), cancelled.into_inner());

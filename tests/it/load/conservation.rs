@@ -13,7 +13,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelHandle, Handle, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
+    Builder, Handle, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, TaskHandle,
     Worker,
 };
 
@@ -155,7 +155,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
     let round = Arc::new(Mutex::new(None::<(usize, Handle)>));
     let is_over = Arc::new(AtomicBool::new(false));
     let futures = Arc::new(Mutex::new(Vec::<ScheduledFuture<()>>::new()));
-    let handles = Arc::new(Mutex::new(Vec::<CancelHandle>::new()));
+    let handles = Arc::new(Mutex::new(Vec::<TaskHandle>::new()));
     let submits = || {
         let mut last = 0;
         while !is_over.load(Ordering::SeqCst) {
@@ -167,7 +167,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
             last = number;
             let delay = if number % 2 == 0 { Duration::ZERO } else { ms(60_000) };
             if let Ok(future) = pool.schedule(delay, || ()) {
-                handles.lock().unwrap().push(future.cancel_handle());
+                handles.lock().unwrap().push(future.task_handle());
                 futures.lock().unwrap().push(future);
             }
         }
@@ -180,7 +180,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
             }
         }
     };
-    let cancels_all = || handles.lock().unwrap().drain(..).filter(CancelHandle::cancel).count();
+    let cancels_all = || handles.lock().unwrap().drain(..).filter(TaskHandle::cancel).count();
     thread::scope(|scope| {
         (0..16).for_each(|_| drop(scope.spawn(submits)));
         (0..4).for_each(|_| drop(scope.spawn(cancels)));

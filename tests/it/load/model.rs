@@ -12,8 +12,8 @@ use std::{
 
 use proptest::prelude::*;
 use punctual::{
-    CancelHandle, CancelReason, ManualClock, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState,
+    CancelReason, ManualClock, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
+    TaskError, TaskHandle, TaskId, TaskState,
 };
 
 use crate::support::{Drops, hold, manual, ms};
@@ -133,7 +133,7 @@ struct Both {
     expected: Vec<(usize, u64)>,
     now: u64,
     tasks: Vec<Known>,
-    handles: Arc<Mutex<Vec<CancelHandle>>>,
+    handles: Arc<Mutex<Vec<TaskHandle>>>,
     drops: Drops,
     phase: Phase,
     keep_delayed: bool,
@@ -247,7 +247,7 @@ impl Both {
             Ok(future) => {
                 assert_eq!(self.phase, Phase::Running);
                 let (id, state) = (future.id(), Standing::Waits(self.now.saturating_add(delay)));
-                handles.push(future.cancel_handle());
+                handles.push(future.task_handle());
                 let (runs, is_claimed, future) = (0, false, Some(future));
                 self.tasks.push(Known { id, again, deed, runs, state, is_claimed, future });
             }

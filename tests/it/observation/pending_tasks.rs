@@ -111,7 +111,7 @@ fn purge_finds_tasks_that_are_being_cancelled() {
     let capture = Slow(dropping.clone(), gate.clone());
     let future = executor.schedule(LONG, move || hold(&capture)).unwrap();
     let other = executor.schedule(LONG, || ()).unwrap();
-    let handle = future.cancel_handle();
+    let handle = future.task_handle();
     let cancelling = elsewhere(move || handle.cancel());
     dropping.wait_for(1);
     assert_eq!(executor.pending_count(), 2);
@@ -273,13 +273,13 @@ fn a_listed_task_can_be_cancelled() {
     let first = executor.schedule(ms(1), move || hold(&token)).unwrap();
     let second = executor.schedule(ms(2), || 7).unwrap();
     let view = executor.pending_tasks();
-    assert!(view[0].cancel_handle().cancel());
+    assert!(view[0].task_handle().cancel());
     assert_eq!((drops.count(), executor.pending_count()), (1, 1));
     assert_cancelled(&first, CancelReason::Requested);
-    assert!(!view[0].cancel_handle().cancel());
+    assert!(!view[0].task_handle().cancel());
     clock.run_for(ms(2));
-    assert_eq!(view[1].cancel_handle().state(), TaskState::Completed);
-    assert!(!view[1].cancel_handle().cancel());
+    assert_eq!(view[1].task_handle().state(), TaskState::Completed);
+    assert!(!view[1].task_handle().cancel());
     assert_eq!(second.try_join().unwrap().unwrap(), 7);
 }
 

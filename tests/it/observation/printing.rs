@@ -56,7 +56,7 @@ fn tasks_and_their_futures() {
     let later = || executor.task().name("later").schedule(LONG, || 7).expect("it is open");
     let future = later();
     shows(&future, &["ScheduledFuture"]);
-    shows(&future.cancel_handle(), &["CancelHandle"]);
+    shows(&future.task_handle(), &["TaskHandle"]);
     shows(&future.cancel_on_drop(), &["CancelOnDrop", "ScheduledFuture"]);
     let set: TaskSet<_> = [later(), later()].into_iter().collect();
     shows(&set, &["TaskSet [ScheduledFuture", "ScheduledFuture"]);

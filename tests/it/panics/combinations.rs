@@ -10,7 +10,7 @@ use std::{
     task::{Poll, Wake, Waker},
 };
 
-use punctual::{CancelHandle, ScheduledFuture, TaskError, TaskState};
+use punctual::{ScheduledFuture, TaskError, TaskHandle, TaskState};
 
 use crate::{
     panics::containment::Subject,
@@ -186,7 +186,7 @@ struct Life<'a, T> {
     faults: Faults,
     subject: &'a Subject,
     stage: &'a Stage,
-    handle: CancelHandle,
+    handle: TaskHandle,
     future: Option<ScheduledFuture<T>>,
     joining: Option<Elsewhere<Result<T, TaskError>>>,
     bell: Arc<Bell>,
@@ -208,7 +208,7 @@ impl<'a, T: Send + 'static> Life<'a, T> {
             faults,
             subject,
             stage,
-            handle: future.cancel_handle(),
+            handle: future.task_handle(),
             future: Some(future),
             joining: None,
             bell: Arc::new(Bell { armed: faults.waker, rings: AtomicUsize::new(0) }),

@@ -8,8 +8,8 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelHandle, FailurePolicy, FailureReport, FailureSource, Handle, ManualClock,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
+    Builder, FailurePolicy, FailureReport, FailureSource, Handle, ManualClock, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskHandle, TaskId, TaskState,
 };
 
 use crate::support::{Bomb, Counter, Log, hold, manual_with, ms, worker_of};
@@ -250,18 +250,18 @@ impl Drop for RunsPending {
 /// that continues once per failed run.
 #[test]
 fn the_handler_is_told_before_the_outcome_is_there() {
-    let (states, own) = (Log::new(), Arc::new(Mutex::new(None::<CancelHandle>)));
+    let (states, own) = (Log::new(), Arc::new(Mutex::new(None::<TaskHandle>)));
     let (log, handle) = (states.clone(), Arc::clone(&own));
     let (clock, executor) = manual_with(|builder| {
         builder.failure_handler(move |report| {
-            let state = handle.lock().expect("nobody panics").as_ref().map(CancelHandle::state);
+            let state = handle.lock().expect("nobody panics").as_ref().map(TaskHandle::state);
             log.push((state, report.run_number()));
         })
     });
     let task = executor.task().on_failure(FailurePolicy::resume().stop_after(3));
     let series = task.schedule_with_fixed_delay(ms(1), ms(1), || panic_any("each run"));
     let series = series.expect("accepted");
-    *own.lock().expect("nobody panics") = Some(series.cancel_handle());
+    *own.lock().expect("nobody panics") = Some(series.task_handle());
     clock.run_for(ms(10));
     let expected = [1, 2, 3].map(|run| (Some(TaskState::Running), Some(run)));
     assert_eq!(states.entries(), expected);

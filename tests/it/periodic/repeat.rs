@@ -14,8 +14,8 @@ use std::{
 };
 
 use punctual::{
-    CancelHandle, FailurePolicy, ManualClock, MissedRuns, PanicLocation,
-    ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, Trigger, current_task,
+    FailurePolicy, ManualClock, MissedRuns, PanicLocation, ScheduledThreadPoolExecutor as Executor,
+    TaskError, TaskHandle, TaskState, Trigger, current_task,
     trigger::{every, fixed_delay},
 };
 
@@ -286,14 +286,14 @@ fn an_error_that_panics_is_contained() {
 #[test]
 fn a_break_that_comes_too_late_is_dropped() {
     let (clock, executor, _) = subject();
-    let (drops, handle) = (Drops::new(), Arc::new(OnceLock::<CancelHandle>::new()));
+    let (drops, handle) = (Drops::new(), Arc::new(OnceLock::<TaskHandle>::new()));
     let (mut value, own) = (Some(drops.token()), Arc::clone(&handle));
     let body = move || -> ControlFlow<Option<DropToken>> {
         assert!(own.get().expect("it was set before the run").cancel());
         Break(value.take())
     };
     let future = executor.repeat(fixed_delay(ms(10)).first_in(ms(10)), body).expect("accepted");
-    handle.set(future.cancel_handle()).expect("it is set once");
+    handle.set(future.task_handle()).expect("it is set once");
     clock.run_for(ms(10));
     assert_eq!((future.state(), drops.count()), (TaskState::Cancelled, 1));
     assert!(future.join().expect_err("it was cancelled").is_cancelled());

@@ -135,7 +135,7 @@ fn an_end_by_the_user_is_not_reported() {
     type End = fn(&ManualClock, Executor);
     let ends: [End; 4] = [
         |_, executor| {
-            executor.pending_tasks().iter().for_each(|task| _ = task.cancel_handle().cancel())
+            executor.pending_tasks().iter().for_each(|task| _ = task.task_handle().cancel())
         },
         |_, executor| executor.shutdown(),
         |_, executor| drop(executor.shutdown_now()),

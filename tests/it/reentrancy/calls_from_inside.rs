@@ -10,8 +10,8 @@ use std::{
 };
 
 use punctual::{
-    CancelHandle, CancelReason, CancellationToken, Handle, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskError, TaskState,
+    CancelReason, CancellationToken, Handle, ScheduledFuture, ScheduledThreadPoolExecutor,
+    TaskError, TaskHandle, TaskState,
 };
 
 use crate::support::{Counter, Drops, LONG, hold, in_time, manual, ms, poll, worker_of};
@@ -32,7 +32,7 @@ fn a_one_shot_task_can_cancel_itself() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let drops = Drops::new();
     let (token, reached_end) = (drops.token(), Counter::new());
-    let (give, own_handle) = passage::<CancelHandle>();
+    let (give, own_handle) = passage::<TaskHandle>();
     let end = reached_end.clone();
     let future = executor.submit(move || {
         let handle = own_handle();
@@ -41,7 +41,7 @@ fn a_one_shot_task_can_cancel_itself() {
         (token, seen).1
     });
     let future = future.expect("accepted");
-    give.send(future.cancel_handle()).expect("it runs");
+    give.send(future.task_handle()).expect("it runs");
     reached_end.wait_for(1);
     worker_of(&executor);
     assert_eq!(drops.count(), 1);
@@ -53,7 +53,7 @@ fn a_one_shot_task_can_cancel_itself() {
 #[test]
 fn a_task_that_cancels_itself_sees_it_at_once() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let (give, own_handle) = passage::<CancelHandle>();
+    let (give, own_handle) = passage::<TaskHandle>();
     let (tell, told) = mpsc::channel();
     let future = executor.submit(move || {
         let handle = own_handle();
@@ -61,7 +61,7 @@ fn a_task_that_cancels_itself_sees_it_at_once() {
         tell.send(seen).expect("the test waits");
     });
     let future = future.expect("accepted");
-    give.send(future.cancel_handle()).expect("it runs");
+    give.send(future.task_handle()).expect("it runs");
     let seen = told.recv_timeout(LONG).expect("it runs");
     assert_eq!(seen, (true, TaskState::Cancelled, false));
 }
@@ -85,7 +85,7 @@ fn a_task_that_has_cancelled_itself_waits_for_nothing() {
 #[test]
 fn a_periodic_task_can_cancel_itself() {
     let (clock, executor) = manual(1);
-    let (give, own_handle) = mpsc::channel::<CancelHandle>();
+    let (give, own_handle) = mpsc::channel::<TaskHandle>();
     let runs = Counter::new();
     let count = runs.clone();
     let future = executor
@@ -96,7 +96,7 @@ fn a_periodic_task_can_cancel_itself() {
             }
         })
         .expect("accepted");
-    give.send(future.cancel_handle()).expect("it waits");
+    give.send(future.task_handle()).expect("it waits");
     in_time("run", move || clock.run_for(ms(9)));
     assert_eq!(runs.get(), 3);
     assert!(future.is_cancelled());

@@ -318,7 +318,7 @@ fn a_guard_cancels_unless_it_was_detached() {
     let (clock, executor) = manual(1);
     let schedule = || executor.schedule(ms(1), || 7).expect("accepted");
     let guard = schedule().cancel_on_drop();
-    let handle = guard.cancel_handle();
+    let handle = guard.task_handle();
     drop(guard);
     assert!(handle.is_cancelled());
     let detached = schedule().cancel_on_drop().detach();
@@ -352,7 +352,7 @@ fn futures_outlive_their_executor() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let completed = executor.submit(|| 7).expect("accepted");
     let waiting: ScheduledFuture<i32> = executor.schedule(LONG, || 8).expect("accepted");
-    let handle = waiting.cancel_handle();
+    let handle = waiting.task_handle();
     drop(executor);
     assert!(matches!(completed.join(), Ok(7)));
     assert_eq!(handle.state(), TaskState::Cancelled);

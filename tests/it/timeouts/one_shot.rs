@@ -200,7 +200,7 @@ fn a_task_that_cannot_be_claimed_is_timed_out() {
             gate.add();
             endless.begun.wait_for(1);
         }
-        let handle = future.cancel_handle();
+        let handle = future.task_handle();
         drop(future);
         clock.advance(ms(5));
         eventually("it ends", || handle.is_done());

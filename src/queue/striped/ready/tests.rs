@@ -135,11 +135,11 @@ fn a_taker_waits_for_the_end_of_a_pause() {
 #[test]
 fn a_ready_entry_can_be_reset_to_another_deadline() {
     let (clock, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
-    let later = queue.reset(tickets[1], at(100)).expect("it is ready");
+    let later = queue.reset_to(tickets[1], at(100)).expect("it is ready");
     assert_eq!(queue.deadline(later), Some(at(100)));
-    let nearer = queue.reset(tickets[3], at(5)).expect("it is ready");
+    let nearer = queue.reset_to(tickets[3], at(5)).expect("it is ready");
     assert_eq!(queue.deadline(nearer), Some(at(5)));
-    assert_eq!(queue.reset(tickets[0], at(5)), None);
+    assert_eq!(queue.reset_to(tickets[0], at(5)), None);
     assert_eq!(rest(&queue), "dc");
     clock.advance(Duration::from_nanos(50));
     assert_eq!(rest(&queue), "b");
@@ -150,7 +150,7 @@ fn a_closed_queue_is_not_finished_before_it_is_empty() {
     let (clock, queue, tickets) = with_ready(['a', 'b']);
     queue.close(Admission::Closed);
     assert!(!queue.is_finished());
-    let later = queue.reset(tickets[1], at(100)).expect("it is ready");
+    let later = queue.reset_to(tickets[1], at(100)).expect("it is ready");
     assert!(!queue.is_finished());
     let taker = taker(&clock, &queue);
     clock.run_until_idle();

@@ -1,0 +1,163 @@
+//! A handle on a task, for everyone who has to do with the task but not with its result.
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use super::{control::Controlled, describe};
+use crate::{
+    CancelReason, FailedRun, TaskId, TaskState, WouldDeadlock, pool::PoolRef, queue::Ticket,
+    sync::Arc, task::Runnable, trigger::Trigger,
+};
+
+/// Controls and cancels a task; from [`ScheduledFuture::task_handle`]. It is cheap to clone, does not
+/// depend on the type of the result, and does nothing when it is dropped.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+///
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let logout = executor.schedule(Duration::from_secs(60), || "logged out")?;
+/// let activity = logout.task_handle();
+///
+/// clock.run_for(Duration::from_secs(59));
+/// assert!(activity.reschedule(Duration::from_secs(60)), "seen again: one minute more");
+/// clock.run_for(Duration::from_secs(59));
+/// assert!(!logout.is_done());
+/// clock.run_for(Duration::from_secs(1));
+/// assert_eq!(logout.join()?, "logged out");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone)]
+pub struct TaskHandle {
+    task: Arc<dyn Runnable>,
+    pool_ref: PoolRef,
+    ticket: Ticket,
+}
+
+impl TaskHandle {
+    pub(crate) fn new(task: Arc<dyn Runnable>, pool_ref: PoolRef, ticket: Ticket) -> Self {
+        Self { task, pool_ref, ticket }
+    }
+
+    /// Cancels the task: see [`ScheduledFuture::cancel`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn cancel(&self) -> bool {
+        self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, false)
+    }
+
+    /// Cancels the task, and asks a running body to stop: see
+    /// [`ScheduledFuture::cancel_and_signal`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn cancel_and_signal(&self) -> bool {
+        self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, true)
+    }
+
+    /// Cancels the task, asks a running body to stop, and waits until it has: see
+    /// [`ScheduledFuture::cancel_and_wait`].
+    ///
+    /// # Errors
+    ///
+    /// The same as [`ScheduledFuture::cancel_and_wait`].
+    pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
+        self.controlled().cancel_and_wait()
+    }
+
+    /// Runs the task next after `delay`: see [`ScheduledFuture::reschedule`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn reschedule(&self, delay: Duration) -> bool {
+        self.controlled().reschedule(delay)
+    }
+
+    /// Runs the task next at `instant`: see [`ScheduledFuture::reschedule_at`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
+        self.controlled().reschedule_at(instant.into())
+    }
+
+    /// Runs the task after `delay` at the latest: see [`ScheduledFuture::run_within`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn run_within(&self, delay: Duration) -> bool {
+        self.controlled().run_within(delay)
+    }
+
+    /// Runs the task now, beside its schedule: see [`ScheduledFuture::run_now`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn run_now(&self) -> bool {
+        self.controlled().run_now()
+    }
+
+    /// Gives a periodic task another schedule: see [`ScheduledFuture::set_trigger`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
+        self.controlled().set_trigger(trigger)
+    }
+
+    /// Keeps the task from running until it is resumed: see [`ScheduledFuture::pause`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn pause(&self) -> bool {
+        self.controlled().pause()
+    }
+
+    /// Ends a pause: see [`ScheduledFuture::resume`].
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn resume(&self) -> bool {
+        self.controlled().resume()
+    }
+
+    /// Returns how long it is until the next run: see [`ScheduledFuture::delay`].
+    #[must_use]
+    pub fn delay(&self) -> Option<Duration> {
+        self.controlled().delay()
+    }
+
+    /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`].
+    #[must_use]
+    pub fn last_failure(&self) -> Option<FailedRun> {
+        self.task.last_failure()
+    }
+
+    fn controlled(&self) -> Controlled<'_, dyn Runnable, impl Fn() -> Arc<dyn Runnable>> {
+        let shared = || Arc::clone(&self.task);
+        Controlled { task: &*self.task, shared, pool_ref: &self.pool_ref, ticket: self.ticket }
+    }
+
+    /// Returns `true` if the task has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.task.state().is_done()
+    }
+
+    /// Returns `true` if the task was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.task.state() == TaskState::Cancelled
+    }
+
+    /// Returns the state of the task.
+    #[must_use]
+    pub fn state(&self) -> TaskState {
+        self.task.state()
+    }
+
+    /// Returns the id of the task.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        TaskId(self.ticket.sequence)
+    }
+
+    /// Returns the name of the task, if it was given one.
+    #[must_use]
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.task.name()
+    }
+}
+
+impl fmt::Debug for TaskHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(f, "TaskHandle", self.id(), self.name(), self.state())
+    }
+}

@@ -1,0 +1,245 @@
+//! What the lock of a task protects: its state, and beside it what only some tasks have.
+//!
+//! A plain task is its [`Stage`] and nothing else. A name, waiters, a token, a time limit, or what has
+//! been asked of the task ([`control`](super::control)) live in [`Extended`], which is allocated when
+//! the first of them is needed; the stage then moves there too.
+//!
+//! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
+//! dropped or woken is returned, and the caller drops or wakes it after releasing the lock. The one
+//! other lock that is taken under this one is the queue's, by the function that
+//! [`change`](TaskCell::change) is passed to move the task's entry.
+
+use std::{mem, task::Waker, time::Duration};
+
+use super::{
+    Job,
+    control::{Carried, Change, Control, MoveEntry, change_taken, change_waiting},
+    decorate::Wrapper,
+    failure::FailedRun,
+    state::{CancelOutcome, Stage, TaskState},
+};
+use crate::{
+    CancelReason, CancellationToken, TaskError, sync::Arc, time::Timestamp, wait::WaitList,
+};
+
+/// A value that lives until its task has ended. Dropping it is user code.
+pub(crate) type Attachment = Box<dyn Send>;
+
+/// What the lock of a task protects: its state, alone or with extras.
+pub(super) enum TaskCell<J: Job> {
+    Plain(Stage<J, J::Output>),
+    Extended(Box<Extended<J>>),
+}
+
+/// The state of a task together with what most tasks do not have.
+pub(super) struct Extended<J: Job> {
+    stage: Stage<J, J::Output>,
+    extras: Extras,
+}
+
+/// What most tasks do not have.
+#[derive(Default)]
+pub(super) struct Extras {
+    pub(super) name: Option<Arc<str>>,
+    pub(super) token: Option<CancellationToken>,
+    /// When a one-shot task has to have ended.
+    limit: Option<TimeLimit>,
+    /// When the present run of a periodic task has to have ended.
+    pub(super) run_limit: Option<Timestamp>,
+    pub(super) waiters: WaitList,
+    /// The waker of the asynchronous task that awaits the future.
+    pub(super) awaiting: Option<Waker>,
+    /// True if nobody will claim the result.
+    pub(super) is_abandoned: bool,
+    /// True if somebody outside the pool holds the task and may run it.
+    pub(super) is_given_away: bool,
+    /// True if the task is run by hand. Then its limit, and the token with it, is left to the
+    /// timer thread alone.
+    pub(super) ignores_limit: bool,
+    /// The code around each run; on the worker's stack while a run is under way.
+    pub(super) wrapper: Option<Wrapper>,
+    pub(super) attachment: Option<Attachment>,
+    pub(super) last_failure: Option<FailedRun>,
+    /// What has been asked of the task while it was alive.
+    pub(super) control: Option<Box<Control>>,
+}
+
+/// Until when a task that runs once has to have ended.
+#[derive(Clone, Copy)]
+struct TimeLimit {
+    moment: Timestamp,
+    /// The time that it has from when it is due.
+    budget: Duration,
+}
+
+/// What a task leaves when it ends, apart from its job. All of it is the user's.
+#[derive(Default)]
+pub(super) struct Leftovers {
+    pub(super) waiters: Vec<Waker>,
+    pub(super) wrapper: Option<Wrapper>,
+    pub(super) attachment: Option<Attachment>,
+    pub(super) token: Option<CancellationToken>,
+}
+
+impl<J: Job> TaskCell<J> {
+    #[inline]
+    pub(super) fn new(job: J) -> Self {
+        Self::Plain(Stage::Scheduled(job))
+    }
+
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
+    pub(super) fn stage(&mut self) -> &mut Stage<J, J::Output> {
+        match self {
+            Self::Plain(stage) => stage,
+            Self::Extended(extended) => &mut extended.stage,
+        }
+    }
+
+    /// Returns the extras, and allocates them if the task has none yet.
+    pub(super) fn extras(&mut self) -> &mut Extras {
+        &mut self.extend().extras
+    }
+
+    pub(super) fn extras_if_any(&mut self) -> Option<&mut Extras> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Extended(extended) => Some(&mut extended.extras),
+        }
+    }
+
+    #[inline(never)]
+    fn extend(&mut self) -> &mut Extended<J> {
+        if let Self::Plain(stage) = self {
+            let stage = mem::replace(stage, Stage::Running);
+            let extended = Extended { stage, extras: Extras::default() };
+            *self = Self::Extended(Box::new(extended));
+        }
+        match self {
+            Self::Extended(extended) => extended,
+            Self::Plain(_) => unreachable!("it has just been extended"),
+        }
+    }
+
+    // The time limit.
+
+    /// Limits a task that is due at `deadline` to `budget` from then on. Returns the limit.
+    pub(super) fn set_limit(&mut self, deadline: Timestamp, budget: Duration) -> Timestamp {
+        let moment = deadline.after(budget);
+        self.extras().limit = Some(TimeLimit { moment, budget });
+        moment
+    }
+
+    /// Returns when the task has to have ended, unless it is run by hand.
+    pub(super) fn limit(&self) -> Option<Timestamp> {
+        match self {
+            Self::Extended(extended) if !extended.extras.ignores_limit => {
+                extended.extras.limit.map(|limit| limit.moment)
+            }
+            _ => None,
+        }
+    }
+
+    /// Moves the limit, if there is one, with the moment when the task is due. Returns the limit.
+    fn move_limit(&mut self, plan: Timestamp) -> Option<Timestamp> {
+        let limit = self.extras_if_any()?.limit?;
+        Some(self.set_limit(plan, limit.budget))
+    }
+
+    /// Returns `true` if the task has another limit than this one.
+    pub(super) fn has_another_limit(&mut self, moment: Timestamp) -> bool {
+        let limit = self.extras_if_any().and_then(|extras| extras.limit);
+        limit.is_some_and(|limit| limit.moment != moment)
+    }
+
+    /// Ends the task because its limit is exceeded, unless it has ended.
+    pub(super) fn time_out(&mut self) -> CancelOutcome<J> {
+        self.stage().cancel(CancelReason::TimedOut)
+    }
+
+    // Control.
+
+    /// Carries out a change, unless it comes too late, which is also if `is_over` says so of the limit.
+    /// Returns what came of it, and the new limit.
+    pub(super) fn change(
+        &mut self,
+        change: Change,
+        is_over: impl FnOnce(Timestamp) -> bool,
+        move_entry: &mut MoveEntry<'_>,
+    ) -> (Carried, Option<Timestamp>) {
+        let is_impossible = !J::IS_PERIODIC && matches!(change, Change::Schedule(..));
+        let is_given_away = self.extras_if_any().is_some_and(|extras| extras.is_given_away);
+        let is_too_late = self.stage().is_done() || is_given_away || self.is_called_off();
+        if is_impossible || is_too_late || self.limit().is_some_and(is_over) {
+            return (Carried::nothing(change), None);
+        }
+        let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
+        let changed = match self.stage().job() {
+            Some(job) => change_waiting(job, &mut control, change, move_entry),
+            None => Err(change),
+        };
+        let carried = match changed {
+            Ok(carried) => carried,
+            Err(change) if J::IS_PERIODIC => change_taken(self.stage().job(), &mut control, change),
+            Err(change) => Carried::nothing(change),
+        };
+        if control.is_some() {
+            self.extras().control = control;
+        }
+        let limit = carried.plan.and_then(|plan| self.move_limit(plan));
+        (carried, limit)
+    }
+
+    /// Returns the deadline with which a periodic task is queued again, if its schedule says `next`.
+    pub(super) fn settle(&mut self, next: Timestamp) -> Timestamp {
+        match self.control() {
+            None => next,
+            Some(control) => control.settle(next),
+        }
+    }
+
+    pub(super) fn control(&mut self) -> Option<&mut Control> {
+        self.extras_if_any().and_then(|extras| extras.control.as_deref_mut())
+    }
+
+    /// Returns the slot of the queue, if it has changed since the task was submitted.
+    pub(super) fn slot(&mut self) -> Option<u32> {
+        let moved = self.control().and_then(|control| control.slot);
+        self.stage().job().and_then(|job| job.slot()).or(moved)
+    }
+
+    pub(super) fn state(&mut self) -> TaskState {
+        match self.stage().state() {
+            TaskState::Scheduled if self.control().is_some_and(|control| control.is_paused()) => {
+                TaskState::Paused
+            }
+            state => state,
+        }
+    }
+
+    // The end.
+
+    /// Returns `true` if the task itself, or a holder of its token, has asked it to stop.
+    pub(super) fn is_called_off(&mut self) -> bool {
+        let token = self.extras_if_any().and_then(|extras| extras.token.as_ref());
+        token.is_some_and(CancellationToken::is_raised_itself)
+    }
+
+    /// Takes the result that has just been published, if nobody will claim it.
+    pub(super) fn unclaimed(&mut self) -> Option<Result<J::Output, TaskError>> {
+        let is_abandoned = self.extras_if_any().is_some_and(|extras| extras.is_abandoned);
+        if is_abandoned { self.stage().claim() } else { None }
+    }
+
+    /// Takes what a task that has ended leaves, for the caller to release without the lock.
+    pub(super) fn take_leftovers(&mut self) -> Leftovers {
+        let Some(extras) = self.extras_if_any() else { return Leftovers::default() };
+        let mut waiters = extras.waiters.take();
+        waiters.extend(extras.awaiting.take());
+        let (wrapper, attachment) = (extras.wrapper.take(), extras.attachment.take());
+        Leftovers { waiters, wrapper, attachment, token: extras.token.clone() }
+    }
+}

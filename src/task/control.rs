@@ -1,0 +1,297 @@
+//! Control: what can be asked of a task that is alive, and when the task runs then.
+//!
+//! There is one operation: the next run is at another moment. Everything that a handle can ask for
+//! is a [`Change`], and every change comes down to another deadline for the entry of the task in the
+//! queue.
+//!
+//! # Plan and entry
+//!
+//! The *plan* is when the task runs next by its schedule. The *entry* is its deadline in the queue.
+//! The two are the same, with two exceptions:
+//!
+//! * The task is **paused**. Its entry never falls due, and its plan goes on to age: a pause is
+//!   lateness. After it the entry is the plan again, which may have passed meanwhile, and the policy
+//!   for missed runs sees the same as after a stall. A paused task stays in the queue, so no count,
+//!   no snapshot and no shutdown knows of pauses.
+//! * An **extra run** is asked for. The entry is due now, and the plan stands for after it.
+//!
+//! # Where the task is
+//!
+//! All of this happens under the task's lock, under which a task is also queued again.
+//!
+//! * **In the queue**: the entry is moved there, to the deadline that [`Standing`] derives from the
+//!   one that is found, in one step under the queue's lock.
+//! * **With a worker**, if it is not found: the task runs, has been taken out to be run, or is about
+//!   to be queued again. The change is noted in [`Control`], and [`settle`](Control::settle) applies it
+//!   in the step that queues the task. The run that is under way goes on. A task that runs once is not
+//!   queued again, so there the change comes too late.
+//! * **Elsewhere**, as after `shutdown_now`, or with the holder of a rejected task: too late, and the
+//!   caller knows (see `Pool::control`).
+//!
+//! # What races
+//!
+//! * *A worker takes the entry*: before the change, and it is noted; or after it, and finds the entry
+//!   where it has been moved to. The queue's lock orders the two.
+//! * *A cancellation*: the task's lock orders the two. Afterwards nothing can be changed.
+//! * *The time limit of a task that runs once* moves with its plan, under the same lock. An expiry
+//!   that was armed for another limit finds that, and does nothing.
+//! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
+//!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
+
+use super::{
+    Job,
+    period::{MissedRuns, Period},
+};
+use crate::{
+    time::{Clock, Timestamp},
+    trigger::Trigger,
+};
+
+/// What is asked of a task. Moments are those of the executor's clock.
+pub(crate) enum Change {
+    /// The next run is then.
+    At(Timestamp),
+    /// The next run is then, unless it is earlier.
+    Within(Timestamp),
+    /// One run more, at this moment, which is the present.
+    RunNow(Timestamp),
+    Pause,
+    Resume,
+    /// Another schedule, whose first run is then.
+    Schedule(Period, Timestamp),
+}
+
+impl Change {
+    /// Returns the change to the schedule that a trigger stands for; `None` if no task can have it.
+    /// Calls the trigger, which is user code.
+    pub(crate) fn schedule(trigger: impl Trigger, clock: &Clock) -> Option<Self> {
+        // The task keeps its policy for missed runs.
+        let missed = MissedRuns::Coalesce;
+        let (schedule, first) = Period::of(trigger, missed, clock, clock.read());
+        schedule.is_possible().then_some(Self::Schedule(schedule, first))
+    }
+}
+
+/// How a task stands that is in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standing {
+    plan: Timestamp,
+    is_paused: bool,
+    /// When an extra run was asked for.
+    extra: Option<Timestamp>,
+}
+
+impl Standing {
+    /// Returns the deadline in the queue.
+    fn entry(self) -> Timestamp {
+        match self.extra {
+            Some(moment) => moment,
+            None if self.is_paused => Timestamp::NEVER,
+            None => self.plan,
+        }
+    }
+
+    /// Returns how the task stands after the change.
+    fn after(mut self, change: &Change, is_periodic: bool) -> Self {
+        match *change {
+            Change::At(moment) | Change::Schedule(_, moment) => self.plan = moment,
+            Change::Within(moment) => self.plan = self.plan.min(moment),
+            // What is due is that run.
+            Change::RunNow(now) if self.entry() <= now => {}
+            Change::RunNow(now) if is_periodic => self.extra = Some(now),
+            Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
+            Change::Pause => self.is_paused = true,
+            Change::Resume => self.is_paused = false,
+        }
+        self.simplified()
+    }
+
+    /// An extra run of a task without a plan is its next run: there is no other that could stay.
+    fn simplified(self) -> Self {
+        match self.extra {
+            Some(moment) if self.plan == Timestamp::NEVER && !self.is_paused => {
+                Self { plan: moment, extra: None, ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+/// What has been asked of a task and cannot be seen from its entry. A task of which nothing has been
+/// asked has none.
+#[derive(Default)]
+pub(super) struct Control {
+    is_paused: bool,
+    extra: Option<Timestamp>,
+    /// The plan. While the task is in the queue, `None` if it is the deadline there. While a worker
+    /// has the task, `None` if the schedule decides.
+    plan: Option<Timestamp>,
+    /// The moment at which the next run is due at the latest. Only while a worker has the task.
+    within: Option<Timestamp>,
+    /// The schedule from now on. Only while the task runs, when its worker has the job.
+    schedule: Option<Period>,
+    /// The slot of the queue, if the entry of a task that runs once has changed it.
+    pub(super) slot: Option<u32>,
+}
+
+impl Control {
+    pub(super) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    fn standing(&self, entry: Timestamp) -> Standing {
+        let plan = self.plan.unwrap_or(entry);
+        Standing { plan, is_paused: self.is_paused, extra: self.extra }
+    }
+
+    /// Keeps of the standing what the entry does not say.
+    fn keep(&mut self, standing: Standing) {
+        (self.is_paused, self.extra) = (standing.is_paused, standing.extra);
+        self.plan = Some(standing.plan).filter(|plan| *plan != standing.entry());
+    }
+
+    /// Notes a change for when the worker that has the task queues it again.
+    /// Returns a schedule that the caller, who holds no lock then, has to drop: its trigger is the user's.
+    fn note(&mut self, change: Change) -> Carried {
+        let toggles = (self.is_paused, matches!(change, Change::Pause | Change::Resume));
+        let replaced = self.noted(change);
+        let had_effect = !toggles.1 || toggles.0 != self.is_paused;
+        Carried { had_effect, plan: None, unused: replaced }
+    }
+
+    fn noted(&mut self, change: Change) -> Option<Period> {
+        match change {
+            Change::At(moment) => (self.plan, self.within) = (Some(moment), None),
+            Change::Within(moment) => match &mut self.plan {
+                Some(plan) => *plan = moment.min(*plan),
+                None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
+            },
+            Change::RunNow(now) => self.extra = Some(now),
+            Change::Pause => self.is_paused = true,
+            Change::Resume => self.is_paused = false,
+            Change::Schedule(schedule, first) => {
+                (self.plan, self.within) = (Some(first), None);
+                return self.schedule.replace(schedule);
+            }
+        }
+        None
+    }
+
+    /// Returns the deadline with which the task is queued again, if its schedule says `next`.
+    pub(super) fn settle(&mut self, next: Timestamp) -> Timestamp {
+        let plan = self.plan.unwrap_or(next);
+        let plan = self.within.take().map_or(plan, |within| within.min(plan));
+        let (is_paused, extra) = (self.is_paused, self.extra);
+        let standing = Standing { plan, is_paused, extra }.simplified();
+        self.keep(standing);
+        standing.entry()
+    }
+
+    /// Called when a worker begins the run that was queued for `entry`. Returns `true` if it is an extra
+    /// one, after which the plan stands.
+    pub(super) fn starts_extra(&mut self, entry: Timestamp) -> bool {
+        let is_extra = self.extra == Some(entry) && self.plan.is_some();
+        if is_extra {
+            self.extra = None;
+        }
+        is_extra
+    }
+
+    /// Takes the schedule that was set while the task ran.
+    pub(super) fn take_schedule(&mut self) -> Option<Period> {
+        self.schedule.take()
+    }
+}
+
+/// Moves the entry of the task, under the task's lock. It is passed the slot that the task knows of,
+/// and what chooses the deadline by the present one.
+pub(crate) type MoveEntry<'a> =
+    dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp) -> Timestamp) -> Moved + 'a;
+
+/// What came of moving an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// It has another deadline, and is in this slot if that is another one, too.
+    To(Option<u32>),
+    /// It was not moved, because its queue is closed and the deadline would have been later.
+    Declined,
+    /// There is no such entry: a worker has the task.
+    Absent,
+}
+
+/// What came of a change.
+pub(super) struct Carried {
+    pub(super) had_effect: bool,
+    /// The plan of a task that waits, if it is another one.
+    pub(super) plan: Option<Timestamp>,
+    /// For the caller to drop, who holds no lock then: a trigger is the user's.
+    pub(super) unused: Option<Period>,
+}
+
+impl Carried {
+    pub(super) fn nothing(change: Change) -> Self {
+        let unused = match change {
+            Change::Schedule(schedule, _) => Some(schedule),
+            _ => None,
+        };
+        Self { had_effect: false, plan: None, unused }
+    }
+}
+
+/// Carries out a change of a task that waits, with this job.
+///
+/// # Errors
+///
+/// Returns the change if a worker has taken the task meanwhile.
+pub(super) fn change_waiting<J: Job>(
+    job: &mut J,
+    control: &mut Option<Box<Control>>,
+    change: Change,
+    move_entry: &mut MoveEntry<'_>,
+) -> Result<Carried, Change> {
+    let slot = job.slot().or_else(|| control.as_ref().and_then(|control| control.slot));
+    let mut stood = None;
+    let moved = move_entry(slot, &mut |entry| {
+        let before = match control {
+            Some(control) => control.standing(entry),
+            None => Standing { plan: entry, is_paused: false, extra: None },
+        };
+        let after = before.after(&change, J::IS_PERIODIC);
+        stood = Some((before, after));
+        after.entry()
+    });
+    let (Some((before, after)), Moved::To(new_slot)) = (stood, moved) else {
+        return if moved == Moved::Absent { Err(change) } else { Ok(Carried::nothing(change)) };
+    };
+    if control.is_some() || after.entry() != after.plan || after.is_paused {
+        control.get_or_insert_default().keep(after);
+    }
+    match new_slot {
+        Some(slot) if J::IS_PERIODIC => job.set_slot(slot),
+        Some(slot) => control.get_or_insert_default().slot = Some(slot),
+        None => {}
+    }
+    let is_toggle = matches!(change, Change::Pause | Change::Resume);
+    let unused = match change {
+        Change::Schedule(schedule, _) => job.set_schedule(schedule),
+        _ => None,
+    };
+    let plan = Some(after.plan).filter(|plan| *plan != before.plan);
+    Ok(Carried { had_effect: !is_toggle || before != after, plan, unused })
+}
+
+/// Notes a change of a periodic task that a worker has. The job is here unless it runs.
+pub(super) fn change_taken<J: Job>(
+    job: Option<&mut J>,
+    control: &mut Option<Box<Control>>,
+    change: Change,
+) -> Carried {
+    let control = control.get_or_insert_default();
+    match (job, change) {
+        (Some(job), Change::Schedule(schedule, first)) => {
+            let unused = job.set_schedule(schedule);
+            Carried { unused, ..control.note(Change::At(first)) }
+        }
+        (_, change) => control.note(change),
+    }
+}

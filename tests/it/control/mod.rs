@@ -1,0 +1,8 @@
+//! Control of a task that is alive: when it runs next, whether it runs at all, and when it has
+//! stopped.
+
+mod cancel_and_wait;
+mod moments;
+mod pauses;
+mod races;
+mod schedules;
