@@ -284,7 +284,8 @@ fn a_task_is_put_off_or_it_is_too_late() {
         let changed = task.control(Change::At(moment), Timestamp::PAST, &mut move_in(&queue));
         worker.join().expect("nobody panics");
         let expected = if changed.had_effect { Some(moment) } else { None };
-        assert_eq!((*queue.lock(), task.state().is_done()), (expected, !changed.had_effect));
+        let entry = *queue.lock();
+        assert_eq!((entry, task.state().is_done()), (expected, !changed.had_effect));
     });
 }
 
