@@ -7,12 +7,12 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use punctual::{TaskError, WouldDeadlock};
+use punctual::{TaskError, TaskHandle, WouldDeadlock};
 use shuttle::sync::{Condvar, Mutex};
 
 use crate::{
     ledger::Future,
-    scenario::{Op, Steps},
+    scenario::{Op, Steps, Verb},
     tasks::Receipt,
     world::World,
 };
@@ -22,6 +22,7 @@ impl World {
         match op {
             Op::Submit(plan) => self.submit(plan),
             Op::Cancel(task) => self.cancel(task),
+            Op::Ask(task, verb) => self.ask(task, verb),
             Op::Forget(task) => drop(self.take_future(task)),
             Op::Poll(task) => self.poll(task),
             Op::Look => self.look(),
@@ -91,16 +92,57 @@ impl World {
         self.note(|ledger, now| ledger.cancelled(id, did_it, now));
     }
 
+    /// Asks something of a task, by a handle that is kept for others.
+    pub(crate) fn ask(&self, task: usize, verb: Verb) {
+        let kept = self.with_task(task, |id, record| Some((id, record.handle.clone()?)));
+        let (id, handle) = match kept {
+            Some(kept) => kept,
+            None => {
+                let Some((id, future)) = self.take_future(task) else { return };
+                let handle = future.task_handle();
+                self.put_back(id, future);
+                (id, handle)
+            }
+        };
+        if let Verb::CancelAndWait = verb {
+            return self.cancel_and_wait(id, &handle);
+        }
+        self.note(|ledger, now| ledger.asks(id, verb, now));
+        let had_effect = match verb {
+            Verb::Reschedule(steps) => handle.reschedule(steps.span()),
+            Verb::RunWithin(steps) => handle.run_within(steps.span()),
+            Verb::RunNow => handle.run_now(),
+            Verb::SetPeriod(steps) => {
+                let period = steps.span();
+                handle.set_trigger(punctual::trigger::every(period).first_in(period))
+            }
+            Verb::Pause => handle.pause(),
+            Verb::Resume => handle.resume(),
+            Verb::CancelAndWait => unreachable!("it has been dealt with"),
+        };
+        self.note(|ledger, now| ledger.asked(id, verb, had_effect, now));
+    }
+
+    fn cancel_and_wait(&self, id: usize, handle: &TaskHandle) {
+        if !self.may_block() {
+            return;
+        }
+        self.note(|ledger, _| ledger.cancel_begins(id));
+        let outcome = self.blocking(|| handle.cancel_and_wait());
+        self.note(|ledger, now| {
+            ledger.cancelled(id, matches!(outcome, Ok(true)), now);
+            ledger.has_left(id);
+        });
+        self.is_wrong(outcome.is_err(), "an actor may wait for a body");
+    }
+
     pub(crate) fn join(&self, task: usize) {
         if !self.may_block() {
             return;
         }
         let Some((id, future)) = self.take_future(task) else { return };
         // Everything is cancelled in the end, so every waiter returns.
-        let handle = match &future {
-            Future::Once(future) => future.task_handle(),
-            Future::Periodic(future) => future.task_handle(),
-        };
+        let handle = future.task_handle();
         self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
         let outcome = self.blocking(|| match future {
             Future::Once(future) => future.join().map(Receipt::accept),
@@ -158,10 +200,7 @@ impl World {
 
     /// Waits to be woken. Everything is cancelled in the end, so the wait ends.
     fn pass(&self, id: usize, future: &Future, door: &Door) {
-        let handle = match future {
-            Future::Once(future) => future.task_handle(),
-            Future::Periodic(future) => future.task_handle(),
-        };
+        let handle = future.task_handle();
         self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
         door.pass();
     }

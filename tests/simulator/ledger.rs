@@ -9,7 +9,7 @@ use std::time::Duration;
 use punctual::{CancelReason, ScheduledFuture, TaskError, TaskHandle};
 
 use crate::{
-    scenario::{Kind, TaskPlan, When},
+    scenario::{Kind, TaskPlan, Verb, When},
     tasks::Receipt,
 };
 
@@ -17,6 +17,15 @@ use crate::{
 pub(crate) enum Future {
     Once(ScheduledFuture<Receipt>),
     Periodic(ScheduledFuture<()>),
+}
+
+impl Future {
+    pub(crate) fn task_handle(&self) -> TaskHandle {
+        match self {
+            Self::Once(future) => future.task_handle(),
+            Self::Periodic(future) => future.task_handle(),
+        }
+    }
 }
 
 /// How a task ended, according to its future.
@@ -50,6 +59,14 @@ pub(crate) struct Record {
     cancels: u32,
     /// `true` if it was cancelled before it was due.
     must_not_start: bool,
+    /// How many threads ask something of it just now, and whether there were two at once.
+    asking: u32,
+    was_asked_by_two: bool,
+    /// `true` once something has been asked of it that moves its runs.
+    is_moved: bool,
+    /// `true` once somebody has paused it, even if it was resumed since.
+    is_paused: bool,
+    began_to_ask: Duration,
     fate: Option<Fate>,
     pub(crate) future: Option<Future>,
     pub(crate) handle: Option<TaskHandle>,
@@ -110,6 +127,11 @@ impl Ledger {
             is_being_cancelled: false,
             cancels: 0,
             must_not_start: false,
+            asking: 0,
+            was_asked_by_two: false,
+            is_moved: false,
+            is_paused: false,
+            began_to_ask: Duration::ZERO,
             fate: None,
             future: None,
             handle: None,
@@ -225,6 +247,46 @@ impl Ledger {
         record.must_not_start |= now < record.low && record.starts == 0;
     }
 
+    /// Records that something is about to be asked of a task. From now on it may run then.
+    pub(crate) fn asks(&mut self, id: usize, verb: Verb, now: Duration) {
+        let record = &mut self.tasks[id];
+        record.is_moved = true;
+        record.was_asked_by_two |= record.asking > 0;
+        record.asking += 1;
+        record.began_to_ask = now;
+        record.is_paused |= matches!(verb, Verb::Pause);
+        record.low = record.low.min(match verb {
+            Verb::Reschedule(steps) | Verb::RunWithin(steps) | Verb::SetPeriod(steps) => {
+                now + steps.span()
+            }
+            _ => now,
+        });
+        // It may be later from now on. What is known is said when the call has returned.
+        record.high = Duration::MAX;
+    }
+
+    /// Records that the call has returned. If no other was under way, the runs of a one-shot task are
+    /// known again.
+    pub(crate) fn asked(&mut self, id: usize, verb: Verb, had_effect: bool, now: Duration) {
+        let event = self.event();
+        let record = &mut self.tasks[id];
+        record.asking -= 1;
+        let Verb::Reschedule(steps) = verb else { return };
+        let is_known = had_effect && !record.was_asked_by_two && !record.is_paused;
+        if is_known && matches!(record.plan.kind, Kind::Once) {
+            record.low = record.began_to_ask + steps.span();
+            record.high = now + steps.span();
+            record.admitted = Some(event);
+        }
+    }
+
+    /// Records that the body of a task that was cancelled has returned, and that its capture is gone.
+    pub(crate) fn has_left(&mut self, id: usize) {
+        if self.tasks[id].is_running {
+            self.violation(format!("task {id} runs, and a thread has waited until it has left"));
+        }
+    }
+
     /// Records how a task ended, according to its future. A future whose result has been taken adds
     /// nothing.
     pub(crate) fn learns(&mut self, id: usize, outcome: &Result<(), TaskError>) {
@@ -313,7 +375,8 @@ impl Record {
     /// The time before which the next run must not begin.
     fn earliest(&self) -> Duration {
         match self.plan.kind {
-            _ if matches!(self.plan.when, When::Never) => Duration::MAX,
+            Kind::Rate(_) | Kind::Delay(_) if self.is_moved => Duration::ZERO,
+            _ if matches!(self.plan.when, When::Never) && !self.is_moved => Duration::MAX,
             Kind::Delay(delay) if self.starts > 0 => self.last_end + delay.span(),
             Kind::Rate(period) => self.low + self.starts * period.span(),
             _ => self.low,

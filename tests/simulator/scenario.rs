@@ -106,6 +106,9 @@ pub(crate) enum Act {
     Panic,
     Cancel(usize),
     CancelItself,
+    Ask(usize, Verb),
+    /// Moves its own next run.
+    Move(Steps),
     Submit(When),
     Join(usize),
     JoinFor(usize, Steps),
@@ -113,6 +116,19 @@ pub(crate) enum Act {
     Shutdown,
     ShutdownNow,
     DropExecutor,
+}
+
+/// What is asked of a task that may be alive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verb {
+    Reschedule(Steps),
+    RunWithin(Steps),
+    RunNow,
+    SetPeriod(Steps),
+    Pause,
+    Resume,
+    /// Cancels it, and waits until its body has returned.
+    CancelAndWait,
 }
 
 /// The action of a capture's drop.
@@ -130,6 +146,7 @@ pub(crate) enum OnDrop {
 pub(crate) enum Op {
     Submit(TaskPlan),
     Cancel(usize),
+    Ask(usize, Verb),
     /// Drops the future.
     Forget(usize),
     /// Polls the future with a waker.
@@ -241,6 +258,27 @@ fn which() -> impl Strategy<Value = usize> {
     0_usize..6
 }
 
+/// The requests of an actor that do not block.
+fn verb() -> impl Strategy<Value = Verb> {
+    prop_oneof![
+        1 => Just(Verb::Reschedule(Steps(0))),
+        1 => Just(Verb::RunWithin(Steps(0))),
+        2 => Just(Verb::RunNow),
+        7 => verb_of_a_body(),
+    ]
+}
+
+/// The requests of a body. None of them is for a run at once: tasks would run for ever at one moment.
+fn verb_of_a_body() -> impl Strategy<Value = Verb> {
+    prop_oneof![
+        4 => steps(1, 6).prop_map(Verb::Reschedule),
+        2 => steps(1, 6).prop_map(Verb::RunWithin),
+        1 => steps(2, 5).prop_map(Verb::SetPeriod),
+        2 => Just(Verb::Pause),
+        2 => Just(Verb::Resume),
+    ]
+}
+
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         8 => Just(Act::Return),
@@ -249,6 +287,8 @@ fn act() -> impl Strategy<Value = Act> {
         4 => Just(Act::Panic),
         2 => which().prop_map(Act::Cancel),
         2 => Just(Act::CancelItself),
+        2 => (which(), verb_of_a_body()).prop_map(|(task, verb)| Act::Ask(task, verb)),
+        1 => steps(1, 6).prop_map(Act::Move),
         3 => when().prop_map(Act::Submit),
         1 => which().prop_map(Act::Join),
         1 => (which(), steps(0, 3)).prop_map(|(task, limit)| Act::JoinFor(task, limit)),
@@ -276,6 +316,7 @@ fn quick_op() -> impl Strategy<Value = Op> {
         5 => steps(1, 4).prop_map(Op::Advance),
         1 => steps(10, 30).prop_map(Op::Advance),
         4 => which().prop_map(Op::Cancel),
+        6 => (which(), verb()).prop_map(|(task, verb)| Op::Ask(task, verb)),
         2 => which().prop_map(Op::Forget),
         2 => which().prop_map(Op::Poll),
         2 => Just(Op::Look),
@@ -296,6 +337,7 @@ fn blocking_op() -> impl Strategy<Value = Op> {
         3 => which().prop_map(Op::Await),
         2 => steps(0, 4).prop_map(Op::AwaitTermination),
         1 => steps(0, 4).prop_map(Op::ShutdownWithin),
+        1 => which().prop_map(|task| Op::Ask(task, Verb::CancelAndWait)),
         1 => Just(Op::Close),
         1 => Just(Op::DropExecutor),
     ]

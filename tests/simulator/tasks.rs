@@ -7,7 +7,7 @@ use punctual::current_task;
 
 use crate::{
     ledger::Future,
-    scenario::{Act, Kind, OnDrop, Steps, TaskPlan, When},
+    scenario::{Act, Kind, OnDrop, Steps, TaskPlan, Verb, When},
     world::World,
 };
 
@@ -85,6 +85,8 @@ impl World {
             }
             Act::Cancel(task) => self.cancel(task),
             Act::CancelItself => self.cancel(id),
+            Act::Ask(task, verb) => self.ask(task, verb),
+            Act::Move(steps) => self.move_itself(id, steps),
             Act::Submit(when) => self.submit(TaskPlan::plain(when)),
             Act::Join(task) => self.join(task),
             Act::JoinFor(task, steps) => self.join_for(task, steps),
@@ -93,6 +95,16 @@ impl World {
             Act::ShutdownNow => self.shutdown_now(0),
             Act::DropExecutor => self.drop_executor(),
         }
+    }
+}
+
+impl World {
+    fn move_itself(&self, id: usize, steps: Steps) {
+        let Some(task) = current_task() else { return };
+        let verb = Verb::Reschedule(steps);
+        self.note(|ledger, now| ledger.asks(id, verb, now));
+        let had_effect = task.reschedule(steps.span());
+        self.note(|ledger, now| ledger.asked(id, verb, had_effect, now));
     }
 }
 
