@@ -110,6 +110,7 @@
 // Layer 4: the public interface.
 mod auto_traits;
 mod builder;
+mod debounce;
 pub mod delay_queue;
 mod error;
 mod executor;
@@ -137,6 +138,7 @@ mod sync;
 
 pub use crate::{
     builder::Builder,
+    debounce::{Debounced, Throttled},
     delay_queue::{DelayQueue, Delayed},
     error::{CancelReason, ConfigError, Failure, RejectionReason, TaskError, WouldDeadlock},
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},

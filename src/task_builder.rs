@@ -15,7 +15,7 @@ use crate::{
     queue::Ticket,
     sync::Arc,
     task::{Job, OneShot, Outcome, Period, Periodic, Runnable, Task, Wrapper},
-    time::Timestamp,
+    time::{Clock, Timestamp},
     trace,
     trigger::Trigger,
     unwind::{Payload, contain, discard},
@@ -54,6 +54,10 @@ impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
         let on_failure = FailurePolicy::default();
         Self { pool_refs, name: None, missed: None, on_failure, timeout: None }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.pool_refs.pool().clock()
     }
 
     /// Sets the name of the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs
@@ -153,7 +157,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let now = self.pool_refs.pool().clock().read();
+        let now = self.clock().read();
         self.launch(OneShot(closure), now, now.after(delay))
     }
 
@@ -171,7 +175,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let clock = self.pool_refs.pool().clock();
+        let clock = self.clock();
         let now = clock.read();
         // An instant in the past means now: the task queues up behind those that are due already.
         let deadline = match instant.into() {
@@ -229,7 +233,7 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        let now = self.pool_refs.pool().clock().read();
+        let now = self.clock().read();
         let job = Periodic::new(closure, period).on_failure(self.on_failure);
         self.launch(job, now, now.after(initial_delay))
     }
@@ -253,7 +257,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let clock = self.pool_refs.pool().clock();
+        let clock = self.clock();
         let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
         match contain(|| Period::of(trigger, missed, clock, now)) {
             Ok((period, first)) => {

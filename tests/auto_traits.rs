@@ -24,7 +24,7 @@ use std::{
 
 use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelOnDrop,
-    CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
+    CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
     ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy, FailureReport,
     FailureSource, Handle, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock,
@@ -32,7 +32,7 @@ use punctual::{
     RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, ScheduledFuture,
     ScheduledThreadPoolExecutor, Shared, ShutdownReport, Statistics, StockPolicy, Submission,
     TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState,
-    TaskSummary, Termination, ThreadFactory, WaitForCancellation, Worker, WouldDeadlock,
+    TaskSummary, Termination, ThreadFactory, Throttled, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     trigger,
 };
@@ -112,6 +112,8 @@ fn public_types() -> Vec<Line> {
         CallerRunsPolicy: all;
         CancelAllOnDrop<u32>: all;
         TaskHandle: all;
+        Debounced: all;
+        Throttled: all;
         CancelOnDrop<u32>: all;
         CancelReason: all;
         CancellationToken: all;

@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 22] = [
+const LAYERS: [(&str, u8, &[&str]); 23] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -32,17 +32,19 @@ const LAYERS: [(&str, u8, &[&str]); 22] = [
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
     ("together", 4, &["executor", "future"]),
+    ("debounce", 4, &["executor", "future", "task_builder"]),
     (
         "auto_traits",
         4,
-        &["builder", "delay_queue", "executor", "future", "task_builder", "together"],
+        &["builder", "debounce", "delay_queue", "executor", "future", "task_builder", "together"],
     ),
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 15] = [
+const HOMES: [(&str, &[&str]); 16] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
+    ("debounce", &["Debounced", "Throttled"]),
     ("error", &["ConfigError", "CancelReason", "Failure", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("together", &["InvokeAnyError", "InvokeError"]),

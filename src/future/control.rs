@@ -238,7 +238,7 @@ where
     R: Runnable + ?Sized,
     S: Fn() -> Arc<dyn Runnable>,
 {
-    fn change(self, change: Change) -> bool {
+    pub(super) fn change(self, change: Change) -> bool {
         self.pool_ref.control(self.task, self.ticket, change, self.shared)
     }
 

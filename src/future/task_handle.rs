@@ -7,8 +7,13 @@ use std::{
 
 use super::{control::Controlled, describe};
 use crate::{
-    CancelReason, FailedRun, TaskId, TaskState, WouldDeadlock, pool::PoolRef, queue::Ticket,
-    sync::Arc, task::Runnable, trigger::Trigger,
+    CancelReason, FailedRun, TaskId, TaskState, WouldDeadlock,
+    pool::PoolRef,
+    queue::Ticket,
+    sync::Arc,
+    task::{Change, Runnable},
+    time::{Clock, Timestamp},
+    trigger::Trigger,
 };
 
 /// Controls and cancels a task; from [`ScheduledFuture::task_handle`]. It is cheap to clone, does not
@@ -118,6 +123,20 @@ impl TaskHandle {
     #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
         self.task.last_failure()
+    }
+
+    /// Runs the task next at this moment.
+    pub(crate) fn run_next_at(&self, moment: Timestamp) -> bool {
+        self.controlled().change(Change::At(moment))
+    }
+
+    /// Runs the task at this moment at the latest.
+    pub(crate) fn run_next_by(&self, moment: Timestamp) -> bool {
+        self.controlled().change(Change::Within(moment))
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.pool_ref.pool().clock()
     }
 
     fn controlled(&self) -> Controlled<'_, dyn Runnable, impl Fn() -> Arc<dyn Runnable>> {

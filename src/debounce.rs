@@ -1,0 +1,296 @@
+//! Debounce and throttle: one run for many calls.
+//!
+//! Both are a task [on demand](crate::trigger::on_demand) and one request for a moment with each call.
+//! Debounce asks for a moment *later* than all before, so the run waits until the calls have stopped;
+//! throttle asks for one that is *no later*, so the first call decides.
+//!
+//! ```text
+//!   calls      │ │ │       │             │
+//!   debounce   ────── ▼ ────── ▼ ─────────── ▼     quiet after the last call
+//!   throttle   ▼ ── ▼ ──── ▼ ─────────── ▼         at once, and then once in each period
+//! ```
+//!
+//! The task stays in the queue while nobody calls, and never falls due. A call during a run is not
+//! lost: it asks for another run.
+//!
+//! # What is kept beside the task
+//!
+//! One moment, in an atomic variable, which orders no other access.
+//!
+//! For debounce it is the first call that waits for a run. The body clears it when it begins. A caller
+//! that reads it just before that asks for a moment that is earlier than it need be: the run may come
+//! early by what was left of the longest wait, but none is lost and none is later.
+//!
+//! For throttle it is the last moment for which a run was asked. Each caller moves it on to the next
+//! one that is allowed, before it asks; so no two runs are asked for within a period, however many
+//! threads call. A run that begins late moves it on as well.
+
+use std::{fmt, time::Duration};
+
+use crate::{
+    Handle, Outcome, RejectedExecutionError, TaskBuilder, TaskHandle,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Timestamp,
+    trigger::on_demand,
+};
+
+/// A task that runs once it has not been called for a while; from [`Handle::debounce`].
+///
+/// Dropping it cancels the task, and with it a run that is waited for: [`flush`](Self::flush) comes
+/// first where that matters.
+pub struct Debounced {
+    task: TaskHandle,
+    quiet: Duration,
+    max_wait: Duration,
+    /// The first call that waits for a run.
+    first: Moment,
+}
+
+impl Debounced {
+    /// Runs the task `max_wait` after the first call at the latest, however often it is called
+    /// meanwhile. Without this call there is no limit.
+    #[must_use]
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// Asks for a run when no further call has come for the quiet time. Returns `false` if the task has
+    /// ended. Does not block. O(log n).
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn call(&self) -> bool {
+        let now = self.task.clock().read();
+        let first = self.first.move_on(|first| first.unwrap_or(now));
+        let latest = first.after(self.max_wait);
+        self.task.run_next_at(now.after(self.quiet).min(latest))
+    }
+
+    /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn flush(&self) -> bool {
+        self.first.is_set() && self.task.run_within(Duration::ZERO)
+    }
+
+    /// Returns the handle of the task.
+    #[must_use]
+    pub fn task_handle(&self) -> &TaskHandle {
+        &self.task
+    }
+}
+
+/// A task that runs once in a period at most, however often it is called; from [`Handle::throttle`].
+///
+/// Dropping it cancels the task, and with it a run that is waited for.
+pub struct Throttled {
+    task: TaskHandle,
+    period: Duration,
+    /// The last moment for which a run was asked, or at which one began.
+    last: Moment,
+}
+
+impl Throttled {
+    /// Asks for a run: at once if the last one was a period ago or more, and otherwise when it will have
+    /// been. All calls until then have that run in common. Returns `false` if the task has ended. Does
+    /// not block. O(log n).
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn call(&self) -> bool {
+        let now = self.task.clock().read();
+        let next = self.last.move_on(|last| match last {
+            None => now,
+            Some(last) if last > now => last,
+            Some(last) => last.after(self.period).max(now),
+        });
+        self.task.run_next_by(next)
+    }
+
+    /// Returns the handle of the task.
+    #[must_use]
+    pub fn task_handle(&self) -> &TaskHandle {
+        &self.task
+    }
+}
+
+impl Handle {
+    /// Submits a task that runs when it has been [called](Debounced::call), and then not been called
+    /// again for the `quiet` time: a file that is saved when nobody types any more, an index that is
+    /// built when the last change of many has arrived.
+    ///
+    /// The body reports like that of [`repeat`](Self::repeat). Costs one allocation more than a
+    /// periodic task, and a call what a [`reschedule`](crate::ScheduledFuture::reschedule) costs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let save = executor.debounce(second, || println!("saved"))?.max_wait(10 * second);
+    /// for _ in 0..5 {
+    ///     save.call(); // a key is pressed
+    ///     clock.run_for(second / 2);
+    /// }
+    /// assert_eq!(executor.statistics().runs, 0);
+    /// clock.run_for(second);
+    /// assert_eq!(executor.statistics().runs, 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The same as [`repeat`](Self::repeat).
+    pub fn debounce<F, O>(
+        &self,
+        quiet: Duration,
+        body: F,
+    ) -> Result<Debounced, RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        self.task().debounce(quiet, body)
+    }
+
+    /// Submits a task that runs when it has been [called](Throttled::call): at once, but once in a
+    /// `period` at most. A call that comes too soon after a run has its run at the end of the period,
+    /// and no call is without a run after it: a progress bar, a log line about what happens too often.
+    ///
+    /// The body reports like that of [`repeat`](Self::repeat).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let draw = executor.throttle(second, || println!("drawn"))?;
+    /// for _ in 0..30 {
+    ///     draw.call(); // some progress
+    ///     clock.run_for(second / 10);
+    /// }
+    /// assert_eq!(executor.statistics().runs, 4, "at 0, 1, 2 and 3 seconds");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The same as [`repeat`](Self::repeat).
+    pub fn throttle<F, O>(
+        &self,
+        period: Duration,
+        body: F,
+    ) -> Result<Throttled, RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        self.task().throttle(period, body)
+    }
+}
+
+impl TaskBuilder<'_> {
+    /// Submits the task: see [`Handle::debounce`].
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Handle::debounce`].
+    pub fn debounce<F, O>(
+        self,
+        quiet: Duration,
+        mut body: F,
+    ) -> Result<Debounced, RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        let first = Moment::default();
+        let of_body = first.clone();
+        let task = self.repeat(on_demand(), move || {
+            of_body.clear();
+            body()
+        })?;
+        Ok(Debounced { task: task.task_handle(), quiet, max_wait: Duration::MAX, first })
+    }
+
+    /// Submits the task: see [`Handle::throttle`].
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Handle::throttle`].
+    pub fn throttle<F, O>(
+        self,
+        period: Duration,
+        mut body: F,
+    ) -> Result<Throttled, RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        let (last, clock) = (Moment::default(), self.clock().clone());
+        let of_body = last.clone();
+        let task = self.repeat(on_demand(), move || {
+            let now = clock.read();
+            of_body.move_on(|last| last.map_or(now, |last| last.max(now)));
+            body()
+        })?;
+        Ok(Throttled { task: task.task_handle(), period, last })
+    }
+}
+
+impl Drop for Debounced {
+    fn drop(&mut self) {
+        self.task.cancel();
+    }
+}
+
+impl Drop for Throttled {
+    fn drop(&mut self) {
+        self.task.cancel();
+    }
+}
+
+impl fmt::Debug for Debounced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Debounced").field(&self.task).finish()
+    }
+}
+
+impl fmt::Debug for Throttled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Throttled").field(&self.task).finish()
+    }
+}
+
+/// A moment that the callers and the body of a task share, or none. No clock ever shows zero.
+#[derive(Clone, Default)]
+struct Moment(Arc<AtomicU64>);
+
+// Relaxed, all of these: see the head of the module.
+impl Moment {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Replaces the moment by the one that `next` makes of it, and returns that.
+    fn move_on(&self, next: impl Fn(Option<Timestamp>) -> Timestamp) -> Timestamp {
+        let mut before = self.0.load(Ordering::Relaxed);
+        loop {
+            let after = next((before > 0).then(|| Timestamp::from_nanos(before)));
+            let nanos = after.as_nanos();
+            let moved =
+                self.0.compare_exchange(before, nanos, Ordering::Relaxed, Ordering::Relaxed);
+            match moved {
+                Ok(_) => return after,
+                Err(other) => before = other,
+            }
+        }
+    }
+}
