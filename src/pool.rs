@@ -18,6 +18,7 @@
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
+//! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
 //!
 //! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
 //!
@@ -65,6 +66,7 @@ mod rejection;
 mod shutdown;
 mod statistics;
 mod timeouts;
+mod wall_clock;
 mod worker;
 mod workers;
 
@@ -77,6 +79,7 @@ use self::{
     rejection::Rejections,
     shutdown::Shutdown,
     timeouts::Timeouts,
+    wall_clock::WallClock,
     workers::{Spawner, Workers},
 };
 pub use self::{
@@ -101,7 +104,9 @@ use crate::{
     queue::{DelayedWorkQueue, Reset, SnapshotEntry, Ticket},
     statistics::WorkerStats,
     sync::Arc,
-    task::{Cancellation, Change, Changed, FailureSource, Hooks, Moved, Runnable, Subject},
+    task::{
+        Cancellation, Change, Changed, FailureSource, Hooks, MoveEntry, Moved, Runnable, Subject,
+    },
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -151,6 +156,7 @@ pub(crate) struct Pool {
     shutdown: Shutdown,
     joins: JoinRegistry,
     timeouts: Timeouts,
+    wall_clock: WallClock,
 }
 
 impl Pool {
@@ -164,6 +170,7 @@ impl Pool {
             shutdown: Shutdown::new(clock, config.keep_delayed, config.keep_periodic),
             joins: JoinRegistry::new(),
             timeouts: Timeouts::new(config.stripes, config.lead),
+            wall_clock: WallClock::new(),
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
             clock: config.clock,
@@ -395,6 +402,11 @@ impl Pool {
             discard(change);
             return Changed::default();
         }
+        self.with_entry(ticket, |move_entry| task.control(change, self.clock.read(), move_entry))
+    }
+
+    /// Passes what moves the entry of a task to `act`, and wakes the worker that has to know of it.
+    fn with_entry<A>(&self, ticket: Ticket, act: impl FnOnce(&mut MoveEntry<'_>) -> A) -> A {
         let mut wake = None;
         let mut move_entry = |slot, choose: &mut dyn FnMut(Timestamp) -> Timestamp| {
             let asked = ticket.moved_to(slot);
@@ -411,9 +423,9 @@ impl Pool {
                 }
             }
         };
-        let changed = task.control(change, self.clock.read(), &mut move_entry);
+        let done = act(&mut move_entry);
         wake_all(wake);
-        changed
+        done
     }
 }
 

@@ -61,6 +61,7 @@
 //! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
 //! number is used twice.
 
+mod between_runs;
 mod cell;
 mod claim;
 mod control;
@@ -73,6 +74,7 @@ mod period;
 mod run;
 mod runnable;
 mod state;
+mod triggered;
 
 pub(crate) use self::{
     cell::Attachment,
@@ -98,16 +100,16 @@ use std::{task::Waker, time::Duration};
 
 use self::{
     cell::TaskCell,
-    control::Control,
     hooks::Invocation,
     job::RunOutcome,
     state::{CancelOutcome, Ending, Stage},
+    triggered::WallView,
 };
 use crate::{
     CancelReason, CancellationToken, Failure,
     statistics::Ended,
     sync::{Arc, Mutex, MutexGuard, rank},
-    time::Timestamp,
+    time::{Clock, Timestamp},
     unwind::{discard, discard_with, wake_all},
 };
 
@@ -116,8 +118,9 @@ pub(crate) struct Task<J: Job>(Mutex<TaskCell<J>, { rank::OUTERMOST }>);
 
 impl<J: Job> Task<J> {
     pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {
+        let has_trigger = job.has_trigger();
         let mut cell = TaskCell::new(job);
-        if name.is_some() || wrapper.is_some() {
+        if name.is_some() || wrapper.is_some() || has_trigger {
             let extras = cell.extras();
             (extras.name, extras.wrapper) = (name, wrapper);
         }
@@ -187,55 +190,6 @@ impl<J: Job> Task<J> {
         run.count(false, Some(ended));
         self.release(cell, false, hooks.drops(run.id()));
         Verdict::Ended
-    }
-
-    /// Puts a periodic task to rest until it is queued again for `next`, unless it has been cancelled
-    /// meanwhile, or has raised its own token.
-    fn rest(
-        &self,
-        job: J,
-        next: Timestamp,
-        wrapper: Option<Wrapper>,
-        failed: Option<Failure>,
-        run: &Run,
-        hooks: &Hooks,
-    ) -> Verdict {
-        let failure = failed.as_ref().map(|panic| run.failure(panic));
-        let mut cell = self.0.lock();
-        let cancelled = cell.stage().rest(job);
-        let goes_on = cancelled.is_none();
-        run.count(failed.is_some(), if goes_on { None } else { Some(Ended::Cancelled) });
-        if failure.is_some() {
-            cell.extras().last_failure = failure;
-        }
-        // The wrapper was taken out of the task for the run.
-        let unused = match wrapper {
-            Some(wrapper) if goes_on => cell.extras().wrapper.replace(wrapper),
-            wrapper => wrapper,
-        };
-        let replaced = match (cell.control().and_then(Control::take_schedule), cell.stage().job()) {
-            (Some(schedule), Some(job)) => job.set_schedule(schedule),
-            (schedule, _) => schedule,
-        };
-        let is_called_off = cell.is_called_off();
-        drop(cell);
-        if !goes_on {
-            self.discard((cancelled, unused), hooks.drops(run.id()));
-            let mut cell = self.0.lock();
-            cell.stage().body_returns();
-            self.release(cell, false, hooks.drops(run.id()));
-        }
-        if replaced.is_some() {
-            discard(replaced);
-        }
-        if failed.is_some() {
-            discard(failed);
-        }
-        match goes_on {
-            false => Verdict::Ended,
-            true if is_called_off => Verdict::CalledOff,
-            true => Verdict::Again(next),
-        }
     }
 
     /// Completes a call that has ended the task other than by a run: releases the lock, wakes the
@@ -311,9 +265,16 @@ impl<J: Job> Runnable for Task<J> {
             if limit.is_some_and(|limit| limit <= run.started()) {
                 return self.time_out_unrun(cell, run, hooks);
             }
+            is_extra = cell.control().is_some_and(|control| control.starts_extra(run.planned()));
+            if !is_extra && run.keeps_limits() {
+                match cell.stage().job().and_then(|job| job.start_on_wall(run.clock())) {
+                    None | Some(WallView::Due(_)) => {}
+                    Some(WallView::Waits(estimate)) => return Verdict::AgainOnWall(estimate),
+                    Some(WallView::AsksAgain(_)) => return self.ask_again(cell, run, hooks),
+                }
+            }
             let extras = cell.extras();
             (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
-            is_extra = cell.control().is_some_and(|control| control.starts_extra(run.planned()));
         }
         let Some(job) = cell.stage().start() else {
             run.stats().count_cancelled();
@@ -356,6 +317,10 @@ impl<J: Job> Runnable for Task<J> {
         drop(cell);
         discard(carried.unused);
         Changed { had_effect: carried.had_effect, limit }
+    }
+
+    fn follow_wall(&self, clock: &Clock, move_entry: &mut MoveEntry<'_>) {
+        self.0.lock().follow_wall(clock, move_entry);
     }
 
     fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {

@@ -278,10 +278,11 @@ impl TaskBuilder<'_> {
         deadline: Timestamp,
     ) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
         let pool_ref = self.pool_refs.local();
+        let is_on_wall = job.is_on_wall();
         // First: the wrapper that limits the runs of a periodic task needs the timer thread's queue.
         let staffed = match job.refusal() {
             Some(reason) => Err(reason),
-            None => ensure_threads(pool_ref, self.timeout),
+            None => ensure_threads(pool_ref, self.timeout, is_on_wall),
         };
         let budget = self.timeout.filter(|_| !J::IS_PERIODIC);
         let listened_to = trace::is_listening().then(|| self.name.clone());
@@ -303,6 +304,9 @@ impl TaskBuilder<'_> {
             Ok(ticket) => {
                 if let Some(budget) = budget {
                     pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
+                }
+                if is_on_wall {
+                    pool_ref.pool().follow_wall(&*task, ticket);
                 }
                 if let Some(name) = listened_to {
                     trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
@@ -356,14 +360,22 @@ impl std::fmt::Debug for TaskBuilder<'_> {
     }
 }
 
-/// Ensures that a worker will run the task, and that the timer thread watches over its time limit.
-/// Returns `false` if a worker is missing that could not be started, and the pool does without it.
+/// Ensures that a worker will run the task, that the timer thread watches over its time limit, and that the
+/// wall clock is watched for a task that waits for it. Returns `false` if a worker is missing that could
+/// not be started, and the pool does without it.
 #[inline]
-fn ensure_threads(pool_ref: &PoolRef, timeout: Option<Duration>) -> Result<bool, RejectionReason> {
+fn ensure_threads(
+    pool_ref: &PoolRef,
+    timeout: Option<Duration>,
+    is_on_wall: bool,
+) -> Result<bool, RejectionReason> {
     let pool = pool_ref.pool();
     let is_staffed = pool.ensure_worker().map_err(|error| not_started(pool, error))?;
     if timeout.is_some() {
         pool.ensure_timer_thread().map_err(|error| not_started(pool, error))?;
+    }
+    if is_on_wall {
+        pool.ensure_wall_watcher().map_err(|error| not_started(pool, error))?;
     }
     Ok(is_staffed)
 }

@@ -24,20 +24,30 @@
 //! [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with
 //! [`Skip`](crate::MissedRuns::Skip) the one at which it ended.
 //!
+//! # Two clocks
+//!
+//! A rate and a delay are counted on a clock that nobody sets ([`Due::At`]). A calendar's moments are on
+//! the wall clock ([`Due::Wall`]), and the task follows that clock when it is set, and when the machine has
+//! slept: it never runs before the wall clock shows its moment. A trigger of that kind looks at
+//! [`TriggerContext::after_wall`], the same moment on the wall clock.
+//!
+//! On Linux the system says when its clock was set, and the task follows at once. Elsewhere, and without
+//! the feature `wall-clock`, it follows within 30 seconds. An executor starts a thread for this with its
+//! first moment on the wall clock, and none before.
+//!
 //! # A trigger is user code
 //!
 //! It is called on the submitter's thread first and on a worker then, with no lock held. A panic on
 //! the submitter's thread is the submitter's. A panic on a worker ends the task as failed, and is
 //! reported like a panic of its body.
 
-use std::{
-    collections::hash_map::RandomState,
-    fmt,
-    hash::BuildHasher,
-    time::{Duration, Instant},
-};
+mod context;
 
-use crate::time::{Clock, Timestamp, saturating_nanos};
+use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, time::Duration};
+
+pub(crate) use self::context::LastRun;
+pub use self::context::{Due, TriggerContext};
+use crate::time::saturating_nanos;
 
 /// When a repeated task runs next. See the [module](self) for what it is asked and when.
 ///
@@ -60,6 +70,20 @@ pub trait Trigger: Send + 'static {
     /// means now.
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due>;
 
+    /// Returns `true` if the trigger may be asked again before the task has run, because the wall clock
+    /// has been set back. It has to be a function of the context then: it is asked as after the last run,
+    /// except that [`after`](TriggerContext::after) is now. If it answers `None` its plan stands, as do the
+    /// plans of triggers that are not asked again.
+    ///
+    /// A trigger that runs every 15 minutes, and has planned 02:15 when the clock is set from 02:05 to 01:30,
+    /// answers 01:45 if it is asked again; otherwise the task is silent until 02:15. One whose moments must
+    /// not come twice compares with [`planned_wall`](TriggerContext::planned_wall), too.
+    ///
+    /// Called once, when the task is submitted.
+    fn is_asked_again(&self) -> bool {
+        false
+    }
+
     /// Ends the series after `runs` runs of the task, those included that were asked for
     /// [beside the schedule](crate::ScheduledFuture::run_now).
     fn times(self, runs: u64) -> Times<Self>
@@ -70,12 +94,12 @@ pub trait Trigger: Send + 'static {
     }
 
     /// Ends the series before the first run that would be later than `end`. A run at exactly that
-    /// moment takes place.
-    fn until(self, end: Instant) -> Until<Self>
+    /// moment takes place. The end may be on either clock, whichever the runs are on.
+    fn until(self, end: impl Into<Due>) -> Until<Self>
     where
         Self: Sized,
     {
-        Until { inner: self, end }
+        Until { inner: self, end: end.into() }
     }
 
     /// Delays each run by a random span below `most`, so that tasks of many machines do not all run at
@@ -87,83 +111,8 @@ pub trait Trigger: Send + 'static {
     where
         Self: Sized,
     {
-        Jitter { inner: self, most, seed: RandomState::new().hash_one(most), span: Duration::ZERO }
-    }
-}
-
-/// The moment of a run; the answer of a [trigger](Trigger).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Due {
-    /// The run is due at this moment, on the executor's [clock](crate::Handle::clock).
-    At(Instant),
-    /// The run is not due before somebody asks for it, by
-    /// [`run_now`](crate::ScheduledFuture::run_now) or another request for a moment.
-    OnDemand,
-}
-
-impl From<Instant> for Due {
-    fn from(instant: Instant) -> Self {
-        Self::At(instant)
-    }
-}
-
-/// What a [trigger](Trigger) is told of the task.
-#[derive(Clone, Copy, Debug)]
-pub struct TriggerContext<'a> {
-    pub(crate) clock: &'a Clock,
-    /// See [`after`](Self::after).
-    pub(crate) after: Timestamp,
-    /// The last run.
-    pub(crate) last: Option<LastRun>,
-    pub(crate) runs: u64,
-    pub(crate) failures_in_a_row: u32,
-}
-
-/// The moments of a run that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LastRun {
-    pub(crate) planned: Timestamp,
-    pub(crate) started: Timestamp,
-    pub(crate) ended: Timestamp,
-}
-
-impl TriggerContext<'_> {
-    /// Returns the moment after which the next run has to be; see the [module](self). Before the first
-    /// run that is the moment of submission.
-    #[must_use]
-    pub fn after(&self) -> Instant {
-        self.clock.shown_at(self.after)
-    }
-
-    /// Returns for when the last run was planned; `None` before the first.
-    #[must_use]
-    pub fn planned(&self) -> Option<Instant> {
-        self.last.map(|last| self.clock.shown_at(last.planned))
-    }
-
-    /// Returns when the last run started; `None` before the first.
-    #[must_use]
-    pub fn started(&self) -> Option<Instant> {
-        self.last.map(|last| self.clock.shown_at(last.started))
-    }
-
-    /// Returns when the last run ended; `None` before the first.
-    #[must_use]
-    pub fn ended(&self) -> Option<Instant> {
-        self.last.map(|last| self.clock.shown_at(last.ended))
-    }
-
-    /// Returns how many runs there have been.
-    #[must_use]
-    pub fn runs(&self) -> u64 {
-        self.runs
-    }
-
-    /// Returns how many of the last runs in a row have failed; zero if the last one has not.
-    #[must_use]
-    pub fn failures_in_a_row(&self) -> u32 {
-        self.failures_in_a_row
+        let (seed, span) = (RandomState::new().hash_one(most), Duration::ZERO);
+        Jitter { inner: self, most, seed, span, span_before: span }
     }
 }
 
@@ -189,10 +138,22 @@ pub fn fixed_delay(delay: Duration) -> FixedDelay {
 }
 
 /// Runs at these moments, which have to be in order. A moment that is not later than
-/// [`after`](TriggerContext::after) is left out.
+/// [`after`](TriggerContext::after) is left out. They may be moments of the executor's clock, of the wall
+/// clock, or of either.
+///
+/// ```
+/// use std::time::{Duration, UNIX_EPOCH};
+/// use punctual::{ScheduledThreadPoolExecutor, trigger::at};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// // At 1 January 2100, 00:00 in UTC, and an hour later.
+/// let century = UNIX_EPOCH + Duration::from_secs(4_102_444_800);
+/// let _fireworks = executor.repeat(at([century, century + Duration::from_secs(3600)]), || ())?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 pub fn at<I>(moments: I) -> At<I::IntoIter>
 where
-    I: IntoIterator<Item = Instant>,
+    I: IntoIterator<Item: Into<Due>>,
     I::IntoIter: Send + 'static,
 {
     At(moments.into_iter())
@@ -296,13 +257,19 @@ impl Trigger for FixedDelay {
 #[derive(Clone, Debug)]
 pub struct At<I>(I);
 
-impl<I: Iterator<Item = Instant> + Send + 'static> Trigger for At<I> {
+impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        let after = last.after();
         // The first run may be at the moment of submission.
-        self.0
-            .find(|moment| *moment > after || last.last.is_none() && *moment == after)
-            .map(Due::At)
+        let is_first = last.last.is_none();
+        let (after, mut after_wall) = (last.after(), None);
+        self.0.by_ref().map(Into::into).find(|due| match *due {
+            Due::OnDemand => true,
+            Due::At(moment) => moment > after || is_first && moment == after,
+            Due::Wall(moment) => {
+                let after = *after_wall.get_or_insert_with(|| last.after_wall());
+                moment > after || is_first && moment == after
+            }
+        })
     }
 }
 
@@ -346,21 +313,30 @@ impl<G: Trigger> Trigger for Times<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         if last.runs < self.runs { self.inner.next(last) } else { None }
     }
+
+    fn is_asked_again(&self) -> bool {
+        self.inner.is_asked_again()
+    }
 }
 
 /// The runs of another trigger that are not later than a moment; from [`Trigger::until`].
 #[derive(Clone, Debug)]
 pub struct Until<G> {
     inner: G,
-    end: Instant,
+    end: Due,
 }
 
 impl<G: Trigger> Trigger for Until<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        let is_in_time = |due: Due| !due.is_after(self.end, last.clock);
         self.inner.next(last).filter(|due| match due {
-            Due::At(moment) => *moment <= self.end,
-            Due::OnDemand => last.after() <= self.end,
+            Due::OnDemand => is_in_time(Due::At(last.after())),
+            due => is_in_time(*due),
         })
+    }
+
+    fn is_asked_again(&self) -> bool {
+        self.inner.is_asked_again()
     }
 }
 
@@ -370,8 +346,10 @@ pub struct Jitter<G> {
     inner: G,
     most: Duration,
     seed: u64,
-    /// The span by which the last run was delayed.
+    /// The span of the last answer.
     span: Duration,
+    /// The span by which the last run was delayed that the trigger has been told of.
+    span_before: Duration,
 }
 
 impl<G> Jitter<G> {
@@ -401,17 +379,26 @@ impl<G> Jitter<G> {
 
 impl<G: Trigger> Trigger for Jitter<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        let span = self.span;
-        let undo = |moment: Timestamp| moment.before(span);
-        let undone = last.last.map(|run| LastRun { planned: undo(run.planned), ..run });
-        let after = if last.last.is_some() { undo(last.after) } else { last.after };
-        let shown = TriggerContext { last: undone, after, ..*last };
+        let mut shown = *last;
+        if !last.is_again {
+            self.span_before = self.span;
+        }
+        if let Some(run) = &mut shown.last {
+            let span = self.span_before;
+            run.planned = run.planned.before(span);
+            run.planned_wall = run.planned_wall.and_then(|planned| planned.checked_sub(span));
+            if !last.is_again {
+                shown.after = shown.after.before(span);
+                shown.after_wall = shown.after_wall.and_then(|after| after.checked_sub(span));
+            }
+        }
         let due = self.inner.next(&shown)?;
         self.span = self.span_of(last.runs);
-        match due {
-            Due::At(moment) => moment.checked_add(self.span).map(Due::At),
-            Due::OnDemand => Some(Due::OnDemand),
-        }
+        due.later_by(self.span)
+    }
+
+    fn is_asked_again(&self) -> bool {
+        self.inner.is_asked_again()
     }
 }
 

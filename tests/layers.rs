@@ -184,11 +184,13 @@ fn each_wrapped_facility_is_used_in_one_module() {
     }
 }
 
-/// F39: no source reads the wall clock, so setting that clock has no effect.
+/// F39: one source reads the wall clock, so setting that clock has no effect on anything that is not
+/// planned on it.
 #[test]
-fn nothing_reads_the_wall_clock() {
+fn one_module_reads_the_wall_clock() {
     for (path, text) in sources() {
-        assert!(!text.contains("SystemTime::now"), "{}", path.display());
+        let is_door = path.ends_with("time/wall.rs") || path.ends_with("time/wall/timer.rs");
+        assert!(is_door || !text.contains("SystemTime::now"), "{}", path.display());
     }
 }
 

@@ -216,7 +216,7 @@ impl DrainedTask {
         let worker = WorkerContext { clock, stop, stats: Arc::clone(&stats), keeps_limits };
         let run = Run::new(Rc::new(worker), task, self.id, self.deadline, now);
         let reason = match run.task().run(&run, &hooks) {
-            Verdict::Again(_) => Some(self.reason),
+            Verdict::Again(_) | Verdict::AgainOnWall(_) => Some(self.reason),
             Verdict::CalledOff => Some(CancelReason::Requested),
             _ => None,
         };

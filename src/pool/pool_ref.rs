@@ -19,6 +19,7 @@ use crate::{
     sync::{Arc, thread_number},
     task::{Change, Changed, Runnable},
     time::Timestamp,
+    trace,
 };
 
 /// A counted reference to a pool, through one stripe of its queue; this is what a future holds.
@@ -96,7 +97,15 @@ impl PoolRef {
     where
         R: Runnable + ?Sized,
     {
+        let is_on_wall = change.is_on_wall();
+        if is_on_wall {
+            let watched = self.pool().ensure_wall_watcher();
+            watched.unwrap_or_else(|error| trace::spawn_failed(&error));
+        }
         let Changed { had_effect, limit } = self.pool().change(task, ticket, change);
+        if is_on_wall {
+            self.pool().follow_wall(task, ticket);
+        }
         if let Some(limit) = limit {
             self.set_timeout(shared(), ticket, limit);
         }

@@ -176,6 +176,7 @@ impl Pool {
         // Threads that wait for termination wait for this thread now.
         let _scope = PoolScope::enter(self, Role::Stopper);
         self.timeouts.close();
+        self.wall_clock.close();
         self.callbacks.call(FailureSource::Terminated);
         let waiters = self.shutdown.lifecycle.terminate();
         trace::lifecycle("terminated", self.thread_name());

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     CancelReason,
-    queue::Entry,
+    queue::{Entry, Ticket},
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
     task::{FailureSource, Run, Runnable, Verdict, WorkerContext},
@@ -116,7 +116,8 @@ impl Worker {
     /// Returns the number of the worker within its executor, counted from 1 in the order in which
     /// workers were to be started. No number is used twice, so a worker that replaces another has a
     /// number of its own. `None` for the thread that expires
-    /// [timeouts](crate::TaskBuilder::timeout), which runs no tasks.
+    /// [timeouts](crate::TaskBuilder::timeout) and for the one that watches the
+    /// [wall clock](crate::trigger::Due::Wall), which run no tasks.
     ///
     /// ```
     /// use punctual::{ScheduledThreadPoolExecutor, Worker};
@@ -249,12 +250,11 @@ impl WorkerThread {
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
         let (task, hooks) = (run.task(), &pool.callbacks().hooks);
         match task.run(&run, hooks) {
-            Verdict::Again(next) => {
-                self.announce_search();
-                if !pool.rearm(task, sequence, next) {
-                    self.stop_being_relied_on();
-                    pool.end_periodic(task, sequence, &worker.stats);
-                }
+            Verdict::Again(next) => self.put_back(&worker.stats, task, sequence, next),
+            Verdict::AgainOnWall(next) => {
+                self.pool.ensure_wall_watcher().unwrap_or_else(|error| trace::spawn_failed(&error));
+                self.put_back(&worker.stats, task, sequence, next);
+                pool.follow_wall(&**task, Ticket { slot: u32::MAX, sequence });
             }
             Verdict::Ended => pool.shutdown.log().ended(sequence, &**task),
             Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
@@ -265,6 +265,22 @@ impl WorkerThread {
         }
         // This may be the last reference to a result that nobody wants.
         hooks.drops(sequence).discard(run);
+    }
+
+    /// Queues a task again that waits for its next run.
+    #[inline]
+    fn put_back(
+        &self,
+        stats: &WorkerStats,
+        task: &Arc<dyn Runnable>,
+        sequence: u64,
+        next: Timestamp,
+    ) {
+        self.announce_search();
+        if !self.pool.rearm(task, sequence, next) {
+            self.stop_being_relied_on();
+            self.pool.end_periodic(task, sequence, stats);
+        }
     }
 
     /// Announces that this worker is about to put a task back and to search then, so that no other

@@ -19,7 +19,10 @@ use super::{
     state::{CancelOutcome, Stage, TaskState},
 };
 use crate::{
-    CancelReason, CancellationToken, TaskError, sync::Arc, time::Timestamp, wait::WaitList,
+    CancelReason, CancellationToken, TaskError,
+    sync::Arc,
+    time::{Clock, Timestamp},
+    wait::WaitList,
 };
 
 /// A value that lives until its task has ended. Dropping it is user code.
@@ -37,7 +40,8 @@ pub(super) struct Extended<J: Job> {
     extras: Extras,
 }
 
-/// What most tasks do not have.
+/// What most tasks do not have. A task with a trigger has it, so that no other is asked which clock it
+/// is on.
 #[derive(Default)]
 pub(super) struct Extras {
     pub(super) name: Option<Arc<str>>,
@@ -186,7 +190,8 @@ impl<J: Job> TaskCell<J> {
             Err(change) if J::IS_PERIODIC => change_taken(self.stage().job(), &mut control, change),
             Err(change) => Carried::nothing(change),
         };
-        if control.is_some() {
+        let has_trigger = self.stage().job().is_some_and(|job| job.has_trigger());
+        if control.is_some() || has_trigger {
             self.extras().control = control;
         }
         let limit = carried.plan.and_then(|plan| self.move_limit(plan));
@@ -195,10 +200,26 @@ impl<J: Job> TaskCell<J> {
 
     /// Returns the deadline with which a periodic task is queued again, if its schedule says `next`.
     pub(super) fn settle(&mut self, next: Timestamp) -> Timestamp {
-        match self.control() {
-            None => next,
-            Some(control) => control.settle(next),
+        let Some(control) = self.control() else { return next };
+        let (deadline, leaves_wall) = control.settle(next);
+        if let Some(job) = self.stage().job().filter(|_| leaves_wall) {
+            job.leave_wall();
         }
+        deadline
+    }
+
+    /// Moves a task that waits for a moment of the wall clock to today's estimate of it. A worker that has
+    /// the task does so when it has queued the task.
+    pub(super) fn follow_wall(&mut self, clock: &Clock, move_entry: &mut MoveEntry<'_>) {
+        let Some(view) = self.stage().job().and_then(|job| job.view_wall(clock)) else { return };
+        let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
+        if let Some(job) = self.stage().job() {
+            let change = Change::Estimate(view.deadline());
+            if let Err(change) = change_waiting(job, &mut control, change, move_entry) {
+                debug_assert!(matches!(change, Change::Estimate(_)));
+            }
+        }
+        self.extras().control = control;
     }
 
     pub(super) fn control(&mut self) -> Option<&mut Control> {

@@ -38,6 +38,8 @@
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
 //!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
 
+use std::mem;
+
 use super::{
     Job,
     period::{MissedRuns, Period},
@@ -59,6 +61,8 @@ pub(crate) enum Change {
     Resume,
     /// Another schedule, whose first run is then.
     Schedule(Period, Timestamp),
+    /// The plan is a moment of the wall clock, and by today's estimate it comes then.
+    Estimate(Timestamp),
 }
 
 impl Change {
@@ -69,6 +73,11 @@ impl Change {
         let missed = MissedRuns::Coalesce;
         let (schedule, first) = Period::of(trigger, missed, clock, clock.read());
         schedule.is_possible().then_some(Self::Schedule(schedule, first))
+    }
+
+    /// Returns `true` if the task is to wait for a moment of the wall clock.
+    pub(crate) fn is_on_wall(&self) -> bool {
+        matches!(self, Self::Schedule(schedule, _) if schedule.is_on_wall())
     }
 }
 
@@ -94,7 +103,9 @@ impl Standing {
     /// Returns how the task stands after the change.
     fn after(mut self, change: &Change, is_periodic: bool) -> Self {
         match *change {
-            Change::At(moment) | Change::Schedule(_, moment) => self.plan = moment,
+            Change::At(moment) | Change::Schedule(_, moment) | Change::Estimate(moment) => {
+                self.plan = moment;
+            }
             Change::Within(moment) => self.plan = self.plan.min(moment),
             // What is due is that run.
             Change::RunNow(now) if self.entry() <= now => {}
@@ -128,6 +139,8 @@ pub(super) struct Control {
     plan: Option<Timestamp>,
     /// The moment at which the next run is due at the latest. Only while a worker has the task.
     within: Option<Timestamp>,
+    /// Whether `plan` is in place of what the schedule has planned, and not its own first run.
+    leaves_wall: bool,
     /// The schedule from now on. Only while the task runs, when its worker has the job.
     schedule: Option<Period>,
     /// The slot of the queue, if the entry of a task that runs once has changed it.
@@ -161,30 +174,37 @@ impl Control {
 
     fn noted(&mut self, change: Change) -> Option<Period> {
         match change {
-            Change::At(moment) => (self.plan, self.within) = (Some(moment), None),
+            Change::At(moment) => {
+                (self.plan, self.within, self.leaves_wall) = (Some(moment), None, true);
+            }
             Change::Within(moment) => match &mut self.plan {
-                Some(plan) => *plan = moment.min(*plan),
+                Some(plan) if moment < *plan => (*plan, self.leaves_wall) = (moment, true),
+                Some(_) => {}
                 None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
             },
             Change::RunNow(now) => self.extra = Some(now),
             Change::Pause => self.is_paused = true,
             Change::Resume => self.is_paused = false,
             Change::Schedule(schedule, first) => {
-                (self.plan, self.within) = (Some(first), None);
+                (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
                 return self.schedule.replace(schedule);
             }
+            // Who queues the task makes the estimate anew.
+            Change::Estimate(_) => {}
         }
         None
     }
 
-    /// Returns the deadline with which the task is queued again, if its schedule says `next`.
-    pub(super) fn settle(&mut self, next: Timestamp) -> Timestamp {
-        let plan = self.plan.unwrap_or(next);
-        let plan = self.within.take().map_or(plan, |within| within.min(plan));
+    /// Returns the deadline with which the task is queued again, if its schedule says `next`, and
+    /// whether it is in place of what the schedule says.
+    pub(super) fn settle(&mut self, next: Timestamp) -> (Timestamp, bool) {
+        let planned = self.plan.unwrap_or(next);
+        let plan = self.within.take().map_or(planned, |within| within.min(planned));
+        let leaves_wall = mem::take(&mut self.leaves_wall) || plan < planned;
         let (is_paused, extra) = (self.is_paused, self.extra);
         let standing = Standing { plan, is_paused, extra }.simplified();
         self.keep(standing);
-        standing.entry()
+        (standing.entry(), leaves_wall)
     }
 
     /// Called when a worker begins the run that was queued for `entry`. Returns `true` if it is an extra
@@ -274,6 +294,14 @@ pub(super) fn change_waiting<J: Job>(
     let is_toggle = matches!(change, Change::Pause | Change::Resume);
     let unused = match change {
         Change::Schedule(schedule, _) => job.set_schedule(schedule),
+        Change::At(_) => {
+            job.leave_wall();
+            None
+        }
+        Change::Within(_) if after.plan != before.plan => {
+            job.leave_wall();
+            None
+        }
         _ => None,
     };
     let plan = Some(after.plan).filter(|plan| *plan != before.plan);
@@ -290,7 +318,9 @@ pub(super) fn change_taken<J: Job>(
     match (job, change) {
         (Some(job), Change::Schedule(schedule, first)) => {
             let unused = job.set_schedule(schedule);
-            Carried { unused, ..control.note(Change::At(first)) }
+            let noted = control.note(Change::At(first));
+            control.leaves_wall = false;
+            Carried { unused, ..noted }
         }
         (_, change) => control.note(change),
     }

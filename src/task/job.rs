@@ -13,10 +13,11 @@ use super::{
     outcome::{Outcome, Step},
     period::Period,
     run::Run,
+    triggered::WallView,
 };
 use crate::{
     Failure, RejectionReason,
-    time::Timestamp,
+    time::{Clock, Timestamp},
     trigger::LastRun,
     unwind::{discard, discard_with},
 };
@@ -49,6 +50,39 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     /// Returns how many runs there have been.
     fn runs(&self) -> u64;
+
+    /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
+    #[inline]
+    fn has_trigger(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if the next run is planned on the wall clock.
+    fn is_on_wall(&self) -> bool {
+        false
+    }
+
+    /// Returns how the plan stands by the wall clock; `None` if it is on another.
+    fn view_wall(&self, _: &Clock) -> Option<WallView> {
+        None
+    }
+
+    /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    fn start_on_wall(&mut self, _: &Clock) -> Option<WallView> {
+        None
+    }
+
+    /// Forgets the plan on the wall clock.
+    fn leave_wall(&mut self) {}
+
+    /// Asks the trigger again for the run that it has planned. User code: the caller holds no lock.
+    ///
+    /// # Errors
+    ///
+    /// The panic of the trigger.
+    fn ask_again(self, run: &Run, _: &Hooks) -> Result<(Self, Timestamp), Failure> {
+        Ok((self, run.planned()))
+    }
 
     /// Returns how many runs were missed just before the run that was planned and started at these
     /// moments.
@@ -142,13 +176,15 @@ impl<F> Periodic<F> {
     /// The panic of a trigger.
     fn plan(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
-        let last = LastRun { planned, started, ended: run.clock().read() };
+        let ended = run.clock().read();
+        let last = LastRun { planned, planned_wall: None, started, ended };
         if let Some(plan) = self.period.plan(last) {
             self.skipped = plan.skipped;
             return Ok(Some(plan.next));
         }
         let (runs, failures) = (self.runs, self.failures);
-        let ask = || self.period.ask(last, run.clock(), runs, failures);
+        let Some(triggered) = self.period.triggered_mut() else { return Ok(None) };
+        let ask = || triggered.ask(last, run.clock(), runs, failures);
         hooks.contain(FailureSource::Trigger, run, Ok, ask)
     }
 }
@@ -183,6 +219,9 @@ where
             }
             Ok(Step::After(delay)) => {
                 self.skipped = 0;
+                if !is_extra {
+                    self.leave_wall();
+                }
                 let next = run.clock().read().after(delay);
                 return RunOutcome::Again(self, next);
             }
@@ -204,7 +243,13 @@ where
                 // Without a delay the plan stands, even if it is in the past.
                 let next = match self.on_failure.delay_after(self.failures) {
                     Duration::ZERO => next,
-                    delay => next.max(run.clock().read().after(delay)),
+                    delay => {
+                        let later = run.clock().read().after(delay);
+                        if later > next && !is_extra {
+                            self.leave_wall();
+                        }
+                        next.max(later)
+                    }
                 };
                 RunOutcome::Failed(self, next, failure)
             }
@@ -236,6 +281,42 @@ where
         let schedule = schedule.with_missed_runs_of(&self.period);
         self.skipped = 0;
         Some(mem::replace(&mut self.period, schedule))
+    }
+
+    fn has_trigger(&self) -> bool {
+        self.period.triggered().is_some()
+    }
+
+    fn is_on_wall(&self) -> bool {
+        self.period.is_on_wall()
+    }
+
+    fn view_wall(&self, clock: &Clock) -> Option<WallView> {
+        self.period.triggered()?.view_wall(clock)
+    }
+
+    fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
+        self.period.triggered_mut()?.start_on_wall(clock)
+    }
+
+    fn leave_wall(&mut self) {
+        if let Some(triggered) = self.period.triggered_mut() {
+            triggered.leave_wall();
+        }
+    }
+
+    fn ask_again(mut self, run: &Run, hooks: &Hooks) -> Result<(Self, Timestamp), Failure> {
+        let (runs, failures) = (self.runs, self.failures);
+        let planned = run.planned();
+        let Some(triggered) = self.period.triggered_mut() else { return Ok((self, planned)) };
+        let ask = || triggered.ask_again(run.clock(), runs, failures);
+        match hooks.contain(FailureSource::Trigger, run, Ok, ask) {
+            Ok(next) => Ok((self, next.unwrap_or(planned))),
+            Err(panic) => {
+                self.discard(run, hooks.drops(run.id()));
+                Err(panic)
+            }
+        }
     }
 
     fn runs(&self) -> u64 {

@@ -21,10 +21,10 @@
 
 use std::{any::Any, time::Duration};
 
+use super::triggered::Triggered;
 use crate::{
     time::{Clock, Timestamp, saturating_nanos},
-    trigger::{Due, Every, FixedDelay, LastRun, Trigger, TriggerContext},
-    unwind::discard,
+    trigger::{Every, FixedDelay, LastRun, Trigger},
 };
 
 /// What a periodic task does about the runs that it missed because it was late, by a period or more
@@ -94,21 +94,6 @@ pub(crate) enum Period {
     Never,
 }
 
-/// The schedule of a trigger that is the user's.
-pub(crate) struct Triggered {
-    /// Not there only while it is dropped.
-    trigger: Option<Box<dyn Trigger>>,
-    missed: MissedRuns,
-}
-
-/// The trigger is dropped here, and not with the closure beside it: if both panic, the second panic would
-/// abort the process.
-impl Drop for Triggered {
-    fn drop(&mut self) {
-        discard(self.trigger.take());
-    }
-}
-
 /// The plan for the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
@@ -125,7 +110,7 @@ impl Period {
     /// Returns the schedule that a trigger stands for, and when its first run is. Calls the trigger,
     /// which is user code.
     pub(crate) fn of<G: Trigger>(
-        mut trigger: G,
+        trigger: G,
         missed: MissedRuns,
         clock: &Clock,
         now: Timestamp,
@@ -137,16 +122,8 @@ impl Period {
         if let Some(FixedDelay { delay, first }) = any.downcast_ref() {
             return (Self::FixedDelay { delay: *delay }, now.after(*first));
         }
-        let context =
-            TriggerContext { clock, after: now, last: None, runs: 0, failures_in_a_row: 0 };
-        match trigger.next(&context) {
-            Some(due) => {
-                let first = deadline_of(due, clock).max(now);
-                (
-                    Self::Trigger(Box::new(Triggered { trigger: Some(Box::new(trigger)), missed })),
-                    first,
-                )
-            }
+        match Triggered::new(trigger, missed, clock, now) {
+            Some((triggered, first)) => (Self::Trigger(Box::new(triggered)), first),
             None => (Self::Never, Timestamp::NEVER),
         }
     }
@@ -192,9 +169,9 @@ impl Period {
     }
 
     /// Plans the next run, after one that was planned, started and ended at these moments. Returns
-    /// `None` if a trigger has to be [asked](Self::ask).
+    /// `None` if a trigger has to be [asked](Triggered::ask).
     #[inline]
-    pub(super) fn plan(&self, LastRun { planned, started, ended }: LastRun) -> Option<Plan> {
+    pub(super) fn plan(&self, LastRun { planned, started, ended, .. }: LastRun) -> Option<Plan> {
         let (period, missed) = match *self {
             Self::FixedDelay { delay } => {
                 return Some(Plan { next: ended.after(delay), skipped: 0 });
@@ -218,38 +195,32 @@ impl Period {
         })
     }
 
-    /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
-    /// code: the caller holds no lock.
-    pub(super) fn ask(
-        &mut self,
-        run: LastRun,
-        clock: &Clock,
-        runs: u64,
-        failures_in_a_row: u32,
-    ) -> Option<Timestamp> {
-        let Self::Trigger(triggered) = self else { return None };
-        let after = match triggered.missed {
-            MissedRuns::Burst => run.planned,
-            MissedRuns::Coalesce | MissedRuns::Delay => run.started,
-            MissedRuns::Skip => run.ended,
-            MissedRuns::Within(limit) => run.planned.max(too_late(run.ended, limit)),
-        };
-        let last = Some(run);
-        let context = TriggerContext { clock, after, last, runs, failures_in_a_row };
-        let due = triggered.trigger.as_mut()?.next(&context)?;
-        Some(deadline_of(due, clock))
+    /// Returns `true` if the next run is planned on the wall clock.
+    #[inline]
+    pub(crate) fn is_on_wall(&self) -> bool {
+        self.triggered().is_some_and(Triggered::is_on_wall)
     }
-}
 
-fn deadline_of(due: Due, clock: &Clock) -> Timestamp {
-    match due {
-        Due::At(moment) => clock.deadline_of(moment),
-        Due::OnDemand => Timestamp::NEVER,
+    /// Returns the schedule that a user's trigger makes.
+    #[inline]
+    pub(super) fn triggered(&self) -> Option<&Triggered> {
+        match self {
+            Self::Trigger(triggered) => Some(triggered),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn triggered_mut(&mut self) -> Option<&mut Triggered> {
+        match self {
+            Self::Trigger(triggered) => Some(triggered),
+            _ => None,
+        }
     }
 }
 
 /// Returns the last moment whose run is too late to be made up for.
-fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
+pub(super) fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
     now.before(limit.saturating_add(Duration::from_nanos(1)))
 }
 
@@ -284,7 +255,8 @@ mod tests {
 
     impl Period {
         fn planned(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> Plan {
-            self.plan(LastRun { planned, started, ended }).expect("it is not a trigger")
+            self.plan(LastRun { planned, planned_wall: None, started, ended })
+                .expect("it is not a trigger")
         }
     }
 

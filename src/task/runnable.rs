@@ -3,7 +3,11 @@
 use std::task::Waker;
 
 use super::{Attachment, Awaited, Change, Drops, FailedRun, Hooks, MoveEntry, Run, TaskState};
-use crate::{CancelReason, CancellationToken, sync::Arc, time::Timestamp};
+use crate::{
+    CancelReason, CancellationToken,
+    sync::Arc,
+    time::{Clock, Timestamp},
+};
 
 /// A task, as workers and the pool see it.
 pub(crate) trait Runnable: Send + Sync {
@@ -19,6 +23,10 @@ pub(crate) trait Runnable: Send + Sync {
     /// Changes when a task runs that is alive, at the time `now`. `move_entry` is called under the
     /// task's lock.
     fn control(&self, change: Change, now: Timestamp, move_entry: &mut MoveEntry<'_>) -> Changed;
+
+    /// Moves the task to where it belongs by what the wall clock shows, if it waits for a moment of that
+    /// clock. `move_entry` is called under the task's lock.
+    fn follow_wall(&self, clock: &Clock, move_entry: &mut MoveEntry<'_>);
 
     /// Ends the task as cancelled, unless it has ended: wakes its waiters, and drops the closure if
     /// no worker has it.
@@ -103,6 +111,8 @@ pub(crate) enum Verdict {
     CalledOff,
     /// Run the task again at this moment.
     Again(Timestamp),
+    /// The same, and the moment is an estimate of one of the wall clock.
+    AgainOnWall(Timestamp),
 }
 
 /// Where a call that ends a task found it.

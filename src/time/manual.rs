@@ -55,6 +55,7 @@
 
 mod presence;
 mod state;
+mod wall;
 
 use std::{
     cell::Cell,
@@ -154,7 +155,8 @@ impl ManualClock {
         let start = Instant::now();
         let base = long_before(start, past.saturating_sub(elapsed));
         let origin = Timestamp(saturating_nanos(start.saturating_duration_since(base)));
-        let state = Mutex::new(State::new(origin.after(elapsed).min(Timestamp::LAST)));
+        let now = origin.after(elapsed).min(Timestamp::LAST);
+        let state = Mutex::new(State::new(now, wall::at_first(elapsed)));
         let shared = Shared { base, origin, state, changed: Condvar::default() };
         Self { shared: Arc::new(shared) }
     }

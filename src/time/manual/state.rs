@@ -1,7 +1,10 @@
 //! The state of a manual clock: the present, which threads sleep until when, and whether it may go on
 //! by itself. All of it stands under the clock's lock; see the head of [`manual`](super).
 
-use std::task::{Wake, Waker};
+use std::{
+    task::{Wake, Waker},
+    time::SystemTime,
+};
 
 use super::presence::is_woken;
 use crate::{
@@ -22,6 +25,10 @@ pub(super) struct State {
     waiting: usize,
     /// Whether all sleepers have been woken since the clock moved, or since a wait began.
     have_looked: bool,
+    /// What the wall clock showed at the timestamp.
+    wall: (Timestamp, SystemTime),
+    /// The threads to be woken when the wall clock is set.
+    wall_watchers: Vec<Arc<ParkedThread>>,
     /// How often a thread has gone to sleep.
     #[cfg(test)]
     pub(super) parks: usize,
@@ -42,7 +49,7 @@ pub(super) struct Sleeper {
 }
 
 impl State {
-    pub(super) fn new(now: Timestamp) -> Self {
+    pub(super) fn new(now: Timestamp, wall: SystemTime) -> Self {
         Self {
             now,
             sleepers: Vec::new(),
@@ -52,6 +59,8 @@ impl State {
             is_auto: false,
             waiting: 0,
             have_looked: false,
+            wall: (now, wall),
+            wall_watchers: Vec::new(),
             #[cfg(test)]
             parks: 0,
         }
@@ -64,6 +73,29 @@ impl State {
     pub(super) fn next_alarm(&mut self) -> u64 {
         self.last_alarm += 1;
         self.last_alarm
+    }
+
+    // The wall clock.
+
+    pub(super) fn wall_time(&self) -> SystemTime {
+        let (since, wall) = self.wall;
+        wall.checked_add(self.now.since(since)).unwrap_or(wall)
+    }
+
+    /// Sets the wall clock, and wakes the threads that watch it.
+    pub(super) fn set_wall_time(&mut self, wall: SystemTime) {
+        self.wall = (self.now, wall);
+        for watcher in &self.wall_watchers {
+            Wake::wake_by_ref(watcher);
+        }
+    }
+
+    pub(super) fn watch_wall(&mut self, thread: &Arc<ParkedThread>) {
+        self.wall_watchers.push(Arc::clone(thread));
+    }
+
+    pub(super) fn unwatch_wall(&mut self, thread: &Arc<ParkedThread>) {
+        self.wall_watchers.retain(|watcher| !Arc::ptr_eq(watcher, thread));
     }
 
     // The sleepers.

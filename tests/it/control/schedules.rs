@@ -38,7 +38,7 @@ fn what_no_task_can_have_changes_nothing() {
     let once = executor.schedule(ms(10), || ()).expect("accepted");
     assert!(!series.set_trigger(every(ms(0))));
     assert!(!series.set_trigger(fixed_delay(ms(0))));
-    assert!(!series.set_trigger(at([])));
+    assert!(!series.set_trigger(at([Due::OnDemand; 0])));
     assert!(!once.set_trigger(every(ms(1))), "it runs once");
     let panics = from_fn(|_| panic!("no calendar"));
     assert!(catch_unwind(AssertUnwindSafe(|| series.set_trigger(panics))).is_err());

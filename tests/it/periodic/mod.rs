@@ -7,3 +7,4 @@ pub mod fixed_rate;
 mod repeat;
 mod told_of_the_end;
 mod triggers;
+mod wall_clock;

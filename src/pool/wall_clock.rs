@@ -1,0 +1,147 @@
+//! The wall clock: tasks that are planned on it follow it when it is set.
+//!
+//! A task on the wall clock stands in the queue with an estimate of its moment, and when a worker takes it
+//! the wall clock is read once more, so it is never early ([`task`](crate::task)). That it is not *late*
+//! either, when the clock is set ahead or the machine has slept, needs somebody who notices: the *watcher*,
+//! a thread that is started with the first plan on the wall clock and ends with the pool. Until then there
+//! is neither. How it learns that the clock was set is a matter of [`time`](crate::time).
+//!
+//! # What it does
+//!
+//! There is no list of the tasks that are on the wall clock. The clock is set rarely, so the watcher goes
+//! through all that are pending, and asks each of them to [follow](Runnable::follow_wall). A task decides
+//! under its lock where it belongs by what both clocks show *then*, and moves its entry. That is the one
+//! step in which its plan, its entry and what else has been asked of it agree ([`Pool::change`]). Nothing
+//! that was worked out earlier is used, so two watchers, or a watcher and a worker, cannot undo each other.
+//!
+//! A trigger that has to be asked again is user code, and not called here: its task is made due, and the
+//! worker that takes it asks, and runs nothing.
+//!
+//! # Why no task is missed
+//!
+//! A task may be on its way to the queue, with an estimate, while the clock is set. So whoever queues a
+//! task on the wall clock has it follow once more *afterwards*: a submission, a worker that puts it back,
+//! and a change of its schedule. If the clock was set before that step reads it, the step moves the entry.
+//! If it was set after, the watcher, who was there before, looks through the queue later still, and the
+//! entry is in it, or a worker has the task and will queue it in the same way. No generation is counted,
+//! and no flag is left behind.
+//!
+//! On a manual clock `set_wall_time` wakes the watcher in the step that sets the clock, and the watcher
+//! counts as a worker of that clock. So a clock that is idle has had all its tasks moved.
+//!
+//! # The end
+//!
+//! The watcher holds references to tasks while it goes through them, so it takes a hold on termination:
+//! after that no closure of the pool is alive. A watcher that finds the pool at its end does nothing.
+
+use std::io;
+
+use super::{
+    Pool, SnapshotEntry,
+    deadlock::{self, PoolScope, Role},
+    workers::factory_error,
+};
+use crate::{
+    lazy_thread::LazyThread,
+    queue::Ticket,
+    sync::{Arc, Parker},
+    task::Runnable,
+    time::WallWatch,
+    trace,
+};
+
+/// See the [module](self).
+pub(super) struct WallClock {
+    watcher: LazyThread<WallWatch>,
+}
+
+impl WallClock {
+    pub(super) fn new() -> Self {
+        Self { watcher: LazyThread::new() }
+    }
+
+    /// Ends the watcher.
+    pub(super) fn close(&self) {
+        if let Some(watch) = self.watcher.queue() {
+            watch.end();
+        }
+    }
+}
+
+/// The thread that watches the wall clock.
+struct Watcher(Arc<Pool>);
+
+impl Watcher {
+    fn work(self, watch: &WallWatch) {
+        let pool = &*self.0;
+        // A caller that joins the pool's threads waits for this thread, too.
+        let _scope = PoolScope::enter(pool, Role::Stopper);
+        pool.clock().worker_begins(&Parker::current());
+        watch.watch(|| pool.wall_clock_was_set());
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.0.clock().worker_ended();
+    }
+}
+
+impl Pool {
+    /// Ensures that the wall clock is watched, unless the pool is at its end.
+    pub(crate) fn ensure_wall_watcher(self: &Arc<Self>) -> io::Result<()> {
+        let watcher = &self.wall_clock.watcher;
+        if watcher.running().is_some() {
+            return Ok(());
+        }
+        if deadlock::is_starting_thread_of(self) {
+            // The thread factory submits something, and this thread has the permit.
+            return Err(factory_error("uses its executor"));
+        }
+        let Some(permit) = self.workers.spawn_permit(|_| watcher.running().is_none()) else {
+            return Ok(());
+        };
+        // The hold lets the thread that ends the pool find the watch and end it.
+        if !self.shutdown.hold() {
+            return Ok(());
+        }
+        let started = watcher.start(
+            || WallWatch::new(self.clock().clone()),
+            |watch| {
+                self.clock().worker_starts();
+                let thread = Watcher(Arc::clone(self));
+                let name = format!("{}-wall-clock", self.spawner.thread_name());
+                self.start_thread(permit, name, None, move || thread.work(&watch))
+            },
+        );
+        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
+        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.release_hold();
+        started.map(drop)
+    }
+
+    /// Moves a task that is on the wall clock to where it belongs by what that clock shows. Whoever has
+    /// queued one calls this then.
+    pub(crate) fn follow_wall<R>(&self, task: &R, ticket: Ticket)
+    where
+        R: Runnable + ?Sized,
+    {
+        if let Some(watch) = self.wall_clock.watcher.running() {
+            watch.tell_waiting();
+        }
+        self.with_entry(ticket, |move_entry| task.follow_wall(self.clock(), move_entry));
+    }
+
+    /// Moves all tasks that are on the wall clock.
+    fn wall_clock_was_set(&self) {
+        if !self.shutdown.hold() {
+            return;
+        }
+        trace::lifecycle("follows the wall clock", self.thread_name());
+        for SnapshotEntry { ticket, element: task, .. } in self.pending() {
+            self.with_entry(ticket, |move_entry| task.follow_wall(self.clock(), move_entry));
+            self.callbacks.hooks.drops(ticket.sequence).discard(task);
+        }
+        self.release_hold();
+    }
+}

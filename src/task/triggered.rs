@@ -1,0 +1,214 @@
+//! The schedule that a user's trigger makes: its plan for the next run, on whichever clock that is.
+//!
+//! # A plan on the wall clock
+//!
+//! A trigger may answer with a moment of the wall clock. The task then stands in the queue with an
+//! estimate of it ([`time`](crate::time)), and the moment itself is kept here, in [`WallPlan`], until the
+//! next plan. Two questions are asked of it. Has the moment come by the wall clock, when a worker has
+//! taken the task? And is the plan still good, when that clock was set?
+//!
+//! A plan is the first moment of its trigger after [`after`](WallPlan::after). As long as the wall clock
+//! shows a later time than that, the plan is good, wherever the clock was set to: the moment is to come, or
+//! it has passed and the run is late. If the clock shows an *earlier* time, the trigger may have moments
+//! between now and the plan, and has to be [asked again](Triggered::ask_again), if it can be. This needs
+//! nobody who knows by how much the clock was set, or how often, or that it was: it is seen in the plan.
+//!
+//! What is asked of a task beside its schedule, and what a failure policy puts off, is a moment of the
+//! executor's clock. The plan on the wall clock is [left](Triggered::leave_wall) then.
+
+use std::time::{Duration, SystemTime};
+
+use super::period::{MissedRuns, too_late};
+use crate::{
+    time::{Clock, Timestamp, Waiting, estimate},
+    trigger::{Due, LastRun, Trigger, TriggerContext},
+    unwind::discard,
+};
+
+/// See the [module](self).
+pub(crate) struct Triggered {
+    /// Not there only while it is dropped.
+    trigger: Option<Box<dyn Trigger>>,
+    pub(super) missed: MissedRuns,
+    /// The plan for the next run, if it is a moment of the wall clock.
+    wall: Option<WallPlan>,
+    is_asked_again: bool,
+    /// The run before the last question, for the case that the trigger is asked again.
+    last: Option<LastRun>,
+}
+
+/// The trigger is dropped here, and not with the closure beside it: if both panic, the second panic would
+/// abort the process.
+impl Drop for Triggered {
+    fn drop(&mut self) {
+        discard(self.trigger.take());
+    }
+}
+
+/// See the head of the module.
+#[derive(Debug)]
+struct WallPlan {
+    moment: SystemTime,
+    after: SystemTime,
+    /// What the clock showed when the run started.
+    started: Option<SystemTime>,
+    _waiting: Waiting,
+}
+
+impl WallPlan {
+    fn new(due: Due, context: &TriggerContext<'_>) -> Option<Self> {
+        let moment = due.wall()?;
+        let after = context.after_wall();
+        Some(Self { moment, after, started: None, _waiting: Waiting::begin() })
+    }
+
+    /// Returns the moment after which the next run has to be, on the wall clock: the run has ended now.
+    fn next_after(&self, missed: MissedRuns, now: SystemTime) -> Option<SystemTime> {
+        match missed {
+            MissedRuns::Burst => Some(self.moment),
+            MissedRuns::Coalesce | MissedRuns::Delay => self.started,
+            MissedRuns::Skip => Some(now),
+            MissedRuns::Within(limit) => {
+                let too_late = now.checked_sub(limit)?.checked_sub(Duration::from_nanos(1))?;
+                Some(too_late.max(self.moment))
+            }
+        }
+    }
+}
+
+/// How a plan on the wall clock stands by that clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WallView {
+    /// The moment has come, at this timestamp.
+    Due(Timestamp),
+    /// The moment is to come, by today's estimate at this timestamp.
+    Waits(Timestamp),
+    /// The trigger has to be asked again, at this timestamp, which is the present.
+    AsksAgain(Timestamp),
+}
+
+impl WallView {
+    /// Returns the deadline with which the task is to be in the queue.
+    pub(super) fn deadline(self) -> Timestamp {
+        match self {
+            Self::Due(at) | Self::Waits(at) | Self::AsksAgain(at) => at,
+        }
+    }
+}
+
+impl Triggered {
+    /// Asks the trigger for its first run, which is returned as well; `None` if there is none. User code.
+    pub(super) fn new(
+        mut trigger: impl Trigger,
+        missed: MissedRuns,
+        clock: &Clock,
+        now: Timestamp,
+    ) -> Option<(Self, Timestamp)> {
+        let context = TriggerContext {
+            clock,
+            after: now,
+            after_wall: None,
+            last: None,
+            runs: 0,
+            failures_in_a_row: 0,
+            is_again: false,
+        };
+        let due = trigger.next(&context)?;
+        let is_asked_again = trigger.is_asked_again();
+        let (wall, trigger) = (WallPlan::new(due, &context), Some(Box::new(trigger) as _));
+        let first = due.timestamp(clock).max(now);
+        Some((Self { trigger, missed, wall, is_asked_again, last: None }, first))
+    }
+
+    /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
+    /// code: the caller holds no lock.
+    pub(super) fn ask(
+        &mut self,
+        run: LastRun,
+        clock: &Clock,
+        runs: u64,
+        failures_in_a_row: u32,
+    ) -> Option<Timestamp> {
+        let plan = self.wall.take();
+        let run = LastRun { planned_wall: plan.as_ref().map(|plan| plan.moment), ..run };
+        let after_wall = plan.and_then(|plan| plan.next_after(self.missed, clock.wall_time()));
+        let after = match self.missed {
+            MissedRuns::Burst => run.planned,
+            MissedRuns::Coalesce | MissedRuns::Delay => run.started,
+            MissedRuns::Skip => run.ended,
+            MissedRuns::Within(limit) => run.planned.max(too_late(run.ended, limit)),
+        };
+        self.last = Some(run);
+        let (last, is_again) = (self.last, false);
+        self.next(&TriggerContext {
+            clock,
+            after,
+            after_wall,
+            last,
+            runs,
+            failures_in_a_row,
+            is_again,
+        })
+    }
+
+    /// Asks the trigger again for a run that has been planned and has not taken place. If it has no
+    /// answer the plan stands. User code: the caller holds no lock.
+    pub(super) fn ask_again(
+        &mut self,
+        clock: &Clock,
+        runs: u64,
+        failures_in_a_row: u32,
+    ) -> Option<Timestamp> {
+        self.next(&TriggerContext {
+            clock,
+            after: clock.read(),
+            after_wall: None,
+            last: self.last,
+            runs,
+            failures_in_a_row,
+            is_again: true,
+        })
+    }
+
+    /// Asks the trigger, and keeps its plan.
+    fn next(&mut self, context: &TriggerContext<'_>) -> Option<Timestamp> {
+        let due = self.trigger.as_mut()?.next(context);
+        let stands = self.wall.as_ref().map(|plan| Due::Wall(plan.moment));
+        let due = due.or(stands)?;
+        self.wall = WallPlan::new(due, context);
+        Some(due.timestamp(context.clock))
+    }
+
+    /// Returns `true` if the next run is planned on the wall clock.
+    pub(super) fn is_on_wall(&self) -> bool {
+        self.wall.is_some()
+    }
+
+    /// Looks at the wall clock; `None` if the plan is no moment of that clock.
+    pub(super) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
+        let plan = self.wall.as_ref()?;
+        let (now, wall) = clock.read_both();
+        let deadline = estimate((now, wall), plan.moment);
+        Some(if wall >= plan.moment {
+            WallView::Due(deadline)
+        } else if wall < plan.after && self.is_asked_again {
+            WallView::AsksAgain(now)
+        } else {
+            WallView::Waits(deadline)
+        })
+    }
+
+    /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    pub(super) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
+        let view = self.view_wall(clock);
+        if let (Some(WallView::Due(_)), Some(plan)) = (view, &mut self.wall) {
+            plan.started = Some(clock.wall_time());
+        }
+        view
+    }
+
+    /// Forgets the plan on the wall clock: the next run is planned otherwise.
+    pub(super) fn leave_wall(&mut self) {
+        self.wall = None;
+    }
+}

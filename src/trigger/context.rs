@@ -1,0 +1,166 @@
+//! What a trigger is told, and what it answers.
+//!
+//! Both speak of moments on two clocks. Those of the executor's clock are timestamps inside, and those of
+//! the wall clock stay what they are: a timestamp of theirs is an estimate, good until that clock is set.
+//! So what is told of the wall clock is worked out when it is asked for, by what the clock shows then.
+//! The one exception is the moment for which a run was planned on the wall clock. A trigger that walks from
+//! moment to moment has to be told exactly that one, or it would come upon the same moment twice.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::time::{Clock, Timestamp};
+
+/// The moment of a run; the answer of a [trigger](crate::Trigger).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Due {
+    /// The run is due at this moment, on the executor's [clock](crate::Handle::clock).
+    At(Instant),
+    /// The run is due when the wall clock shows this moment, however it gets there.
+    Wall(SystemTime),
+    /// The run is not due before somebody asks for it, by
+    /// [`run_now`](crate::ScheduledFuture::run_now) or another request for a moment.
+    OnDemand,
+}
+
+impl Due {
+    /// Returns the moment on the executor's clock, as far as can be said today.
+    pub(crate) fn timestamp(self, clock: &Clock) -> Timestamp {
+        match self {
+            Self::At(moment) => clock.deadline_of(moment),
+            Self::Wall(moment) => clock.wall_deadline(moment),
+            Self::OnDemand => Timestamp::NEVER,
+        }
+    }
+
+    /// Returns the moment on the wall clock, if it is one of that clock.
+    pub(crate) fn wall(self) -> Option<SystemTime> {
+        match self {
+            Self::Wall(moment) => Some(moment),
+            Self::At(_) | Self::OnDemand => None,
+        }
+    }
+
+    pub(super) fn is_after(self, other: Self, clock: &Clock) -> bool {
+        match (self, other) {
+            (Self::At(this), Self::At(other)) => this > other,
+            (Self::Wall(this), Self::Wall(other)) => this > other,
+            _ => self.timestamp(clock) > other.timestamp(clock),
+        }
+    }
+
+    /// Returns the moment that much later, if there is such a moment.
+    pub(super) fn later_by(self, span: Duration) -> Option<Self> {
+        match self {
+            Self::At(moment) => moment.checked_add(span).map(Self::At),
+            Self::Wall(moment) => moment.checked_add(span).map(Self::Wall),
+            Self::OnDemand => Some(self),
+        }
+    }
+}
+
+impl From<SystemTime> for Due {
+    fn from(moment: SystemTime) -> Self {
+        Self::Wall(moment)
+    }
+}
+
+impl From<Instant> for Due {
+    fn from(instant: Instant) -> Self {
+        Self::At(instant)
+    }
+}
+
+/// What a [trigger](crate::Trigger) is told of the task.
+#[derive(Clone, Copy, Debug)]
+pub struct TriggerContext<'a> {
+    pub(crate) clock: &'a Clock,
+    /// See [`after`](Self::after).
+    pub(crate) after: Timestamp,
+    /// The same on the wall clock, if the last run was planned there.
+    pub(crate) after_wall: Option<SystemTime>,
+    /// The last run.
+    pub(crate) last: Option<LastRun>,
+    pub(crate) runs: u64,
+    pub(crate) failures_in_a_row: u32,
+    /// Whether the question is one more since that run.
+    pub(crate) is_again: bool,
+}
+
+/// The moments of a run that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastRun {
+    pub(crate) planned: Timestamp,
+    /// The same on the wall clock, if the run was planned there.
+    pub(crate) planned_wall: Option<SystemTime>,
+    pub(crate) started: Timestamp,
+    pub(crate) ended: Timestamp,
+}
+
+impl TriggerContext<'_> {
+    /// Returns the moment after which the next run has to be; see the [module](super). Before the first
+    /// run that is the moment of submission.
+    #[must_use]
+    pub fn after(&self) -> Instant {
+        self.clock.shown_at(self.after)
+    }
+
+    /// Returns the same moment on the wall clock. If the last run was planned there, it is what that clock
+    /// showed, or the very moment for which the run was planned, as the policy for missed runs says; so
+    /// a step of the clock during the run is lateness. Otherwise it is worked out from what the clock shows
+    /// now. It is never later than now, also if the clock has been set back.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use punctual::trigger::{Due, from_fn};
+    ///
+    /// // At each full hour of UTC.
+    /// let hourly = from_fn(|last| {
+    ///     let since = last.after_wall().duration_since(UNIX_EPOCH).ok()?;
+    ///     let next = (since.as_secs() / 3600 + 1) * 3600;
+    ///     Some(Due::Wall(UNIX_EPOCH + Duration::from_secs(next)))
+    /// });
+    /// ```
+    #[must_use]
+    pub fn after_wall(&self) -> SystemTime {
+        let after = self.after_wall.unwrap_or_else(|| self.clock.wall_at(self.after));
+        after.min(self.clock.wall_time())
+    }
+
+    /// Returns for when the last run was planned; `None` before the first.
+    #[must_use]
+    pub fn planned(&self) -> Option<Instant> {
+        self.last.map(|last| self.clock.shown_at(last.planned))
+    }
+
+    /// Returns for when the last run was planned on the wall clock; `None` before the first, and if the
+    /// plan was no moment of that clock.
+    #[must_use]
+    pub fn planned_wall(&self) -> Option<SystemTime> {
+        self.last.and_then(|last| last.planned_wall)
+    }
+
+    /// Returns when the last run started; `None` before the first.
+    #[must_use]
+    pub fn started(&self) -> Option<Instant> {
+        self.last.map(|last| self.clock.shown_at(last.started))
+    }
+
+    /// Returns when the last run ended; `None` before the first.
+    #[must_use]
+    pub fn ended(&self) -> Option<Instant> {
+        self.last.map(|last| self.clock.shown_at(last.ended))
+    }
+
+    /// Returns how many runs there have been.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Returns how many of the last runs in a row have failed; zero if the last one has not.
+    #[must_use]
+    pub fn failures_in_a_row(&self) -> u32 {
+        self.failures_in_a_row
+    }
+}
