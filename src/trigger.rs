@@ -49,6 +49,11 @@ pub(crate) use self::context::LastRun;
 pub use self::context::{Due, TriggerContext};
 use crate::time::saturating_nanos;
 
+#[cfg(feature = "cron")]
+mod cron;
+#[cfg(feature = "cron")]
+pub use self::cron::{Cron, CronError, CronErrorKind, Missing, Repeated, cron};
+
 /// When a repeated task runs next. See the [module](self) for what it is asked and when.
 ///
 /// ```

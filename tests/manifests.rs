@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use toml::{Table, Value};
 
 /// Crates that only our tests use, and that must not appear in a user's lock file.
-const FOR_TESTS_ALONE: [&str; 4] = ["loom", "proptest", "rand", "shuttle"];
+const FOR_TESTS_ALONE: [&str; 5] = ["croner", "loom", "proptest", "rand", "shuttle"];
 
 /// A manifest that exists; `None` in the published package, which has no `ci`.
 fn manifest(path: &str) -> Option<Table> {

@@ -1,0 +1,266 @@
+//! A calendar: when the clock on a wall in a time zone shows certain times.
+//!
+//! An [expression](expression) says which times, in [fields](fields) that know no zone. The
+//! [walk](walk) finds out when a clock in the zone shows them, with the times that it never shows and
+//! those that it shows twice. Each knows nothing of the other.
+//!
+//! A trigger holds the *name* of its zone, and looks up the zone for each answer, of which the
+//! database keeps a copy for some minutes. So a process that runs for a year goes by the laws that were
+//! made meanwhile, as soon as the machine has them. A zone that has vanished from the machine leaves the
+//! trigger with the last one that it had.
+//!
+//! Runs are on whole seconds, so a moment is a number of seconds in all that follows.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use jiff::tz::TimeZone;
+
+pub use self::error::{CronError, CronErrorKind};
+use self::{expression::Expression, walk::Policy};
+
+mod error;
+mod expression;
+mod fields;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+/// Runs when a clock in a time zone shows the times of a cron expression.
+///
+/// ```
+/// use std::time::{Duration, UNIX_EPOCH};
+/// use punctual::trigger::cron;
+///
+/// // On working days at nine, in London.
+/// let nine = cron("0 9 * * MON-FRI", "Europe/London")?;
+///
+/// // From Friday, 27 March 2026, at noon: Monday, in summer time.
+/// let friday = UNIX_EPOCH + Duration::from_secs(1_774_612_800);
+/// let monday = UNIX_EPOCH + Duration::from_secs(1_774_857_600);
+/// assert_eq!(nine.next_after(friday), Some(monday));
+/// # Ok::<(), punctual::trigger::CronError>(())
+/// ```
+///
+/// # The expression
+///
+/// Five fields, or six with the second first, between spaces:
+///
+/// | field | values | also |
+/// |---|---|---|
+/// | second | 0–59 | |
+/// | minute | 0–59 | |
+/// | hour | 0–23 | |
+/// | day of the month | 1–31 | `L` the last day, `15W` the day from Monday to Friday nearest to the 15th in the same month, `LW` the last one of them, `?` |
+/// | month | 1–12, `JAN`–`DEC` | |
+/// | day of the week | 0–7, `SUN`–`SAT`; 0 and 7 are Sunday | `FRIL` the last Friday of the month, `FRI#2` the second, `?` |
+///
+/// A field is a list, as `1,15`, of values, of ranges `9-17`, and of `*`, which is all values. A range and
+/// `*` may have a step: `*/15`, `9-17/2`. A month without the day that is asked for is left out.
+///
+/// A day has to be in all fields. But if *neither* of the two day fields begins with `*` or is `?`, it
+/// has to be in one of the two, as in every cron since Vixie's: `0 0 13 * FRI` is each 13th and each
+/// Friday. `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight` and `@hourly` stand for the
+/// expressions that they name.
+///
+/// # The hour that is missing, and the one that comes twice
+///
+/// An expression whose second, minute or hour begins with `*` means an *interval*: it goes on by the
+/// clock, so times that are missing are left out, and times that come twice are two runs. Any other
+/// means certain *times of the day*: one that is missing runs as soon as the gap is over, and one that
+/// comes twice runs the first time. That is the rule of cronie, the cron of many Linux systems.
+/// [`missing`](Cron::missing) and [`repeated`](Cron::repeated) choose otherwise.
+///
+/// # The zone
+///
+/// `zone` is a name from the IANA database, such as `America/New_York`, or `UTC`. There is no default:
+/// UTC would surprise some, and the zone of whichever machine it is others. The rules are those that are
+/// installed on the machine. Where no time zone files are, as in some container images, every name but
+/// `UTC` is unknown, unless the program enables the feature `tzdb-bundle-always` of the crate `jiff`.
+///
+/// # Errors
+///
+/// [`CronError`] if the expression is not understood, if it never matches, as 30 February, or if no such
+/// zone is known.
+///
+/// # Cost
+///
+/// One to ten microseconds here, and about one for each [answer](Cron::next_after).
+pub fn cron(expression: &str, zone: &str) -> Result<Cron, CronError> {
+    let parsed = Expression::parse(expression)?;
+    let last_known = load(zone).ok_or_else(|| CronError::unknown_zone(zone))?;
+    Ok(Cron {
+        policy: Policy::of(&parsed),
+        fields: parsed.fields,
+        expression: expression.into(),
+        zone: zone.into(),
+        last_known,
+    })
+}
+
+/// A calendar; from [`cron()`].
+#[derive(Clone)]
+pub struct Cron {
+    expression: Box<str>,
+    zone: Box<str>,
+    fields: fields::Fields,
+    policy: Policy,
+    /// For when the zone cannot be loaded any more.
+    last_known: TimeZone,
+}
+
+/// What becomes of times that the clock does not show, because it is set forward; for
+/// [`Cron::missing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Missing {
+    /// They are left out.
+    Skip,
+    /// They run as soon as the gap is over: once, however many they are.
+    Next,
+}
+
+/// What becomes of times that the clock shows twice, because it is set back; for
+/// [`Cron::repeated`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Repeated {
+    /// They run the first time.
+    First,
+    /// They run the second time.
+    Last,
+    /// They run both times.
+    Both,
+}
+
+/// How many moments are counted; more are not told from as many.
+const MOST_COUNTED: u64 = 1_000;
+
+impl Cron {
+    /// Chooses what becomes of times that the clock does not show.
+    ///
+    /// An expression all of whose times are missing may then never run: 02:30 on the second Sunday of
+    /// March, in New York.
+    #[must_use]
+    pub fn missing(mut self, missing: Missing) -> Self {
+        self.policy.missing = missing;
+        self
+    }
+
+    /// Chooses what becomes of times that the clock shows twice.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use punctual::trigger::{Repeated, cron};
+    ///
+    /// // On 25 October 2026 London's clocks show 01:30 at 00:30 UTC and once more at 01:30 UTC.
+    /// let midnight = UNIX_EPOCH + Duration::from_secs(1_792_886_400);
+    /// let half_past_one = cron("30 1 * * *", "Europe/London")?;
+    /// let half_an_hour = Duration::from_secs(30 * 60);
+    /// assert_eq!(half_past_one.next_after(midnight), Some(midnight + half_an_hour));
+    /// let later = half_past_one.repeated(Repeated::Last);
+    /// assert_eq!(later.next_after(midnight), Some(midnight + 3 * half_an_hour));
+    /// # Ok::<(), punctual::trigger::CronError>(())
+    /// ```
+    #[must_use]
+    pub fn repeated(mut self, repeated: Repeated) -> Self {
+        self.policy.repeated = repeated;
+        self
+    }
+
+    /// Returns the first moment that is later than `after`, always a whole second; `None` if there is
+    /// none up to the year 9999.
+    ///
+    /// The cost is about one microsecond, and one more for each change of the zone's offset in between.
+    #[must_use]
+    pub fn next_after(&self, after: SystemTime) -> Option<SystemTime> {
+        self.next_in(&self.current_zone(), after)
+    }
+
+    /// Returns the expression, as it was given.
+    #[must_use]
+    pub fn expression(&self) -> &str {
+        &self.expression
+    }
+
+    /// Returns the name of the zone, as it was given.
+    #[must_use]
+    pub fn zone(&self) -> &str {
+        &self.zone
+    }
+
+    /// Counts the moments that are later than `from` and earlier than `to`, up to a thousand.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the count of missed runs"))]
+    pub(crate) fn between(&self, from: SystemTime, to: SystemTime) -> u64 {
+        let zone = self.current_zone();
+        let (mut moment, mut count) = (from, 0);
+        while count < MOST_COUNTED {
+            match self.next_in(&zone, moment) {
+                Some(next) if next < to => (moment, count) = (next, count + 1),
+                _ => break,
+            }
+        }
+        count
+    }
+
+    fn next_in(&self, zone: &TimeZone, after: SystemTime) -> Option<SystemTime> {
+        let from = second_of(after).checked_add(1)?;
+        moment_of(walk::first_from(&self.fields, self.policy, zone, from)?)
+    }
+
+    fn current_zone(&self) -> TimeZone {
+        load(&self.zone).unwrap_or_else(|| self.last_known.clone())
+    }
+}
+
+impl Policy {
+    /// The policy of an expression without further words.
+    fn of(expression: &Expression) -> Self {
+        if expression.is_wildcard {
+            Self { missing: Missing::Skip, repeated: Repeated::Both }
+        } else {
+            Self { missing: Missing::Next, repeated: Repeated::First }
+        }
+    }
+}
+
+impl fmt::Display for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.expression, self.zone)
+    }
+}
+
+impl fmt::Debug for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cron")
+            .field("expression", &self.expression)
+            .field("zone", &self.zone)
+            .field("missing", &self.policy.missing)
+            .field("repeated", &self.policy.repeated)
+            .finish()
+    }
+}
+
+/// Looks up a zone by its name. A name for a zone that nobody knows is not one.
+fn load(name: &str) -> Option<TimeZone> {
+    TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())
+}
+
+/// Returns the second that a moment is in, or the first or last one that can be counted.
+fn second_of(moment: SystemTime) -> i64 {
+    let whole = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    match moment.duration_since(UNIX_EPOCH) {
+        Ok(since) => whole(since),
+        Err(error) => {
+            let before = error.duration();
+            -whole(before) - i64::from(before.subsec_nanos() > 0)
+        }
+    }
+}
+
+fn moment_of(second: i64) -> Option<SystemTime> {
+    let distance = Duration::from_secs(second.unsigned_abs());
+    if second < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) }
+}

@@ -1,0 +1,301 @@
+//! From the text of an expression to its [fields](super::fields).
+//!
+//! An expression is 5 or 6 fields between white space, or a nickname. A field is a list of items
+//! between commas. An item is `*`, a value, or a range `a-b`; `*` and a range may have a step `/n`.
+//! The two day fields know some more ([`special_day`], [`special_weekday`]), and `?`, which is another
+//! word for `*`. Months and weekdays have names of three letters, in capitals or not.
+//!
+//! What other dialects read in different ways is refused, with what to write instead: a step after a
+//! single value, a range that goes down, a step that is longer than its field. The exceptions are
+//! those in which all agree: Sunday is 0 and 7, and a range may end with it, as `FRI-SUN` does.
+//!
+//! Two things depend on how a field *begins*, as in cronie: a day field that begins with `*` (or is
+//! `?`) restricts the other one, and two that do not are alternatives; and an expression is one of a
+//! [wildcard](Expression::is_wildcard) if its second, minute or hour begins with `*`.
+//!
+//! Every error knows its place, because every [`Piece`] of the text does. A piece ends before or after
+//! an ASCII character or at the end of the text, and so never inside of a character.
+
+use super::{
+    error::CronError,
+    fields::{DaysOfMonth, DaysOfWeek, Fields},
+};
+
+/// An expression that was understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Expression {
+    pub(super) fields: Fields,
+    /// It runs by the clock and not at named times: its second, minute or hour begins with `*`.
+    pub(super) is_wildcard: bool,
+}
+
+/// A part of the expression, and where it begins.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// What a field is called, and the values that it has.
+struct Unit {
+    /// With its article.
+    name: &'static str,
+    min: u8,
+    max: u8,
+    names: &'static [&'static str],
+}
+
+const SECOND: Unit = Unit { name: "a second", min: 0, max: 59, names: &[] };
+const MINUTE: Unit = Unit { name: "a minute", min: 0, max: 59, names: &[] };
+const HOUR: Unit = Unit { name: "an hour", min: 0, max: 23, names: &[] };
+const DAY: Unit = Unit { name: "a day of the month", min: 1, max: 31, names: &[] };
+const MONTH: Unit = Unit {
+    name: "a month",
+    min: 1,
+    max: 12,
+    names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
+};
+/// The value 7, which is Sunday too, becomes 0 at the end.
+const WEEKDAY: Unit = Unit {
+    name: "a day of the week",
+    min: 0,
+    max: 7,
+    names: &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"],
+};
+
+/// Their seven bits, without that of the second Sunday.
+const EVERY_WEEKDAY: u64 = 0x7f;
+
+const NICKNAMES: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+impl Expression {
+    pub(super) fn parse(text: &str) -> Result<Self, CronError> {
+        let whole = Piece { text, at: 0 };
+        let whole = whole.part(text.trim());
+        if !whole.text.starts_with('@') {
+            return Self::of_fields(whole);
+        }
+        let known = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(whole.text));
+        let (_, meaning) = known.ok_or_else(|| {
+            let names = NICKNAMES.map(|(name, _)| name).join(", ");
+            whole.fault(format!("`{}` is not a nickname; use one of {names}", whole.text))
+        })?;
+        Self::of_fields(Piece { text: meaning, at: 0 })
+    }
+
+    fn of_fields(whole: Piece<'_>) -> Result<Self, CronError> {
+        let words: Vec<_> = whole.text.split_whitespace().map(|word| whole.part(word)).collect();
+        let (second, rest) = match words.as_slice() {
+            [second, rest @ ..] if rest.len() == 5 => (Some(*second), rest),
+            all => (None, all),
+        };
+        let &[minute, hour, day, month, weekday] = rest else {
+            return Err(whole.fault(format!(
+                "an expression has 5 fields: minute, hour, day of the month, month, day of the week; or \
+                 6, with the second before them; this one has {}",
+                words.len()
+            )));
+        };
+        let fields = Fields {
+            seconds: second.map_or(Ok(1), |second| second.list(&SECOND))?,
+            minutes: minute.list(&MINUTE)?,
+            hours: hour.list(&HOUR)?,
+            days: days_of_month(day)?,
+            months: month.list(&MONTH)?,
+            weekdays: days_of_week(weekday)?,
+            either_day: !day.admits_all() && !weekday.admits_all(),
+        };
+        if fields.never_match() {
+            return Err(CronError::never_matches(day.at..weekday.end()));
+        }
+        let mut timed = second.into_iter().chain([minute, hour]);
+        Ok(Self { fields, is_wildcard: timed.any(|field| field.text.starts_with('*')) })
+    }
+}
+
+fn days_of_month(field: Piece<'_>) -> Result<DaysOfMonth, CronError> {
+    let mut days = DaysOfMonth::default();
+    for item in field.items() {
+        if !special_day(item, &mut days)? {
+            days.numbers |= item.set(&DAY)?;
+        }
+    }
+    Ok(days)
+}
+
+/// `?`, `L`, `LW` and `15W`. Returns `false` if the item is none of them.
+fn special_day(item: Piece<'_>, days: &mut DaysOfMonth) -> Result<bool, CronError> {
+    if item.text == "?" {
+        days.numbers |= DAY.set(DAY.min, DAY.max, 1);
+    } else if item.text.eq_ignore_ascii_case("L") {
+        days.last = true;
+    } else if item.text.eq_ignore_ascii_case("LW") {
+        days.last_nearest = true;
+    } else if let Some(day) = item.without('W') {
+        days.nearest |= 1 << day.value(&DAY)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn days_of_week(field: Piece<'_>) -> Result<DaysOfWeek, CronError> {
+    let mut days = DaysOfWeek::default();
+    for item in field.items() {
+        if !special_weekday(item, &mut days)? {
+            let set = item.set(&WEEKDAY)?;
+            days.every |= (set | set >> 7) & EVERY_WEEKDAY;
+        }
+    }
+    Ok(days)
+}
+
+/// `?`, `FRIL` and `FRI#2`. Returns `false` if the item is none of them.
+fn special_weekday(item: Piece<'_>, days: &mut DaysOfWeek) -> Result<bool, CronError> {
+    if item.text == "?" {
+        days.every |= EVERY_WEEKDAY;
+    } else if let Some((weekday, nth)) = item.cut('#') {
+        let number = nth.number().filter(|number| (1..=5).contains(number));
+        let nth = number.map(usize::from).ok_or_else(|| {
+            nth.fault(format!("`{}` does not count weekdays of a month; use 1 to 5", nth.text))
+        })?;
+        days.nth[nth - 1] |= 1 << (weekday.value(&WEEKDAY)? % 7);
+    } else if let Some(weekday) = item.without('L') {
+        days.last |= 1 << (weekday.value(&WEEKDAY)? % 7);
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+impl Unit {
+    fn set(&self, from: u8, to: u8, step: u8) -> u64 {
+        (from..=to).step_by(step.into()).fold(0, |set, value| set | 1 << value)
+    }
+
+    fn is_weekday(&self) -> bool {
+        self.max == 7
+    }
+
+    /// The highest value that is not another word for the lowest.
+    fn last(&self) -> u8 {
+        if self.is_weekday() { 6 } else { self.max }
+    }
+
+    /// What can be written for a value.
+    fn choices(&self) -> String {
+        let names = match self.names {
+            [first, .., last] => format!(", or {first} to {last}"),
+            _ => String::new(),
+        };
+        format!("{} to {}{names}", self.min, self.max)
+    }
+}
+
+impl<'a> Piece<'a> {
+    /// A part of this piece, which is a slice of its text.
+    fn part(self, text: &'a str) -> Self {
+        Self { text, at: self.at + (text.as_ptr().addr() - self.text.as_ptr().addr()) }
+    }
+
+    fn end(self) -> usize {
+        self.at + self.text.len()
+    }
+
+    fn fault(self, message: String) -> CronError {
+        CronError::syntax(self.at..self.end(), message)
+    }
+
+    fn items(self) -> impl Iterator<Item = Self> {
+        self.text.split(',').map(move |item| self.part(item))
+    }
+
+    fn cut(self, at: char) -> Option<(Self, Self)> {
+        let (before, after) = self.text.split_once(at)?;
+        Some((self.part(before), self.part(after)))
+    }
+
+    /// The piece without a letter at its end, if something is left of it then.
+    fn without(self, letter: char) -> Option<Self> {
+        let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
+        (!rest.is_empty()).then(|| self.part(rest))
+    }
+
+    /// Whether a day field leaves the other one alone.
+    fn admits_all(self) -> bool {
+        self.text.starts_with(['*', '?'])
+    }
+
+    fn list(self, unit: &Unit) -> Result<u64, CronError> {
+        self.items().try_fold(0, |set, item| Ok(set | item.set(unit)?))
+    }
+
+    /// The values of one item.
+    fn set(self, unit: &Unit) -> Result<u64, CronError> {
+        let (range, step) = match self.cut('/') {
+            Some((range, step)) => (range, Some(step)),
+            None => (self, None),
+        };
+        let (from, to) = if range.text == "*" {
+            (unit.min, unit.last())
+        } else if let Some((from, to)) = range.cut('-') {
+            range.bounds(from.value(unit)?, to.value(unit)?, unit)?
+        } else {
+            let value = range.value(unit)?;
+            if let Some(step) = step {
+                return Err(self.fault(format!(
+                    "`{}` has a step but no range; write `{value}-{}/{}`",
+                    self.text,
+                    unit.last(),
+                    step.text
+                )));
+            }
+            (value, value)
+        };
+        Ok(unit.set(from, to, step.map_or(Ok(1), |step| step.step(unit))?))
+    }
+
+    fn bounds(self, from: u8, to: u8, unit: &Unit) -> Result<(u8, u8), CronError> {
+        match (from, to) {
+            (1.., 0) if unit.is_weekday() => Ok((from, 7)),
+            _ if from <= to => Ok((from, to)),
+            _ => Err(self.fault(format!(
+                "the range `{}` goes down; write `{from}-{},{}-{to}`",
+                self.text, unit.max, unit.min
+            ))),
+        }
+    }
+
+    fn step(self, unit: &Unit) -> Result<u8, CronError> {
+        let most = unit.last() - unit.min + 1;
+        let step = self.number().filter(|step| (1..=most).contains(step));
+        step.ok_or_else(|| self.fault(format!("`{}` is not a step; use 1 to {most}", self.text)))
+    }
+
+    /// One value, as a number or by name.
+    fn value(self, unit: &Unit) -> Result<u8, CronError> {
+        let named = unit.names.iter().position(|name| name.eq_ignore_ascii_case(self.text));
+        let named = named.map(|place| unit.min + place as u8);
+        let number = || self.number().filter(|number| (unit.min..=unit.max).contains(number));
+        named.or_else(number).ok_or_else(|| {
+            let (name, choices) = (unit.name, unit.choices());
+            self.fault(match self.text {
+                "" => format!("{name} is missing; use {choices}"),
+                found => format!("`{found}` is not {name}; use {choices}"),
+            })
+        })
+    }
+
+    /// The number that the digits mean; a sign is no digit.
+    fn number(self) -> Option<u8> {
+        self.text.bytes().all(|byte| byte.is_ascii_digit()).then(|| self.text.parse().ok())?
+    }
+}
