@@ -130,7 +130,8 @@ mod tests {
         assert_eq!(names("w4,w8"), ["w4-idle", "w4-loaded", "w8"]);
         assert_eq!(names("w3-zero"), ["w3-zero"]);
         assert_eq!(names("w9"), ["w9", "w9-mixed"]);
-        assert!(steps("w10").is_err());
+        assert_eq!(names("w10"), ["w10"]);
+        assert!(steps("w11").is_err());
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! figure and ends. The programs in the other languages have the same command line.
 //!
 //! [`peer`] is the interface of all peers, [`peers`] implements it, [`workloads`] drives it.
-//! [`queue`] and [`queues`] are the same for peers that have a delay queue. The workloads share the
-//! other modules.
+//! [`queue`] and [`queues`] are the same for peers that have a delay queue, and [`calendar`] is for those
+//! that have a calendar. The workloads share the other modules.
 
 mod args;
+mod calendar;
 mod done;
 mod emit;
 mod gauges;
@@ -39,6 +40,14 @@ pub(crate) fn run(peer: &str, workload: &str, args: &[String]) -> Result<()> {
             OURS => workloads::run_delay_queue::<queues::Punctual>(peer, &args),
             "delayqueue" => workloads::run_delay_queue::<queues::TokioUtil>(peer, &args),
             _ => bail!("no delay queue of this program is called {peer}"),
+        };
+    }
+    if workload == workloads::CALENDARS {
+        return match peer {
+            OURS => workloads::run_calendar::<calendar::Punctual>(peer, &args),
+            "croner" => workloads::run_calendar::<calendar::Croner>(peer, &args),
+            "cron" => workloads::run_calendar::<calendar::Cron>(peer, &args),
+            _ => bail!("no calendar of this program is called {peer}"),
         };
     }
     match peer {

@@ -47,11 +47,12 @@ enum Who {
     /// Without peers that differ from another one in cancelling only.
     NothingCancelled,
     DelayQueues,
+    Calendars,
     Only(&'static str),
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 15] = [
+pub(crate) const STEPS: [Step; 16] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
@@ -73,6 +74,7 @@ pub(crate) const STEPS: [Step; 15] = [
     nothing_cancelled(step("w8", "w8", "", "P=200000")),
     delay_queues(step("w9", "w9", "", "N=100000")),
     delay_queues(step("w9-mixed", "w9", "mode=mixed", "mode=mixed N=100000")),
+    Step { who: Who::Calendars, ..step("w10", "w10", "", "N=20000") },
 ];
 
 const fn step(
@@ -114,6 +116,7 @@ impl Step {
             Who::Executors => peer.is_executor,
             Who::NothingCancelled => peer.is_executor && peer.name != "jdk17-stpe",
             Who::DelayQueues => peer.has_delay_queue,
+            Who::Calendars => peer.has_calendar,
             Who::Only(name) => peer.name == name,
         }
     }
@@ -139,6 +142,11 @@ mod tests {
         let queues = ["punctual", "jdk17-delayqueue", "jdk25-delayqueue", "go", "delayqueue"];
         assert_eq!(who("w9"), queues);
         assert_eq!(who("w9-mixed"), queues);
+    }
+
+    #[test]
+    fn calendars_are_measured_among_themselves() {
+        assert_eq!(who("w10"), ["punctual", "croner", "cron"]);
     }
 
     #[test]

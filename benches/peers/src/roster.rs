@@ -11,6 +11,8 @@ pub(crate) struct Peer {
     pub(crate) is_executor: bool,
     /// Whether it has a queue that returns expired elements.
     pub(crate) has_delay_queue: bool,
+    /// Whether it says when a cron expression runs next.
+    pub(crate) has_calendar: bool,
     /// Why it does not count in comparisons, if it does not. It then leaves out work that a
     /// scheduled executor has to do: for example, it starts tasks early, or keeps cancelled ones.
     pub(crate) disqualified: Option<&'static str>,
@@ -34,8 +36,8 @@ pub(crate) const OURS: &str = "punctual";
 pub(crate) const MACHINE: &str = "machine";
 
 /// All, in the order of the tables.
-pub(crate) const ROSTER: [Peer; 17] = [
-    and_delay_queue(rust(OURS, OURS)),
+pub(crate) const ROSTER: [Peer; 19] = [
+    Peer { has_calendar: true, ..and_delay_queue(rust(OURS, OURS)) },
     other("jdk17-stpe-roc", Program::Java17),
     disqualified("it keeps cancelled tasks", other("jdk17-stpe", Program::Java17)),
     other("jdk25-stpe-roc", Program::Java25),
@@ -51,6 +53,8 @@ pub(crate) const ROSTER: [Peer; 17] = [
     and_delay_queue(rust("delayqueue", "tokio-util")),
     rust("async-io", "async-io"),
     disqualified("it starts tasks early", rust("hhwt", "hierarchical_hash_wheel_timer")),
+    calendar_only(rust("croner", "croner")),
+    calendar_only(rust("cron", "cron")),
     Peer { is_executor: false, ..disqualified("it is no executor", other(MACHINE, Program::Rust)) },
 ];
 
@@ -61,6 +65,7 @@ const fn other(name: &'static str, program: Program) -> Peer {
         package: None,
         is_executor: true,
         has_delay_queue: false,
+        has_calendar: false,
         disqualified: None,
     }
 }
@@ -75,6 +80,10 @@ const fn and_delay_queue(peer: Peer) -> Peer {
 
 const fn delay_queue_only(peer: Peer) -> Peer {
     Peer { is_executor: false, ..and_delay_queue(peer) }
+}
+
+const fn calendar_only(peer: Peer) -> Peer {
+    Peer { is_executor: false, has_calendar: true, ..peer }
 }
 
 const fn disqualified(why: &'static str, peer: Peer) -> Peer {

@@ -11,7 +11,9 @@
 //! | W7 | timeouts that nearly never fire |
 //! | W8 | shut down while many tasks are pending |
 //! | W9 | fill a delay queue and empty it; insert and remove |
+//! | W10 | ask a calendar for one moment after the other |
 
+mod w10_calendars;
 mod w1_cancel;
 mod w2_schedule;
 mod w3_run;
@@ -22,7 +24,9 @@ mod w7_timeouts;
 mod w8_shutdown;
 mod w9_delay_queues;
 
-pub(super) use self::{w4_late::instants, w9_delay_queues::run as run_delay_queue};
+pub(super) use self::{
+    w4_late::instants, w9_delay_queues::run as run_delay_queue, w10_calendars::run as run_calendar,
+};
 
 use anyhow::{Result, bail};
 
@@ -30,6 +34,9 @@ use super::{args::Args, peer::Peer};
 
 /// The workload that is not for executors, but for delay queues.
 pub(super) const DELAY_QUEUES: &str = "w9";
+
+/// The workload that is for calendars.
+pub(super) const CALENDARS: &str = "w10";
 
 /// Runs the workload on `P`, whose figures go under the name `peer`.
 pub(super) fn run<P: Peer>(peer: &str, workload: &str, args: &Args) -> Result<()> {

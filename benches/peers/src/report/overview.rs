@@ -26,7 +26,7 @@ fn column(
 }
 
 /// The main figures, in tables that fit a page.
-fn columns() -> [(&'static str, Vec<Column>); 4] {
+fn columns() -> [(&'static str, Vec<Column>); 5] {
     let w1 = |heading, p, t| column(heading, "w1", "ns_per_op", &[("P", p), ("T", t)]);
     let (t1, t2, w1_only, w2_only) = ([("T", 1)], [("T", 2)], [("W", 1)], [("W", 2)]);
     let calls = vec![
@@ -72,6 +72,7 @@ fn columns() -> [(&'static str, Vec<Column>); 4] {
         ("Running and hand-off", running),
         ("Lateness", lateness),
         ("Delay queues", delay_queues()),
+        ("Calendars", calendars()),
     ]
 }
 
@@ -88,6 +89,17 @@ fn delay_queues() -> Vec<Column> {
         column("W9 allocations", "w9", "allocs_per_element", &t1),
         column("W9 mixed", "w9-mixed", "ns_per_op", &t1),
         column("W9 mixed T=2", "w9-mixed", "ns_per_op", &t2),
+    ]
+}
+
+fn calendars() -> Vec<Column> {
+    let next = |heading, number| column(heading, "w10", "next_ns", &[("E", number)]);
+    vec![
+        next("W10 every 15 minutes", 0),
+        next("W10 daily", 1),
+        next("W10 working days", 2),
+        next("W10 leap days", 3),
+        column("W10 parse", "w10", "parse_ns", &[("E", 2)]),
     ]
 }
 
