@@ -20,6 +20,7 @@ use jiff::tz::TimeZone;
 
 pub use self::error::{CronError, CronErrorKind};
 use self::{expression::Expression, walk::Policy};
+use super::{Due, Trigger, TriggerContext};
 
 mod error;
 mod expression;
@@ -215,6 +216,14 @@ impl Cron {
 
     fn current_zone(&self) -> TimeZone {
         load(&self.zone).unwrap_or_else(|| self.last_known.clone())
+    }
+}
+
+/// The first moment after [`after_wall`](TriggerContext::after_wall), by the rules that the zone has now.
+impl Trigger for Cron {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.last_known = self.current_zone();
+        self.next_in(&self.last_known, last.after_wall()).map(Due::Wall)
     }
 }
 

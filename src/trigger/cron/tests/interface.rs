@@ -2,10 +2,18 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jiff::tz::TimeZone;
+
 use super::{POLICIES, bundled, moments, second};
-use crate::trigger::cron::{
-    Cron, CronErrorKind, Missing, Repeated, cron, expression::Expression, moment_of, second_of,
-    walk::Policy,
+use crate::{
+    time::Clock,
+    trigger::{
+        Due, Trigger, TriggerContext,
+        cron::{
+            Cron, CronErrorKind, Missing, Repeated, cron, expression::Expression, moment_of,
+            second_of, walk::Policy,
+        },
+    },
 };
 
 fn utc(expression: &str) -> Cron {
@@ -152,6 +160,33 @@ fn a_calendar_shows_what_it_is() {
     let set = nine.missing(Missing::Skip).repeated(Repeated::Both);
     let shown = "Cron { expression: \"0 9 * * MON-FRI\", zone: \"Europe/London\", missing: Skip, repeated: Both }";
     assert_eq!(format!("{set:?}"), shown);
+}
+
+/// What the trigger answers, whatever the time is.
+fn asked(calendar: &mut Cron) -> (SystemTime, Option<Due>) {
+    let clock = Clock::default();
+    let after = clock.read();
+    let last = TriggerContext { clock: &clock, after, last: None, runs: 0, failures_in_a_row: 0 };
+    (last.after_wall(), calendar.next(&last))
+}
+
+#[test]
+fn the_trigger_answers_with_the_next_moment_on_the_wall() {
+    let mut nine = cron("0 9 * * *", "Asia/Kolkata").expect("it is good");
+    let (after, answer) = asked(&mut nine);
+    assert!(answer.is_some());
+    assert_eq!(answer, nine.next_after(after).map(Due::Wall));
+}
+
+/// Each run looks for new rules, and they are the ones that are kept.
+#[test]
+fn the_trigger_keeps_the_zone_that_it_found_last() {
+    let mut nine = cron("0 9 * * *", "Asia/Kolkata").expect("it is good");
+    let before = nine.next_after(UNIX_EPOCH);
+    nine.last_known = TimeZone::UTC;
+    asked(&mut nine);
+    nine.zone = "Vanished/Zone".into();
+    assert_eq!(nine.next_after(UNIX_EPOCH), before);
 }
 
 /// The zone that a trigger was made with serves as long as no other is found.
