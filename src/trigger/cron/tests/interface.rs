@@ -166,7 +166,15 @@ fn a_calendar_shows_what_it_is() {
 fn asked(calendar: &mut Cron) -> (SystemTime, Option<Due>) {
     let clock = Clock::default();
     let after = clock.read();
-    let last = TriggerContext { clock: &clock, after, last: None, runs: 0, failures_in_a_row: 0 };
+    let last = TriggerContext {
+        clock: &clock,
+        after,
+        after_wall: None,
+        last: None,
+        runs: 0,
+        failures_in_a_row: 0,
+        is_again: false,
+    };
     (last.after_wall(), calendar.next(&last))
 }
 
