@@ -63,8 +63,8 @@
 //! Delays count on the system's monotonic clock, to the nanosecond. The lateness to expect is what the
 //! operating system adds when it wakes a thread: on Linux some 50 to 100 microseconds. Setting the wall
 //! clock changes nothing. On Linux and macOS the monotonic clock stands still while the machine is
-//! suspended, so the rest of a delay is the same before and after. The crate offers no clock
-//! that goes on meanwhile.
+//! suspended, so the rest of a delay is the same before and after. Only a task whose
+//! [trigger](trigger::Due::Wall) names moments of the wall clock follows that clock.
 //!
 //! A process that was stopped, in a debugger for instance, runs all overdue tasks at once when it is
 //! resumed, in the order of their deadlines. [`MissedRuns`] says what happens to the missed runs of a

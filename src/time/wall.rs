@@ -237,9 +237,9 @@ impl WallWatch {
             return;
         }
         let mut told = self.told.lock();
-        // A manual clock needs no tick.
-        told.sleeps_on = self.clock.is_manual() || !Waiting::is_anybody();
-        let is_long = told.sleeps_on;
+        // A manual clock needs no tick. A timer that could not be waited for is tried again soon.
+        let is_long = self.clock.is_manual() || self.timer.is_none() && !Waiting::is_anybody();
+        told.sleeps_on = is_long;
         drop(told);
         let limit = if is_long { Timestamp::NEVER } else { self.clock.read().after(TICK) };
         self.clock.wait(parker).park_until(limit);
@@ -311,7 +311,11 @@ mod tests {
         let changes_now = || changes.load(Ordering::SeqCst);
         manual.set_wall_time(UNIX_EPOCH);
         thread::scope(|scope| {
-            scope.spawn(|| watch.watch(|| drop(changes.fetch_add(1, Ordering::SeqCst))));
+            scope.spawn(|| {
+                watch.watch(|| {
+                    changes.fetch_add(1, Ordering::SeqCst);
+                })
+            });
             until(|| changes_now() == 1);
             manual.advance(TICK);
             for step in 1..100 {

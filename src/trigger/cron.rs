@@ -1,7 +1,7 @@
 //! A calendar: when the clock on a wall in a time zone shows certain times.
 //!
-//! An [expression](expression) says which times, in [fields](fields) that know no zone. The
-//! [walk](walk) finds out when a clock in the zone shows them, with the times that it never shows and
+//! An [expression] says which times, in [fields] that know no zone. The
+//! [walk] finds out when a clock in the zone shows them, with the times that it never shows and
 //! those that it shows twice. Each knows nothing of the other.
 //!
 //! A trigger holds the *name* of its zone, and looks up the zone for each answer, of which the

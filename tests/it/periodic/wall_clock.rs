@@ -112,7 +112,7 @@ fn a_moment_of_the_wall_clock_comes_on_time() {
     assert_eq!(seen.future.state(), TaskState::Completed);
 }
 
-/// W1: the clock is set ahead, past the moment. The run is due at once, and ten minutes late.
+/// F39, W1: the clock is set ahead, past the moment. The run is due at once, and ten minutes late.
 #[test]
 fn a_clock_that_is_set_ahead_makes_what_has_passed_due_at_once() {
     let (clock, executor) = manual(1);
@@ -129,7 +129,7 @@ fn a_clock_that_is_set_ahead_makes_what_has_passed_due_at_once() {
     assert_eq!(told.try_recv(), Ok(Some(10 * MINUTE)));
 }
 
-/// W2: the clock is set back. The run is at 02:00 by the wall, forty minutes later, and not at the
+/// F39, W2: the clock is set back. The run is at 02:00 by the wall, forty minutes later, and not at the
 /// moment at which that was to come before.
 #[test]
 fn a_clock_that_is_set_back_puts_the_run_off() {
@@ -271,7 +271,7 @@ fn after_two_days_the_policy_for_missed_runs_decides() {
     assert_eq!(runs(MissedRuns::Within(30 * MINUTE)), 1);
 }
 
-/// W7: the machine sleeps from 01:00 to 09:00, in which the wall clock goes on and the other stands still.
+/// F40, W7: the machine sleeps from 01:00 to 09:00, in which the wall clock goes on and the other stands still.
 #[test]
 fn after_the_machine_has_slept_the_run_is_due() {
     let seen = Seen::of(at_two());
@@ -307,7 +307,7 @@ fn a_clock_that_is_slewed_is_followed() {
     assert!(DAY - real > 43 * SECOND && DAY - real < 44 * SECOND, "{real:?}");
 }
 
-/// W9: rates and delays are on the other clock. Nothing that is done to the wall clock moves them, and no
+/// F39, W9: rates and delays are on the other clock. Nothing that is done to the wall clock moves them, and no
 /// thread watches it for them.
 #[test]
 fn rates_and_delays_do_not_follow_the_wall_clock() {
