@@ -89,6 +89,18 @@ pub trait Trigger: Send + 'static {
         false
     }
 
+    /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many
+    /// runs were missed between, for [`missed_runs`](crate::TaskContext::missed_runs). A trigger that
+    /// does not count them returns zero, as this one does, and one that would have to count long may
+    /// return what it has.
+    ///
+    /// Called on a worker, before a run that is late and stands for others, and after one that
+    /// others have been left out after.
+    fn between(&self, from: Due, to: Due) -> u64 {
+        let _ = (from, to);
+        0
+    }
+
     /// Ends the series after `runs` runs of the task, those included that were asked for
     /// [beside the schedule](crate::ScheduledFuture::run_now).
     fn times(self, runs: u64) -> Times<Self>
@@ -230,6 +242,13 @@ impl Trigger for Every {
         };
         last.clock.instant_of(next).map(Due::At)
     }
+
+    /// Counts the points of the grid that `from` is on.
+    fn between(&self, from: Due, to: Due) -> u64 {
+        let (Due::At(from), Due::At(to)) = (from, to) else { return 0 };
+        let span = saturating_nanos(to.saturating_duration_since(from));
+        span / saturating_nanos(self.period).max(1)
+    }
 }
 
 /// A fixed delay; from [`fixed_delay`].
@@ -319,6 +338,10 @@ impl<G: Trigger> Trigger for Times<G> {
         if last.runs < self.runs { self.inner.next(last) } else { None }
     }
 
+    fn between(&self, from: Due, to: Due) -> u64 {
+        self.inner.between(from, to)
+    }
+
     fn is_asked_again(&self) -> bool {
         self.inner.is_asked_again()
     }
@@ -338,6 +361,10 @@ impl<G: Trigger> Trigger for Until<G> {
             Due::OnDemand => is_in_time(Due::At(last.after())),
             due => is_in_time(*due),
         })
+    }
+
+    fn between(&self, from: Due, to: Due) -> u64 {
+        self.inner.between(from, to.earlier(self.end))
     }
 
     fn is_asked_again(&self) -> bool {
@@ -400,6 +427,13 @@ impl<G: Trigger> Trigger for Jitter<G> {
         let due = self.inner.next(&shown)?;
         self.span = self.span_of(last.runs);
         due.later_by(self.span)
+    }
+
+    /// Counts the moments that the trigger inside has. Of the spans that may have moved the two, the
+    /// smaller one does not bring `from` before its own moment.
+    fn between(&self, from: Due, to: Due) -> u64 {
+        let span = self.span.min(self.span_before);
+        self.inner.between(from.before(span), to.before(span))
     }
 
     fn is_asked_again(&self) -> bool {

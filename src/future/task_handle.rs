@@ -16,7 +16,7 @@ use crate::{
     trigger::Trigger,
 };
 
-/// Controls and cancels a task; from [`ScheduledFuture::task_handle`]. It is cheap to clone, does not
+/// Controls and cancels a task; from [`ScheduledFuture::task_handle`](crate::ScheduledFuture::task_handle). It is cheap to clone, does not
 /// depend on the type of the result, and does nothing when it is dropped.
 ///
 /// ```
@@ -48,78 +48,78 @@ impl TaskHandle {
         Self { task, pool_ref, ticket }
     }
 
-    /// Cancels the task: see [`ScheduledFuture::cancel`].
+    /// Cancels the task: see [`ScheduledFuture::cancel`](crate::ScheduledFuture::cancel).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel(&self) -> bool {
         self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, false)
     }
 
     /// Cancels the task, and asks a running body to stop: see
-    /// [`ScheduledFuture::cancel_and_signal`].
+    /// [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal(&self) -> bool {
         self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, true)
     }
 
     /// Cancels the task, asks a running body to stop, and waits until it has: see
-    /// [`ScheduledFuture::cancel_and_wait`].
+    /// [`ScheduledFuture::cancel_and_wait`](crate::ScheduledFuture::cancel_and_wait).
     ///
     /// # Errors
     ///
-    /// The same as [`ScheduledFuture::cancel_and_wait`].
+    /// The same as [`ScheduledFuture::cancel_and_wait`](crate::ScheduledFuture::cancel_and_wait).
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
         self.controlled().cancel_and_wait()
     }
 
-    /// Runs the task next after `delay`: see [`ScheduledFuture::reschedule`].
+    /// Runs the task next after `delay`: see [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule(&self, delay: Duration) -> bool {
         self.controlled().reschedule(delay)
     }
 
-    /// Runs the task next at `instant`: see [`ScheduledFuture::reschedule_at`].
+    /// Runs the task next at `instant`: see [`ScheduledFuture::reschedule_at`](crate::ScheduledFuture::reschedule_at).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
         self.controlled().reschedule_at(instant.into())
     }
 
-    /// Runs the task after `delay` at the latest: see [`ScheduledFuture::run_within`].
+    /// Runs the task after `delay` at the latest: see [`ScheduledFuture::run_within`](crate::ScheduledFuture::run_within).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_within(&self, delay: Duration) -> bool {
         self.controlled().run_within(delay)
     }
 
-    /// Runs the task now, beside its schedule: see [`ScheduledFuture::run_now`].
+    /// Runs the task now, beside its schedule: see [`ScheduledFuture::run_now`](crate::ScheduledFuture::run_now).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_now(&self) -> bool {
         self.controlled().run_now()
     }
 
-    /// Gives a periodic task another schedule: see [`ScheduledFuture::set_trigger`].
+    /// Gives a periodic task another schedule: see [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
         self.controlled().set_trigger(trigger)
     }
 
-    /// Keeps the task from running until it is resumed: see [`ScheduledFuture::pause`].
+    /// Keeps the task from running until it is resumed: see [`ScheduledFuture::pause`](crate::ScheduledFuture::pause).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn pause(&self) -> bool {
         self.controlled().pause()
     }
 
-    /// Ends a pause: see [`ScheduledFuture::resume`].
+    /// Ends a pause: see [`ScheduledFuture::resume`](crate::ScheduledFuture::resume).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn resume(&self) -> bool {
         self.controlled().resume()
     }
 
-    /// Returns how long it is until the next run: see [`ScheduledFuture::delay`].
+    /// Returns how long it is until the next run: see [`ScheduledFuture::delay`](crate::ScheduledFuture::delay).
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         self.controlled().delay()
     }
 
-    /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`].
+    /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).
     #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
         self.task.last_failure()

@@ -184,8 +184,27 @@ impl<F> Periodic<F> {
         }
         let (runs, failures) = (self.runs, self.failures);
         let Some(triggered) = self.period.triggered_mut() else { return Ok(None) };
-        let ask = || triggered.ask(last, run.clock(), runs, failures);
-        hooks.contain(FailureSource::Trigger, run, Ok, ask)
+        let ask = || {
+            let next = triggered.ask(last, run.clock(), runs, failures)?;
+            Some((next, triggered.skipped(next, run.clock())))
+        };
+        let asked = hooks.contain(FailureSource::Trigger, run, Ok, ask)?;
+        self.skipped = asked.map_or(0, |(_, skipped)| skipped);
+        Ok(asked.map(|(next, _)| next))
+    }
+
+    /// Tells a run how many moments of its trigger it stands for.
+    ///
+    /// # Errors
+    ///
+    /// The panic of the trigger.
+    #[cold]
+    fn count_covered(&self, run: &Run, hooks: &Hooks) -> Result<(), Failure> {
+        let Some(triggered) = self.period.triggered() else { return Ok(()) };
+        let count = || triggered.covered(run.planned(), run.started(), run.clock());
+        let covered = hooks.contain(FailureSource::Trigger, run, Ok, count)?;
+        run.add_missed(covered);
+        Ok(())
     }
 }
 
@@ -209,6 +228,12 @@ where
     fn run(mut self, invocation: Invocation<'_>) -> RunOutcome<Self> {
         let (run, hooks, drops) = (invocation.run, invocation.hooks, invocation.drops());
         let is_extra = invocation.is_extra;
+        if self.has_trigger() && !is_extra {
+            if let Err(panic) = self.count_covered(run, hooks) {
+                self.discard(run, drops);
+                return RunOutcome::Ended(Err(panic));
+            }
+        }
         let outcome = invocation.call(|report| report, || (self.body)().report());
         self.runs += 1;
         self.failures = if outcome.is_ok() { 0 } else { self.failures.saturating_add(1) };

@@ -35,8 +35,7 @@ use crate::{
 /// [`repeat`](crate::Handle::repeat) is [`Coalesce`](Self::Coalesce). A task with a fixed delay is
 /// never late. The policies hold for every [trigger](crate::Trigger); only a fixed rate has a grid that
 /// [`Delay`](Self::Delay) can move.
-/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) returns how many a fixed rate has left
-/// out.
+/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) returns how many were left out.
 ///
 /// ```
 /// use std::time::Duration;

@@ -75,6 +75,11 @@ impl Run {
         self.missed.set(job.missed(self.planned, self.started));
     }
 
+    /// Records that so many runs more were missed before this one.
+    pub(super) fn add_missed(&self, runs: u64) {
+        self.missed.set(self.missed.get().saturating_add(runs));
+    }
+
     /// Calls `body` in the tracing span of this run, and as the thread's current run.
     #[inline]
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
@@ -252,8 +257,9 @@ impl TaskContext {
         self.number
     }
 
-    /// Returns how many runs of a fixed-rate task were left out just before this one, by its
-    /// [`MissedRuns`](crate::MissedRuns) policy.
+    /// Returns how many runs were left out just before this one, by the
+    /// [`MissedRuns`](crate::MissedRuns) policy of the task. Only a fixed rate and triggers that
+    /// [count](crate::Trigger::between) know that; a calendar counts up to a thousand.
     #[must_use]
     pub fn missed_runs(&self) -> u64 {
         self.missed

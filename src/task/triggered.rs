@@ -151,6 +151,42 @@ impl Triggered {
         })
     }
 
+    /// Returns how many moments, beyond its own, the run stands for that was planned and started at these.
+    /// User code: the caller holds no lock.
+    pub(super) fn covered(&self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
+        if !matches!(self.missed, MissedRuns::Coalesce | MissedRuns::Delay) || started <= planned {
+            return 0;
+        }
+        let Some(trigger) = &self.trigger else { return 0 };
+        let span = match &self.wall {
+            Some(plan) => plan.started.map(|started| (Due::Wall(plan.moment), started.into())),
+            None => clock
+                .instant_of(planned)
+                .zip(clock.instant_of(started))
+                .map(|(planned, started)| (Due::At(planned), Due::At(started))),
+        };
+        span.map_or(0, |(planned, started)| trigger.between(planned, started))
+    }
+
+    /// Returns how many moments were left out between the last run and the next, which has just been
+    /// planned for `next`. User code: the caller holds no lock.
+    pub(super) fn skipped(&self, next: Timestamp, clock: &Clock) -> u64 {
+        let (Some(trigger), Some(last)) = (&self.trigger, self.last) else { return 0 };
+        if !matches!(self.missed, MissedRuns::Skip | MissedRuns::Within(_)) {
+            return 0;
+        }
+        let span = match (&self.wall, last.planned_wall) {
+            (Some(plan), Some(planned)) => Some((Due::Wall(planned), Due::Wall(plan.moment))),
+            (None, None) => clock
+                .instant_of(last.planned)
+                .zip(clock.instant_of(next))
+                .map(|(planned, next)| (Due::At(planned), Due::At(next))),
+            _ => None,
+        };
+        // The next run is not left out.
+        span.map_or(0, |(planned, next)| trigger.between(planned, next).saturating_sub(1))
+    }
+
     /// Asks the trigger again for a run that has been planned and has not taken place. If it has no
     /// answer the plan stands. User code: the caller holds no lock.
     pub(super) fn ask_again(

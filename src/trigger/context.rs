@@ -49,6 +49,24 @@ impl Due {
         }
     }
 
+    /// Returns the earlier of two moments of one clock; this one if they are not.
+    pub(super) fn earlier(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::At(this), Self::At(other)) => Self::At(this.min(other)),
+            (Self::Wall(this), Self::Wall(other)) => Self::Wall(this.min(other)),
+            _ => self,
+        }
+    }
+
+    /// Returns the moment that much earlier; this one if there is no such moment.
+    pub(super) fn before(self, span: Duration) -> Self {
+        match self {
+            Self::At(moment) => Self::At(moment.checked_sub(span).unwrap_or(moment)),
+            Self::Wall(moment) => Self::Wall(moment.checked_sub(span).unwrap_or(moment)),
+            Self::OnDemand => self,
+        }
+    }
+
     /// Returns the moment that much later, if there is such a moment.
     pub(super) fn later_by(self, span: Duration) -> Option<Self> {
         match self {

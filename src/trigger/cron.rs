@@ -141,6 +141,10 @@ pub enum Repeated {
 /// How many moments are counted; more are not told from as many.
 const MOST_COUNTED: u64 = 1_000;
 
+/// A clock that is set back by more than that was wrong before: what has run by it counts no more. This is
+/// cronie's limit.
+const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
+
 impl Cron {
     /// Chooses what becomes of times that the clock does not show.
     ///
@@ -195,20 +199,6 @@ impl Cron {
         &self.zone
     }
 
-    /// Counts the moments that are later than `from` and earlier than `to`, up to a thousand.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the count of missed runs"))]
-    pub(crate) fn between(&self, from: SystemTime, to: SystemTime) -> u64 {
-        let zone = self.current_zone();
-        let (mut moment, mut count) = (from, 0);
-        while count < MOST_COUNTED {
-            match self.next_in(&zone, moment) {
-                Some(next) if next < to => (moment, count) = (next, count + 1),
-                _ => break,
-            }
-        }
-        count
-    }
-
     fn next_in(&self, zone: &TimeZone, after: SystemTime) -> Option<SystemTime> {
         let from = second_of(after).checked_add(1)?;
         moment_of(walk::first_from(&self.fields, self.policy, zone, from)?)
@@ -219,11 +209,39 @@ impl Cron {
     }
 }
 
-/// The first moment after [`after_wall`](TriggerContext::after_wall), by the rules that the zone has now.
+/// The first moment after [`after_wall`](TriggerContext::after_wall), by the rules that the zone has now. If
+/// the wall clock was set back by no more than three hours, an expression that runs once what
+/// comes twice does not run again what it has run.
 impl Trigger for Cron {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         self.last_known = self.current_zone();
-        self.next_in(&self.last_known, last.after_wall()).map(Due::Wall)
+        let after = last.after_wall();
+        let after = match last.planned_wall() {
+            Some(ran) if self.policy.repeated != Repeated::Both => {
+                let back = ran.duration_since(after).unwrap_or_default();
+                if back <= CORRECTION { after.max(ran) } else { after }
+            }
+            _ => after,
+        };
+        self.next_in(&self.last_known, after).map(Due::Wall)
+    }
+
+    /// Counts up to a thousand.
+    fn between(&self, from: Due, to: Due) -> u64 {
+        let (Due::Wall(from), Due::Wall(to)) = (from, to) else { return 0 };
+        let zone = self.current_zone();
+        let (mut moment, mut count) = (from, 0);
+        while count < MOST_COUNTED {
+            match self.next_in(&zone, moment) {
+                Some(next) if next <= to => (moment, count) = (next, count + 1),
+                _ => break,
+            }
+        }
+        count
+    }
+
+    fn is_asked_again(&self) -> bool {
+        true
     }
 }
 

@@ -1,9 +1,12 @@
 //! Periodic tasks: the grid of a fixed rate, the pause of a fixed delay, and how a periodic task
 //! continues or ends after a panic.
 
+#[cfg(feature = "cron")]
+mod calendar;
 mod failure_policy;
 mod fixed_delay;
 pub mod fixed_rate;
+mod missed;
 mod repeat;
 mod told_of_the_end;
 mod triggers;
