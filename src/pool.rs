@@ -402,7 +402,7 @@ impl Pool {
             discard(change);
             return Changed::default();
         }
-        self.with_entry(ticket, |move_entry| task.control(change, self.clock.read(), move_entry))
+        self.with_entry(ticket, |move_entry| task.control(change, &self.clock, move_entry))
     }
 
     /// Passes what moves the entry of a task to `act`, and wakes the worker that has to know of it.

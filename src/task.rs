@@ -311,9 +311,9 @@ impl<J: Job> Runnable for Task<J> {
         true
     }
 
-    fn control(&self, change: Change, now: Timestamp, move_entry: &mut MoveEntry<'_>) -> Changed {
+    fn control(&self, change: Change, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Changed {
         let mut cell = self.0.lock();
-        let (carried, limit) = cell.change(change, |limit| limit <= now, move_entry);
+        let (carried, limit) = cell.change(change, |limit| limit <= clock.read(), move_entry);
         drop(cell);
         discard(carried.unused);
         Changed { had_effect: carried.had_effect, limit }

@@ -362,7 +362,7 @@ impl TaskContext {
         CURRENT.with(|run| {
             let Some(change) = change(run.clock()) else { return false };
             let mut move_entry = |_, _: &mut dyn FnMut(Timestamp) -> Timestamp| Moved::Absent;
-            self.task.control(change, run.clock().read(), &mut move_entry).had_effect
+            self.task.control(change, run.clock(), &mut move_entry).had_effect
         })
     }
 }

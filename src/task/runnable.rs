@@ -20,9 +20,8 @@ pub(crate) trait Runnable: Send + Sync {
     /// in the queue now, and `false` if it was refused or has been cancelled meanwhile.
     fn rearm(&self, next: Timestamp, enqueue: &mut dyn FnMut(Timestamp) -> Option<u32>) -> bool;
 
-    /// Changes when a task runs that is alive, at the time `now`. `move_entry` is called under the
-    /// task's lock.
-    fn control(&self, change: Change, now: Timestamp, move_entry: &mut MoveEntry<'_>) -> Changed;
+    /// Changes when a task runs that is alive. `move_entry` is called under the task's lock.
+    fn control(&self, change: Change, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Changed;
 
     /// Moves the task to where it belongs by what the wall clock shows, if it waits for a moment of that
     /// clock. `move_entry` is called under the task's lock.

@@ -120,6 +120,38 @@ public final class Bench {
         for (long i = 0; i < count; i++) schedule(executor, tiny(), random.far()).cancel(false);
     }
 
+    // ---- W11: put a task off, which is to cancel it and to schedule it again.
+
+    private void w11(long operations, long[] pendings, long[] threadCounts) throws Exception {
+        for (long pending : pendings) {
+            for (long threads : threadCounts) w11(operations, pending, (int) threads);
+        }
+    }
+
+    private void w11(long operations, long pending, int threads) throws Exception {
+        Figures out = figures("W11", "P", pending, "T", threads, "N", operations);
+        ScheduledExecutorService executor = executor(2);
+        ScheduledFuture<?>[] keep = fill(executor, pending);
+        putOff(executor, 7, operations / 10);
+        long start = System.nanoTime();
+        Threads.together(threads, number -> putOff(executor, 100 + number, operations / threads));
+        settle(executor);
+        long took = System.nanoTime() - start;
+        out.emit("ns_per_op", took / (double) (operations / threads * threads), "ns");
+        finish(executor);
+        Threads.keepAlive(keep);
+    }
+
+    private static void putOff(ScheduledExecutorService executor, long seed, long count) {
+        Random random = new Random(seed);
+        ScheduledFuture<?> future = schedule(executor, tiny(), random.far());
+        for (long i = 0; i < count; i++) {
+            future.cancel(false);
+            future = schedule(executor, tiny(), random.far());
+        }
+        future.cancel(false);
+    }
+
     // ---- W2: schedule into an empty queue.
 
     private void w2(long tasks, long[] threadCounts) throws Exception {
@@ -427,7 +459,7 @@ public final class Bench {
 
     private static void run(String peer, String workload, Args args) throws Exception {
         switch (workload) {
-            case "w1", "w2", "w7", "w8" -> runCalls(peer, workload, args);
+            case "w1", "w2", "w7", "w8", "w11" -> runCalls(peer, workload, args);
             case "w3", "w4", "w5", "w6" -> runTasks(peer, workload, args);
             case "w9" -> runDelayQueue(peer, args);
             default -> throw new IllegalArgumentException("no workload is called " + workload);
@@ -443,6 +475,13 @@ public final class Bench {
                 long[] threads = args.list("T", "1,2,4");
                 warmed(peer, args, b -> b.w1(n / 2, new long[] {1000}, ONE_AND_TWO),
                     b -> b.w1(n, pendings, threads));
+            }
+            case "w11" -> {
+                long n = args.number("N", 400_000);
+                long[] pendings = args.list("P", "1000,100000");
+                long[] threads = args.list("T", "1,2");
+                warmed(peer, args, b -> b.w11(n / 2, new long[] {1000}, ONE_AND_TWO),
+                    b -> b.w11(n, pendings, threads));
             }
             case "w2" -> {
                 long n = args.number("N", 1_000_000);

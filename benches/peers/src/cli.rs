@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(names("w3-zero"), ["w3-zero"]);
         assert_eq!(names("w9"), ["w9", "w9-mixed"]);
         assert_eq!(names("w10"), ["w10"]);
-        assert!(steps("w11").is_err());
+        assert_eq!(names("w11"), ["w11"]);
+        assert!(steps("w12").is_err());
     }
 
     #[test]

@@ -48,11 +48,13 @@ enum Who {
     NothingCancelled,
     DelayQueues,
     Calendars,
+    /// Peers that can move a task, and the two that everybody knows and that cannot.
+    Named(&'static [&'static str]),
     Only(&'static str),
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 16] = [
+pub(crate) const STEPS: [Step; 18] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
@@ -69,13 +71,21 @@ pub(crate) const STEPS: [Step; 16] = [
     Step { who: Who::Only(MACHINE), ..step("limits", "limits", "N=400 ms=4000", "N=100 ms=1000") },
     nothing_cancelled(step("w4-loaded", "w4", "N=20000 ms=2000", "N=10000 ms=1000")),
     nothing_cancelled(step("w5", "w5", "ms=4000", "ms=1000")),
+    // The same with runs that report how they went. It stands beside the step that it is compared with.
+    Step {
+        who: Who::Only(OURS),
+        ..step("w5-report", "w5", "mode=report ms=4000", "mode=report ms=1000")
+    },
     nothing_cancelled(step("w6", "w6", "", "N=4000 gaps=200 pipe=100000")),
     step("w7", "w7", "", "N=100000"),
     nothing_cancelled(step("w8", "w8", "", "P=200000")),
     delay_queues(step("w9", "w9", "", "N=100000")),
     delay_queues(step("w9-mixed", "w9", "mode=mixed", "mode=mixed N=100000")),
     Step { who: Who::Calendars, ..step("w10", "w10", "", "N=20000") },
+    Step { who: Who::Named(&MOVING), ..step("w11", "w11", "", "P=1000 N=100000") },
 ];
+
+const MOVING: [&str; 4] = [OURS, "jdk17-stpe-roc", "jdk25-stpe-roc", "delayqueue"];
 
 const fn step(
     name: &'static str,
@@ -117,6 +127,7 @@ impl Step {
             Who::NothingCancelled => peer.is_executor && peer.name != "jdk17-stpe",
             Who::DelayQueues => peer.has_delay_queue,
             Who::Calendars => peer.has_calendar,
+            Who::Named(names) => names.contains(&peer.name),
             Who::Only(name) => peer.name == name,
         }
     }

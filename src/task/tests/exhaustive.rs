@@ -200,6 +200,10 @@ fn a_task_times_out_once() {
     });
 }
 
+fn manual() -> Clock {
+    Clock::from(ManualClock::new())
+}
+
 /// The queue of one task: the deadline of its entry, if it is there.
 type OneEntry = Arc<Mutex<Option<Timestamp>>>;
 
@@ -244,7 +248,7 @@ fn a_series_is_moved_and_not_lost() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), Timestamp::PAST, &mut move_in(&queue));
+        let changed = task.control(Change::At(moment), &manual(), &mut move_in(&queue));
         worker.join().expect("nobody panics");
         assert!(changed.had_effect);
         assert_eq!(*queue.lock(), Some(moment), "after {} runs", runs.get());
@@ -262,7 +266,7 @@ fn a_pause_that_is_over_leaves_nothing() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         for change in [Change::Pause, Change::Resume] {
-            let changed = task.control(change, Timestamp::PAST, &mut move_in(&queue));
+            let changed = task.control(change, &manual(), &mut move_in(&queue));
             assert!(changed.had_effect);
         }
         worker.join().expect("nobody panics");
@@ -281,7 +285,7 @@ fn a_task_is_put_off_or_it_is_too_late() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), Timestamp::PAST, &mut move_in(&queue));
+        let changed = task.control(Change::At(moment), &manual(), &mut move_in(&queue));
         worker.join().expect("nobody panics");
         let expected = if changed.had_effect { Some(moment) } else { None };
         let entry = *queue.lock();

@@ -29,6 +29,18 @@ pub(super) trait Peer: Sized + Sync {
 
     fn cancel(&self, handle: Self::Handle);
 
+    /// Puts a pending task off, or brings it forward, to `delay` from now. `task` makes a task in its
+    /// place, for a peer that cannot move one.
+    fn reschedule<F: FnOnce() + Send + 'static>(
+        &self,
+        handle: Self::Handle,
+        delay: Duration,
+        task: impl FnOnce() -> F,
+    ) -> Self::Handle {
+        self.cancel(handle);
+        self.schedule(delay, task())
+    }
+
     /// A task without delay, whose result is waited for.
     fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future;
 
@@ -41,6 +53,16 @@ pub(super) trait Peer: Sized + Sync {
         period: Duration,
         task: F,
     );
+
+    /// The same, where each run reports that it has succeeded. A peer without reports has no other runs.
+    fn repeat_with_report<F: FnMut() + Send + 'static>(
+        &self,
+        initial: Duration,
+        period: Duration,
+        task: F,
+    ) {
+        self.schedule_at_fixed_rate(initial, period, task);
+    }
 
     /// Returns when the background work of earlier calls is done; `live` tasks are still pending
     /// then. A peer without background work does nothing.

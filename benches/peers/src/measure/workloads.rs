@@ -12,8 +12,10 @@
 //! | W8 | shut down while many tasks are pending |
 //! | W9 | fill a delay queue and empty it; insert and remove |
 //! | W10 | ask a calendar for one moment after the other |
+//! | W11 | put a task off, while many others are pending |
 
 mod w10_calendars;
+mod w11_reschedule;
 mod w1_cancel;
 mod w2_schedule;
 mod w3_run;
@@ -50,6 +52,7 @@ pub(super) fn run<P: Peer>(peer: &str, workload: &str, args: &Args) -> Result<()
         "w6" => w6_ping::run::<P>(peer, args),
         "w7" => w7_timeouts::run::<P>(peer, args),
         "w8" => w8_shutdown::run::<P>(peer, args),
+        "w11" => w11_reschedule::run::<P>(peer, args),
         _ => bail!("no workload is called {workload}"),
     }
 }

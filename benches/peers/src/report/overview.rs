@@ -42,6 +42,8 @@ fn columns() -> [(&'static str, Vec<Column>); 5] {
         column("W7", "w7", "ns_per_op", &t1),
         column("W7 T=2", "w7", "ns_per_op", &t2),
         column("W8", "w8", "shutdown_ms", &[]),
+        column("W11 P=10³", "w11", "ns_per_op", &[("P", 1_000), ("T", 1)]),
+        column("W11 P=10⁵", "w11", "ns_per_op", &[("P", 100_000), ("T", 1)]),
     ];
     let running = vec![
         column("W3 zero W=1", "w3-zero", "tasks_per_s", &w1_only),

@@ -102,6 +102,17 @@ impl Peer for DelayQueue {
         drop(removed);
     }
 
+    fn reschedule<F: FnOnce() + Send + 'static>(
+        &self,
+        handle: Self::Handle,
+        delay: Duration,
+        _: impl FnOnce() -> F,
+    ) -> Self::Handle {
+        let due = Instant::now() + delay;
+        self.state.lock().jobs.reset_at(&handle, due);
+        handle
+    }
+
     fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future {
         let (sender, result) = oneshot();
         self.schedule(Duration::ZERO, move || sender.send(task()));

@@ -1,8 +1,8 @@
 //! `punctual`: this project.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use punctual::{ScheduledFuture, ScheduledThreadPoolExecutor};
+use punctual::{ScheduledFuture, ScheduledThreadPoolExecutor, trigger::every};
 
 use crate::measure::peer::Peer;
 
@@ -25,6 +25,16 @@ impl Peer for Punctual {
         handle.cancel();
     }
 
+    fn reschedule<F: FnOnce() + Send + 'static>(
+        &self,
+        handle: Self::Handle,
+        delay: Duration,
+        _: impl FnOnce() -> F,
+    ) -> Self::Handle {
+        assert!(handle.reschedule(delay), "it is pending");
+        handle
+    }
+
     fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future {
         self.0.submit(task).expect("it is open")
     }
@@ -40,6 +50,20 @@ impl Peer for Punctual {
         task: F,
     ) {
         drop(self.0.schedule_at_fixed_rate(initial, period, task).expect("it is open"));
+    }
+
+    fn repeat_with_report<F: FnMut() + Send + 'static>(
+        &self,
+        initial: Duration,
+        period: Duration,
+        mut task: F,
+    ) {
+        let body = move || -> io::Result<()> {
+            task();
+            Ok(())
+        };
+        let rate = every(period).first_in(initial);
+        drop(self.0.repeat(rate, body).expect("it is open"));
     }
 
     fn shutdown_now(self) {

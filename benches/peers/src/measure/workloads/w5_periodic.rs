@@ -19,6 +19,7 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
     let ms = args.number("ms", 10_000)?;
     let workers = (args.number("W", 2)? as usize).min(P::MAX_WORKERS);
     let period = Duration::from_micros(us);
+    let reports = args.text("mode", "plain") == "report";
     let runs_each = ms * 1000 / us + 50;
     let pool = Pool::<P>::started(workers)?;
     let log = LateLog::new(tasks * runs_each);
@@ -32,12 +33,17 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
         let initial = first.saturating_duration_since(Instant::now());
         let log = log.part(index * runs_each, runs_each);
         let (mut run, mut due) = (0, first);
-        pool.peer.schedule_at_fixed_rate(initial, period, move || {
+        let body = move || {
             log.note(run, due);
             run += 1;
             due += period;
             total.fetch_add(1, Ordering::Relaxed);
-        });
+        };
+        if reports {
+            pool.peer.repeat_with_report(initial, period, body);
+        } else {
+            pool.peer.schedule_at_fixed_rate(initial, period, body);
+        }
     }
     let end = base + Duration::from_millis(ms);
     thread::sleep(end.saturating_duration_since(Instant::now()));
@@ -45,7 +51,7 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
     let used = Usage::now()?.since(usage, runs);
 
     let params = [("N", tasks), ("us", us), ("ms", ms), ("W", workers as u64)];
-    let out = Emitter::new(name, "W5", &params);
+    let out = Emitter::new(name, if reports { "W5-report" } else { "W5" }, &params);
     out.distribution("late", log.nanos());
     out.emit("runs_vs_expected", runs / (tasks as f64 * ms as f64 * 1e3 / us as f64), "1");
     out.emit("cpu_us_per_run", used.cpu_ns / 1e3, "us");
