@@ -108,6 +108,18 @@ pub(crate) mod atomic {
                 pub(crate) fn fetch_sub(&self, less: $value, order: Ordering) -> $value {
                     self.turn.take_to_write(order, || self.inner.fetch_sub(less, order))
                 }
+
+                pub(crate) fn compare_exchange(
+                    &self,
+                    current: $value,
+                    new: $value,
+                    done: Ordering,
+                    failed: Ordering,
+                ) -> Result<$value, $value> {
+                    self.turn.take_to_write(done, || {
+                        self.inner.compare_exchange(current, new, done, failed)
+                    })
+                }
             })+
         };
     }
