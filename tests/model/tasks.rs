@@ -89,6 +89,70 @@ fn a_periodic_task_ends_when_it_is_cancelled() {
     });
 }
 
+/// A task is brought forward while the worker goes to sleep until the moment that it had: the worker is
+/// woken.
+#[test]
+fn a_task_that_is_brought_forward_is_run() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let task = executor.schedule(10 * STEP, || 7).expect("it is open");
+        let handle = task.task_handle();
+        let mover = thread::spawn(move || handle.reschedule(STEP));
+        assert!(task.run_within(2 * STEP));
+        assert!(mover.join().expect("nobody panics"));
+        clock.advance(2 * STEP);
+        assert_eq!(task.join().expect("it runs"), 7);
+        executor.close().expect("not on a worker");
+    });
+}
+
+/// A task is put off while a worker takes it: it has run, or it is not run before its new moment.
+#[test]
+fn a_task_that_is_put_off_is_not_early() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let runs = Count::default();
+        let counted = runs.clone();
+        let task = executor.schedule(STEP, move || _ = counted.add()).expect("it is open");
+        let handle = task.task_handle();
+        let mover = thread::spawn(move || handle.reschedule(10 * STEP));
+        clock.advance(STEP);
+        let is_put_off = mover.join().expect("nobody panics");
+        if is_put_off {
+            assert_eq!((runs.get(), task.is_done()), (0, false));
+            clock.advance(10 * STEP);
+        }
+        task.join().expect("it runs");
+        assert_eq!(runs.get(), 1);
+        executor.close().expect("not on a worker");
+    });
+}
+
+/// Two threads pause and resume a series while a worker runs it: when all have resumed it, it goes on.
+#[test]
+fn a_series_that_is_resumed_goes_on() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let runs = Count::default();
+        let counted = runs.clone();
+        let series = executor.schedule_at_fixed_rate(STEP, STEP, move || _ = counted.add());
+        let series = series.expect("it is open");
+        let handle = series.task_handle();
+        let other = thread::spawn(move || {
+            handle.pause();
+            handle.resume();
+        });
+        clock.advance(STEP);
+        series.pause();
+        series.resume();
+        other.join().expect("nobody panics");
+        series.resume();
+        assert_eq!(series.cancel_and_wait(), Ok(true));
+        assert!(runs.get() <= 1);
+        executor.close().expect("not on a worker");
+    });
+}
+
 /// G15, G46: a time limit expires while the task runs, before it, or after it: the task ends in one
 /// way.
 #[test]
