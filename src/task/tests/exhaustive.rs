@@ -293,6 +293,53 @@ fn a_task_is_put_off_or_it_is_too_late() {
     });
 }
 
+/// A task with a time limit is put off, and so is its limit, while the timeout of the limit before fires:
+/// the task is put off or has timed out, and not both.
+#[test]
+fn a_limit_that_has_moved_does_not_end_the_task() {
+    check(|| {
+        let (due, budget) = (Timestamp::PAST, Duration::from_nanos(u64::MAX / 2));
+        let task = Arc::new(Task::new(OneShot(|| ()), None, None).limited(due, budget));
+        let queue: OneEntry = Arc::new(Mutex::new(Some(due)));
+        let of_timer = Arc::clone(&task);
+        let timer =
+            thread::spawn(move || of_timer.time_out(due.after(budget), None, Drops::UNREPORTED));
+        let moment = Timestamp::from_nanos(1_000);
+        let changed = task.control(Change::At(moment), &manual(), &mut move_in(&queue));
+        let found = timer.join().expect("nobody panics");
+        assert_eq!(changed.had_effect, found == Cancellation::TooLate);
+        assert_eq!(changed.had_effect, task.state() == TaskState::Scheduled);
+        assert_eq!(changed.limit, changed.had_effect.then(|| moment.after(budget)));
+    });
+}
+
+/// Two threads move the limit and hand the task a guard each: the guard that stays is that of the limit
+/// that the task has.
+#[test]
+fn the_guard_of_the_last_limit_stays() {
+    check(|| {
+        let (due, budget) = (Timestamp::PAST, Duration::from_nanos(u64::MAX / 2));
+        let task = Arc::new(Task::new(OneShot(|| ()), None, None).limited(due, budget));
+        let queue: OneEntry = Arc::new(Mutex::new(Some(due)));
+        let drops = [Note::default(), Note::default()];
+        let moments = [1_000, 2_000].map(Timestamp::from_nanos);
+        let put_off = |index: usize| {
+            let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
+            let (moment, guard) = (moments[index], drops[index].drop_of_one());
+            move || {
+                let changed = task.control(Change::At(moment), &manual(), &mut move_in(&queue));
+                task.attach(Box::new(guard), changed.limit.expect("it has a limit"));
+            }
+        };
+        let other = thread::spawn(put_off(0));
+        put_off(1)();
+        other.join().expect("nobody panics");
+        let entry = (*queue.lock()).expect("nobody takes it");
+        let stays = moments.map(|moment| usize::from(moment != entry));
+        assert_eq!([drops[0].get(), drops[1].get()], stays);
+    });
+}
+
 /// Who cancels a running series and waits finds that the closure has been dropped.
 #[test]
 fn who_waits_for_the_body_sees_the_closure_dropped() {
