@@ -11,24 +11,36 @@
 )]
 #![cfg_attr(not(unix), allow(dead_code, reason = "commands are run on unix alone"))]
 
+#[path = "jobs_example/broken.rs"]
+mod broken;
 #[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../examples/jobs/config.rs"]
 mod config;
+#[path = "../examples/jobs/fault.rs"]
+mod fault;
+#[path = "../examples/jobs/jitter.rs"]
+mod jitter;
+#[path = "jobs_example/keys.rs"]
+mod keys;
 #[path = "../examples/jobs/lateness.rs"]
 mod lateness;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod program;
+#[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../examples/jobs/timetable.rs"]
 mod timetable;
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../examples/jobs/values.rs"]
+mod values;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use allocation_counter::measure;
 use config::Schedule;
 use lateness::Lateness;
 use program::{End, Program, TempFile};
-use punctual::MissedRuns;
-use timetable::Planned;
+use punctual::{MissedRuns, trigger::cron};
+use timetable::{Moment, Now, Planned};
 
 /// The sample runs for the given time, reports each run, and ends with a row for each job.
 #[cfg(unix)]
@@ -41,60 +53,6 @@ fn the_sample_runs_and_ends_with_a_table() {
     assert!(end.has_line(&["failing", "run 1", "FAILED (exit status: 1)"]), "{end:?}");
     for job in ["greeting", "clock", "too slow", "pause", "failing", "last words", "tomorrow"] {
         assert!(end.has_line(&[&format!("│ {job} ")]), "no row for {job}: {end:?}");
-    }
-}
-
-/// A broken job file is refused with the line and the cause, and with exit code 2.
-#[test]
-fn a_broken_file_is_refused_with_line_and_cause() {
-    let cases = [
-        ("evry = '1s'", 4, "unknown field `evry`"),
-        ("every = '1s'\nafter = '2s'", 5, "this has `every` and `after`"),
-        ("", 1, "this has none"),
-        ("every = '1.5parsec'", 4, "unknown time unit \"parsec\""),
-        ("every = '15'", 4, "time unit needed"),
-        ("every = '0s'", 4, "must be more than zero"),
-        ("delay = '0s'", 4, "must be more than zero"),
-        ("after = '1s'\ninitial = '1s'", 5, "`initial` says nothing"),
-        ("delay = '1s'\nmissed = 'skip'", 5, "`missed` says nothing"),
-        ("every = '1s'\nmissed = 'never'", 5, "unknown variant `never`"),
-        ("after = '1s'\n[[job]]\nname = 'it'", 5, "missing field `command`"),
-        (
-            "after = '1s'\n[[job]]\nname = 'it'\ncommand = 'true'\nafter = '1s'",
-            6,
-            "there is a job \"it\" already, in line 2",
-        ),
-        ("this is not TOML", 4, "expected `=`"),
-    ];
-    for (rest, line, cause) in cases {
-        let job = format!("[[job]]\nname = 'it'\ncommand = 'true'\n{rest}\n");
-        let file = TempFile::new("toml", job);
-        let end = Program::start("jobs", [file.path()]).end();
-        assert_eq!((end.code, end.stdout.len()), (Some(2), 0), "{rest}: {end:?}");
-        let place = format!("{}:{line}: ", file.path().display());
-        assert!(end.stderr.contains(&place), "{rest}: no {place} in {end:?}");
-        assert!(end.stderr.contains(cause), "{rest}: no {cause} in {end:?}");
-    }
-}
-
-/// A file that is not text is refused likewise.
-#[test]
-fn a_file_that_is_not_text_is_refused_with_its_place() {
-    let file = TempFile::new("toml", b"[[job]]\nname = '\xc3\xa9\xff'\n");
-    let end = Program::start("jobs", [file.path()]).end();
-    assert_eq!((end.code, end.stdout.len()), (Some(2), 0), "{end:?}");
-    let place = format!("{}:2:10: it is not text in UTF-8", file.path().display());
-    assert!(end.stderr.contains(&place), "no {place} in {end:?}");
-}
-
-/// A line that breaks off is marked at its end, whichever line ending is used.
-#[test]
-fn the_end_of_a_truncated_line_is_marked() {
-    for newline in ["\n", "\r\n"] {
-        let file = TempFile::new("toml", format!("[[job]]{newline}name = \"it{newline}"));
-        let end = Program::start("jobs", [file.path()]).end();
-        let shown: Vec<_> = end.stderr.lines().skip(1).collect();
-        assert_eq!(shown, [" 2 | name = \"it", "   |           ^"], "{newline:?}");
     }
 }
 
@@ -293,18 +251,28 @@ fn quantiles_are_exact_to_three_digits() {
 
 /// The starts of a job's runs, in milliseconds; how many runs were missed before each; and when
 /// each was planned for. No starter is free before `free`, and each run takes as long as `took`
-/// says.
-fn runs(schedule: Schedule, free: u64, took: &[u64]) -> Vec<(u64, u64, u64)> {
+/// says. The wall clock shows the beginning of 1970 at first.
+fn runs(schedule: &Schedule, free: u64, took: &[u64]) -> Vec<(u64, u64, u64)> {
     let begun = Instant::now();
-    let at = |millis| begun + Duration::from_millis(millis);
-    let millis = |at: Instant| u64::try_from((at - begun).as_millis()).expect("it is small");
-    let (mut planned, mut now, mut runs) = (Planned::first(schedule, begun), at(free), Vec::new());
+    let at = |millis| {
+        let since = Duration::from_millis(millis);
+        Now { steady: begun + since, wall: UNIX_EPOCH + since }
+    };
+    let millis = |at: Moment| {
+        let since = match at {
+            Moment::Steady(at) => at - begun,
+            Moment::Wall(at) => at.duration_since(UNIX_EPOCH).expect("it is later"),
+        };
+        u64::try_from(since.as_millis()).expect("it is small")
+    };
+    let mut planned = Planned::first(schedule, Duration::ZERO, at(0)).expect("there is a run");
+    let (mut now, mut runs) = (free, Vec::new());
     for (number, took) in (1..).zip(took) {
         assert_eq!(planned.number, number);
-        let started = now.max(planned.at);
-        runs.push((millis(started), planned.missed(schedule, started), millis(planned.at)));
-        now = started + Duration::from_millis(*took);
-        match planned.next(schedule, started, now) {
+        let started = now.max(millis(planned.at));
+        runs.push((started, planned.missed(schedule, at(started)), millis(planned.at)));
+        now = started + took;
+        match planned.next(schedule, at(started), at(now)) {
             Some(next) => planned = next,
             None => break,
         }
@@ -315,7 +283,7 @@ fn runs(schedule: Schedule, free: u64, took: &[u64]) -> Vec<(u64, u64, u64)> {
 /// The example treats missed runs as the library does.
 #[test]
 fn jobs_are_timed_as_the_library_times_its_tasks() {
-    use MissedRuns::{Burst, Coalesce, Delay, Skip};
+    use MissedRuns::{Burst, Coalesce, Delay, Skip, Within};
 
     let ten = Duration::from_millis(10);
     let every = |missed| Schedule::Every { initial: Duration::ZERO, period: ten, missed };
@@ -324,18 +292,63 @@ fn jobs_are_timed_as_the_library_times_its_tasks() {
         (Coalesce, [(0, 0, 0), (35, 2, 10), (40, 0, 40), (50, 0, 50), (60, 0, 60)]),
         (Skip, [(0, 0, 0), (40, 3, 40), (50, 0, 50), (60, 0, 60), (70, 0, 70)]),
         (Delay, [(0, 0, 0), (35, 2, 10), (45, 0, 45), (55, 0, 55), (65, 0, 65)]),
+        (Within(ten * 3 / 2), [(0, 0, 0), (35, 1, 20), (36, 0, 30), (40, 0, 40), (50, 0, 50)]),
+        // Exactly so late is not too late.
+        (Within(ten / 2), [(0, 0, 0), (35, 2, 30), (40, 0, 40), (50, 0, 50), (60, 0, 60)]),
     ];
     for (missed, expected) in cases {
-        assert_eq!(runs(every(missed), 0, &[35, 1, 1, 1, 1]), expected, "{missed:?}");
+        assert_eq!(runs(&every(missed), 0, &[35, 1, 1, 1, 1]), expected, "{missed:?}");
     }
     // The first run is late already: no starter was free.
-    assert_eq!(runs(every(Coalesce), 25, &[1, 1]), [(25, 2, 0), (30, 0, 30)]);
-    assert_eq!(runs(every(Skip), 25, &[1, 1]), [(25, 0, 0), (30, 2, 30)]);
+    assert_eq!(runs(&every(Coalesce), 25, &[1, 1]), [(25, 2, 0), (30, 0, 30)]);
+    assert_eq!(runs(&every(Skip), 25, &[1, 1]), [(25, 0, 0), (30, 2, 30)]);
 
     let delay = Schedule::Delay { initial: ten, delay: ten };
-    assert_eq!(runs(delay, 0, &[5, 50, 1]), [(10, 0, 10), (25, 0, 25), (85, 0, 85)]);
-    assert_eq!(runs(Schedule::After(ten), 25, &[5, 5]), [(25, 0, 10)]);
+    assert_eq!(runs(&delay, 0, &[5, 50, 1]), [(10, 0, 10), (25, 0, 25), (85, 0, 85)]);
+    assert_eq!(runs(&Schedule::After(ten), 25, &[5, 5]), [(25, 0, 10)]);
     // This does not overflow.
     let for_ever = Schedule::Every { initial: Duration::ZERO, period: Duration::MAX, missed: Skip };
-    assert_eq!(runs(for_ever, 3, &[1]), [(3, 0, 0)]);
+    assert_eq!(runs(&for_ever, 3, &[1]), [(3, 0, 0)]);
+}
+
+/// A calendar's missed runs are treated likewise. Its moments are not all as far from each other.
+#[test]
+fn a_calendar_is_timed_likewise() {
+    use MissedRuns::{Burst, Coalesce, Skip, Within};
+
+    let calendar = cron("1,2,3,5,8,13 0 0 1 1 *", "UTC").expect("a calendar");
+    let second = Duration::from_secs(1);
+    let cases = [
+        (Burst, [(1000, 0, 1000), (5500, 0, 2000), (5600, 0, 3000), (5700, 0, 5000)]),
+        (Coalesce, [(1000, 0, 1000), (5500, 2, 2000), (8000, 0, 8000), (13_000, 0, 13_000)]),
+        (Within(second), [(1000, 0, 1000), (5500, 2, 5000), (8000, 0, 8000), (13_000, 0, 13_000)]),
+        (
+            Within(second * 5 / 2),
+            [(1000, 0, 1000), (5500, 1, 3000), (5600, 0, 5000), (8000, 0, 8000)],
+        ),
+    ];
+    for (missed, expected) in cases {
+        let at = Schedule::At { calendar: calendar.clone(), missed };
+        assert_eq!(runs(&at, 0, &[4500, 100, 100, 100]), expected, "{missed:?}");
+    }
+    let at = Schedule::At { calendar, missed: Skip };
+    let expected = [(1000, 0, 1000), (8000, 3, 8000), (13_000, 0, 13_000)];
+    assert_eq!(runs(&at, 0, &[4500, 100, 100]), expected);
+}
+
+/// A clock that is set back does not make a calendar's run come twice.
+#[test]
+fn a_run_does_not_come_twice_because_the_clock_is_set_back() {
+    let calendar = cron("0 * * * *", "UTC").expect("a calendar");
+    let hour = Duration::from_secs(3600);
+    let at = |steady, wall| Now { steady, wall: UNIX_EPOCH + wall };
+    let begun = Instant::now();
+    for missed in [MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Within(hour)] {
+        let schedule = Schedule::At { calendar: calendar.clone(), missed };
+        let run = Planned::first(&schedule, Duration::ZERO, at(begun, hour / 2)).expect("a run");
+        assert_eq!(run.at, Moment::Wall(UNIX_EPOCH + hour));
+        let next = run.next(&schedule, at(begun + hour, hour / 3), at(begun + hour, hour / 3));
+        let next = next.expect("another run");
+        assert_eq!((next.at, next.skipped), (Moment::Wall(UNIX_EPOCH + 2 * hour), 0), "{missed:?}");
+    }
 }

@@ -1,13 +1,23 @@
-//! The job file: its format, and the error messages for a broken one.
+//! The job file: its format, and its rules.
 //!
 //! Serde checks the shape, and [`Draft::check`] the rules that the shape cannot express. Either way
-//! an error is a cause and a place in the text, and is shown with its line.
+//! an error is a cause and a place in the text ([`Fault`]), and is shown with its line. Nothing
+//! that is written in a file is without effect: a key that would say nothing is an error.
 
 use std::{collections::HashMap, fmt, ops::Range, path::Path, time::Duration};
 
-use punctual::MissedRuns;
+use punctual::{
+    MissedRuns,
+    trigger::{Cron, cron},
+};
 use serde::Deserialize;
 use toml::Spanned;
+
+use crate::{
+    fault::{Fault, line_of},
+    jitter,
+    values::{Attempts, OnMissed, Overlap, Readable, Retry, readable},
+};
 
 /// A valid job file.
 #[derive(Debug)]
@@ -22,13 +32,21 @@ pub(crate) struct Job {
     pub(crate) name: String,
     pub(crate) command: String,
     pub(crate) schedule: Schedule,
+    /// By how much each run is put off, because of `jitter`.
+    pub(crate) put_off: Duration,
+    pub(crate) retry: Option<Retry>,
+    /// How long the command may take.
+    pub(crate) timeout: Option<Duration>,
+    /// Whether a run may start while another one of the job runs.
+    pub(crate) may_overlap: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Schedule {
     After(Duration),
     Every { initial: Duration, period: Duration, missed: MissedRuns },
     Delay { initial: Duration, delay: Duration },
+    At { calendar: Cron, missed: MissedRuns },
 }
 
 impl fmt::Display for Schedule {
@@ -37,6 +55,7 @@ impl fmt::Display for Schedule {
             Self::After(delay) => ("after", delay),
             Self::Every { period, .. } => ("every", period),
             Self::Delay { delay, .. } => ("delay", delay),
+            Self::At { calendar, .. } => return write!(f, "at {calendar}"),
         };
         write!(f, "{kind} {}", readable(*duration))
     }
@@ -49,28 +68,35 @@ pub(crate) fn check(path: &Path, text: &str) -> Result<Plan, String> {
 
 fn parse(text: &str) -> Result<Plan, Fault> {
     let file: JobFile = toml::from_str(text)?;
-    let mut plan = Plan { jobs: Vec::new(), run_for: file.run_for.map(|duration| duration.0) };
+    let zone = file.zone.as_ref();
+    if let Some(zone) = zone {
+        cron("@daily", zone.get_ref())
+            .map_err(|error| Fault::at(zone.span(), error.to_string()))?;
+    }
+    let mut jobs = Vec::new();
     let mut names = HashMap::new();
     for draft in file.job {
         let name = draft.get_ref().name.clone();
-        plan.jobs.push(Draft::check(draft)?);
+        jobs.push(Draft::check(draft, zone, text)?);
         if let Some(first) = names.insert(name.get_ref().clone(), name.span()) {
-            let line = Place::of(&first, text).line;
+            let line = line_of(&first, text);
             let cause =
                 format!("there is a job {name:?} already, in line {line}", name = name.get_ref());
             return Err(Fault::at(name.span(), cause));
         }
     }
-    if plan.jobs.is_empty() {
+    if jobs.is_empty() {
         return Err(Fault::at(0..0, "there is no [[job]]"));
     }
-    Ok(plan)
+    let run_for = file.run_for.map(|duration| duration.0);
+    Ok(Plan { jobs, run_for })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JobFile {
     run_for: Option<Readable>,
+    zone: Option<Spanned<String>>,
     #[serde(default)]
     job: Vec<Spanned<Draft>>,
 }
@@ -84,60 +110,147 @@ struct Draft {
     after: Option<Spanned<Readable>>,
     every: Option<Spanned<Readable>>,
     delay: Option<Spanned<Readable>>,
+    at: Option<Spanned<String>>,
+    zone: Option<Spanned<String>>,
     initial: Option<Spanned<Readable>>,
-    missed: Option<Spanned<Missed>>,
+    jitter: Option<Spanned<Readable>>,
+    #[serde(alias = "missed")]
+    on_missed: Option<Spanned<OnMissed>>,
+    overlap: Option<Spanned<Overlap>>,
+    timeout: Option<Spanned<Readable>>,
+    retry: Option<Spanned<Attempts>>,
 }
 
 impl Draft {
-    fn check(draft: Spanned<Self>) -> Result<Job, Fault> {
+    fn check(
+        draft: Spanned<Self>,
+        zone: Option<&Spanned<String>>,
+        text: &str,
+    ) -> Result<Job, Fault> {
         let place = draft.span();
         let draft = draft.into_inner();
-        let schedule = draft.schedule(place)?;
-        Ok(Job { name: draft.name.into_inner(), command: draft.command, schedule })
+        let schedule = draft.schedule(place, zone, text)?;
+        let put_off = match &draft.jitter {
+            Some(most) => jitter::span(draft.name.get_ref(), positive(most)?),
+            None => Duration::ZERO,
+        };
+        let check = |retry: &Spanned<Attempts>| {
+            retry.get_ref().check().map_err(|cause| Fault::at(retry.span(), cause))
+        };
+        Ok(Job {
+            schedule,
+            put_off,
+            retry: draft.retry.as_ref().map(check).transpose()?,
+            timeout: draft.timeout.as_ref().map(positive).transpose()?,
+            may_overlap: draft.overlap.is_some_and(|overlap| *overlap.get_ref() == Overlap::Allow),
+            name: draft.name.into_inner(),
+            command: draft.command,
+        })
     }
 
-    fn schedule(&self, place: Range<usize>) -> Result<Schedule, Fault> {
+    fn schedule(
+        &self,
+        place: Range<usize>,
+        zone: Option<&Spanned<String>>,
+        text: &str,
+    ) -> Result<Schedule, Fault> {
         let initial = self.initial.as_ref().map_or(Duration::ZERO, duration);
-        match (&self.after, &self.every, &self.delay) {
-            (Some(after), None, None) => {
+        if self.at.is_none() {
+            refuse(&self.zone, "`zone` says nothing without `at`")?;
+        }
+        match (&self.after, &self.every, &self.delay, &self.at) {
+            (Some(after), None, None, None) => {
                 refuse(&self.initial, "`initial` says nothing beside `after`")?;
-                self.refuse_missed()?;
+                self.refuse_what_a_plan_has()?;
                 Ok(Schedule::After(duration(after)))
             }
-            (None, Some(every), None) => Ok(Schedule::Every {
-                initial,
-                period: positive(every)?,
-                missed: self
-                    .missed
-                    .as_ref()
-                    .map_or(MissedRuns::Coalesce, |missed| (*missed.get_ref()).into()),
-            }),
-            (None, None, Some(delay)) => {
-                self.refuse_missed()?;
+            (None, Some(every), None, None) => {
+                Ok(Schedule::Every { initial, period: positive(every)?, missed: self.missed()? })
+            }
+            (None, None, Some(delay), None) => {
+                self.refuse_what_a_plan_has()?;
                 Ok(Schedule::Delay { initial, delay: positive(delay)? })
+            }
+            (None, None, None, Some(at)) => {
+                refuse(&self.initial, "`initial` says nothing beside `at`")?;
+                let calendar = self.calendar(at, zone, text)?;
+                let missed = self.missed()?;
+                match (&self.on_missed, missed) {
+                    (Some(value), MissedRuns::Delay) => Err(Fault::at(
+                        value.span(),
+                        "\"delay\" moves the runs after a late one, and those of a calendar stay \
+                         where they are; use \"coalesce\"",
+                    )),
+                    _ => Ok(Schedule::At { calendar, missed }),
+                }
             }
             _ => Err(self.not_one_kind(place)),
         }
     }
 
-    fn refuse_missed(&self) -> Result<(), Fault> {
-        refuse(&self.missed, "`missed` says nothing without `every`")
+    fn calendar(
+        &self,
+        at: &Spanned<String>,
+        default: Option<&Spanned<String>>,
+        text: &str,
+    ) -> Result<Cron, Fault> {
+        let Some(zone) = self.zone.as_ref().or(default) else {
+            return Err(Fault::at(
+                at.span(),
+                "`at` needs a time zone; write `zone = \"Europe/Berlin\"` in the job, or at the \
+                 top of the file for all jobs",
+            ));
+        };
+        cron(at.get_ref(), zone.get_ref()).map_err(|error| match error.span() {
+            Some(_) => Fault::in_expression(at, &error, text),
+            None => Fault::at(zone.span(), error.to_string()),
+        })
+    }
+
+    /// What becomes of missed runs. Those of a job that may not overlap are missed because of an
+    /// earlier run, so `skip` and `queue` are names of policies.
+    fn missed(&self) -> Result<MissedRuns, Fault> {
+        let policy = match self.overlap.as_ref().map(Spanned::get_ref) {
+            Some(Overlap::Skip) => MissedRuns::Skip,
+            Some(Overlap::Queue) => MissedRuns::Burst,
+            Some(Overlap::Allow) | None => {
+                let given = self.on_missed.as_ref().map(|missed| missed.get_ref().0);
+                return Ok(given.unwrap_or(MissedRuns::Coalesce));
+            }
+        };
+        refuse(
+            &self.on_missed,
+            "`overlap` says already what becomes of missed runs; leave out one of the two",
+        )?;
+        Ok(policy)
+    }
+
+    /// Of a job whose next run depends on the end of the one before, or that has only one.
+    fn refuse_what_a_plan_has(&self) -> Result<(), Fault> {
+        refuse(&self.on_missed, "`on_missed` says nothing without `every` or `at`")?;
+        refuse(&self.overlap, "`overlap` says nothing without `every` or `at`")?;
+        refuse(&self.jitter, "`jitter` says nothing without `every` or `at`")
     }
 
     /// Points at the surplus kind of schedule, or at the job that has none.
     fn not_one_kind(&self, place: Range<usize>) -> Fault {
-        let kinds = [("after", &self.after), ("every", &self.every), ("delay", &self.delay)];
-        let mut given: Vec<_> = kinds
-            .iter()
-            .filter_map(|(kind, value)| Some((value.as_ref()?.span(), format!("`{kind}`"))))
-            .collect();
+        let span = |value: &Option<Spanned<Readable>>| Some(value.as_ref()?.span());
+        let kinds = [
+            ("`after`", span(&self.after)),
+            ("`every`", span(&self.every)),
+            ("`delay`", span(&self.delay)),
+            ("`at`", self.at.as_ref().map(Spanned::span)),
+        ];
+        let mut given: Vec<_> =
+            kinds.into_iter().filter_map(|(kind, span)| Some((span?, kind))).collect();
         given.sort_by_key(|(span, _)| span.start);
-        let names: Vec<_> = given.iter().map(|(_, kind)| kind.as_str()).collect();
+        let names: Vec<_> = given.iter().map(|(_, kind)| *kind).collect();
         let found = match names.as_slice() {
             [] => "none".to_owned(),
             names => names.join(" and "),
         };
-        let cause = format!("a job has exactly one of `after`, `every`, `delay`; this has {found}");
+        let cause =
+            format!("a job has exactly one of `after`, `every`, `delay`, `at`; this has {found}");
         Fault::at(given.pop().map_or(place, |(span, _)| span), cause)
     }
 }
@@ -157,113 +270,5 @@ fn refuse<T>(value: &Option<Spanned<T>>, cause: &str) -> Result<(), Fault> {
     match value {
         Some(value) => Err(Fault::at(value.span(), cause)),
         None => Ok(()),
-    }
-}
-
-/// A duration such as "250ms", "1.5s" or "1h 30min".
-#[derive(Clone, Copy, Deserialize)]
-#[serde(try_from = "String")]
-struct Readable(Duration);
-
-// This is not `humantime_serde`, which does not report what is wrong with a duration.
-impl TryFrom<String> for Readable {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        parse_duration(&text).map(Self)
-    }
-}
-
-/// Parses a duration, also for the command line.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("bad duration {text:?}: {error}"))
-}
-
-/// Formats a duration: "1.5s" rather than "1s 500ms", and "1day" rather than "86400s".
-pub(crate) fn readable(duration: Duration) -> String {
-    if duration.is_zero() {
-        "0s".to_owned()
-    } else if duration < Duration::from_secs(60) {
-        format!("{duration:?}")
-    } else {
-        humantime::format_duration(duration).to_string()
-    }
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Missed {
-    Burst,
-    Coalesce,
-    Skip,
-    Delay,
-}
-
-impl From<Missed> for MissedRuns {
-    fn from(missed: Missed) -> Self {
-        match missed {
-            Missed::Burst => Self::Burst,
-            Missed::Coalesce => Self::Coalesce,
-            Missed::Skip => Self::Skip,
-            Missed::Delay => Self::Delay,
-        }
-    }
-}
-
-/// An error in the text of a job file, and its position.
-#[derive(Debug)]
-struct Fault {
-    span: Range<usize>,
-    cause: String,
-}
-
-impl Fault {
-    fn at(span: Range<usize>, cause: impl Into<String>) -> Self {
-        Self { span, cause: cause.into() }
-    }
-
-    /// The message: file, line, cause; and the line itself with a mark under the place.
-    fn shown_in(&self, path: &Path, text: &str) -> String {
-        let Place { line, before, marked, whole } = Place::of(&self.span, text);
-        let margin = " ".repeat(line.to_string().len());
-        // A tab below the line is as wide as in it.
-        let indent: String = before.chars().map(|c| if c == '\t' { c } else { ' ' }).collect();
-        let mark = "^".repeat(marked.chars().count().max(1));
-        format!(
-            "{path}:{line}: {cause}\n {line} | {whole}\n {margin} | {indent}{mark}",
-            path = path.display(),
-            cause = self.cause,
-        )
-    }
-}
-
-impl From<toml::de::Error> for Fault {
-    fn from(error: toml::de::Error) -> Self {
-        Self::at(error.span().unwrap_or(0..0), error.message())
-    }
-}
-
-/// The first line of a span, in parts.
-struct Place<'a> {
-    /// Counted from 1.
-    line: usize,
-    whole: &'a str,
-    before: &'a str,
-    marked: &'a str,
-}
-
-impl<'a> Place<'a> {
-    fn of(span: &Range<usize>, text: &'a str) -> Self {
-        let (above, below) = text.split_at_checked(span.start).unwrap_or((text, ""));
-        let line = above.matches('\n').count() + 1;
-        let start = above.rfind('\n').map_or(0, |newline| newline + 1);
-        let rest = below.lines().next().unwrap_or_default();
-        Self {
-            line,
-            whole: text[start..].lines().next().unwrap_or_default(),
-            // The line ending is not part of the place.
-            before: text[start..above.len()].trim_end_matches('\r'),
-            marked: rest.get(..span.len()).unwrap_or(rest),
-        }
     }
 }

@@ -1,4 +1,10 @@
-//! Runs the commands of a job file: once, at a fixed rate or with a fixed delay.
+//! A small cron: runs the commands of a job file once, at a fixed rate, with a fixed delay, or by
+//! the calendar of a time zone.
+//!
+//! A job says when (`after`, `every`, `delay`, or `at = "0 3 * * *"` with a `zone`), and may say
+//! how far its runs are put off (`jitter`), how often a command that fails is tried (`retry`), how
+//! long it may take (`timeout`), and what becomes of runs that are missed (`on_missed`) or that are
+//! due while the one before still runs (`overlap`). The sample, `jobs.toml`, explains each.
 //!
 //! It reports each run with its lateness and its duration, and prints a table of all jobs at the
 //! end. It ends when its time is over, or on Ctrl-C or a SIGTERM: then it starts nothing more, and
@@ -6,14 +12,16 @@
 //! ends when no job has another run to come.
 //!
 //! ```text
-//! cargo run --example jobs -- [--for DURATION] [--grace DURATION] [FILE]
+//! cargo run --features cron --example jobs -- [--for DURATION] [--grace DURATION] [FILE]
 //! ```
 //!
-//! Without a file it runs the sample beside it, `jobs.toml`, which shows the format, and ends by
-//! itself after a few seconds. It exits with 0 when it was stopped, whatever became of the
-//! commands; with 2 if the command line is wrong or the file is broken; and with 1 if it could not
-//! do its work. If its output cannot be written any more, it stops at once; that is an error unless
-//! the reader has gone.
+//! A line of a crontab means here what it means to cronie, the cron of many Linux systems, also in
+//! the hours around a change of the clocks.
+//!
+//! Without a file it takes the sample beside it, which shows the format, and ends by itself after a
+//! few seconds. It exits with 0 when it was stopped, whatever became of the commands; with 2 if the
+//! command line is wrong or the file is broken; and with 1 if it could not do its work. If its
+//! output cannot be written any more, it stops at once; that is an error unless the reader has gone.
 //!
 //! It needs only a few threads, whatever the number of jobs: `runner.rs` explains how. The system
 //! limits how many commands can run at a time: each has a pipe, which is an open file.
@@ -28,42 +36,34 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod config;
+mod fault;
+mod jitter;
 mod lateness;
+mod options;
+mod outcome;
 mod process;
 mod report;
 mod runner;
 mod timetable;
+mod values;
+mod watch;
 
 use std::{
     error::Error,
-    path::PathBuf,
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use lexopt::Arg;
 use punctual::{CancellationToken, Handle, RejectedExecutionError, ScheduledThreadPoolExecutor};
 
 use crate::{
-    config::{Job, Plan, parse_duration, readable},
+    config::{Job, Plan},
+    options::{Options, USAGE},
     report::Report,
     runner::{Crew, Runner},
+    values::readable,
 };
-
-const USAGE: &str = "\
-Usage: jobs [--for DURATION] [--grace DURATION] [FILE]
-
-Runs the commands of a job file until it is stopped by Ctrl-C, or the time is over.
-
-  --for DURATION    stop after this time, whatever the file says
-  --grace DURATION  how long commands may go on after that [default: 2s]
-  FILE              the job file [default: the sample of the example]
-
-A duration is written as \"250ms\", \"1.5s\" or \"1h 30min\".";
-
-const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/jobs/jobs.toml");
-const GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let begun = Instant::now();
@@ -81,38 +81,6 @@ fn main() -> ExitCode {
         Ok(Some(error)) => ExitCode::from(common::unwritten(error)),
         _ => common::end(report.map(drop)),
     }
-}
-
-/// The options of the command line.
-struct Options {
-    file: PathBuf,
-    run_for: Option<Duration>,
-    grace: Duration,
-}
-
-impl Options {
-    /// Returns `None` if only the usage is asked for.
-    fn parse(args: &mut lexopt::Parser) -> Result<Option<Self>, String> {
-        let (mut file, mut run_for, mut grace) = (None, None, GRACE);
-        while let Some(arg) = common::next(args)? {
-            match arg {
-                Arg::Short('h') | Arg::Long("help") => return Ok(None),
-                Arg::Long("for") => run_for = Some(duration(args, "--for")?),
-                Arg::Long("grace") => grace = duration(args, "--grace")?,
-                Arg::Value(second) if file.is_some() => {
-                    return Err(format!("a second file, {}", second.to_string_lossy()));
-                }
-                Arg::Value(value) => file = Some(PathBuf::from(value)),
-                arg => return Err(common::unknown(arg)),
-            }
-        }
-        Ok(Some(Self { file: file.unwrap_or_else(|| SAMPLE.into()), run_for, grace }))
-    }
-}
-
-fn duration(args: &mut lexopt::Parser, option: &str) -> Result<Duration, String> {
-    let text = common::value(args, option, "a duration")?;
-    parse_duration(&text).map_err(|error| format!("{option}: {error}"))
 }
 
 /// Runs the jobs until they are stopped, or have all ended, and reports.

@@ -9,7 +9,7 @@ use std::{
 use comfy_table::{CellAlignment, Table, presets};
 use punctual::CancellationToken;
 
-use crate::{common, config::Job, lateness::Lateness, runner::Outcome};
+use crate::{common, config::Job, lateness::Lateness, outcome::Outcome, values::readable};
 
 /// One run, as reported.
 pub(crate) struct Run {
@@ -17,6 +17,8 @@ pub(crate) struct Run {
     pub(crate) missed: u64,
     pub(crate) lateness: Duration,
     pub(crate) took: Duration,
+    /// Which attempt was the last.
+    pub(crate) attempt: u32,
     pub(crate) outcome: Outcome,
 }
 
@@ -37,6 +39,8 @@ struct Tally {
     runs: u64,
     failures: u64,
     missed: u64,
+    retries: u64,
+    timeouts: u64,
     lateness: Lateness,
 }
 
@@ -76,10 +80,34 @@ impl Report {
         self.line(job, format_args!("| {line}"));
     }
 
+    /// Reports an attempt that has failed, and after which the command is tried again.
+    pub(crate) fn retried(
+        &self,
+        job: usize,
+        run: u64,
+        attempt: u32,
+        outcome: &Outcome,
+        pause: Duration,
+    ) {
+        self.tally(job, |tally| {
+            tally.retries += 1;
+            tally.timeouts += u64::from(outcome.is_timeout());
+        });
+        let again = readable(pause);
+        self.line(
+            job,
+            format_args!("run {run:<3} attempt {attempt}: {outcome}; tried again in {again}"),
+        );
+    }
+
     /// Reports a run that has ended.
     pub(crate) fn add(&self, job: usize, run: &Run) {
-        self.jobs[job].1.lock().unwrap_or_else(PoisonError::into_inner).add(run);
-        let Run { number, missed, lateness, took, outcome } = run;
+        self.tally(job, |tally| tally.add(run));
+        let Run { number, missed, lateness, took, attempt, outcome } = run;
+        let tried = match attempt {
+            1 => String::new(),
+            attempt => format!(", at attempt {attempt}"),
+        };
         let after = match missed {
             0 => String::new(),
             missed => format!(", after {missed} missed"),
@@ -87,9 +115,13 @@ impl Report {
         self.line(
             job,
             format_args!(
-                "run {number:<3} {lateness:>8.1?} late, took {took:>8.2?}: {outcome}{after}"
+                "run {number:<3} {lateness:>8.1?} late, took {took:>8.2?}: {outcome}{tried}{after}"
             ),
         );
+    }
+
+    fn tally(&self, job: usize, count: impl FnOnce(&mut Tally)) {
+        count(&mut self.jobs[job].1.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn line(&self, job: usize, text: fmt::Arguments<'_>) {
@@ -102,7 +134,8 @@ impl Report {
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::UTF8_FULL_CONDENSED).set_header([
-            "job", "when", "runs", "failures", "missed", "late p50", "late p99", "late max",
+            "job", "when", "runs", "failures", "missed", "retries", "timeouts", "late p50",
+            "late p99", "late max",
         ]);
         for (job, tally) in &self.jobs {
             let mut row = vec![job.name.clone(), job.schedule.to_string()];
@@ -121,10 +154,11 @@ impl Tally {
         self.runs += 1;
         self.failures += u64::from(run.outcome.is_failure());
         self.missed += run.missed;
+        self.timeouts += u64::from(run.outcome.is_timeout());
         self.lateness.record(run.lateness);
     }
 
-    fn cells(&self) -> [String; 6] {
+    fn cells(&self) -> [String; 8] {
         let shown = |lateness: Option<Duration>| {
             lateness.map_or_else(|| "-".to_owned(), |lateness| format!("{lateness:.1?}"))
         };
@@ -132,6 +166,8 @@ impl Tally {
             self.runs.to_string(),
             self.failures.to_string(),
             self.missed.to_string(),
+            self.retries.to_string(),
+            self.timeouts.to_string(),
             shown(self.lateness.at_quantile(0.5)),
             shown(self.lateness.at_quantile(0.99)),
             shown(self.lateness.at_quantile(1.0)),

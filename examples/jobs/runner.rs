@@ -3,13 +3,14 @@
 //! Two executors take part, and neither waits for the other:
 //!
 //! 1. When a run is due, a task of the **starters** starts its command.
-//! 2. A task of the **watcher** polls the command: it passes the command's output on, and asks
-//!    whether the command has ended. If not, it schedules the next poll: soon after there was
-//!    activity, and later the longer there was none, between a millisecond and a tenth of a second.
-//!    So an end is seen, and reported, late by a thirtieth of the command's time, but by no more
-//!    than a tenth of a second.
+//! 2. A task of the **watcher** polls the command ([`watch`](crate::watch)): it passes the
+//!    command's output on, and asks whether the command has ended. If not, it schedules the next
+//!    poll: soon after there was activity, and later the longer there was none, between a
+//!    millisecond and a tenth of a second. So an end is seen, and reported, late by a thirtieth of
+//!    the command's time, but by no more than a tenth of a second.
 //! 3. When the command has ended, that task reports the run, and schedules the next one with the
-//!    starters ([`timetable`](crate::timetable)).
+//!    starters ([`timetable`](crate::timetable)). If the command has failed and may be tried again,
+//!    it schedules that instead: all attempts are one run.
 //!
 //! So a run is a chain of tasks, in which each schedules its successor and hands its state on to
 //! it: nothing is shared, nothing is locked. One thread is enough to watch, because polling is
@@ -17,61 +18,29 @@
 //! that waits for each command would see its end at once; that would be ten thousand threads for
 //! ten thousand commands.
 //!
+//! Because the end of a run schedules the next one, runs of a job do not overlap. A job whose runs
+//! may do so schedules the next one as each starts.
+//!
 //! A chain breaks off where an executor has been shut down, and drops its state: that is how jobs
-//! are stopped. When the last chain has ended, the [`Crew`] is dropped, which raises the token for
+//! are stopped. A run that was waiting for another attempt then is over, and is not counted. When
+//! the last chain has ended, the [`Crew`] is dropped, which raises the token for
 //! that.
 
-use std::{
-    error::Error,
-    fmt, io,
-    process::ExitStatus,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
-use punctual::{CancellationToken, Handle, RejectedExecutionError};
+use punctual::{
+    CancellationToken, Handle, RejectedExecutionError, Trigger,
+    trigger::{Due, from_fn},
+};
 
 use crate::{
     config::Job,
-    process::{Process, Request, Seen},
+    outcome::Outcome,
+    process::Process,
     report::{Report, Run},
-    timetable::Planned,
+    timetable::{Moment, Now, Planned},
+    watch::Watched,
 };
-
-/// The shortest and the longest time between two polls of a command.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
-/// How long a command that was told to stop may take before the next, less polite step.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The outcome of a run.
-pub(crate) enum Outcome {
-    Exited(ExitStatus),
-    /// The command was told to stop, and ended because of that.
-    Stopped(ExitStatus),
-    /// The command could not be started, or not be followed to its end.
-    Lost(Box<dyn Error + Send + Sync>),
-}
-
-impl Outcome {
-    pub(crate) fn is_failure(&self) -> bool {
-        match self {
-            Self::Exited(status) => !status.success(),
-            Self::Stopped(_) => false,
-            Self::Lost(_) => true,
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exited(status) if status.success() => f.write_str("ok"),
-            Self::Exited(status) => write!(f, "FAILED ({status})"),
-            Self::Stopped(status) => write!(f, "stopped ({status})"),
-            Self::Lost(error) => write!(f, "FAILED ({error})"),
-        }
-    }
-}
 
 /// The state that all jobs share.
 pub(crate) struct Crew {
@@ -92,126 +61,143 @@ impl Drop for Crew {
     }
 }
 
-/// One job, between two runs.
+/// One job.
+#[derive(Clone)]
 pub(crate) struct Runner {
-    job: Job,
+    job: Arc<Job>,
     /// The job's index, for the report.
     index: usize,
     crew: Arc<Crew>,
 }
 
+/// One of the times that a run tries its command.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt {
+    planned: Planned,
+    /// When the run started, which is when its first attempt did.
+    started: Now,
+    /// Counted from 1.
+    number: u32,
+}
+
 impl Runner {
-    /// Schedules the first run.
+    /// Schedules the first run, if there is one.
     pub(crate) fn start(
         job: &Job,
         index: usize,
         crew: &Arc<Crew>,
     ) -> Result<(), RejectedExecutionError> {
-        let first = Planned::first(job.schedule, Instant::now());
-        Self { job: job.clone(), index, crew: Arc::clone(crew) }.schedule(first)
+        let runner = Self { job: Arc::new(job.clone()), index, crew: Arc::clone(crew) };
+        match Planned::first(&job.schedule, job.put_off, Now::read()) {
+            Some(first) => runner.schedule(first),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn job(&self) -> &Job {
+        &self.job
+    }
+
+    pub(crate) fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    /// Reports a line of the command's output.
+    pub(crate) fn output(&self, line: &str) {
+        self.crew.report.output(self.index, line);
     }
 
     fn schedule(self, planned: Planned) -> Result<(), RejectedExecutionError> {
         let starters = self.crew.starters.clone();
-        starters.schedule_at(planned.at, move || self.run(planned)).map(drop)
-    }
-
-    /// Starts the command, on a starter.
-    fn run(self, planned: Planned) {
-        let started = Instant::now();
-        match Process::start(&self.job.command) {
-            Ok(process) => {
-                let runner = self;
-                let stirred = started;
-                Running { runner, planned, started, process, stirred, request: None }
-                    .look_after(LOOKS.0);
-            }
-            Err(error) => {
-                let cause = format!("the shell cannot be started: {error}");
-                self.ended(planned, started, Outcome::Lost(cause.into()));
+        match planned.at.later_by(self.job.put_off) {
+            Moment::Steady(at) => starters.schedule_at(at, move || self.run(planned)).map(drop),
+            // Only a trigger can name a moment of the wall clock, which is then followed when it is
+            // set. This one has a single run.
+            Moment::Wall(at) => {
+                let once = from_fn(move |_| Some(Due::Wall(at))).times(1);
+                let mut runner = Some(self);
+                let body = move || {
+                    if let Some(runner) = runner.take() {
+                        runner.run(planned);
+                    }
+                };
+                starters.repeat(once, body).map(drop)
             }
         }
     }
 
-    fn ended(self, planned: Planned, started: Instant, outcome: Outcome) {
-        let ended = Instant::now();
-        let schedule = self.job.schedule;
+    /// Begins a run, on a starter.
+    fn run(self, planned: Planned) {
+        let attempt = Attempt { planned, started: Now::read(), number: 1 };
+        if self.job.may_overlap {
+            self.clone().schedule_next(attempt, attempt.started);
+        }
+        self.attempt(attempt);
+    }
+
+    /// Starts the command, on a starter.
+    fn attempt(self, attempt: Attempt) {
+        match Process::start(&self.job.command) {
+            Ok(process) => Watched::begin(self, attempt, process),
+            Err(error) => {
+                let cause = format!("the shell cannot be started: {error}");
+                self.ended(attempt, Outcome::Lost(cause.into()));
+            }
+        }
+    }
+
+    /// Tries the command again, or ends the run.
+    pub(crate) fn ended(self, attempt: Attempt, outcome: Outcome) {
+        let ended = Now::read();
+        if outcome.is_failure() && self.tries_again(attempt, &outcome) {
+            return;
+        }
+        let Attempt { planned, started, number } = attempt;
+        let job = &self.job;
         let run = Run {
             number: planned.number,
-            missed: planned.missed(schedule, started),
-            lateness: started.saturating_duration_since(planned.at),
-            took: ended - started,
+            missed: planned.missed(&job.schedule, started.earlier_by(job.put_off)),
+            lateness: planned.at.later_by(job.put_off).late_at(started),
+            took: ended.steady - started.steady,
+            attempt: number,
             outcome,
         };
         self.crew.report.add(self.index, &run);
+        if !job.may_overlap {
+            self.schedule_next(attempt, ended);
+        }
+    }
+
+    /// Schedules another attempt of the run, if there is one left. The back-off counts from the end
+    /// of this one.
+    fn tries_again(&self, attempt: Attempt, outcome: &Outcome) -> bool {
+        let Some(retry) = self.job.retry.filter(|retry| attempt.number < retry.attempts) else {
+            return false;
+        };
+        let starters = &self.crew.starters;
+        if starters.is_shutdown() {
+            return false;
+        }
+        let pause = retry.pause_after(attempt.number);
+        self.crew.report.retried(
+            self.index,
+            attempt.planned.number,
+            attempt.number,
+            outcome,
+            pause,
+        );
+        let next = Attempt { number: attempt.number + 1, ..attempt };
+        let runner = self.clone();
+        starters.schedule(pause, move || runner.attempt(next)).is_ok()
+    }
+
+    /// Schedules the run after one that has ended, or counts as ended.
+    fn schedule_next(self, Attempt { planned, started, .. }: Attempt, ended: Now) {
+        let Job { schedule, put_off, .. } = &*self.job;
+        let (started, ended) = (started.earlier_by(*put_off), ended.earlier_by(*put_off));
         if let Some(next) = planned.next(schedule, started, ended) {
             // The submission is refused if the program stops: then this was the last run.
             let _ = self.schedule(next);
         }
-    }
-}
-
-/// One job while its command runs.
-struct Running {
-    runner: Runner,
-    planned: Planned,
-    started: Instant,
-    process: Process,
-    /// When a poll last found something.
-    stirred: Instant,
-    /// The last request to the command, and its time.
-    request: Option<(Request, Instant)>,
-}
-
-impl Running {
-    fn look_after(self, pause: Duration) {
-        let watcher = self.runner.crew.watcher.clone();
-        // The watcher is shut down when no command runs any more.
-        let _ = watcher.schedule(pause, move || self.look());
-    }
-
-    /// Polls the command, on the watcher.
-    fn look(mut self) {
-        let Runner { crew, index, .. } = &self.runner;
-        let seen = self.process.look(|line| crew.report.output(*index, line));
-        match self.judge(seen) {
-            Some(outcome) => self.runner.ended(self.planned, self.started, outcome),
-            None => {
-                let quiet = self.stirred.elapsed();
-                self.look_after((quiet / 32).clamp(LOOKS.0, LOOKS.1));
-            }
-        }
-    }
-
-    /// The outcome of the run, if it has ended.
-    fn judge(&mut self, seen: io::Result<Seen>) -> Option<Outcome> {
-        match seen {
-            Ok(Seen::Ended(status)) if self.request.is_none() => {
-                return Some(Outcome::Exited(status));
-            }
-            Ok(Seen::Ended(status)) => return Some(Outcome::Stopped(status)),
-            Err(error) => return Some(Outcome::Lost(error.into())),
-            Ok(Seen::Talking) => self.stirred = Instant::now(),
-            Ok(Seen::Nothing) => {}
-        }
-        if self.runner.crew.hurry.is_cancelled() { self.stop() } else { None }
-    }
-
-    /// Makes the command end: first asks it to, then kills it, and finally gives up. Each step
-    /// leaves it some time.
-    fn stop(&mut self) -> Option<Outcome> {
-        let request = match self.request {
-            Some((_, at)) if at.elapsed() < PATIENCE => return None,
-            None => Request::Terminate,
-            Some((Request::Terminate, _)) => Request::Kill,
-            Some((Request::Kill, _)) => {
-                let cause = "killed, but something it has started still holds its output";
-                return Some(Outcome::Lost(cause.into()));
-            }
-        };
-        self.process.request(request);
-        let now = Instant::now();
-        (self.stirred, self.request) = (now, Some((request, now)));
-        None
     }
 }
