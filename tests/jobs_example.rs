@@ -24,6 +24,8 @@ mod jitter;
 mod keys;
 #[path = "../examples/jobs/lateness.rs"]
 mod lateness;
+#[path = "jobs_example/next.rs"]
+mod next;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod program;
 #[allow(dead_code, reason = "the program uses the rest")]
@@ -59,7 +61,7 @@ fn the_sample_runs_and_ends_with_a_table() {
 /// A command line that cannot be understood, or that names a missing file, ends with exit code 2.
 #[test]
 fn a_wrong_command_line_is_refused() {
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["--nope"], "unknown option --nope"),
         (&["--", "--nope"], "--nope: "),
         (&["--for=soon"], "--for: bad duration \"soon\""),
@@ -68,6 +70,12 @@ fn a_wrong_command_line_is_refused() {
         (&["--grace", "1"], "--grace: bad duration \"1\""),
         (&["one", "two"], "a second file, two"),
         (&["no/such/file.toml"], "no/such/file.toml: "),
+        (&["--next"], "--next wants a number"),
+        (&["--next", "0"], "--next: bad number \"0\": give one from 1 to 65535"),
+        (&["--next", "all"], "--next: bad number \"all\""),
+        (&["--next", "1", "--from", "now"], "--from: bad moment \"now\": write it as in 2026-"),
+        (&["--from", "2026-03-08T06:30:00Z"], "--from says nothing without --next"),
+        (&["--next", "1", "--for", "1s"], "--for and --grace say nothing beside it"),
     ];
     for (args, cause) in cases {
         let end = Program::start("jobs", args).end();

@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) jobs: Vec<Job>,
     /// When to stop, if the file sets that.
     pub(crate) run_for: Option<Duration>,
+    /// The time zone of jobs that have none of their own.
+    pub(crate) zone: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -89,7 +91,7 @@ fn parse(text: &str) -> Result<Plan, Fault> {
         return Err(Fault::at(0..0, "there is no [[job]]"));
     }
     let run_for = file.run_for.map(|duration| duration.0);
-    Ok(Plan { jobs, run_for })
+    Ok(Plan { jobs, run_for, zone: file.zone.map(Spanned::into_inner) })
 }
 
 #[derive(Deserialize)]

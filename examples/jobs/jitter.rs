@@ -3,7 +3,7 @@
 //!
 //! The span is the one that the library's own jitter has for the first run of a trigger with the
 //! job's name, and all runs of the job have the same. So they are as far from each other as
-//! without, and the same whether or not the program has run before.
+//! without, and `--next` knows them, whether or not the program has run before.
 
 use std::time::Duration;
 

@@ -13,10 +13,12 @@
 //!
 //! ```text
 //! cargo run --features cron --example jobs -- [--for DURATION] [--grace DURATION] [FILE]
+//! cargo run --features cron --example jobs -- --next COUNT [--from MOMENT] [FILE]
 //! ```
 //!
-//! A line of a crontab means here what it means to cronie, the cron of many Linux systems, also in
-//! the hours around a change of the clocks.
+//! With `--next` it runs nothing, and prints when the jobs would run, with each change of the
+//! clocks on the way. A line of a crontab means here what it means to cronie, the cron of many
+//! Linux systems, also in the hours around such a change.
 //!
 //! Without a file it takes the sample beside it, which shows the format, and ends by itself after a
 //! few seconds. It exits with 0 when it was stopped, whatever became of the commands; with 2 if the
@@ -41,6 +43,7 @@ mod jitter;
 mod lateness;
 mod options;
 mod outcome;
+mod preview;
 mod process;
 mod report;
 mod runner;
@@ -76,6 +79,15 @@ fn main() -> ExitCode {
         Ok(plan) => plan,
         Err(error) => return common::refuse(&error),
     };
+    if let Some(preview) = &options.preview {
+        return match preview.lines(&plan) {
+            Ok(lines) => {
+                lines.iter().for_each(|line| common::say(format_args!("{line}")));
+                ExitCode::SUCCESS
+            }
+            Err(error) => common::refuse(&error),
+        };
+    }
     let report = run(&options, &plan, begun);
     match report.as_ref().map(|report| report.unwritten()) {
         Ok(Some(error)) => ExitCode::from(common::unwritten(error)),
