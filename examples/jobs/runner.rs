@@ -22,11 +22,10 @@
 //! may do so schedules the next one as each starts.
 //!
 //! A chain breaks off where an executor has been shut down, and drops its state: that is how jobs
-//! are stopped. A run that was waiting for another attempt then is over, and is not counted. When
-//! the last chain has ended, the [`Crew`] is dropped, which raises the token for
-//! that.
+//! are stopped. A run that was waiting for another attempt then has failed. When the last chain has
+//! ended, the [`Crew`] is dropped, which raises the token for that.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use punctual::{
     CancellationToken, Handle, RejectedExecutionError, Trigger,
@@ -146,14 +145,33 @@ impl Runner {
         }
     }
 
-    /// Tries the command again, or ends the run.
+    /// Tries the command again if that may help, or else ends the run.
     pub(crate) fn ended(self, attempt: Attempt, outcome: Outcome) {
-        let ended = Now::read();
-        if outcome.is_failure() && self.tries_again(attempt, &outcome) {
-            return;
+        let retry = self.job.retry.filter(|retry| attempt.number < retry.attempts);
+        match retry.filter(|_| outcome.is_failure()) {
+            Some(retry) => self.try_again(attempt, outcome, retry.pause_after(attempt.number)),
+            None => {
+                let ended = self.report(attempt, outcome);
+                if !self.job.may_overlap {
+                    self.schedule_next(attempt, ended);
+                }
+            }
         }
-        let Attempt { planned, started, number } = attempt;
-        let job = &self.job;
+    }
+
+    /// Schedules another attempt of the run. The back-off counts from the end of this one.
+    fn try_again(self, attempt: Attempt, outcome: Outcome, pause: Duration) {
+        let run = attempt.planned.number;
+        self.crew.report.retried(self.index, run, attempt.number, &outcome, pause);
+        let starters = self.crew.starters.clone();
+        let waiting = Waiting { runner: self, attempt, outcome: Some(outcome) };
+        // If the submission is refused, the run has ended.
+        let _ = starters.schedule(pause, move || waiting.go_on());
+    }
+
+    /// Reports a run with its last attempt, and returns when it ended.
+    fn report(&self, Attempt { planned, started, number }: Attempt, outcome: Outcome) -> Now {
+        let (job, ended) = (&self.job, Now::read());
         let run = Run {
             number: planned.number,
             missed: planned.missed(&job.schedule, started.earlier_by(job.put_off)),
@@ -163,32 +181,7 @@ impl Runner {
             outcome,
         };
         self.crew.report.add(self.index, &run);
-        if !job.may_overlap {
-            self.schedule_next(attempt, ended);
-        }
-    }
-
-    /// Schedules another attempt of the run, if there is one left. The back-off counts from the end
-    /// of this one.
-    fn tries_again(&self, attempt: Attempt, outcome: &Outcome) -> bool {
-        let Some(retry) = self.job.retry.filter(|retry| attempt.number < retry.attempts) else {
-            return false;
-        };
-        let starters = &self.crew.starters;
-        if starters.is_shutdown() {
-            return false;
-        }
-        let pause = retry.pause_after(attempt.number);
-        self.crew.report.retried(
-            self.index,
-            attempt.planned.number,
-            attempt.number,
-            outcome,
-            pause,
-        );
-        let next = Attempt { number: attempt.number + 1, ..attempt };
-        let runner = self.clone();
-        starters.schedule(pause, move || runner.attempt(next)).is_ok()
+        ended
     }
 
     /// Schedules the run after one that has ended, or counts as ended.
@@ -198,6 +191,31 @@ impl Runner {
         if let Some(next) = planned.next(schedule, started, ended) {
             // The submission is refused if the program stops: then this was the last run.
             let _ = self.schedule(next);
+        }
+    }
+}
+
+/// A run that waits for its next attempt. If there is none, because the program stops, the run has
+/// ended with the last one.
+struct Waiting {
+    runner: Runner,
+    attempt: Attempt,
+    /// Of that attempt; `None` when the run has gone on.
+    outcome: Option<Outcome>,
+}
+
+impl Waiting {
+    fn go_on(mut self) {
+        self.outcome = None;
+        let attempt = Attempt { number: self.attempt.number + 1, ..self.attempt };
+        self.runner.clone().attempt(attempt);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.outcome.take() {
+            self.runner.report(self.attempt, outcome);
         }
     }
 }

@@ -89,7 +89,7 @@ fn the_next_run_has_all_its_attempts() {
     assert_eq!(jobs.end().code, Some(0));
 }
 
-/// A run that waits for its next attempt does not keep the program from ending.
+/// A run that waits for its next attempt does not keep the program from ending, and has failed then.
 #[test]
 fn an_attempt_to_come_is_not_waited_for() {
     let retry = "after = '0s'\nretry = { attempts = 2, first = '1h' }";
@@ -98,7 +98,8 @@ fn an_attempt_to_come_is_not_waited_for() {
     jobs.interrupt();
     let end = jobs.end();
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
-    assert!(end.has_line(&["│ it ", "0 ┆", "0 ┆", "0 ┆", "1 ┆", "0 ┆"]), "{end:?}");
+    assert!(end.has_line(&["it  run 1 ", "took", "FAILED (exit status: 1)"]), "{end:?}");
+    assert!(end.has_line(&["│ it ", "1 ┆", "1 ┆", "0 ┆", "1 ┆", "0 ┆"]), "{end:?}");
 }
 
 /// A command that takes too long is told to stop, and killed if it does not. That is a failure.
