@@ -234,7 +234,7 @@ fn work(task: Arc<dyn Runnable>, queue: &OneEntry) {
     }
 }
 
-/// A task is moved while a worker takes it, runs it and puts it back: in each order it is queued for
+/// M133: a task is moved while a worker takes it, runs it and puts it back: in each order it is queued for
 /// the moment that was asked for.
 #[test]
 fn a_series_is_moved_and_not_lost() {
@@ -293,7 +293,7 @@ fn a_task_is_put_off_or_it_is_too_late() {
     });
 }
 
-/// A task with a time limit is put off, and so is its limit, while the timeout of the limit before fires:
+/// M137: a task with a time limit is put off, and so is its limit, while the timeout of the limit before fires:
 /// the task is put off or has timed out, and not both.
 #[test]
 fn a_limit_that_has_moved_does_not_end_the_task() {
@@ -313,7 +313,7 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
     });
 }
 
-/// Two threads move the limit and hand the task a guard each: the guard that stays is that of the limit
+/// M142: two threads move the limit and hand the task a guard each: the guard that stays is that of the limit
 /// that the task has.
 #[test]
 fn the_guard_of_the_last_limit_stays() {
@@ -340,7 +340,7 @@ fn the_guard_of_the_last_limit_stays() {
     });
 }
 
-/// Who cancels a running series and waits finds that the closure has been dropped.
+/// M138: who cancels a running series and waits finds that the closure has been dropped.
 #[test]
 fn who_waits_for_the_body_sees_the_closure_dropped() {
     check(|| {

@@ -60,6 +60,7 @@ fn the_wait_of_a_debounced_task_has_a_limit() {
     assert_eq!(runs_of(debounced(ms(5), Duration::MAX), calls), [53]);
 }
 
+/// M145.
 #[test]
 fn a_throttled_task_runs_at_once_and_then_once_in_a_period() {
     assert_eq!(runs_of(throttled(ms(10)), |now| now < 25), [0, 10, 20, 30]);
@@ -97,6 +98,7 @@ fn a_call_during_a_run_has_a_run_after_it() {
     assert_eq!(executor.pending_count(), 1);
 }
 
+/// M143.
 #[test]
 fn what_waits_can_be_flushed() {
     let (clock, executor) = manual(1);

@@ -83,7 +83,7 @@ fn a_fixed_rate_goes_on_from_there() {
     assert_eq!(runs.entries(), [10, 15, 25, 35]);
 }
 
-/// What is due and waits for a worker can still be put off, wherever in the queue it is.
+/// M139: what is due and waits for a worker can still be put off, wherever in the queue it is.
 #[test]
 fn what_is_due_can_be_put_off_as_long_as_no_worker_has_it() {
     let (clock, executor) = manual(1);
@@ -195,7 +195,7 @@ fn an_extra_run_leaves_the_schedule_as_it_is() {
     assert_eq!(runs.entries(), [10, 13, 20, 30]);
 }
 
-/// What is asked for while it runs is one run more, after this one.
+/// M134: what is asked for while it runs is one run more, after this one.
 #[test]
 fn an_extra_run_can_be_asked_for_during_a_run() {
     let (clock, executor) = manual(1);
@@ -216,7 +216,7 @@ fn an_extra_run_can_be_asked_for_during_a_run() {
     assert_eq!((started.get(), task.delay()), (2, Some(ms(10))));
 }
 
-/// An extra run asks no trigger, and what was asked for before it stands.
+/// M144: an extra run asks no trigger, and what was asked for before it stands.
 #[test]
 fn an_extra_run_is_no_run_of_the_trigger() {
     let (clock, executor) = manual(1);
@@ -263,6 +263,7 @@ fn a_task_on_demand_runs_when_it_is_told() {
     assert!(task.join().is_ok(), "the third run was the last");
 }
 
+/// M136.
 #[test]
 fn a_time_limit_moves_with_the_task() {
     let (clock, executor) = manual(1);
@@ -291,6 +292,7 @@ fn a_time_limit_moves_with_the_task() {
     drop(blocker);
 }
 
+/// M135.
 #[test]
 fn what_a_shutdown_keeps_is_not_put_off() {
     let (clock, executor) = manual(1);

@@ -55,6 +55,7 @@ fn a_moment_that_has_not_come_stands() {
     assert!(once.is_done());
 }
 
+/// M141.
 #[test]
 fn a_one_shot_task_that_was_due_meanwhile_runs_at_once() {
     let (clock, executor) = manual(1);
@@ -69,6 +70,7 @@ fn a_one_shot_task_that_was_due_meanwhile_runs_at_once() {
     assert_eq!(once.join().expect("it has run"), ms(15));
 }
 
+/// M140.
 #[test]
 fn a_running_task_is_paused_after_its_run() {
     let (clock, executor) = manual(1);

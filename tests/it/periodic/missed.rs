@@ -26,7 +26,7 @@ fn told(policy: MissedRuns, trigger: impl Trigger) -> Vec<(u64, u64)> {
     runs.entries()
 }
 
-/// The same rate, once as the crate's own and once inside a trigger that it does not look into.
+/// M146: the same rate, once as the crate's own and once inside a trigger that it does not look into.
 #[test]
 fn a_trigger_is_told_what_a_rate_is_told() {
     use MissedRuns::{Burst, Coalesce, Delay, Skip, Within};
