@@ -14,7 +14,7 @@ use std::{
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use punctual::{
-    Handle, ManualClock, MissedRuns, FailurePolicy, ScheduledThreadPoolExecutor, current_task,
+    FailurePolicy, Handle, ManualClock, MissedRuns, ScheduledThreadPoolExecutor, current_task,
 };
 
 /// The time that never comes, in nanoseconds, and the last one that a clock can show.
