@@ -340,12 +340,22 @@ fn the_guard_of_the_last_limit_stays() {
     });
 }
 
+/// A capture whose drop meets whoever has the lock: loom tries both orders.
+struct Hesitates<D>(Arc<Mutex<()>>, D);
+
+impl<D> Drop for Hesitates<D> {
+    fn drop(&mut self) {
+        drop(self.0.lock());
+    }
+}
+
 /// M138: who cancels a running series and waits finds that the closure has been dropped.
 #[test]
 fn who_waits_for_the_body_sees_the_closure_dropped() {
     check(|| {
         let drops = Note::default();
-        let capture = drops.drop_of_one();
+        let meeting: Arc<Mutex<()>> = Arc::default();
+        let capture = Hesitates(Arc::clone(&meeting), drops.drop_of_one());
         let body = move || _ = &capture;
         let job = Periodic::new(body, Period::FixedDelay { delay: Duration::from_nanos(1) });
         let task = Arc::new(Task::new(job, None, None));
@@ -354,6 +364,7 @@ fn who_waits_for_the_body_sees_the_closure_dropped() {
         let found = task.cancel(CancelReason::Requested, Drops::UNREPORTED);
         let clock = Clock::from(ManualClock::new());
         wait::block_on(&clock, |waker| task.poll_left(waker).then_some(()));
+        drop(meeting.lock());
         assert_eq!(drops.get(), 1, "{found:?}");
         worker.join().expect("nobody panics");
     });
