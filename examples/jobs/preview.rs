@@ -193,7 +193,7 @@ impl Wall<'_> {
             return None;
         }
         let change = self.changes(seen, Timestamp::MAX).next()?;
-        // What is shown twice begins so long before the clock is set back.
+        // The clock repeats the span just before it is set back.
         let from = change.at.checked_sub(change.span() + Duration::from_secs(1)).ok()?;
         let name = self.name;
         Some(format!("{name}: clocks are next {change}; see --next {count} --from {from}"))

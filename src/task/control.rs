@@ -49,7 +49,7 @@ use crate::{
     trigger::Trigger,
 };
 
-/// What is asked of a task. Moments are those of the executor's clock.
+/// A request to a task that is alive. Its moments are timestamps of the executor's clock.
 pub(crate) enum Change {
     /// The next run is then.
     At(Timestamp),
@@ -107,7 +107,7 @@ impl Standing {
                 self.plan = moment;
             }
             Change::Within(moment) => self.plan = self.plan.min(moment),
-            // What is due is that run.
+            // A run that is due already is the one that was asked for.
             Change::RunNow(now) if self.entry() <= now => {}
             Change::RunNow(now) if is_periodic => self.extra = Some(now),
             Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
@@ -189,7 +189,7 @@ impl Control {
                 (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
                 return self.schedule.replace(schedule);
             }
-            // Who queues the task makes the estimate anew.
+            // The worker that queues the task estimates the moment again.
             Change::Estimate(_) => {}
         }
         None

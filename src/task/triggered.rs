@@ -13,8 +13,8 @@
 //! between now and the plan, and has to be [asked again](Triggered::ask_again), if it can be. This needs
 //! nobody who knows by how much the clock was set, or how often, or that it was: it is seen in the plan.
 //!
-//! What is asked of a task beside its schedule, and what a failure policy puts off, is a moment of the
-//! executor's clock. The plan on the wall clock is [left](Triggered::leave_wall) then.
+//! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task
+//! then [forgets](Triggered::leave_wall) its plan on the wall clock.
 
 use std::time::{Duration, SystemTime};
 

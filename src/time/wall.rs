@@ -6,10 +6,10 @@
 //! monotonic clock does, it comes then. Everything that waits does so until a timestamp, so a task on
 //! the wall clock waits for its estimate, and two things make that exact:
 //!
-//! * Whoever acts on the moment reads the wall clock once more. What is *too early* is found there.
-//! * Who is *too late* can only be found from outside, when the wall clock jumps ahead of the
-//!   estimate. For that there is the [`WallWatch`]: it tells one thread that the clock was set, and the
-//!   estimates are made anew.
+//! * A worker that takes a task reads the wall clock once more, and so notices that it is *too early*.
+//! * A sleeping worker cannot notice that it is *too late*, when the wall clock jumps ahead of the
+//!   estimate. The [`WallWatch`] tells one thread that the clock was set, and that thread estimates all
+//!   moments again.
 //!
 //! The monotonic clock is read first, and the wall clock then. A thread that loses its core between
 //! the two readings makes the estimate too early, which is found, and never too late.

@@ -405,7 +405,7 @@ fn an_end_may_be_on_either_clock() {
     assert_eq!(executor.statistics().runs, 3 + 2);
 }
 
-/// What is asked of a task beside its plan is a moment of the other clock, and stays there.
+/// A request beside the plan is for a moment of the executor's clock, and does not follow the wall clock.
 #[test]
 fn what_is_asked_beside_the_plan_does_not_follow() {
     let seen = Seen::of(at_two());
