@@ -1,4 +1,5 @@
-//! How many instructions each call executes: run by `ci/instructions.sh`, under callgrind.
+//! How many instructions each call executes, and how many of them are read-modify-writes or fences:
+//! run by `ci/instructions.sh`, under callgrind.
 //!
 //! Counts are exact, and the same on every machine with the same compiler. So nothing here may
 //! depend on which thread is faster: there is only one thread. The executor's thread factory keeps
