@@ -27,6 +27,7 @@ use crate::{
     Clock, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, Trigger,
     pool::{Config, Pool, PoolRefs},
     sync::Arc,
+    task_builder,
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay.
@@ -234,7 +235,7 @@ impl Handle {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.task().execute(closure)
+        self.submit(closure).map(drop)
     }
 
     /// Runs the closure as soon as a worker is free, and returns a future for its result.
@@ -303,7 +304,7 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.task().submit(closure)
+        task_builder::schedule(&self.pool_refs, Duration::ZERO, closure)
     }
 
     /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the
@@ -335,7 +336,7 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.task().schedule(delay, closure)
+        task_builder::schedule(&self.pool_refs, delay, closure)
     }
 
     /// Runs the closure once, at `instant`. An instant in the past means now; `None` means never,

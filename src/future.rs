@@ -241,6 +241,7 @@ impl<T> ScheduledFuture<T> {
     /// A waiting task is gone when this returns: it is out of the queue, in O(log n), and its closure
     /// and captures are dropped. A running task goes on to the end of its body, but its future is
     /// cancelled now, and a periodic task does not run again. Does not wait for the body.
+    #[inline]
     pub fn cancel(&self) -> bool {
         self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
     }
@@ -403,6 +404,7 @@ impl<T> Future for ScheduledFuture<T> {
 }
 
 impl<T> Drop for ScheduledFuture<T> {
+    #[inline]
     fn drop(&mut self) {
         if self.is_awaited {
             self.task.deregister_awaiting();

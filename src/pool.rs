@@ -281,6 +281,7 @@ impl Pool {
     /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it.
     /// `ticket` is the one with which the task was submitted. With `signal` a body that runs is asked
     /// to stop, even if the task was cancelled before without that.
+    #[inline]
     pub(crate) fn cancel<R>(
         &self,
         task: &R,
@@ -303,18 +304,15 @@ impl Pool {
         R: Runnable + ?Sized,
     {
         match found {
-            Cancellation::TooLate if signal => {
-                task.signal(self.shutdown.token());
-                return false;
-            }
-            Cancellation::TooLate => return false,
             Cancellation::Waiting(slot) => {
                 self.remove(ticket.moved_to(slot));
+                return true;
             }
-            Cancellation::Running if signal => task.token(self.shutdown.token()).cancel(),
-            Cancellation::Running => {}
+            _ if !signal => {}
+            Cancellation::TooLate => task.signal(self.shutdown.token()),
+            Cancellation::Running => task.token(self.shutdown.token()).cancel(),
         }
-        true
+        found == Cancellation::Running
     }
 
     /// Takes an entry out of the queue. Returns `true` if it was there.
@@ -372,6 +370,7 @@ impl Pool {
     }
 
     /// Ends a task as cancelled, unless it has ended.
+    #[inline]
     fn end_as_cancelled<R>(&self, task: &R, id: u64, reason: CancelReason) -> Cancellation
     where
         R: Runnable + ?Sized,
@@ -430,12 +429,13 @@ impl Pool {
 }
 
 /// Ends a task as cancelled, unless it has ended, and traces it.
+#[inline]
 fn end_as_cancelled<R>(task: &R, id: u64, reason: CancelReason, hooks: &Hooks) -> Cancellation
 where
     R: Runnable + ?Sized,
 {
     let found = task.cancel(reason, hooks.drops(id));
-    if found != Cancellation::TooLate && trace::is_listening() {
+    if trace::is_listening() && found != Cancellation::TooLate {
         trace::cancelled(id, task.name().as_deref(), &reason);
     }
     found

@@ -117,6 +117,12 @@ use crate::{
 pub(crate) struct Task<J: Job>(Mutex<TaskCell<J>, { rank::OUTERMOST }>);
 
 impl<J: Job> Task<J> {
+    /// A task of which nothing is said but what it runs.
+    #[inline(always)]
+    pub(crate) fn plain(job: J) -> Self {
+        Self(Mutex::new(TaskCell::new(job)))
+    }
+
     pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {
         let has_trigger = job.has_trigger();
         let mut cell = TaskCell::new(job);

@@ -271,6 +271,7 @@ impl<'a> TaskBuilder<'a> {
 
 impl TaskBuilder<'_> {
     /// Makes a task of the job and hands it to the pool.
+    #[inline(never)]
     fn launch<J: Job>(
         self,
         job: J,
@@ -300,27 +301,20 @@ impl TaskBuilder<'_> {
             Ok(is_staffed) => is_staffed,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
         };
-        match pool_ref.admit(task.clone(), now, deadline, is_staffed) {
-            Ok(ticket) => {
-                if let Some(budget) = budget {
-                    pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
-                }
-                if is_on_wall {
-                    pool_ref.pool().follow_wall(&*task, ticket);
-                }
-                if let Some(name) = listened_to {
-                    trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
-                }
-                Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
-            }
-            // It was in the queue for a moment (see `rescue` in `pool::admission`), and somebody
-            // cancelled it there. So it has ended, which a future can say and an error cannot.
-            Err(refused) if task.state().is_done() => {
-                let ticket = Ticket { slot: u32::MAX, sequence: refused.task().id().0 };
-                Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
-            }
-            Err(refused) => Err(refused),
+        let ticket = match pool_ref.admit(task.clone(), now, deadline, is_staffed) {
+            Ok(ticket) => ticket,
+            Err(refused) => return end_or_error(task, pool_ref, refused),
+        };
+        if let Some(budget) = budget {
+            pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
         }
+        if is_on_wall {
+            pool_ref.pool().follow_wall(&*task, ticket);
+        }
+        if let Some(name) = listened_to {
+            trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
+        }
+        Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
     }
 
     /// Returns the wrapper that is to be called around each run, if there is one.
@@ -358,6 +352,48 @@ impl std::fmt::Debug for TaskBuilder<'_> {
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
+}
+
+/// Submits a closure of which nothing more is said than when it runs, as of most. If nobody else has a
+/// say in it either (a decorator, a subscriber), the task goes straight into the queue.
+#[inline]
+pub(crate) fn schedule<F, T>(
+    pool_refs: &PoolRefs,
+    delay: Duration,
+    closure: F,
+) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let pool_ref = pool_refs.local();
+    let pool = pool_ref.pool();
+    let now = pool.clock().read();
+    let (job, deadline) = (OneShot(closure), now.after(delay));
+    if !pool.is_staffed() || pool.callbacks().decorate.is_some() || trace::is_listening() {
+        return TaskBuilder::new(pool_refs).launch(job, now, deadline);
+    }
+    let task = Arc::new(Task::plain(job));
+    match pool_ref.admit(task.clone(), now, deadline, true) {
+        Ok(ticket) => Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket)),
+        Err(refused) => end_or_error(task, pool_ref, refused),
+    }
+}
+
+/// Returns what a submission returns that was refused.
+#[cold]
+fn end_or_error<J: Job>(
+    task: Arc<Task<J>>,
+    pool_ref: &PoolRef,
+    refused: RejectedExecutionError,
+) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
+    if !task.state().is_done() {
+        return Err(refused);
+    }
+    // It was in the queue for a moment (see `rescue` in `pool::admission`), and somebody cancelled it
+    // there. So it has ended, which a future can say and an error cannot.
+    let ticket = Ticket { slot: u32::MAX, sequence: refused.task().id().0 };
+    Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
 }
 
 /// Ensures that a worker will run the task, that the timer thread watches over its time limit, and that the

@@ -101,8 +101,11 @@ impl Timestamp {
 }
 
 /// Returns a duration in nanoseconds; more than 584 years count as for ever.
-pub(crate) fn saturating_nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+#[inline]
+pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
+    // Not `as_nanos`, whose 128 bits take twice the instructions.
+    let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(duration.subsec_nanos() as u64)
 }
 
 /// The source of time of an executor, a queue or a token.

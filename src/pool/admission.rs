@@ -78,13 +78,19 @@ impl Pool {
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
         // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
-        if self.workers.started() >= self.workers.wanted() || self.queue.is_closed() {
+        if self.is_staffed() || self.queue.is_closed() {
             return Ok(true);
         }
         match self.start_worker(|| self.workers.wanted()) {
             Ok(_) => Ok(true),
             Err(error) => self.tolerate_spawn_failure(error).map(|()| false),
         }
+    }
+
+    /// Returns `true` if there are as many workers as the core pool size wants.
+    #[inline]
+    pub(crate) fn is_staffed(&self) -> bool {
+        self.workers.started() >= self.workers.wanted()
     }
 
     /// Admits a task to a pool that has a worker, through one stripe of the queue. `is_staffed` is
@@ -122,7 +128,7 @@ impl Pool {
             return Err(NotAdmitted { reason: RejectionReason::Saturated, sequence, task });
         }
         match self.queue.offer(stripe, now, deadline, task) {
-            Ok(ticket) if self.workers.started() >= self.workers.wanted() => Ok(ticket),
+            Ok(ticket) if self.is_staffed() => Ok(ticket),
             Ok(ticket) => self.rescue(ticket, is_staffed),
             Err(Refused { why, sequence, element: task }) => {
                 self.release_capacity();
@@ -137,8 +143,13 @@ impl Pool {
 
     #[inline]
     fn acquire_capacity(&self) -> bool {
-        let try_acquire = |capacity: &Capacity| capacity.try_acquire(|| self.queue.is_closed());
-        self.capacity.as_ref().is_none_or(try_acquire)
+        self.capacity.as_ref().is_none_or(|capacity| self.acquire_from(capacity))
+    }
+
+    // Apart, as is all that only a pool with a bound needs, so that the others have less to carry.
+    #[inline(never)]
+    fn acquire_from(&self, capacity: &Capacity) -> bool {
+        capacity.try_acquire(|| self.queue.is_closed())
     }
 
     /// Releases the permit of a task that is no longer pending.
@@ -258,6 +269,7 @@ impl Capacity {
     }
 
     /// Releases a permit, and wakes a submitter that waits for one.
+    #[inline(never)]
     pub(super) fn release(&self) {
         let mut usage = self.usage.lock();
         usage.acquired = usage.acquired.saturating_sub(1);

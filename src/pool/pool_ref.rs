@@ -39,6 +39,7 @@ impl PoolRefs {
     /// Makes a pool.
     pub(crate) fn to_new_pool(config: Config) -> Arc<Self> {
         let pool = Pool::new(config);
+        debug_assert!(pool.queue.stripes().is_power_of_two(), "see `local`");
         let refer = |stripe| {
             PoolRef(Arc::new(CachePadded::new(Target { pool: Arc::clone(&pool), stripe })))
         };
@@ -52,7 +53,8 @@ impl PoolRefs {
     /// The reference that the calling thread submits through.
     #[inline]
     pub(crate) fn local(&self) -> &PoolRef {
-        &self.0[thread_number() % self.0.len()]
+        // Their number is a power of two, so this is the remainder without a division.
+        &self.0[thread_number() & (self.0.len() - 1)]
     }
 }
 

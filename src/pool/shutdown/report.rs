@@ -127,11 +127,16 @@ impl EndLog {
     #[inline]
     pub(in crate::pool) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
         if self.is_open() {
-            let summary = TaskSummary::new(id, name());
-            let mut ended = self.ended.lock();
-            if !ended.cancelled.contains(&summary) {
-                ended.cancelled.push(summary);
-            }
+            self.enter_cancelled(id, name());
+        }
+    }
+
+    #[cold]
+    fn enter_cancelled(&self, id: u64, name: Option<Arc<str>>) {
+        let summary = TaskSummary::new(id, name);
+        let mut ended = self.ended.lock();
+        if !ended.cancelled.contains(&summary) {
+            ended.cancelled.push(summary);
         }
     }
 
