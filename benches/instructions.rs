@@ -113,6 +113,13 @@ fn counted_submit(executor: &Handle, futures: &mut Futures) {
 }
 
 #[inline(never)]
+fn counted_execute(executor: &Handle) {
+    for number in 0..CALLS {
+        executor.execute(move || _ = black_box(number)).expect("it is open");
+    }
+}
+
+#[inline(never)]
 fn counted_take_and_run(worker: Worker) {
     worker.run();
 }
@@ -136,6 +143,11 @@ fn counted_fixed_rate_run(worker: Worker) {
     worker.run();
     // Otherwise it would be identical to the function above, and merged with it.
     black_box(CALLS);
+}
+
+#[inline(never)]
+fn counted_shutdown_now(executor: &Handle) {
+    drop(executor.shutdown_now());
 }
 
 #[inline(never)]
@@ -194,6 +206,10 @@ fn count_runs(pending: u64) {
     mem::forget(subject);
 
     let subject = Subject::new(pending);
+    counted_execute(&subject.executor);
+    mem::forget(subject);
+
+    let subject = Subject::new(pending);
     let (handle, mut runs) = (subject.executor.handle(), 0);
     let body = move || {
         runs += 1;
@@ -205,6 +221,13 @@ fn count_runs(pending: u64) {
     let beat = subject.executor.schedule_at_fixed_rate(Duration::ZERO, period, body);
     drop(beat.expect("it is open"));
     counted_fixed_rate_run(subject.worker());
+    mem::forget(subject);
+}
+
+/// For each task that is pending.
+fn count_shutdown() {
+    let subject = Subject::new(CALLS);
+    counted_shutdown_now(&subject.executor);
     mem::forget(subject);
 }
 
@@ -229,6 +252,7 @@ fn main() {
     let pending = env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(10);
     count_submission(pending);
     count_runs(pending);
+    count_shutdown();
     count_delay_queue(pending);
     println!("{CALLS} calls of each kind");
 }

@@ -235,7 +235,7 @@ impl Handle {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.submit(closure).map(drop)
+        task_builder::execute(&self.pool_refs, closure)
     }
 
     /// Runs the closure as soon as a worker is free, and returns a future for its result.

@@ -354,8 +354,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
     }
 }
 
-/// Submits a closure of which nothing more is said than when it runs, as of most. If nobody else has a
-/// say in it either (a decorator, a subscriber), the task goes straight into the queue.
+/// Submits a closure of which nothing more is said than when it runs, as of most.
 #[inline]
 pub(crate) fn schedule<F, T>(
     pool_refs: &PoolRefs,
@@ -367,10 +366,9 @@ where
     T: Send + 'static,
 {
     let pool_ref = pool_refs.local();
-    let pool = pool_ref.pool();
-    let now = pool.clock().read();
+    let now = pool_ref.pool().clock().read();
     let (job, deadline) = (OneShot(closure), now.after(delay));
-    if !pool.is_staffed() || pool.callbacks().decorate.is_some() || trace::is_listening() {
+    if !admits_at_once(pool_ref.pool()) {
         return TaskBuilder::new(pool_refs).launch(job, now, deadline);
     }
     let task = Arc::new(Task::plain(job));
@@ -380,7 +378,35 @@ where
     }
 }
 
-/// Returns what a submission returns that was refused.
+/// As [`schedule`] without delay, for a caller that wants no future: nobody shares the task with the
+/// queue, and so nobody counts.
+#[inline]
+pub(crate) fn execute<F>(pool_refs: &PoolRefs, closure: F) -> Result<(), RejectedExecutionError>
+where
+    F: FnOnce() + Send + 'static,
+{
+    let pool_ref = pool_refs.local();
+    let now = pool_ref.pool().clock().read();
+    let job = OneShot(closure);
+    if !admits_at_once(pool_ref.pool()) {
+        return TaskBuilder::new(pool_refs).launch(job, now, now).map(drop);
+    }
+    match pool_ref.admit(Arc::new(Task::plain(job)), now, now, true) {
+        Ok(_) => Ok(()),
+        // As in `end_or_error`.
+        Err(refused) if refused.task().is_done() => Ok(()),
+        Err(refused) => Err(refused),
+    }
+}
+
+/// Returns `true` if a plain task can go straight into the queue: there is a worker for it, and nobody
+/// else has a say in it or is told of it.
+#[inline]
+fn admits_at_once(pool: &Pool) -> bool {
+    pool.is_staffed() && pool.callbacks().decorate.is_none() && !trace::is_listening()
+}
+
+/// Returns what comes of a submission that was refused.
 #[cold]
 fn end_or_error<J: Job>(
     task: Arc<Task<J>>,

@@ -161,6 +161,11 @@ impl DrainedTask {
         self.task.as_ref().is_some_and(|own| Arc::ptr_eq(own, task))
     }
 
+    /// Returns `true` if the task has ended, without having been run or dropped by its holder.
+    pub(crate) fn is_done(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.state().is_done())
+    }
+
     /// Returns the task itself, without ending it.
     pub(super) fn into_task(mut self) -> Option<Arc<dyn Runnable>> {
         self.task.take()
