@@ -176,12 +176,12 @@ impl<F> Periodic<F> {
     /// The panic of a trigger.
     fn plan(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
-        let ended = run.clock().read();
-        let last = LastRun { planned, planned_wall: None, started, ended };
-        if let Some(plan) = self.period.plan(last) {
+        if let Some(plan) = self.period.plan(planned, started, || run.clock().read()) {
             self.skipped = plan.skipped;
             return Ok(Some(plan.next));
         }
+        let ended = run.clock().read();
+        let last = LastRun { planned, planned_wall: None, started, ended };
         let (runs, failures) = (self.runs, self.failures);
         let Some(triggered) = self.period.triggered_mut() else { return Ok(None) };
         let ask = || {

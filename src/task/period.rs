@@ -24,7 +24,7 @@ use std::{any::Any, time::Duration};
 use super::triggered::Triggered;
 use crate::{
     time::{Clock, Timestamp, saturating_nanos},
-    trigger::{Every, FixedDelay, LastRun, Trigger},
+    trigger::{Every, FixedDelay, Trigger},
 };
 
 /// What a periodic task does about the runs that it missed because it was late, by a period or more
@@ -167,29 +167,35 @@ impl Period {
         }
     }
 
-    /// Plans the next run, after one that was planned, started and ended at these moments. Returns
-    /// `None` if a trigger has to be [asked](Triggered::ask).
+    /// Plans the next run, after one that was planned and started at these moments, and has ended now:
+    /// `ended` reads the clock, which not every schedule needs. Returns `None` if a trigger has to be
+    /// [asked](Triggered::ask).
     #[inline]
-    pub(super) fn plan(&self, LastRun { planned, started, ended, .. }: LastRun) -> Option<Plan> {
+    pub(super) fn plan(
+        &self,
+        planned: Timestamp,
+        started: Timestamp,
+        ended: impl FnOnce() -> Timestamp,
+    ) -> Option<Plan> {
         let (period, missed) = match *self {
             Self::FixedDelay { delay } => {
-                return Some(Plan { next: ended.after(delay), skipped: 0 });
+                return Some(Plan { next: ended().after(delay), skipped: 0 });
             }
             Self::FixedRate { period, missed } => (period, missed),
             Self::Trigger(_) | Self::Never => return None,
         };
         let on_grid = |points: u64| planned.after_times(period, points.saturating_add(1));
-        let late = whole_periods(planned, started, period);
+        let late = || whole_periods(planned, started, period);
         let skip_until = |last: Timestamp| {
             let skipped = whole_periods(planned, last, period);
             Plan { next: on_grid(skipped), skipped }
         };
         Some(match missed {
             MissedRuns::Burst => Plan { next: on_grid(0), skipped: 0 },
-            MissedRuns::Coalesce => Plan { next: on_grid(late), skipped: 0 },
-            MissedRuns::Skip => skip_until(ended),
-            MissedRuns::Within(limit) => skip_until(too_late(ended, limit)),
-            MissedRuns::Delay if late == 0 => Plan { next: on_grid(0), skipped: 0 },
+            MissedRuns::Coalesce => Plan { next: on_grid(late()), skipped: 0 },
+            MissedRuns::Skip => skip_until(ended()),
+            MissedRuns::Within(limit) => skip_until(too_late(ended(), limit)),
+            MissedRuns::Delay if late() == 0 => Plan { next: on_grid(0), skipped: 0 },
             MissedRuns::Delay => Plan { next: started.after_times(period, 1), skipped: 0 },
         })
     }
@@ -254,8 +260,7 @@ mod tests {
 
     impl Period {
         fn planned(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> Plan {
-            self.plan(LastRun { planned, planned_wall: None, started, ended })
-                .expect("it is not a trigger")
+            self.plan(planned, started, || ended).expect("it is not a trigger")
         }
     }
 
