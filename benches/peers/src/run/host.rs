@@ -1,6 +1,6 @@
 //! The origin of the figures: the machine, the versions, and its other load.
 
-use std::{fs, process::Command, time::Duration};
+use std::{env, fs, process::Command, time::Duration};
 
 use super::programs::{Programs, first_line};
 use crate::{
@@ -18,6 +18,7 @@ pub(super) fn describe(mode: Mode, programs: &Programs, peers: &[Peer]) -> Host 
         ("Memory".to_owned(), memory().unwrap_or_default()),
         ("System".to_owned(), format!("Linux {}", read("/proc/sys/kernel/osrelease").trim())),
         (OURS.to_owned(), format!("{} {}", version(OURS), revision())),
+        ("Cargo profile".to_owned(), profile().unwrap_or_default()),
         ("rustc".to_owned(), first_line(Command::new("rustc").arg("--version"))),
     ];
     facts.extend(programs.versions());
@@ -50,6 +51,12 @@ fn version(package: &str) -> String {
     let name = format!("name = \"{package}\"\nversion = \"");
     let after = LOCK.split_once(&name).map_or("", |(_, after)| after);
     after.split('"').next().unwrap_or_default().to_owned()
+}
+
+/// The profile that this program was built with. Cargo names the directory after it.
+fn profile() -> Option<String> {
+    let own = env::current_exe().ok()?;
+    Some(own.parent()?.file_name()?.to_string_lossy().into_owned())
 }
 
 /// The revision of the source, if it comes from a repository.
