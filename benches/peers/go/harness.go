@@ -107,6 +107,10 @@ func (f figures) distribution(what string, nanos []int64) {
 		}
 		f.emit(what+"_"+names[i], micros(rank), "us")
 	}
+	// With fewer values this would be one of the last ten.
+	if len(nanos) >= 100_000 {
+		f.emit(what+"_p9999", micros(int(math.Ceil(float64(len(nanos))*0.9999))), "us")
+	}
 	f.emit(what+"_max", micros(len(nanos)), "us")
 	f.emit(what+"_min", micros(1), "us")
 }

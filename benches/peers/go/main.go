@@ -17,7 +17,7 @@ const peer = "go"
 
 var workloads = map[string]func(args){
 	"w1": w1, "w2": w2, "w3": w3, "w4": w4, "w5": w5, "w6": w6, "w7": w7, "w8": w8,
-	"w9": w9,
+	"w9": w9, "w12": w12, "w13": w13, "w14": w14, "w15": w15, "w16": w16,
 }
 
 func main() {
@@ -46,42 +46,6 @@ func stopAll(timers []*time.Timer) {
 	for _, timer := range timers {
 		timer.Stop()
 	}
-}
-
-// W1: schedule a task and cancel it, while others are pending.
-
-func w1(a args) {
-	operations := a.number("N", 400_000)
-	for _, pending := range a.list("P", "1000,100000,1000000") {
-		for _, threads := range a.list("T", "1,2,4") {
-			scheduleAndCancel(operations, pending, threads)
-		}
-	}
-}
-
-func scheduleAndCancel(operations, pending, threads int) {
-	churn := func(seed uint64, count int) {
-		r := random{seed}
-		for i := 0; i < count; i++ {
-			time.AfterFunc(r.far(), tiny()).Stop()
-		}
-	}
-	keep := fill(pending)
-	churn(7, operations/10)
-	heapBefore := heap()
-	before := usageNow()
-	took := together(threads, func(number int) { churn(uint64(100+number), operations/threads) })
-	after := usageNow()
-	occupied := resident()
-	heapAfter := heap()
-	count := float64(operations / threads * threads)
-	out := newFigures("W1", param{"P", pending}, param{"T", threads}, param{"N", operations})
-	out.emit("ns_per_op", float64(took)/count, "ns")
-	out.emit("ns_per_op_submit", float64(took)/count, "ns")
-	out.emit("cpu_ns_per_op", after.since(before, count).cpu, "ns")
-	out.emit("retained_per_cancel", (heapAfter-heapBefore)/count, "B")
-	out.emit("rss_after", occupied, "B")
-	stopAll(keep)
 }
 
 // W2: schedule when nothing is pending.
@@ -250,35 +214,44 @@ func (p *periodic) run() {
 	}
 }
 
-func w5(a args) {
-	tasks, us, ms := a.number("N", 100), a.number("us", 10_000), a.number("ms", 10_000)
-	period := time.Duration(us) * time.Microsecond
-	var total int64
-	var stop int32
+// startPeriodic starts timers with random phases. Their first runs come within a period after base.
+func startPeriodic(tasks, capacity int, period time.Duration, base time.Time) []*periodic {
+	total, stop := new(int64), new(int32)
 	all := make([]*periodic, tasks)
 	for i := range all {
-		late := make([]int64, 0, ms*1000/us+50)
+		late := make([]int64, 0, capacity)
 		self := make(chan *time.Timer, 1)
-		all[i] = &periodic{period: period, late: late, self: self, total: &total, stop: &stop}
+		all[i] = &periodic{period: period, late: late, self: self, total: total, stop: stop}
 	}
 	r := random{3}
-	base := time.Now().Add(50 * time.Millisecond)
-	before := usageNow()
 	for _, p := range all {
 		p.due = base.Add(time.Duration(r.below(uint64(period))))
 		p.self <- time.AfterFunc(time.Until(p.due), p.run)
 	}
-	time.Sleep(time.Until(base.Add(time.Duration(ms) * time.Millisecond)))
-	runs := float64(atomic.LoadInt64(&total))
-	used := usageNow().since(before, runs)
-	atomic.StoreInt32(&stop, 1)
-	time.Sleep(2*period + 20*time.Millisecond)
+	return all
+}
+
+// stopPeriodic ends all timers, and returns how late each run was.
+func stopPeriodic(all []*periodic) []int64 {
+	atomic.StoreInt32(all[0].stop, 1)
+	time.Sleep(2*all[0].period + 20*time.Millisecond)
 	var late []int64
 	for _, p := range all {
 		late = append(late, p.late...)
 	}
+	return late
+}
+
+func w5(a args) {
+	tasks, us, ms := a.number("N", 100), a.number("us", 10_000), a.number("ms", 10_000)
+	base := time.Now().Add(50 * time.Millisecond)
+	before := usageNow()
+	all := startPeriodic(tasks, ms*1000/us+50, time.Duration(us)*time.Microsecond, base)
+	time.Sleep(time.Until(base.Add(time.Duration(ms) * time.Millisecond)))
+	runs := float64(atomic.LoadInt64(all[0].total))
+	used := usageNow().since(before, runs)
 	out := newFigures("W5", param{"N", tasks}, param{"us", us}, param{"ms", ms}, param{"W", 2})
-	out.distribution("late", late)
+	out.distribution("late", stopPeriodic(all))
 	out.emit("runs_vs_expected", runs/(float64(tasks)*float64(ms)*1e3/float64(us)), "1")
 	out.emit("cpu_us_per_run", used.cpu/1e3, "us")
 	out.emit("vcsw_per_run", used.sleeps, "1")

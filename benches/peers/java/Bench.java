@@ -1,14 +1,7 @@
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
-import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.ScheduledFuture;
-import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -21,8 +14,6 @@ import java.util.concurrent.locks.LockSupport;
  * Each workload runs some times unmeasured first, so that the code is compiled.
  */
 public final class Bench {
-    private static final AtomicLong SINK = new AtomicLong();
-
     private final String peer;
     private final boolean isWarmUp;
 
@@ -35,157 +26,8 @@ public final class Bench {
         return new Figures(peer, isWarmUp, workload, params);
     }
 
-    // ---- The executor.
-
-    private ScheduledExecutorService executor(int workers) {
-        String kind = peer.substring(peer.indexOf('-') + 1);
-        if (kind.equals("fjp")) {
-            // The class implements the interface since JDK 25; this compiles with older ones.
-            return (ScheduledExecutorService) (Object) new ForkJoinPool(workers);
-        }
-        ScheduledThreadPoolExecutor executor = new ScheduledThreadPoolExecutor(workers);
-        executor.setRemoveOnCancelPolicy(kind.equals("stpe-roc"));
-        executor.prestartAllCoreThreads();
-        return executor;
-    }
-
-    /** A new closure each time, as in the other languages. */
-    private static Runnable tiny() {
-        long one = SINK.getPlain() | 1;
-        return () -> SINK.addAndGet(one);
-    }
-
-    private static ScheduledFuture<?> schedule(ScheduledExecutorService e, Runnable r, long nanos) {
-        return e.schedule(r, Math.max(0, nanos), TimeUnit.NANOSECONDS);
-    }
-
-    private static ScheduledFuture<?>[] fill(ScheduledExecutorService executor, long count) {
-        Random random = new Random(1);
-        ScheduledFuture<?>[] futures = new ScheduledFuture<?>[(int) count];
-        for (int i = 0; i < count; i++) futures[i] = schedule(executor, tiny(), random.far());
-        return futures;
-    }
-
-    /** A short delay goes through the queue: whatever was put there before has been seen. */
-    private static void settle(ScheduledExecutorService executor) throws Exception {
-        schedule(executor, SINK::incrementAndGet, 1).get();
-    }
-
-    /** Gives how long it took, in milliseconds. */
-    private static double finish(ScheduledExecutorService executor) throws Exception {
-        long start = System.nanoTime();
-        executor.shutdownNow();
-        if (!executor.awaitTermination(60, TimeUnit.SECONDS)) {
-            throw new IllegalStateException("its threads do not end");
-        }
-        return (System.nanoTime() - start) / 1e6;
-    }
-
-    // ---- W1: schedule a task and cancel it, while others are pending.
-
-    private void w1(long operations, long[] pendings, long[] threadCounts) throws Exception {
-        for (long pending : pendings) {
-            for (long threads : threadCounts) w1(operations, pending, (int) threads);
-        }
-    }
-
-    private void w1(long operations, long pending, int threads) throws Exception {
-        Figures out = figures("W1", "P", pending, "T", threads, "N", operations);
-        ScheduledExecutorService executor = executor(2);
-        ScheduledFuture<?>[] keep = fill(executor, pending);
-        scheduleAndCancel(executor, 7, operations / 10);
-        long heap = out.heap();
-        long cpu = Gauges.cpu();
-        long start = System.nanoTime();
-        long submitted = Threads.together(threads,
-            number -> scheduleAndCancel(executor, 100 + number, operations / threads));
-        settle(executor);
-        long took = System.nanoTime() - start;
-        long cpuUsed = Gauges.cpu() - cpu;
-        long resident = Gauges.resident();
-        long heapAfter = out.heap();
-        double count = operations / threads * threads;
-        out.emit("ns_per_op", took / count, "ns");
-        out.emit("ns_per_op_submit", submitted / count, "ns");
-        out.emit("cpu_ns_per_op", cpuUsed / count, "ns");
-        out.emit("retained_per_cancel", (heapAfter - heap) / count, "B");
-        out.emit("rss_after", resident, "B");
-        finish(executor);
-        Threads.keepAlive(keep);
-    }
-
-    private static void scheduleAndCancel(ScheduledExecutorService executor, long seed,
-            long count) {
-        Random random = new Random(seed);
-        for (long i = 0; i < count; i++) schedule(executor, tiny(), random.far()).cancel(false);
-    }
-
-    // ---- W11: put a task off, which is to cancel it and to schedule it again.
-
-    private void w11(long operations, long[] pendings, long[] threadCounts) throws Exception {
-        for (long pending : pendings) {
-            for (long threads : threadCounts) w11(operations, pending, (int) threads);
-        }
-    }
-
-    private void w11(long operations, long pending, int threads) throws Exception {
-        Figures out = figures("W11", "P", pending, "T", threads, "N", operations);
-        ScheduledExecutorService executor = executor(2);
-        ScheduledFuture<?>[] keep = fill(executor, pending);
-        putOff(executor, 7, operations / 10);
-        long start = System.nanoTime();
-        Threads.together(threads, number -> putOff(executor, 100 + number, operations / threads));
-        settle(executor);
-        long took = System.nanoTime() - start;
-        out.emit("ns_per_op", took / (double) (operations / threads * threads), "ns");
-        finish(executor);
-        Threads.keepAlive(keep);
-    }
-
-    private static void putOff(ScheduledExecutorService executor, long seed, long count) {
-        Random random = new Random(seed);
-        ScheduledFuture<?> future = schedule(executor, tiny(), random.far());
-        for (long i = 0; i < count; i++) {
-            future.cancel(false);
-            future = schedule(executor, tiny(), random.far());
-        }
-        future.cancel(false);
-    }
-
-    // ---- W2: schedule into an empty queue.
-
-    private void w2(long tasks, long[] threadCounts) throws Exception {
-        for (long threads : threadCounts) w2(tasks, (int) threads);
-    }
-
-    private void w2(long tasks, int threads) throws Exception {
-        Figures out = figures("W2", "T", threads, "N", tasks);
-        ScheduledExecutorService executor = executor(2);
-        settle(executor);
-        int each = (int) (tasks / threads);
-        ScheduledFuture<?>[][] keep = new ScheduledFuture<?>[threads][each];
-        long heap = out.heap();
-        long resident = Gauges.resident();
-        long cpu = Gauges.cpu();
-        long start = System.nanoTime();
-        long submitted = Threads.together(threads, number -> {
-            Random random = new Random(100 + number);
-            ScheduledFuture<?>[] futures = keep[number];
-            for (int i = 0; i < each; i++) futures[i] = schedule(executor, tiny(), random.far());
-        });
-        settle(executor);
-        long took = System.nanoTime() - start;
-        long cpuUsed = Gauges.cpu() - cpu;
-        double count = each * threads;
-        out.emit("ns_per_op", took / count, "ns");
-        out.emit("ns_per_op_submit", submitted / count, "ns");
-        out.emit("cpu_ns_per_op", cpuUsed / count, "ns");
-        if (threads == 1) {
-            out.emit("rss_bytes_per_task", (Gauges.resident() - resident) / count, "B");
-            out.emit("bytes_per_task", (out.heap() - heap) / count, "B");
-        }
-        finish(executor);
-        Threads.keepAlive(keep);
+    ScheduledExecutorService executor(int workers) {
+        return Pool.executor(peer, workers);
     }
 
     // ---- W3: one thread schedules, the workers run.
@@ -205,14 +47,14 @@ public final class Bench {
             out.emit("tasks_per_s", tasks / (took / 1e9), "1/s");
             out.emit("cpu_ns_per_task", (Gauges.cpu() - cpu) / (double) tasks, "ns");
             out.emit("vcsw_per_task", (Gauges.sleeps() - sleeps) / (double) tasks, "1");
-            finish(executor);
+            Pool.finish(executor);
         }
     }
 
-    private static long zero(ScheduledExecutorService executor, long tasks, Figures out) {
+    static long zero(ScheduledExecutorService executor, long tasks, Figures out) {
         Done done = new Done(tasks);
         long start = System.nanoTime();
-        for (long i = 0; i < tasks; i++) schedule(executor, () -> done.hit(), 0);
+        for (long i = 0; i < tasks; i++) Pool.schedule(executor, () -> done.hit(), 0);
         long submitted = System.nanoTime() - start;
         done.await();
         long took = System.nanoTime() - start;
@@ -224,7 +66,7 @@ public final class Bench {
         Done done = new Done(tasks);
         long due = System.nanoTime() + ahead;
         for (long i = 0; i < tasks; i++) {
-            schedule(executor, () -> done.hit(), due - System.nanoTime());
+            Pool.schedule(executor, () -> done.hit(), due - System.nanoTime());
         }
         long start = Math.max(System.nanoTime(), due);
         done.await();
@@ -241,7 +83,7 @@ public final class Bench {
             long delay = random.below(Math.min(span, 0xFFFF_FFFFL));
             int slot = i;
             long due = System.nanoTime() + delay;
-            schedule(executor, () -> {
+            Pool.schedule(executor, () -> {
                 late[slot] = System.nanoTime() - due;
                 done.hit();
             }, delay);
@@ -257,7 +99,7 @@ public final class Bench {
     private void w4(long tasks, long ms, int workers) throws Exception {
         Figures out = figures("W4", "N", tasks, "ms", ms, "W", workers);
         ScheduledExecutorService executor = executor(workers);
-        settle(executor);
+        Pool.settle(executor);
         long[] late = new long[(int) tasks];
         Done done = new Done(tasks);
         Random random = new Random(9);
@@ -267,7 +109,7 @@ public final class Bench {
         for (int i = 0; i < tasks; i++) {
             long due = base + random.below(ms * 1000) * 1000;
             int slot = i;
-            schedule(executor, () -> {
+            Pool.schedule(executor, () -> {
                 late[slot] = System.nanoTime() - due;
                 done.hit();
             }, due - System.nanoTime());
@@ -278,61 +120,29 @@ public final class Bench {
         out.distribution("late", late);
         out.emit("cpu_us_per_task", cpuUsed / 1000.0 / tasks, "us");
         out.emit("vcsw_per_task", slept / (double) tasks, "1");
-        finish(executor);
+        Pool.finish(executor);
     }
 
     // ---- W5: periodic tasks.
 
     private void w5(int tasks, long us, long ms, int workers) throws Exception {
         Figures out = figures("W5", "N", tasks, "us", us, "ms", ms, "W", workers);
-        long period = us * 1000;
         ScheduledExecutorService executor = executor(workers);
-        settle(executor);
-        Periodic[] periodic = new Periodic[tasks];
-        AtomicLong total = new AtomicLong();
+        Pool.settle(executor);
         int capacity = (int) (ms * 1000 / us) + 50;
-        for (int i = 0; i < tasks; i++) periodic[i] = new Periodic(capacity, period, total);
-        Random random = new Random(3);
         long base = System.nanoTime() + 50_000_000L;
         long cpu = Gauges.cpu();
         long sleeps = Gauges.sleeps();
-        for (Periodic task : periodic) {
-            task.due = base + random.below(period);
-            long initial = Math.max(0, task.due - System.nanoTime());
-            executor.scheduleAtFixedRate(task, initial, period, TimeUnit.NANOSECONDS);
-        }
+        Periodic[] periodic = Periodic.start(executor, tasks, us * 1000, capacity, base);
         Threads.sleepUntil(base + ms * 1_000_000);
-        double runs = total.get();
+        double runs = Periodic.runs(periodic);
         long cpuUsed = Gauges.cpu() - cpu;
         long slept = Gauges.sleeps() - sleeps;
-        finish(executor);
-        out.distribution("late",
-            Arrays.stream(periodic).flatMapToLong(p -> Arrays.stream(p.late, 0, p.runs)).toArray());
+        Pool.finish(executor);
+        out.distribution("late", Periodic.late(periodic));
         out.emit("runs_vs_expected", runs / (tasks * (double) ms * 1000 / us), "1");
         out.emit("cpu_us_per_run", cpuUsed / 1000.0 / runs, "us");
         out.emit("vcsw_per_run", slept / runs, "1");
-    }
-
-    private static final class Periodic implements Runnable {
-        final long[] late;
-        final long period;
-        final AtomicLong total;
-        long due;
-        int runs;
-
-        Periodic(int capacity, long period, AtomicLong total) {
-            late = new long[capacity];
-            this.period = period;
-            this.total = total;
-        }
-
-        @Override
-        public void run() {
-            long now = System.nanoTime();
-            if (runs < late.length) late[runs++] = now - due;
-            due += period;
-            total.incrementAndGet();
-        }
     }
 
     // ---- W6: submit a task and wait for its result.
@@ -356,7 +166,7 @@ public final class Bench {
         out.distribution("gap_ping", trips);
         pipeline(executor, piped / 10, window);
         out.emit("pipelined_per_s", pipeline(executor, piped, window), "1/s");
-        finish(executor);
+        Pool.finish(executor);
     }
 
     private static long ping(ScheduledExecutorService executor) throws Exception {
@@ -376,60 +186,6 @@ public final class Bench {
             done += window;
         }
         return done / ((System.nanoTime() - start) / 1e9);
-    }
-
-    // ---- W7: timeouts that nearly never fire.
-
-    private void w7(long operations, long outstanding, long[] threadCounts) throws Exception {
-        for (long threads : threadCounts) {
-            Figures out = figures("W7", "P", outstanding, "T", threads, "N", operations);
-            ScheduledExecutorService executor = executor(2);
-            Random random = new Random(1);
-            ScheduledFuture<?>[] keep = new ScheduledFuture<?>[(int) outstanding];
-            for (int i = 0; i < outstanding; i++) {
-                long micros = 25_000_000L + random.below(5_000_000);
-                keep[i] = schedule(executor, tiny(), micros * 1000);
-            }
-            churn(executor, 2, operations / 4);
-            long cpu = Gauges.cpu();
-            long start = System.nanoTime();
-            Threads.together((int) threads,
-                number -> churn(executor, 50 + number, operations / threads));
-            settle(executor);
-            long took = System.nanoTime() - start;
-            long cpuUsed = Gauges.cpu() - cpu;
-            out.emit("ns_per_op", took / (double) operations, "ns");
-            out.emit("cpu_ns_per_op", cpuUsed / (double) operations, "ns");
-            finish(executor);
-            Threads.keepAlive(keep);
-        }
-    }
-
-    private static void churn(ScheduledExecutorService executor, long seed, long operations) {
-        Random random = new Random(seed);
-        List<List<ScheduledFuture<?>>> buckets = new ArrayList<>();
-        for (int i = 0; i < 128; i++) buckets.add(new ArrayList<>(8));
-        for (long i = 0; i < operations; i++) {
-            ScheduledFuture<?> timeout = executor.schedule(tiny(), 30, TimeUnit.SECONDS);
-            buckets.get((int) ((i + random.below(101)) & 127)).add(timeout);
-            List<ScheduledFuture<?>> now = buckets.get((int) (i & 127));
-            for (int j = 0; j < now.size(); j++) now.get(j).cancel(false);
-            now.clear();
-        }
-        for (List<ScheduledFuture<?>> bucket : buckets) {
-            for (ScheduledFuture<?> timeout : bucket) timeout.cancel(false);
-        }
-    }
-
-    // ---- W8: shut down.
-
-    private void w8(long pending) throws Exception {
-        ScheduledExecutorService executor = executor(2);
-        ScheduledFuture<?>[] keep = fill(executor, pending);
-        settle(executor);
-        Thread.sleep(50);
-        figures("W8", "P", pending).emit("shutdown_ms", finish(executor), "ms");
-        Threads.keepAlive(keep);
     }
 
     // ---- The command line.
@@ -459,42 +215,63 @@ public final class Bench {
 
     private static void run(String peer, String workload, Args args) throws Exception {
         switch (workload) {
-            case "w1", "w2", "w7", "w8", "w11" -> runCalls(peer, workload, args);
-            case "w3", "w4", "w5", "w6" -> runTasks(peer, workload, args);
+            case "w1", "w11", "w12", "w14" -> runPending(peer, workload, args);
+            case "w2", "w7", "w8", "w16" -> runCalls(peer, workload, args);
+            case "w3", "w4", "w5", "w6", "w13", "w15" -> runTasks(peer, workload, args);
             case "w9" -> runDelayQueue(peer, args);
             default -> throw new IllegalArgumentException("no workload is called " + workload);
         }
     }
 
-    /** The workloads in which no task runs. */
+    private interface WhilePending {
+        void run(Bench bench, long operations, long[] pendings, long[] threads) throws Exception;
+    }
+
+    /** Threads call while many tasks are pending. */
+    private static void runPending(String peer, String workload, Args args) throws Exception {
+        boolean isCrowded = workload.equals("w14");
+        long n = args.number("N", isCrowded ? 1_600_000 : 400_000);
+        long[] pendings = args.list("P", switch (workload) {
+            case "w1" -> "1000,100000,1000000";
+            case "w11" -> "1000,100000";
+            case "w12" -> "1000,10000,100000,1000000";
+            default -> "100000";
+        });
+        long[] threads = args.list("T", switch (workload) {
+            case "w1" -> "1,2,4";
+            case "w14" -> "16";
+            default -> "1,2";
+        });
+        WhilePending calls = switch (workload) {
+            case "w1" -> Calls::w1;
+            case "w11" -> Calls::w11;
+            case "w12" -> (bench, operations, pendingCounts, threadCounts) -> Calls.w12(bench,
+                operations, pendingCounts, threadCounts, args.number("memory", 1) == 1);
+            default -> Calls::w14;
+        };
+        warmed(peer, args,
+            b -> calls.run(b, Math.min(n / 2, 200_000), new long[] {1000}, ONE_AND_TWO),
+            b -> calls.run(b, n, pendings, threads));
+    }
+
+    /** The other workloads in which no task runs. */
     private static void runCalls(String peer, String workload, Args args) throws Exception {
         switch (workload) {
-            case "w1" -> {
-                long n = args.number("N", 400_000);
-                long[] pendings = args.list("P", "1000,100000,1000000");
-                long[] threads = args.list("T", "1,2,4");
-                warmed(peer, args, b -> b.w1(n / 2, new long[] {1000}, ONE_AND_TWO),
-                    b -> b.w1(n, pendings, threads));
-            }
-            case "w11" -> {
-                long n = args.number("N", 400_000);
-                long[] pendings = args.list("P", "1000,100000");
-                long[] threads = args.list("T", "1,2");
-                warmed(peer, args, b -> b.w11(n / 2, new long[] {1000}, ONE_AND_TWO),
-                    b -> b.w11(n, pendings, threads));
-            }
             case "w2" -> {
                 long n = args.number("N", 1_000_000);
                 long[] threads = args.list("T", "1,2,4");
-                warmed(peer, args, b -> b.w2(n / 4, ONE_AND_TWO), b -> b.w2(n, threads));
+                warmed(peer, args, b -> Calls.w2(b, n / 4, ONE_AND_TWO),
+                    b -> Calls.w2(b, n, threads));
             }
             case "w7" -> {
                 long n = args.number("N", 200_000);
-                warmed(peer, args, b -> b.w7(n, 10_000, ONE_AND_TWO),
-                    b -> b.w7(n, args.number("P", 10_000), args.list("T", "1,2")));
+                warmed(peer, args, b -> Calls.w7(b, n, 10_000, ONE_AND_TWO),
+                    b -> Calls.w7(b, n, args.number("P", 10_000), args.list("T", "1,2")));
             }
-            default -> warmed(peer, args, b -> b.w8(100_000),
-                b -> b.w8(args.number("P", 1_000_000)));
+            case "w8" -> warmed(peer, args, b -> Calls.w8(b, 100_000),
+                b -> Calls.w8(b, args.number("P", 1_000_000)));
+            default -> warmed(peer, args, b -> Calls.w16(b, 200_000),
+                b -> Calls.w16(b, (int) args.number("N", 5_000_000)));
         }
     }
 
@@ -524,6 +301,13 @@ public final class Bench {
                 b.w5((int) args.number("N", 100), args.number("us", 10_000),
                     args.number("ms", 10_000), workers);
             });
+            case "w13" -> warmed(peer, args, b -> Trace.w13(b, 3, 20_000, 32, 0, workers),
+                b -> Trace.w13(b, (int) args.number("S", 3), (int) args.number("N", 100_000),
+                    (int) args.number("burst", 32), args.number("us", 1000), workers));
+            case "w15" -> warmed(peer, args,
+                b -> Burst.w15(b, 100_000, new long[] {50_000}, ONE_AND_TWO),
+                b -> Burst.w15(b, 500_000, args.list("N", "100000,1000000"),
+                    args.list("W", "1,2")));
             default -> warmed(peer, args, b -> b.w6(10_000, 20, 100, 100_000, 256, workers),
                 b -> b.w6((int) args.number("N", 20_000), (int) args.number("gaps", 1000),
                     args.number("gap_us", 300), args.number("pipe", 300_000),

@@ -127,12 +127,13 @@ mod tests {
     #[test]
     fn a_workload_stands_for_all_its_steps() {
         let names = |wanted| steps(wanted).unwrap().iter().map(|s| s.name).collect::<Vec<_>>();
-        assert_eq!(names("w4,w8"), ["w4-idle", "w4-loaded", "w8"]);
+        assert_eq!(names("w4,w8"), ["w4-idle", "w4-loaded", "w8", "w8-deep"]);
         assert_eq!(names("w3-zero"), ["w3-zero"]);
         assert_eq!(names("w9"), ["w9", "w9-mixed"]);
         assert_eq!(names("w10"), ["w10"]);
         assert_eq!(names("w11"), ["w11"]);
-        assert!(steps("w12").is_err());
+        assert_eq!(names("w12"), ["w12", "w12-deep"]);
+        assert!(steps("w99").is_err());
     }
 
     #[test]

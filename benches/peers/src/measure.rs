@@ -17,10 +17,13 @@ mod machine;
 mod oneshot;
 mod peer;
 mod peers;
+mod pending;
+mod periodic;
 mod pool;
 mod queue;
 mod queues;
 mod rng;
+mod stopwatch;
 mod workloads;
 
 use anyhow::{Result, bail};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub(crate) struct Measurement {
     pub(crate) peer: String,
-    /// `W1` to `W11`; those with modes are `W3-zero` and so on.
+    /// `W1` to `W16`; those with modes are `W3-zero` and so on.
     pub(crate) workload: String,
     pub(crate) params: BTreeMap<String, u64>,
     pub(crate) metric: String,

@@ -48,13 +48,12 @@ enum Who {
     NothingCancelled,
     DelayQueues,
     Calendars,
-    /// Peers that can move a task, and the two that everybody knows and that cannot.
     Named(&'static [&'static str]),
     Only(&'static str),
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 18] = [
+pub(crate) const STEPS: [Step; 25] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
@@ -79,13 +78,42 @@ pub(crate) const STEPS: [Step; 18] = [
     nothing_cancelled(step("w6", "w6", "", "N=4000 gaps=200 pipe=100000")),
     step("w7", "w7", "", "N=100000"),
     nothing_cancelled(step("w8", "w8", "", "P=200000")),
+    Step { quick: None, who: Who::Named(&CLOSE), ..step("w8-deep", "w8", "P=5000000", "") },
     delay_queues(step("w9", "w9", "", "N=100000")),
     delay_queues(step("w9-mixed", "w9", "mode=mixed", "mode=mixed N=100000")),
     Step { who: Who::Calendars, ..step("w10", "w10", "", "N=20000") },
     Step { who: Who::Named(&MOVING), ..step("w11", "w11", "", "P=1000 N=100000") },
+    close(step("w12", "w12", "", "P=1000,10000 N=50000")),
+    Step {
+        quick: None,
+        who: Who::Named(&DEEP),
+        ..step("w12-deep", "w12", "P=10000000 memory=0", "")
+    },
+    close(step("w13", "w13", "", "N=20000")),
+    close(step("w14", "w14", "", "N=320000")),
+    close(step("w15", "w15", "", "N=100000")),
+    close(step("w16", "w16", "", "N=500000")),
 ];
 
+/// Peers that can move a task, and the two that everybody knows and that cannot.
 const MOVING: [&str; 4] = [OURS, "jdk17-stpe-roc", "jdk25-stpe-roc", "delayqueue"];
+
+/// Peers that are close to us in what they do, and not far in how fast they do it.
+const CLOSE: [&str; 9] = [
+    OURS,
+    "jdk17-stpe-roc",
+    "jdk25-stpe-roc",
+    "jdk25-fjp",
+    "go",
+    "scheduled-thread-pool",
+    "tokio",
+    "naive",
+    "delayqueue",
+];
+
+/// Those of them that take no more than some seconds with ten million tasks.
+const DEEP: [&str; 6] =
+    [OURS, "jdk17-stpe-roc", "jdk25-stpe-roc", "jdk25-fjp", "go", "scheduled-thread-pool"];
 
 const fn step(
     name: &'static str,
@@ -98,6 +126,10 @@ const fn step(
 
 const fn nothing_cancelled(step: Step) -> Step {
     Step { who: Who::NothingCancelled, ..step }
+}
+
+const fn close(step: Step) -> Step {
+    Step { who: Who::Named(&CLOSE), ..step }
 }
 
 const fn delay_queues(step: Step) -> Step {
@@ -140,7 +172,7 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
-    use super::STEPS;
+    use super::{STEPS, Who};
     use crate::roster::ROSTER;
 
     fn who(step: &str) -> Vec<&'static str> {
@@ -153,6 +185,15 @@ mod tests {
         let queues = ["punctual", "jdk17-delayqueue", "jdk25-delayqueue", "go", "delayqueue"];
         assert_eq!(who("w9"), queues);
         assert_eq!(who("w9-mixed"), queues);
+    }
+
+    #[test]
+    fn all_peers_that_a_step_names_exist() {
+        for step in STEPS {
+            if let Who::Named(names) = step.who {
+                assert_eq!(who(step.name).len(), names.len(), "{}", step.name);
+            }
+        }
     }
 
     #[test]

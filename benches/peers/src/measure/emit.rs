@@ -38,6 +38,10 @@ impl<'a> Emitter<'a> {
         for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
             self.emit(&format!("{what}_{name}"), percentile(&nanos, share) / 1e3, "us");
         }
+        // With fewer values this would be one of the last ten.
+        if nanos.len() >= 100_000 {
+            self.emit(&format!("{what}_p9999"), percentile(&nanos, 0.9999) / 1e3, "us");
+        }
         self.emit(&format!("{what}_max"), *max as f64 / 1e3, "us");
         self.emit(&format!("{what}_min"), *min as f64 / 1e3, "us");
     }

@@ -19,7 +19,14 @@ use rustix::thread::set_current_timer_slack;
 
 use crate::roster::MACHINE;
 
-use super::{args::Args, done::Done, emit::Emitter, late::nanos_after, pool, workloads::instants};
+use super::{
+    args::Args,
+    done::Done,
+    emit::Emitter,
+    late::nanos_after,
+    pool,
+    workloads::{each_timed, instants},
+};
 
 pub(super) fn run(workload: &str, args: &Args) -> Result<()> {
     if workload != "limits" {
@@ -27,6 +34,7 @@ pub(super) fn run(workload: &str, args: &Args) -> Result<()> {
     }
     waits(args.number("N", 400)?, args.number("ms", 4000)?)?;
     wakes(args.number("wakes", 2000)?)?;
+    allocations(args.number("allocations", 5_000_000)?);
     calls(args.number("calls", 3_000_000)?);
     Ok(())
 }
@@ -88,6 +96,14 @@ fn wakes(count: u64) -> Result<()> {
     out.distribution("wake", latency);
     out.distribution("wake_call", cost);
     Ok(())
+}
+
+/// How slow the slowest of many allocations is, of about the size of a pending task: beside W16.
+fn allocations(count: u64) {
+    let mut boxes: Vec<Option<Box<[u64; 12]>>> = Vec::new();
+    boxes.resize_with(count as usize, || None);
+    let nanos = each_timed(count, |index| boxes[index] = Some(Box::new([index as u64; 12])));
+    Emitter::new(MACHINE, "limits", &[]).distribution("allocation", nanos);
 }
 
 /// The operations that executors consist of.

@@ -1,6 +1,6 @@
 //! The interface of a peer: the minimum with which all of them can be driven alike.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A pool of threads that runs closures after a delay.
 pub(super) trait Peer: Sized + Sync {
@@ -25,6 +25,11 @@ pub(super) trait Peer: Sized + Sync {
     /// The same, when the handle is not needed.
     fn schedule_detached<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) {
         drop(self.schedule(delay, task));
+    }
+
+    /// A task that runs once, at `due`. A peer that only knows delays is given what is left until then.
+    fn schedule_at<F: FnOnce() + Send + 'static>(&self, due: Instant, task: F) {
+        self.schedule_detached(due.saturating_duration_since(Instant::now()), task);
     }
 
     fn cancel(&self, handle: Self::Handle);

@@ -13,9 +13,19 @@
 //! | W9 | fill a delay queue and empty it; insert and remove |
 //! | W10 | ask a calendar for one moment after the other |
 //! | W11 | put a task off, while many others are pending |
+//! | W12 | cancel one of many pending tasks at random, and schedule another |
+//! | W13 | the mix of calls that a service makes |
+//! | W14 | as W1, with many more threads than cores |
+//! | W15 | run many tasks that are due at exactly one instant |
+//! | W16 | schedule many tasks, and see how slow the slowest call is |
 
 mod w10_calendars;
 mod w11_reschedule;
+mod w12_random_cancel;
+mod w13_trace;
+mod w14_many_threads;
+mod w15_burst;
+mod w16_growth;
 mod w1_cancel;
 mod w2_schedule;
 mod w3_run;
@@ -28,6 +38,7 @@ mod w9_delay_queues;
 
 pub(super) use self::{
     w4_late::instants, w9_delay_queues::run as run_delay_queue, w10_calendars::run as run_calendar,
+    w16_growth::each_timed,
 };
 
 use anyhow::{Result, bail};
@@ -53,6 +64,11 @@ pub(super) fn run<P: Peer>(peer: &str, workload: &str, args: &Args) -> Result<()
         "w7" => w7_timeouts::run::<P>(peer, args),
         "w8" => w8_shutdown::run::<P>(peer, args),
         "w11" => w11_reschedule::run::<P>(peer, args),
+        "w12" => w12_random_cancel::run::<P>(peer, args),
+        "w13" => w13_trace::run::<P>(peer, args),
+        "w14" => w14_many_threads::run::<P>(peer, args),
+        "w15" => w15_burst::run::<P>(peer, args),
+        "w16" => w16_growth::run::<P>(peer, args),
         _ => bail!("no workload is called {workload}"),
     }
 }

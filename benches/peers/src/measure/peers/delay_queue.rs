@@ -96,6 +96,10 @@ impl Peer for DelayQueue {
         self.insert(Job::Once(Box::new(task)), due)
     }
 
+    fn schedule_at<F: FnOnce() + Send + 'static>(&self, due: std::time::Instant, task: F) {
+        self.insert(Job::Once(Box::new(task)), due.into());
+    }
+
     fn cancel(&self, handle: Self::Handle) {
         // The closure is dropped after the lock is released.
         let removed = self.state.lock().jobs.try_remove(&handle);

@@ -152,6 +152,10 @@ impl Peer for Naive {
         cancelled
     }
 
+    fn schedule_at<F: FnOnce() + Send + 'static>(&self, due: Instant, task: F) {
+        self.shared.push(due, Arc::default(), Work::Once(Box::new(task)));
+    }
+
     fn cancel(&self, handle: Self::Handle) {
         handle.store(true, Ordering::Release);
     }

@@ -1,6 +1,9 @@
 //! `punctual`: this project.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use punctual::{ScheduledFuture, ScheduledThreadPoolExecutor, trigger::every};
 
@@ -19,6 +22,10 @@ impl Peer for Punctual {
 
     fn schedule<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> Self::Handle {
         self.0.schedule(delay, task).expect("it is open")
+    }
+
+    fn schedule_at<F: FnOnce() + Send + 'static>(&self, due: Instant, task: F) {
+        drop(self.0.schedule_at(due, task).expect("it is open"));
     }
 
     fn cancel(&self, handle: Self::Handle) {

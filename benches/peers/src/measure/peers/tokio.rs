@@ -33,6 +33,13 @@ impl Peer for Tokio {
         })
     }
 
+    fn schedule_at<F: FnOnce() + Send + 'static>(&self, due: std::time::Instant, task: F) {
+        self.0.spawn(async move {
+            sleep_until(due.into()).await;
+            task();
+        });
+    }
+
     fn cancel(&self, handle: Self::Handle) {
         handle.abort();
     }

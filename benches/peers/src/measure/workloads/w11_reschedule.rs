@@ -7,41 +7,32 @@ use crate::measure::{
     args::Args,
     emit::Emitter,
     peer::Peer,
+    pending::{Load, Turn},
     pool::{self, Pool},
     rng::Rng,
 };
 
 pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
-    let operations = args.number("N", 400_000)?;
-    for pending in args.list("P", "1000,100000")? {
-        for threads in args.list("T", "1,2")? {
-            let params = [("P", pending), ("T", threads), ("N", operations)];
-            measure::<P>(&Emitter::new(name, "W11", &params), pending, threads, operations)?;
-        }
+    for load in Load::all(args, "1000,100000", "1,2", 400_000)? {
+        measure::<P>(&load.emitter(name, "W11"), load)?;
     }
     Ok(())
 }
 
-fn measure<P: Peer>(out: &Emitter<'_>, pending: u64, threads: u64, operations: u64) -> Result<()> {
+fn measure<P: Peer>(out: &Emitter<'_>, load: Load) -> Result<()> {
     let pool = Pool::<P>::new(2)?;
     let peer = &pool.peer;
-    let keep = pool::fill(peer, pending);
-    peer.settle(pending);
-    let put_off = |seed: u64, count: u64| {
-        let mut rng = Rng::new(seed);
+    let keep = pool::fill(peer, load.pending);
+    let put_off = |turn: Turn| {
+        let mut rng = Rng::new(turn.seed);
         let mut handle = peer.schedule(rng.far(), pool::tiny());
-        for _ in 0..count {
+        for _ in 0..turn.count {
             handle = peer.reschedule(handle, rng.far(), pool::tiny);
         }
         peer.cancel(handle);
     };
-    put_off(7, operations / 10);
-    peer.settle(pending);
-    let each = operations / threads;
-    let (start, _) = pool::together(threads, |number| put_off(100 + number, each));
-    peer.settle(pending);
-    let took = start.elapsed();
-    out.emit("ns_per_op", took.as_nanos() as f64 / (each * threads) as f64, "ns");
+    load.warm_up(peer, &put_off);
+    load.measure(peer, &put_off)?.emit(out);
     pool.finish()?;
     drop(keep);
     Ok(())

@@ -13,7 +13,7 @@ use crate::measure::{
     rng::Rng,
 };
 
-const WARM_UP: u64 = 20_000;
+pub(super) const WARM_UP: u64 = 20_000;
 
 pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
     let tasks = args.number("N", 1_000_000)?;
@@ -43,7 +43,7 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
 }
 
 /// How long it took to submit all tasks, and to run all.
-struct Zero {
+pub(super) struct Zero {
     submit_ns: f64,
     took: Duration,
 }
@@ -55,7 +55,7 @@ impl Zero {
     }
 }
 
-fn zero<P: Peer>(peer: &P, tasks: u64) -> Zero {
+pub(super) fn zero<P: Peer>(peer: &P, tasks: u64) -> Zero {
     let done = Done::new(tasks);
     let start = Instant::now();
     for _ in 0..tasks {

@@ -1,0 +1,277 @@
+import java.lang.ref.Reference;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+
+/** The workloads in which no task runs. */
+final class Calls {
+    /** W12 and W14 time one of so many calls by itself; for W14, one of two kinds. */
+    private static final int TIMED = 16;
+    private static final int TIMED_OF_TWO = 15;
+
+    private Calls() {}
+
+    // ---- W1: schedule a task and cancel it, while others are pending.
+
+    static void w1(Bench bench, long operations, long[] pendings, long[] threadCounts)
+            throws Exception {
+        Pending.all(bench, "W1", operations, pendings, threadCounts, Calls::w1);
+    }
+
+    private static void w1(Pending frame) throws Exception {
+        ScheduledExecutorService executor = frame.executor;
+        ScheduledFuture<?>[] keep = Pool.fill(executor, frame.pending);
+        Pending.Work work = (number, seed, count) -> {
+            Random random = new Random(seed);
+            for (long i = 0; i < count; i++) {
+                Pool.schedule(executor, Pool.tiny(), random.far()).cancel(false);
+            }
+        };
+        frame.warmUp(work);
+        long heap = frame.out.heap();
+        frame.measure(work);
+        long resident = Gauges.resident();
+        frame.out.emit("retained_per_cancel", (frame.out.heap() - heap) / frame.count(), "B");
+        frame.out.emit("rss_after", resident, "B");
+        Threads.keepAlive(keep);
+    }
+
+    // ---- W11: put a task off, which is to cancel it and to schedule it again.
+
+    static void w11(Bench bench, long operations, long[] pendings, long[] threadCounts)
+            throws Exception {
+        Pending.all(bench, "W11", operations, pendings, threadCounts, frame -> {
+            ScheduledFuture<?>[] keep = Pool.fill(frame.executor, frame.pending);
+            Pending.Work work = (number, seed, count) -> putOff(frame.executor, seed, count);
+            frame.warmUp(work);
+            frame.measure(work);
+            Threads.keepAlive(keep);
+        });
+    }
+
+    private static void putOff(ScheduledExecutorService executor, long seed, long count) {
+        Random random = new Random(seed);
+        ScheduledFuture<?> future = Pool.schedule(executor, Pool.tiny(), random.far());
+        for (long i = 0; i < count; i++) {
+            future.cancel(false);
+            future = Pool.schedule(executor, Pool.tiny(), random.far());
+        }
+        future.cancel(false);
+    }
+
+    // ---- W12: cancel a pending task at random, and schedule another in its place.
+
+    static void w12(Bench bench, long operations, long[] pendings, long[] threadCounts,
+            boolean looksAtMemory) throws Exception {
+        for (long pending : pendings) {
+            // The same tasks serve for one thread and for two.
+            ScheduledExecutorService executor = bench.executor(2);
+            Figures out = bench.figures("W12", "P", pending);
+            ScheduledFuture<?>[] futures = new ScheduledFuture<?>[(int) pending];
+            if (looksAtMemory) {
+                // What is kept for later tasks is then there before.
+                Pool.fill(executor, futures);
+                Pool.cancel(futures);
+                Pool.settle(executor);
+            }
+            long heap = looksAtMemory ? out.heap() : 0;
+            Pool.fill(executor, futures);
+            double cancelled = pending;
+            for (long threads : threadCounts) {
+                Pending frame =
+                    new Pending(bench, executor, "W12", operations, pending, (int) threads);
+                w12(frame, futures);
+                cancelled += operations * 1.1;
+            }
+            if (looksAtMemory) {
+                Pool.cancel(futures);
+                Pool.settle(executor);
+                out.emit("retained_per_cancel", (out.heap() - heap) / cancelled, "B");
+            }
+            Pool.finish(executor);
+            Reference.reachabilityFence(futures);
+        }
+    }
+
+    private static void w12(Pending frame, ScheduledFuture<?>[] futures) throws Exception {
+        int part = futures.length / frame.threads;
+        Stopwatch[] cancels = new Stopwatch[frame.threads];
+        Pending.Work work = (number, seed, count) -> {
+            cancels[number] = new Stopwatch(TIMED, count);
+            replace(frame.executor, futures, number * part, part, seed, count, cancels[number]);
+        };
+        frame.warmUp(work);
+        frame.measure(work);
+        frame.out.distribution("cancel", Stopwatch.all(cancels));
+    }
+
+    /** The thread has so many futures, from {@code first} on. */
+    private static void replace(ScheduledExecutorService executor, ScheduledFuture<?>[] futures,
+            int first, int part, long seed, long count, Stopwatch cancels) {
+        Random random = new Random(seed);
+        for (long i = 0; i < count; i++) {
+            int place = first + (int) random.below(part);
+            long delay = random.far();
+            ScheduledFuture<?> old = futures[place];
+            long begin = cancels.begin();
+            old.cancel(false);
+            cancels.end(begin);
+            futures[place] = Pool.schedule(executor, Pool.tiny(), delay);
+        }
+    }
+
+    // ---- W14: W1 with many more threads than cores.
+
+    static void w14(Bench bench, long operations, long[] pendings, long[] threadCounts)
+            throws Exception {
+        Pending.all(bench, "W14", operations, pendings, threadCounts, frame -> {
+            ScheduledFuture<?>[] keep = Pool.fill(frame.executor, frame.pending);
+            Stopwatch[] calls = new Stopwatch[frame.threads];
+            Pending.Work work = (number, seed, count) -> {
+                calls[number] = new Stopwatch(TIMED_OF_TWO, 2 * count);
+                scheduleAndCancel(frame.executor, seed, count, calls[number]);
+            };
+            frame.warmUp(work);
+            frame.measure(work);
+            frame.out.distribution("call", Stopwatch.all(calls));
+            Threads.keepAlive(keep);
+        });
+    }
+
+    private static void scheduleAndCancel(ScheduledExecutorService executor, long seed, long count,
+            Stopwatch calls) {
+        Random random = new Random(seed);
+        for (long i = 0; i < count; i++) {
+            long delay = random.far();
+            long begin = calls.begin();
+            ScheduledFuture<?> future = Pool.schedule(executor, Pool.tiny(), delay);
+            calls.end(begin);
+            begin = calls.begin();
+            future.cancel(false);
+            calls.end(begin);
+        }
+    }
+
+    // ---- W2: schedule into an empty queue.
+
+    static void w2(Bench bench, long tasks, long[] threadCounts) throws Exception {
+        for (long threads : threadCounts) w2(bench, tasks, (int) threads);
+    }
+
+    private static void w2(Bench bench, long tasks, int threads) throws Exception {
+        Figures out = bench.figures("W2", "T", threads, "N", tasks);
+        ScheduledExecutorService executor = bench.executor(2);
+        Pool.settle(executor);
+        int each = (int) (tasks / threads);
+        ScheduledFuture<?>[][] keep = new ScheduledFuture<?>[threads][each];
+        long heap = out.heap();
+        long resident = Gauges.resident();
+        long cpu = Gauges.cpu();
+        long start = System.nanoTime();
+        long submitted = Threads.together(threads, number -> {
+            Random random = new Random(100 + number);
+            ScheduledFuture<?>[] futures = keep[number];
+            for (int i = 0; i < each; i++) {
+                futures[i] = Pool.schedule(executor, Pool.tiny(), random.far());
+            }
+        });
+        Pool.settle(executor);
+        long took = System.nanoTime() - start;
+        long cpuUsed = Gauges.cpu() - cpu;
+        double count = each * threads;
+        out.emit("ns_per_op", took / count, "ns");
+        out.emit("ns_per_op_submit", submitted / count, "ns");
+        out.emit("cpu_ns_per_op", cpuUsed / count, "ns");
+        if (threads == 1) {
+            out.emit("rss_bytes_per_task", (Gauges.resident() - resident) / count, "B");
+            out.emit("bytes_per_task", (out.heap() - heap) / count, "B");
+        }
+        Pool.finish(executor);
+        Threads.keepAlive(keep);
+    }
+
+    // ---- W7: timeouts that nearly never fire.
+
+    static void w7(Bench bench, long operations, long outstanding, long[] threadCounts)
+            throws Exception {
+        for (long threads : threadCounts) {
+            Figures out = bench.figures("W7", "P", outstanding, "T", threads, "N", operations);
+            ScheduledExecutorService executor = bench.executor(2);
+            Random random = new Random(1);
+            ScheduledFuture<?>[] keep = new ScheduledFuture<?>[(int) outstanding];
+            for (int i = 0; i < outstanding; i++) {
+                long micros = 25_000_000L + random.below(5_000_000);
+                keep[i] = Pool.schedule(executor, Pool.tiny(), micros * 1000);
+            }
+            churn(executor, 2, operations / 4);
+            long cpu = Gauges.cpu();
+            long start = System.nanoTime();
+            Threads.together((int) threads,
+                number -> churn(executor, 50 + number, operations / threads));
+            Pool.settle(executor);
+            long took = System.nanoTime() - start;
+            long cpuUsed = Gauges.cpu() - cpu;
+            out.emit("ns_per_op", took / (double) operations, "ns");
+            out.emit("cpu_ns_per_op", cpuUsed / (double) operations, "ns");
+            Pool.finish(executor);
+            Threads.keepAlive(keep);
+        }
+    }
+
+    private static void churn(ScheduledExecutorService executor, long seed, long operations) {
+        Random random = new Random(seed);
+        List<List<ScheduledFuture<?>>> buckets = new ArrayList<>();
+        for (int i = 0; i < 128; i++) buckets.add(new ArrayList<>(8));
+        for (long i = 0; i < operations; i++) {
+            ScheduledFuture<?> timeout = executor.schedule(Pool.tiny(), 30, TimeUnit.SECONDS);
+            buckets.get((int) ((i + random.below(101)) & 127)).add(timeout);
+            List<ScheduledFuture<?>> now = buckets.get((int) (i & 127));
+            for (int j = 0; j < now.size(); j++) now.get(j).cancel(false);
+            now.clear();
+        }
+        for (List<ScheduledFuture<?>> bucket : buckets) {
+            for (ScheduledFuture<?> timeout : bucket) timeout.cancel(false);
+        }
+    }
+
+    // ---- W8: shut down.
+
+    static void w8(Bench bench, long pending) throws Exception {
+        ScheduledExecutorService executor = bench.executor(2);
+        ScheduledFuture<?>[] keep = Pool.fill(executor, pending);
+        Pool.settle(executor);
+        Thread.sleep(50);
+        bench.figures("W8", "P", pending).emit("shutdown_ms", Pool.finish(executor), "ms");
+        Threads.keepAlive(keep);
+    }
+
+    // ---- W16: schedule into an empty queue that grows.
+
+    static void w16(Bench bench, int tasks) throws Exception {
+        Figures out = bench.figures("W16", "N", tasks);
+        ScheduledExecutorService executor = bench.executor(2);
+        Pool.settle(executor);
+        ScheduledFuture<?>[] keep = new ScheduledFuture<?>[tasks];
+        long[] nanos = new long[tasks];
+        // Written beforehand: otherwise the kernel's time to find the memory would count as the
+        // call's.
+        Arrays.fill(nanos, 1);
+        Random random = new Random(100);
+        long start = System.nanoTime();
+        long last = start;
+        for (int i = 0; i < tasks; i++) {
+            keep[i] = Pool.schedule(executor, Pool.tiny(), random.far());
+            long now = System.nanoTime();
+            nanos[i] = now - last;
+            last = now;
+        }
+        Pool.settle(executor);
+        out.emit("ns_per_op", (System.nanoTime() - start) / (double) tasks, "ns");
+        out.distribution("call", nanos);
+        Pool.finish(executor);
+        Threads.keepAlive(keep);
+    }
+}
