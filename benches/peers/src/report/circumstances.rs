@@ -77,7 +77,7 @@ fn theft(children: &[Child]) -> String {
 
 /// The peers that started tasks before they were due, and by how much.
 fn early(results: &Results) -> Vec<(&'static str, String)> {
-    let late = ["w3-spread", "w4-idle", "w4-loaded", "w5"];
+    let late = ["w3-spread", "w4-idle", "w4-loaded", "w5", "w13"];
     let earliest = |peer: &Peer| {
         let figures = late.map(|step| Figure::new(step, "late_min", &[]));
         let mins = figures.iter().filter_map(|figure| Some(results.get(peer.name, figure)?.min));

@@ -21,6 +21,8 @@ pub(super) struct Goal {
 pub(super) enum Yardstick {
     /// The best of the peers that keep the contract.
     BestPeer,
+    /// The best of these peers.
+    BestOf(&'static [&'static str]),
     /// A figure of one peer, or another of ours.
     One(&'static str, Figure),
     /// There is none: the bound is in the figure's own unit.
@@ -36,13 +38,23 @@ pub(super) enum Bound {
 }
 
 use Bound::{AtLeast, AtMost};
-use Yardstick::{BestPeer, One, Unit};
+use Yardstick::{BestOf, BestPeer, One, Unit};
+
+/// Java's class of the same name as ours, in either version.
+const STPE: &[&str] = &["jdk17-stpe-roc", "jdk25-stpe-roc"];
+
+/// The peers that count nanoseconds, and whose calling threads work on the queue themselves.
+/// `ForkJoinPool` stands beside them in the tables, and counts only where a goal names it: its calls
+/// leave a note to a thread that does the work later.
+const EXACT: &[&str] = &["jdk17-stpe-roc", "jdk25-stpe-roc", "go", "scheduled-thread-pool"];
+
+const FORK_JOIN: &str = "jdk25-fjp";
 
 type Params = [(&'static str, u64)];
 
 /// All goals, in the order of the report.
 pub(super) fn goals() -> Vec<Goal> {
-    [calls(), running(), lateness(), hand_off(), delay_queue()].concat()
+    [calls(), running(), lateness(), hand_off(), delay_queue(), under_load()].concat()
 }
 
 fn goal(
@@ -137,4 +149,50 @@ fn delay_queue() -> Vec<Goal> {
         goal("w9", "allocs_per_element", &alone, Unit, AtMost(0.01)),
         goal("w9", "bytes_per_element", &alone, Unit, AtMost(40.0)),
     ]
+}
+
+/// What a service does to an executor that is full.
+fn under_load() -> Vec<Goal> {
+    let ns = "ns_per_op";
+    let fork_join =
+        |step, metric, params: &Params| One(FORK_JOIN, Figure::new(step, metric, params));
+    let mut goals = Vec::new();
+    for pending in [1_000, 100_000, 1_000_000] {
+        for (threads, bound) in [(1, 0.9), (2, 0.45)] {
+            let params = [("P", pending), ("T", threads)];
+            goals.push(goal("w1", ns, &params, BestOf(STPE), AtMost(bound)));
+        }
+    }
+    for threads in [1, 2] {
+        let params = [("P", 1_000_000), ("T", threads)];
+        goals.push(goal("w12", ns, &params, BestOf(EXACT), AtMost(0.7)));
+    }
+    for pending in [100_000, 1_000_000] {
+        let params = [("P", pending)];
+        goals.push(goal("w12", "retained_per_cancel", &params, Unit, AtMost(4.0)));
+    }
+    goals.push(goal("w13", "cancel_p50", &[], BestOf(EXACT), AtMost(1.0)));
+    for tasks in [100_000, 1_000_000] {
+        let (rate, params) = ("tasks_per_s", [("W", 1), ("N", tasks)]);
+        goals.push(goal("w15", rate, &params, fork_join("w15", rate, &params), AtLeast(1.1)));
+    }
+    goals.push(goal("w16", "call_max", &[], Unit, AtMost(1000.0)));
+    let (took, params) = ("shutdown_ms", [("P", 1_000_000)]);
+    goals.push(goal("w8", took, &params, fork_join("w8", took, &params), AtMost(1.2)));
+    goals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Yardstick, goals};
+    use crate::roster::is_yardstick;
+
+    #[test]
+    fn all_peers_that_a_goal_names_exist() {
+        for goal in goals() {
+            if let Yardstick::BestOf(names) = goal.measured_by {
+                assert!(names.iter().all(|name| is_yardstick(name)), "{names:?}");
+            }
+        }
+    }
 }

@@ -32,6 +32,7 @@ fn multiple(value: f64, unit: &str) -> (f64, &str) {
     match unit {
         "ns" if size < 1e3 => (1.0, " ns"),
         "ns" => (1e3, " µs"),
+        "us" if size < 1.0 => (1e-3, " ns"),
         "us" if size < 1e3 => (1.0, " µs"),
         "us" => (1e3, " ms"),
         "ms" => (1.0, " ms"),
@@ -39,6 +40,7 @@ fn multiple(value: f64, unit: &str) -> (f64, &str) {
         "B" => (1e6, " MB"),
         "1/s" if size < 1e6 => (1e3, " k/s"),
         "1/s" => (1e6, " M/s"),
+        "1" if size >= 1e6 => (1e6, " million"),
         _ => (1.0, ""),
     }
 }
@@ -60,7 +62,9 @@ mod tests {
         assert_eq!(quantity(96.4, "ns"), "96.4 ns");
         assert_eq!(quantity(12_340.0, "us"), "12.3 ms");
         assert_eq!(quantity(2_500_000.0, "1/s"), "2.50 M/s");
+        assert_eq!(quantity(0.11, "us"), "110 ns");
         assert_eq!(quantity(0.5, "1"), "0.50");
+        assert_eq!(quantity(2.5e9, "1"), "2500 million");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn column(
 }
 
 /// The main figures, in tables that fit a page.
-fn columns() -> [(&'static str, Vec<Column>); 5] {
+fn columns() -> [(&'static str, Vec<Column>); 7] {
     let w1 = |heading, p, t| column(heading, "w1", "ns_per_op", &[("P", p), ("T", t)]);
     let (t1, t2, w1_only, w2_only) = ([("T", 1)], [("T", 2)], [("W", 1)], [("W", 2)]);
     let calls = vec![
@@ -57,7 +57,19 @@ fn columns() -> [(&'static str, Vec<Column>); 5] {
         column("W6 gap p99", "w6", "gap_ping_p99", &[]),
         column("W6 pipelined", "w6", "pipelined_per_s", &[]),
     ];
-    let lateness = vec![
+    [
+        ("Calls", calls),
+        ("Running and hand-off", running),
+        ("Lateness", lateness()),
+        ("Full of tasks", full()),
+        ("A service's mix", service()),
+        ("Delay queues", delay_queues()),
+        ("Calendars", calendars()),
+    ]
+}
+
+fn lateness() -> Vec<Column> {
+    vec![
         column("W4 idle p50", "w4-idle", "late_p50", &[]),
         column("W4 idle p99", "w4-idle", "late_p99", &[]),
         column("W4 idle CPU", "w4-idle", "cpu_us_per_task", &[]),
@@ -68,13 +80,49 @@ fn columns() -> [(&'static str, Vec<Column>); 5] {
         column("W5 p99", "w5", "late_p99", &[]),
         column("W5 CPU", "w5", "cpu_us_per_run", &[]),
         column("W5 sleeps", "w5", "vcsw_per_run", &[]),
-    ];
-    [
-        ("Calls", calls),
-        ("Running and hand-off", running),
-        ("Lateness", lateness),
-        ("Delay queues", delay_queues()),
-        ("Calendars", calendars()),
+    ]
+}
+
+/// Many tasks are pending, many threads call, or many tasks are due at once.
+fn full() -> Vec<Column> {
+    let w12 = |heading, p, t| column(heading, "w12", "ns_per_op", &[("P", p), ("T", t)]);
+    let w15 = |heading, w, n| column(heading, "w15", "tasks_per_s", &[("W", w), ("N", n)]);
+    vec![
+        w12("W12 P=10³", 1_000, 1),
+        w12("W12 P=10⁵", 100_000, 1),
+        w12("W12 P=10⁶", 1_000_000, 1),
+        w12("W12 P=10⁶ T=2", 1_000_000, 2),
+        column("W12 P=10⁷", "w12-deep", "ns_per_op", &[("T", 1)]),
+        column("W12 retained P=10⁶", "w12", "retained_per_cancel", &[("P", 1_000_000)]),
+        column("W14", "w14", "ns_per_op", &[]),
+        column("W14 p99.9", "w14", "call_p999", &[]),
+        w15("W15 N=10⁵ W=1", 1, 100_000),
+        w15("W15 N=10⁵ W=2", 2, 100_000),
+        w15("W15 N=10⁶ W=1", 1, 1_000_000),
+        column("W15 inversions N=10⁵", "w15", "inversions", &[("N", 100_000)]),
+        column("W16", "w16", "ns_per_op", &[]),
+        column("W16 p99.99", "w16", "call_p9999", &[]),
+        column("W16 slowest", "w16", "call_max", &[]),
+        column("W8 P=5·10⁶", "w8-deep", "shutdown_ms", &[]),
+    ]
+}
+
+/// W13.
+fn service() -> Vec<Column> {
+    let w13 = |heading, metric| column(heading, "w13", metric, &[]);
+    vec![
+        w13("W13 schedule p50", "schedule_p50"),
+        w13("p99", "schedule_p99"),
+        w13("p99.9", "schedule_p999"),
+        w13("cancel p50", "cancel_p50"),
+        w13("p99", "cancel_p99"),
+        w13("p99.9", "cancel_p999"),
+        w13("late p50", "late_p50"),
+        w13("p99", "late_p99"),
+        w13("p99.9", "late_p999"),
+        w13("periodic late p50", "periodic_late_p50"),
+        w13("p99", "periodic_late_p99"),
+        w13("p99.9", "periodic_late_p999"),
     ]
 }
 

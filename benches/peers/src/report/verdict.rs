@@ -2,7 +2,7 @@
 
 use super::goals::{Bound, Goal, Yardstick};
 use crate::{
-    results::{Figure, Results, Spread},
+    results::{Results, Spread},
     roster::{ROSTER, is_yardstick},
 };
 
@@ -21,7 +21,8 @@ pub(super) struct Verdict {
 pub(super) fn judge(results: &Results, ours: &str, goal: &Goal) -> Option<Verdict> {
     let spread = results.get(ours, &goal.figure)?;
     let theirs = match &goal.measured_by {
-        Yardstick::BestPeer => Some(best_peer(results, &goal.figure, goal.bound)?),
+        Yardstick::BestPeer => Some(best(results, goal, is_yardstick)?),
+        Yardstick::BestOf(names) => Some(best(results, goal, |name| names.contains(&name))?),
         Yardstick::One(peer, figure) => Some((*peer, results.get(peer, figure)?)),
         Yardstick::Unit => None,
     };
@@ -36,12 +37,17 @@ pub(super) fn judge(results: &Results, ours: &str, goal: &Goal) -> Option<Verdic
     Some(Verdict { ours: spread, theirs, reached, is_met })
 }
 
-/// The peer with the best median, among those that do the same work as we do.
-fn best_peer(results: &Results, figure: &Figure, bound: Bound) -> Option<(&'static str, Spread)> {
-    let peers = ROSTER.iter().filter(|peer| is_yardstick(peer.name));
-    let measured = peers.filter_map(|peer| Some((peer.name, results.get(peer.name, figure)?)));
+/// The peer with the best median, among those that count.
+fn best(
+    results: &Results,
+    goal: &Goal,
+    counts: impl Fn(&'static str) -> bool,
+) -> Option<(&'static str, Spread)> {
+    let peers = ROSTER.iter().filter(|peer| counts(peer.name));
+    let measured =
+        peers.filter_map(|peer| Some((peer.name, results.get(peer.name, &goal.figure)?)));
     let by_median = |a: &(&str, Spread), b: &(&str, Spread)| a.1.median.total_cmp(&b.1.median);
-    match bound {
+    match goal.bound {
         Bound::AtMost(_) => measured.min_by(by_median),
         Bound::AtLeast(_) => measured.max_by(by_median),
     }
@@ -100,6 +106,21 @@ mod tests {
         let verdict = judge(&results, "punctual", &goal).unwrap();
         assert_eq!(verdict.theirs.map(|(name, _)| name), Some("naive"));
         assert_eq!(verdict.reached, 0.5);
+    }
+
+    #[test]
+    fn among_named_peers_only_those_count() {
+        let figure = figure();
+        let results = results(&[
+            ("punctual", &figure, &[80.0]),
+            ("jdk25-fjp", &figure, &[50.0]),
+            ("jdk17-stpe-roc", &figure, &[200.0]),
+            ("jdk25-stpe-roc", &figure, &[100.0]),
+        ]);
+        let stpe = Yardstick::BestOf(&["jdk17-stpe-roc", "jdk25-stpe-roc"]);
+        let verdict = judge(&results, "punctual", &goal(stpe, Bound::AtMost(0.8))).unwrap();
+        assert_eq!(verdict.theirs.map(|(name, _)| name), Some("jdk25-stpe-roc"));
+        assert!(verdict.is_met);
     }
 
     #[test]
