@@ -80,7 +80,8 @@ fn a_pending_task_takes_one_allocation() {
         drop(executor.schedule(delay, move || n).expect("it is open"));
     };
     let counted = measure(|| (0..MANY).for_each(schedule));
-    assert!(counted.count_total < MANY + MANY / 50, "{counted:?}");
+    // The buckets of far entries begin small, and grow a few times.
+    assert!(counted.count_total < MANY + MANY / 25, "{counted:?}");
     let each = counted.bytes_current as f64 / MANY as f64;
     assert!(each < 128.0 + 8.0, "{each}");
     let counted = measure(|| drop(executor.shutdown_now()));

@@ -10,12 +10,24 @@
 //! So entries with equal deadlines leave strictly in the order of submission, the comparison of two
 //! numbers is the only rule, and nothing ever wraps around.
 //!
-//! # Layout
+//! # Near and far
+//!
+//! ```text
+//!   near part   heap │ sorted run       in order
+//!   calendar    bucket, bucket, …       without order, until a bucket's time comes near
+//! ```
+//!
+//! Entries that are a second or more behind the first one go to the [calendar], where insertion and removal
+//! cost the same however many there are. Most of them are timeouts that are cancelled there. The others
+//! come to the near part, bucket by bucket ([`settling`]). While the near part has only a few entries it
+//! admits every entry.
+//!
+//! # Layout of the heap
 //!
 //! ```text
 //!   groups   [· · · 0] [1 2 3 4] [5 6 7 8] …   keys; four siblings fill one cache line
 //!   slots    [· · · a] [b c d e] [f g h i] …   the slot of the element of each key
-//!   table    slot ─▶ (position, element)       see `tables`
+//!   table    slot ─▶ (position, element)       see `slots`
 //! ```
 //!
 //! The root is at position 3, so that the children of each node begin at a multiple of four and
@@ -28,7 +40,7 @@
 //!
 //! Entries that arrive in the order in which they become due need no heap. They go to the
 //! [sorted run](sorted_run) beside it; one bit of a position tells which of the two holds the
-//! entry. The first entry overall is the smaller of the heap's root and the first of the run. An
+//! entry. The first entry of the near part is the smaller of the heap's root and the first of the run. An
 //! entry goes to the heap if the run ends with a larger key. It moves from the run to the heap in
 //! two cases: it is the only entry of the run and one with a nearer deadline arrives, or removals
 //! have left the run with many more holes than entries.
@@ -44,15 +56,25 @@
 //! 1. No key is smaller than its parent's.
 //! 2. `table[slots[p]].position == p` for every position in use, and likewise for the run's.
 //! 3. There are as many elements as keys, and every unused place of a group is `VACANT`.
-//! 4. The keys of the run increase. The run is never longer than twice the number of entries that
+//! 4. `first` is the smallest key of heap and run.
+//! 5. If the first near entry is due before every bucket of the calendar begins, it is the first of all.
+//!    Otherwise the nearest bucket has several chunks, or more than one chunk of entries was moved just now.
+//! 6. The keys of the run increase. The run is never longer than twice the number of entries that
 //!    it once had, and once most of these have been removed the rest is in the heap.
 
+mod calendar;
+mod settling;
+mod sifting;
+mod slots;
 mod sorted_run;
 mod tables;
 
 use self::{
+    calendar::Calendar,
+    sifting::Group,
+    slots::{Slots, chunk_of},
     sorted_run::SortedRun,
-    tables::{Chunks, Slots},
+    tables::Chunks,
 };
 use crate::time::Timestamp;
 
@@ -61,14 +83,15 @@ use crate::time::Timestamp;
 const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { (i32::MAX - 4 * ARITY as i32) as usize };
 /// When the run has this many more holes than entries, entries move from it to the heap.
 const TOLERANCE: usize = 64;
+/// With this many entries or fewer the near part admits every entry: a heap of two levels costs
+/// little, and a small queue needs no calendar.
+const FEW: usize = if SMALL { 2 } else { 16 };
+/// The crate's own tests and the models see a calendar that begins a few nanoseconds ahead and consists of
+/// small chunks. So the few entries that they have are in all parts of the queue.
+const SMALL: bool = cfg!(any(test, shuttle, loom));
 const ARITY: usize = 4;
 const ROOT: usize = 3;
 const VACANT: u128 = u128::MAX;
-
-/// Four siblings, in one cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Group([u128; ARITY]);
 
 /// Identifies one entry for as long as it is in the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +124,9 @@ pub(crate) struct DelayHeap<E> {
     /// The number of entries in the heap itself, without the run.
     len: usize,
     run: SortedRun,
+    /// The smallest key of heap and run, or `VACANT`.
+    first: u128,
+    calendar: Calendar,
 }
 
 const fn key(deadline: Timestamp, sequence: u64) -> u128 {
@@ -115,26 +141,16 @@ const fn sequence_of(key: u128) -> u64 {
     key as u64
 }
 
-#[inline]
-const fn parent(position: usize) -> usize {
-    position / ARITY + 2
-}
-
-/// Returns the group that holds the children of a position.
-#[inline]
-const fn children(position: usize) -> usize {
-    position - 2
-}
-
 impl<E> DelayHeap<E> {
     pub(crate) fn new() -> Self {
         let (groups, slots) = (Chunks::new(), Chunks::new());
-        Self { groups, slots, table: Slots::new(), len: 0, run: SortedRun::new() }
+        let (run, calendar) = (SortedRun::new(), Calendar::new());
+        Self { groups, slots, table: Slots::new(), len: 0, run, first: VACANT, calendar }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len + self.run.len()
+        self.near_len() + self.calendar.len()
     }
 
     /// Returns how many more entries there is room for.
@@ -142,22 +158,12 @@ impl<E> DelayHeap<E> {
         CAPACITY - self.len()
     }
 
-    /// Returns the deadline and the sequence of the first entry.
+    /// Returns the deadline and the sequence of the first entry, unless it is in a bucket of the
+    /// calendar that is [brought near](Self::bring_near) chunk by chunk.
     #[inline]
     pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
-        let key = self.root().min(self.run.first());
-        (key != VACANT).then(|| (deadline_of(key), sequence_of(key)))
-    }
-
-    /// Returns the deadlines of the first two entries, [`NEVER`](Timestamp::NEVER) for each that does
-    /// not exist. The second one may be missed if it is behind many holes of the run.
-    pub(crate) fn first_two(&self) -> [Timestamp; 2] {
-        let group = children(ROOT);
-        let child =
-            if group < self.groups.len() { smallest(&self.groups[group].0).1 } else { VACANT };
-        let mut keys = [self.root(), child, self.run.first(), self.run.second()];
-        keys.sort_unstable();
-        [deadline_of(keys[0]), deadline_of(keys[1])]
+        let key = self.first;
+        (key != VACANT && self.is_exact()).then(|| (deadline_of(key), sequence_of(key)))
     }
 
     /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two entries may
@@ -173,6 +179,15 @@ impl<E> DelayHeap<E> {
             return Err(element);
         }
         let key = key(deadline, sequence);
+        let mut element = element;
+        if self.near_len() > FEW {
+            let distance = deadline.as_nanos().saturating_sub(deadline_of(self.first).as_nanos());
+            match self.calendar.insert(&mut self.table, distance, key, element) {
+                Ok(slot) => return Ok(Ticket { slot, sequence }),
+                Err(back) => element = back,
+            }
+        }
+        self.first = self.first.min(key);
         if self.run.len() == 1 && !self.run.admits(key) {
             // One distant entry must not close the run to all that are nearer.
             self.move_first_to_heap();
@@ -188,14 +203,14 @@ impl<E> DelayHeap<E> {
         Ok(Ticket { slot, sequence })
     }
 
-    /// Takes the first entry out.
+    /// Takes the first entry out, which must be known: see [`is_exact`](Self::is_exact).
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
         let (key, slot) = self.pop_key()?;
         self.entry(key, slot)
     }
 
-    /// Returns the first entry without taking it.
+    /// Returns the first entry without taking it. It must be known, as for [`pop`](Self::pop).
     pub(super) fn peek(&self) -> Option<(Timestamp, Ticket, &E)> {
         let is_in_run = self.run.first() < self.root();
         let (deadline, sequence) = self.first_key()?;
@@ -223,38 +238,65 @@ impl<E> DelayHeap<E> {
     }
 
     /// Removes an entry, wherever it is.
+    #[inline]
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+        match self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence) {
+            Some((key, element)) => {
+                // It may have been the last of the bucket that the head was a bound of.
+                self.settle_if_inexact();
+                Some(entry(key, element))
+            }
+            None => self.remove_near(ticket),
+        }
+    }
+
+    fn remove_near(&mut self, ticket: Ticket) -> Option<Entry<E>> {
         let (position, key) = self.find(ticket)?;
         if !sorted_run::contains(position) {
             self.remove_key_at(position as usize);
-            return self.entry(key, ticket.slot);
-        }
-        self.run.remove(position);
-        // Two for each hole above the limit, so that the holes do not accumulate.
-        for _ in 0..2 {
-            if self.run.holes() > self.run.len() + TOLERANCE {
-                self.move_first_to_heap();
+        } else {
+            self.run.remove(position);
+            // Two for each hole above the limit, so that the holes do not accumulate.
+            for _ in 0..2 {
+                if self.run.holes() > self.run.len() + TOLERANCE {
+                    self.move_first_to_heap();
+                }
             }
         }
+        self.settle();
         self.entry(key, ticket.slot)
     }
 
     /// Moves an entry to another deadline. Returns `false` if there is no such entry.
     pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
-        let Some((position, _)) = self.find(ticket) else { return false };
-        let key = key(deadline, ticket.sequence);
+        if self.deadline(ticket).is_none() {
+            return false;
+        }
+        let (slot, key) = (ticket.slot, key(deadline, ticket.sequence));
+        if self.table.far_key(slot).is_some() {
+            let chunk = chunk_of(slot);
+            if deadline.as_nanos() >= self.calendar.start_of(&self.table, chunk) {
+                self.table.set_far_key(slot, key);
+                return true;
+            }
+            // Its slot must not change, and a chunk belongs as a whole to a bucket or to the near part.
+            self.move_near(chunk);
+        }
+        let position = self.table.position(slot);
         if !sorted_run::contains(position) {
-            self.sift(position as usize, key, ticket.slot);
+            self.sift(position as usize, key, slot);
         } else {
             self.run.remove(position);
-            self.insert_into_heap(key, ticket.slot);
+            self.insert_into_heap(key, slot);
         }
+        self.settle();
         true
     }
 
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
-        let (_, key) = self.find(ticket)?;
-        Some(deadline_of(key))
+        self.table.get(ticket.slot)?;
+        let key = self.key_of(ticket.slot);
+        (sequence_of(key) == ticket.sequence).then(|| deadline_of(key))
     }
 
     /// Removes every entry that is `unwanted`, in no particular order, in linear time.
@@ -263,6 +305,14 @@ impl<E> DelayHeap<E> {
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
+        for slot in 0..self.slot_bound() {
+            let Some(key) = self.table.far_key(slot) else { continue };
+            let deadline = deadline_of(key);
+            if self.table.get(slot).is_some_and(|element| unwanted(deadline, element)) {
+                let taken = self.calendar.remove(&mut self.table, slot, sequence_of(key));
+                removed.extend(taken.map(|(key, element)| entry(key, element)));
+            }
+        }
         while self.run.len() > 0 {
             self.move_first_to_heap();
         }
@@ -283,6 +333,7 @@ impl<E> DelayHeap<E> {
             self.shrink();
         }
         self.heapify();
+        self.settle();
         removed
     }
 
@@ -290,7 +341,7 @@ impl<E> DelayHeap<E> {
     pub(super) fn entries(&self) -> impl Iterator<Item = (Timestamp, Ticket, &E)> {
         (0..self.slot_bound()).filter_map(|slot| {
             let element = self.table.get(slot)?;
-            let key = self.key_at(self.table.position(slot));
+            let key = self.key_of(slot);
             Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
         })
     }
@@ -308,8 +359,7 @@ impl<E> DelayHeap<E> {
 
     /// Returns the entry of an element that was [taken](Self::take) out of this slot.
     pub(super) fn entry_of(&self, slot: u32, element: E) -> Entry<E> {
-        let key = self.key_at(self.table.position(slot));
-        Entry { deadline: deadline_of(key), sequence: sequence_of(key), element }
+        entry(self.key_of(slot), element)
     }
 
     /// A bound that is larger than every slot in use.
@@ -322,8 +372,13 @@ impl<E> DelayHeap<E> {
     // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
     fn entry(&mut self, key: u128, slot: u32) -> Option<Entry<E>> {
-        let element = self.table.remove(slot)?;
-        Some(Entry { deadline: deadline_of(key), sequence: sequence_of(key), element })
+        Some(entry(key, self.table.remove(slot)?))
+    }
+
+    /// Returns the number of entries that are not in the calendar.
+    #[inline]
+    fn near_len(&self) -> usize {
+        self.len + self.run.len()
     }
 
     /// Moves the first entry of the run to the heap.
@@ -333,34 +388,10 @@ impl<E> DelayHeap<E> {
         }
     }
 
-    fn insert_into_heap(&mut self, key: u128, slot: u32) {
-        let position = self.grow();
-        self.sift_up(position, key, slot);
-    }
-
-    /// Returns the smallest key of the heap itself, or `VACANT`, which is larger than any.
+    /// Returns the key of the entry in a slot.
     #[inline]
-    fn root(&self) -> u128 {
-        if self.len == 0 { VACANT } else { self.key(ROOT) }
-    }
-
-    /// Returns the first position that is not in use.
-    #[inline]
-    fn end(&self) -> usize {
-        self.len + ROOT
-    }
-
-    #[inline]
-    fn key(&self, position: usize) -> u128 {
-        self.groups[position / ARITY].0[position % ARITY]
-    }
-
-    /// Puts an entry at a position and records that position with its element.
-    #[inline]
-    fn place(&mut self, position: usize, key: u128, slot: u32) {
-        self.groups[position / ARITY].0[position % ARITY] = key;
-        self.slots[position] = slot;
-        self.table.set_position(slot, position as u32);
+    fn key_of(&self, slot: u32) -> u128 {
+        self.table.far_key(slot).unwrap_or_else(|| self.key_at(self.table.position(slot)))
     }
 
     /// Returns the key at a position of the heap or of the run.
@@ -373,10 +404,9 @@ impl<E> DelayHeap<E> {
         }
     }
 
-    /// Returns the position and the key of the ticket's entry, if it is still here.
+    /// Returns the position and the key of the ticket's entry, if it is still in the near part.
     fn find(&self, ticket: Ticket) -> Option<(u32, u128)> {
-        self.table.get(ticket.slot)?;
-        let position = self.table.position(ticket.slot);
+        let position = self.table.near_position(ticket.slot)?;
         let key = self.key_at(position);
         (sequence_of(key) == ticket.sequence).then_some((position, key))
     }
@@ -384,112 +414,22 @@ impl<E> DelayHeap<E> {
     /// Takes the first key out of heap or run. Its element stays in its slot.
     #[inline(always)]
     fn pop_key(&mut self) -> Option<(u128, u32)> {
-        if self.run.first() < self.root() {
-            return self.run.pop();
+        let first = if self.run.first() < self.root() {
+            self.run.pop()?
         } else if self.len == 0 {
             return None;
-        }
-        let first = (self.root(), self.slots[ROOT]);
-        self.remove_key_at(ROOT);
+        } else {
+            let first = (self.root(), self.slots[ROOT]);
+            self.remove_key_at(ROOT);
+            first
+        };
+        self.settle();
         Some(first)
-    }
-
-    fn remove_key_at(&mut self, position: usize) {
-        let last = self.end() - 1;
-        let (last_key, last_slot) = (self.key(last), self.slots[last]);
-        self.shrink();
-        if position != last {
-            self.sift(position, last_key, last_slot);
-        }
-    }
-
-    /// Adds a position at the end and returns it.
-    fn grow(&mut self) -> usize {
-        let position = self.end();
-        if self.slots.len() == 0 {
-            (0..ROOT).for_each(|_| self.slots.push(0));
-            self.groups.push(Group([VACANT; ARITY]));
-        } else if position % ARITY == 0 {
-            self.groups.push(Group([VACANT; ARITY]));
-        }
-        self.slots.push(0);
-        self.len += 1;
-        position
-    }
-
-    /// Drops the last position.
-    fn shrink(&mut self) {
-        self.len -= 1;
-        let position = self.end();
-        self.slots.pop();
-        if position % ARITY == 0 {
-            self.groups.pop();
-        } else {
-            self.groups[position / ARITY].0[position % ARITY] = VACANT;
-        }
-    }
-
-    /// Puts an entry at or near the free `position`. It may have to go up as well as down, because
-    /// the entry that fills a hole in the middle comes from another branch.
-    fn sift(&mut self, position: usize, key: u128, slot: u32) {
-        if position > ROOT && key < self.key(parent(position)) {
-            self.sift_up(position, key, slot);
-        } else {
-            self.sift_down(position, key, slot);
-        }
-    }
-
-    /// Moves larger ancestors down until the entry fits.
-    fn sift_up(&mut self, mut position: usize, key: u128, slot: u32) {
-        while position > ROOT {
-            let above = parent(position);
-            let above_key = self.key(above);
-            if above_key <= key {
-                break;
-            }
-            let above_slot = self.slots[above];
-            self.place(position, above_key, above_slot);
-            position = above;
-        }
-        self.place(position, key, slot);
-    }
-
-    /// Moves smaller children up until the entry fits.
-    fn sift_down(&mut self, mut position: usize, key: u128, slot: u32) {
-        loop {
-            let group = children(position);
-            if group >= self.groups.len() {
-                break;
-            }
-            let (index, child_key) = smallest(&self.groups[group].0);
-            if child_key >= key {
-                break;
-            }
-            let child = group * ARITY + index;
-            let child_slot = self.slots[child];
-            self.place(position, child_key, child_slot);
-            position = child;
-        }
-        self.place(position, key, slot);
-    }
-
-    fn heapify(&mut self) {
-        if self.len < 2 {
-            return;
-        }
-        for position in (ROOT..=parent(self.end() - 1)).rev() {
-            let (key, slot) = (self.key(position), self.slots[position]);
-            self.sift_down(position, key, slot);
-        }
     }
 }
 
-/// Returns the index and the key of the smallest of four siblings, without branching.
-#[inline]
-fn smallest(keys: &[u128; ARITY]) -> (usize, u128) {
-    let left = if keys[1] < keys[0] { (1, keys[1]) } else { (0, keys[0]) };
-    let right = if keys[3] < keys[2] { (3, keys[3]) } else { (2, keys[2]) };
-    if right.1 < left.1 { right } else { left }
+fn entry<E>(key: u128, element: E) -> Entry<E> {
+    Entry { deadline: deadline_of(key), sequence: sequence_of(key), element }
 }
 
 #[cfg(test)]

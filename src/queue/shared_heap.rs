@@ -93,8 +93,42 @@ impl<E, S> LockedHeap<'_, E, S> {
         sequence: u64,
         element: E,
     ) -> Result<(Ticket, bool), E> {
+        let exact_before = self.contents.heap.exact_before();
         let ticket = self.contents.heap.insert(deadline, sequence, element)?;
+        if self.contents.heap.exact_before() != exact_before {
+            // A nearer bucket was begun: a head that was a bound is none any more.
+            self.publish();
+            return Ok((ticket, false));
+        }
         Ok((ticket, self.head.publish_nearer(deadline)))
+    }
+
+    /// Returns `true` if the first entry is known and due at `wanted`, or if nothing that is not known
+    /// is due at `now`. Otherwise moves some entries out of the heap's calendar, and the caller has to
+    /// ask again. It may release the lock in between.
+    #[inline(always)]
+    pub(super) fn is_settled(&mut self, wanted: Timestamp, now: Timestamp) -> bool {
+        let is_settled = self.contents.heap.is_settled(wanted, now);
+        if !is_settled {
+            self.bring_near();
+        }
+        is_settled
+    }
+
+    /// Returns `true` if the first entry is known, whether it is due or not. Otherwise as
+    /// [`is_settled`](Self::is_settled).
+    pub(super) fn is_exact(&mut self) -> bool {
+        let is_exact = self.contents.heap.is_exact();
+        if !is_exact {
+            self.bring_near();
+        }
+        is_exact
+    }
+
+    #[cold]
+    fn bring_near(&mut self) {
+        self.contents.heap.bring_near();
+        self.publish();
     }
 
     /// Takes the first entry out.
@@ -153,10 +187,16 @@ impl<E, S> LockedHeap<'_, E, S> {
         self.contents.heap.commit(ticket);
     }
 
+    #[inline]
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
-        let entry = self.contents.heap.remove(ticket);
-        self.publish();
-        entry
+        let head = self.head.current();
+        // The head stays if it is another entry's. A head that may be a mere bound may rise.
+        let is_of_entry = head < self.contents.heap.exact_before();
+        let entry = self.contents.heap.remove(ticket)?;
+        if !is_of_entry || entry.deadline <= head {
+            self.publish();
+        }
+        Some(entry)
     }
 
     /// Moves an entry to another deadline. Returns `false` if there is no such entry.
@@ -199,9 +239,11 @@ impl<E, S> LockedHeap<'_, E, S> {
         self.contents.heap.first_key()
     }
 
-    /// Returns the deadlines of the first two entries.
-    pub(super) fn first_two(&self) -> [Timestamp; 2] {
-        self.contents.heap.first_two()
+    /// Returns the deadlines of the first two entries, or moments before them.
+    pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
+        let first_two = self.contents.heap.first_two();
+        self.publish();
+        first_two
     }
 
     pub(super) fn peek(&self) -> Option<(Timestamp, Ticket, &E)> {
@@ -222,7 +264,7 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     #[inline]
     fn publish(&self) {
-        self.head.publish(self.first_key());
+        self.head.publish(self.contents.heap.head());
     }
 }
 
@@ -241,12 +283,18 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
+    /// As [`deadline`](Self::deadline), for a thread that holds the lock under which it is written.
+    #[inline]
+    fn current(&self) -> Timestamp {
+        // Ordering: only written under the lock.
+        Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
     /// Publishes the deadline of an entry that was inserted, if that is nearer than the head.
     /// Returns `true` if it is.
     #[inline]
     pub(super) fn publish_nearer(&self, deadline: Timestamp) -> bool {
-        // Ordering: only written under the lock.
-        let is_nearer = deadline.as_nanos() < self.0.load(Ordering::Relaxed);
+        let is_nearer = deadline < self.current();
         if is_nearer {
             // Ordering: see `waiters`.
             self.0.store(deadline.as_nanos(), Ordering::SeqCst);
@@ -256,8 +304,7 @@ impl PublishedHead {
 
     /// Publishes the deadline of the first entry, whichever it is now.
     #[inline]
-    pub(super) fn publish(&self, first: Option<(Timestamp, u64)>) {
-        let deadline = first.map_or(Timestamp::NEVER, |(deadline, _)| deadline);
+    pub(super) fn publish(&self, deadline: Timestamp) {
         if !self.publish_nearer(deadline) {
             // Ordering: it is no nearer than what is there, and the lock orders it against other
             // writers. Release, so that a reader that misses an entry here sees where it has gone.
@@ -278,9 +325,9 @@ mod tests {
         let nearer = |nanos| head.publish_nearer(Timestamp::from_nanos(nanos));
         assert_eq!([5, 5, 6, 4].map(nearer), [true, false, false, true]);
         assert_eq!(head.deadline(), Timestamp::from_nanos(4));
-        head.publish(Some((Timestamp::from_nanos(9), 1)));
+        head.publish(Timestamp::from_nanos(9));
         assert_eq!(head.deadline(), Timestamp::from_nanos(9));
-        head.publish(None);
+        head.publish(Timestamp::NEVER);
         assert_eq!(head.deadline(), Timestamp::NEVER);
     }
 }

@@ -207,7 +207,11 @@ impl<E> SingleQueue<E> {
     /// Returns the first entry, due or not, with what `view` makes of its element. `view` runs under
     /// the lock, so it is no user code.
     pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
-        let heap = self.heap.lock();
+        let mut heap = self.heap.lock();
+        while !heap.is_exact() {
+            drop(heap);
+            heap = self.heap.lock();
+        }
         let (deadline, ticket, element) = heap.peek()?;
         Some(SnapshotEntry { deadline, ticket, element: view(element) })
     }
@@ -314,7 +318,13 @@ impl<E> Source for SingleQueue<E> {
     // Always inlined, like everything on this path: see `DelayHeap::entry`.
     #[inline(always)]
     fn take_due(&self, now: Timestamp) -> Option<Entry<E>> {
-        if self.head() > now { None } else { self.heap.lock().pop_due(now) }
+        while self.head() <= now {
+            let mut heap = self.heap.lock();
+            if heap.is_settled(now, now) {
+                return heap.pop_due(now);
+            }
+        }
+        None
     }
 
     #[inline(always)]

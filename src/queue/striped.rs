@@ -214,10 +214,13 @@ impl<E> DelayedWorkQueue<E> {
                 return ready.pop_due(now);
             }
             let mut stripe = self.stripes[nearest].lock();
-            let Some(key) = stripe.first_key() else { continue };
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
             let other =
                 others.map(|(_, stripe)| stripe.head()).fold(Timestamp::NEVER, Timestamp::min);
+            if !stripe.is_settled(now.min(other), now) {
+                continue;
+            }
+            let Some(key) = stripe.first_key() else { continue };
             if key.0 > now || other < key.0 {
                 continue;
             } else if other == key.0 {
@@ -239,6 +242,10 @@ impl<E> DelayedWorkQueue<E> {
     #[cold]
     fn pop_among_equals(&self, ready: &mut LockedReady<'_, E>, now: Timestamp) -> Option<Entry<E>> {
         let mut stripes = self.lock_all();
+        while !stripes.iter_mut().all(LockedStripe::is_exact) {
+            drop(stripes);
+            stripes = self.lock_all();
+        }
         let firsts = stripes.iter_mut().filter_map(|stripe| stripe.first_key().zip(Some(stripe)));
         match firsts.min_by_key(|(key, _)| *key) {
             Some((key, stripe)) if ready.first_key().is_none_or(|first| key < first) => {

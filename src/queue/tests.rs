@@ -1,5 +1,6 @@
 //! Leader and followers on the manual clock, whose list of sleepers shows until when threads wait.
 
+mod far;
 mod history;
 mod stress;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{super::drained::Drained, *};
+use super::{super::drained::Drained, sifting::parent, *};
 
 impl<E> DelayHeap<E> {
     /// Asserts the invariants of the module.
@@ -20,6 +20,7 @@ impl<E> DelayHeap<E> {
             assert!(self.table.get(slot).is_some(), "slot {slot} is empty");
         }
         assert!(self.run.holes() <= 2 * (self.run.len() + TOLERANCE), "holes");
+        self.calendar.check(&self.table);
         for group in 0..self.groups.len() {
             for index in 0..ARITY {
                 let position = group * ARITY + index;
@@ -44,16 +45,31 @@ enum Step {
     PopAndReturn(u64),
     RemoveWhere(u64),
     RemoveAll,
+    BringNear,
+    FirstTwo,
+}
+
+/// A deadline: there are few different ones, so there are many ties. Some are so far apart that they
+/// are in different levels of the calendar, and some so close that they share a bucket.
+fn moment() -> impl Strategy<Value = u64> {
+    let far = (5..64_u32, 0..3_u64, 0..3_u64);
+    prop_oneof![
+        6 => 0..20_u64,
+        6 => far.prop_map(|(level, part, n)| (1 << level) + (part << (level - 2)) + n),
+        1 => Just(u64::MAX),
+    ]
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // There are few different deadlines, so there are many ties.
     let step = prop_oneof![
-        8 => (0..20_u64).prop_map(Step::Insert),
-        3 => (0..25_u64).prop_map(Step::Pop),
+        8 => moment().prop_map(Step::Insert),
+        3 => moment().prop_map(Step::Pop),
         3 => any::<usize>().prop_map(Step::Remove),
-        3 => (any::<usize>(), 0..20_u64).prop_map(|(n, at)| Step::Reset(n, at)),
-        2 => (0..20_u64).prop_map(Step::PopAndReturn),
+        3 => (any::<usize>(), moment()).prop_map(|(n, at)| Step::Reset(n, at)),
+        2 => moment().prop_map(Step::PopAndReturn),
+        1 => Just(Step::BringNear),
+        1 => Just(Step::FirstTwo),
         1 => (2..5_u64).prop_map(Step::RemoveWhere),
         1 => Just(Step::RemoveAll),
     ];
@@ -88,7 +104,8 @@ impl Subject {
             Step::Pop(now) => _ = self.pop(now),
             Step::PopAndReturn(now) => {
                 if let Some(entry) = self.pop(now) {
-                    let (later, element) = (entry.deadline.as_nanos() + 3, entry.element);
+                    let later = entry.deadline.as_nanos().saturating_add(3);
+                    let element = entry.element;
                     let deadline = Timestamp::from_nanos(later);
                     let ticket = self.heap.insert(deadline, entry.sequence, element);
                     self.now_there(ticket.expect("room"), later, element);
@@ -130,28 +147,66 @@ impl Subject {
                 }
                 self.model.clear();
             }
+            Step::BringNear => _ = self.heap.bring_near(),
+            Step::FirstTwo => self.check_first_two(),
         }
+    }
+
+    fn keys(&self) -> Vec<(u64, u64)> {
+        let mut keys: Vec<_> = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).collect();
+        keys.sort_unstable();
+        keys
     }
 
     fn check(&self) {
         self.heap.check();
         assert_eq!(self.heap.len(), self.model.len());
-        let mut keys: Vec<_> = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).collect();
-        keys.sort_unstable();
-        let deadline = |n: usize| keys.get(n).map_or(Timestamp::NEVER, |key| at(key.0));
-        assert_eq!(
-            self.heap.first_key(),
-            keys.first().map(|(nanos, sequence)| (at(*nanos), *sequence))
-        );
-        let first = self.heap.peek().map(|(at, ticket, element)| {
+        let first = self.keys().first().copied();
+        let deadline = at(first.map_or(u64::MAX, |key| key.0));
+        assert!(self.heap.head() <= deadline, "{:?} and {deadline:?}", self.heap.head());
+        let mut listed: Vec<_> =
+            self.heap.entries().map(|(at, ticket, e)| (*e, at, ticket)).collect();
+        listed.sort_unstable_by_key(|listed| listed.0);
+        let expected = self.model.iter().map(|(sequence, (nanos, slot, element))| {
+            (*element, at(*nanos), Ticket { slot: *slot, sequence: *sequence })
+        });
+        assert_eq!(listed, expected.collect::<Vec<_>>());
+        if !self.heap.is_exact() {
+            assert_eq!(self.heap.first_key(), None);
+            return;
+        }
+        if self.heap.head() < self.heap.exact_before() {
+            assert_eq!(self.heap.head(), deadline);
+        }
+        assert_eq!(self.heap.first_key(), first.map(|(nanos, sequence)| (at(nanos), sequence)));
+        let peeked = self.heap.peek().map(|(at, ticket, element)| {
             assert_eq!(self.heap.deadline(ticket), Some(at), "its ticket");
             (at.as_nanos(), ticket.sequence, *element)
         });
-        let expected = keys.first().map(|(at, sequence)| (*at, *sequence, self.model[sequence].2));
-        assert_eq!(first, expected);
+        let expected = first.map(|(at, sequence)| (at, sequence, self.model[&sequence].2));
+        assert_eq!(peeked, expected);
+    }
+
+    fn check_first_two(&mut self) {
+        let expected = [0, 1].map(|n| at(self.keys().get(n).map_or(u64::MAX, |key| key.0)));
         let [first, second] = self.heap.first_two();
-        assert_eq!(first, deadline(0));
-        assert!(second == deadline(1) || self.heap.run.holes() > 60, "{second:?}");
+        let is_large = self.heap.calendar.is_nearest_large(&self.heap.table);
+        if !is_large {
+            assert_eq!(first, expected[0]);
+            assert!(second == expected[1] || self.heap.run.holes() > 60, "{second:?}");
+        }
+        assert!(first <= expected[0] && (second <= expected[1] || self.heap.run.holes() > 60));
+    }
+
+    /// Sees to it that the first entry is known, if it is due.
+    fn settle(&mut self, now: u64) {
+        for _ in 0..10_000 {
+            if self.heap.is_settled(at(now), at(now)) {
+                return;
+            }
+            self.heap.bring_near();
+        }
+        panic!("it is never settled");
     }
 
     /// Pops from both; the model's first entry has the smallest deadline, then the smallest
@@ -159,7 +214,10 @@ impl Subject {
     fn pop(&mut self, now: u64) -> Option<Entry<u64>> {
         let first = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).min();
         let expected = first.filter(|(at, _)| *at <= now);
-        let popped = if expected.is_some() { self.heap.pop() } else { None };
+        self.settle(now);
+        let due = self.heap.first_key().filter(|first| first.0 <= at(now));
+        assert_eq!(due.map(|(at, sequence)| (at.as_nanos(), sequence)), expected);
+        let popped = due.and_then(|_| self.heap.pop());
         assert_eq!(popped.as_ref().map(|e| (e.deadline.as_nanos(), e.sequence)), expected);
         if let Some(entry) = &popped {
             let known = self.model.remove(&entry.sequence);
@@ -195,6 +253,19 @@ proptest! {
             subject.step(step);
             subject.check();
         }
+        while subject.pop(u64::MAX).is_some() {
+            subject.check();
+        }
+    }
+}
+
+impl<E> DelayHeap<E> {
+    /// Takes the first entry out, whatever that takes.
+    fn take_first(&mut self) -> Option<Entry<E>> {
+        while !self.is_exact() {
+            assert!(self.bring_near() > 0, "no chunk is empty here");
+        }
+        self.pop()
     }
 }
 
@@ -208,10 +279,10 @@ fn growth_keeps_the_order() {
     }
     heap.check();
     for n in 0..count {
-        let entry = heap.pop().expect("an entry");
+        let entry = heap.take_first().expect("an entry");
         assert_eq!(entry.deadline.as_nanos(), n);
     }
-    assert!(heap.pop().is_none());
+    assert!(heap.take_first().is_none());
     heap.check();
 }
 
@@ -294,7 +365,8 @@ fn survivors_do_not_keep_the_sorted_run_long() {
     let count = 50_000_u64;
     for stride in [1, 7_919] {
         let mut heap = DelayHeap::new();
-        let insert = |n| heap.insert(at(n), n, n).expect("room");
+        // Equal deadlines, so that none is far.
+        let insert = |n| heap.insert(at(0), n, n).expect("room");
         let tickets: Vec<_> = (0..count).map(insert).collect();
         assert_eq!(heap.run.len(), count as usize);
         for n in (0..count).map(|n| n * stride % count).filter(|n| n % 500 != 3) {

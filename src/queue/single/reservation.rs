@@ -27,6 +27,10 @@ impl<E> SingleQueue<E> {
     /// Takes the first element out on trial if it was due at `now`.
     pub(crate) fn reserve_due(&self, now: Timestamp) -> Option<(E, Reservation<'_, E>)> {
         let mut heap = self.heap.lock();
+        while !heap.is_settled(now, now) {
+            drop(heap);
+            heap = self.heap.lock();
+        }
         let (deadline, ticket, element) = heap.reserve_due(now)?;
         heap.state_mut().reserved += 1;
         drop(heap);

@@ -222,7 +222,7 @@ impl<E> LockedReady<'_, E> {
 
     #[inline]
     fn publish(&self) {
-        self.head.publish(self.first_key());
+        self.head.publish(self.first_key().map_or(Timestamp::NEVER, |(deadline, _)| deadline));
     }
 }
 

@@ -1,0 +1,335 @@
+//! The calendar: far entries, in buckets by time and without any order inside.
+//!
+//! Most entries that are far ahead are timeouts, and most of these are cancelled long before they are
+//! due. To keep them in order would be wasted work: they need none until their time comes near. So an
+//! entry that is a second or more behind the first one of the *near part* (heap and run) goes into a
+//! *bucket* here, as in a calendar queue. Its key lies beside its element in a chunk of the
+//! [slot table](super::slots), so that an insertion writes two places, and a removal reads and writes
+//! these two and the head of the chunk, and touches no other entry.
+//!
+//! # Buckets
+//!
+//! The farther an entry is, the wider is its bucket: with `d` nanoseconds between the first entry's
+//! deadline and its own, and `2^k ≤ d < 2^(k+1)`, it goes to level `k` and to the bucket of
+//! `2^(k-4)` nanoseconds that its deadline lies in. So a bucket is at most a sixteenth as wide as it is
+//! far, and each level needs about 16 of them at a time.
+//!
+//! ```text
+//!   first entry
+//!   │      level 30, 67 ms each    level 31, 0.13 s each       level 32, 0.27 s each
+//!   ├──────┼┴┴┴┴┴┴┴┴┼──┴──┴──┴──┴──┴──┼────┴────┴────┴────┴────┴────┴────┼─ …
+//!   0      1.1 s    2.1 s             4.3 s                              8.6 s
+//! ```
+//!
+//! A level has a ring of [`RING`] places, and the bucket that begins at `start` lies at the place that
+//! `start / width` has in the ring. If another bucket lies there (the first entry has changed much since
+//! then), the entry goes to the near part. Buckets of different levels may overlap in time. An entry
+//! stays in its bucket until the bucket's time comes, whatever the first entry is by then; it never moves
+//! from bucket to bucket.
+//!
+//! # What the order rests on
+//!
+//! No entry is due before its bucket begins. So as long as the first near entry is due before
+//! `floor`, the begin of the nearest bucket, it is the first entry of all. The [heap](super) keeps it so:
+//! when the near part comes to an end before the nearest bucket, it moves that bucket's entries to
+//! itself.
+//!
+//! No call moves more than one chunk of 512 entries, or a few smaller ones of together less than twice as
+//! many. A bucket that has several chunks is left alone until its time comes. Meanwhile only a bound is known: nothing in
+//! it is due before it begins. Threads wait for a moment that is a little earlier (`early`: an eighth of the
+//! bucket's width), and then move one chunk after the other, with the lock released in between.
+//!
+//! # Invariants
+//!
+//! 1. No key of a bucket's chunks is smaller than `start`.
+//! 2. A bucket that is in use has at least one chunk, and `floor` is the smallest `start` of these.
+//! 3. At most one far chunk is empty: `idle`. It keeps a bucket whose only entry comes and goes from
+//!    allocating again and again.
+
+use super::{
+    SMALL,
+    slots::{NONE, Slots, TakenFar, chunk_of},
+};
+
+/// The level of the nearest entries: these are 2³⁰ ns behind the first one, about a second.
+const NEAREST: u32 = if SMALL { 6 } else { 30 };
+/// The number of places of a level: twice as many as the buckets that it needs for one first entry.
+const RING: usize = 32;
+const RING_BITS: u32 = RING.trailing_zeros();
+/// The width of a bucket of level `k` is 2^(k - FINENESS).
+const FINENESS: u32 = 4;
+/// The start of a bucket that is not in use, and the floor if none is.
+const UNUSED: u64 = u64::MAX;
+
+/// See the [module](self).
+pub(super) struct Calendar {
+    len: usize,
+    floor: u64,
+    early: u64,
+    /// The nearest bucket.
+    nearest: u32,
+    /// The chunk that is empty.
+    idle: u32,
+    levels: Vec<Option<Box<Level>>>,
+}
+
+struct Level {
+    /// The smallest of `starts`.
+    floor: u64,
+    starts: [u64; RING],
+    /// The first chunk of each bucket.
+    firsts: [u32; RING],
+}
+
+/// The place of a bucket.
+#[derive(Clone, Copy)]
+struct Place {
+    level: usize,
+    index: usize,
+    start: u64,
+}
+
+impl Place {
+    /// Returns the bucket for a deadline that far behind the first one.
+    #[inline(always)]
+    const fn of(distance: u64, deadline: u64) -> Self {
+        let level = (distance.ilog2() - NEAREST) as usize;
+        let number = deadline >> width_bits(level);
+        let index = number as usize & (RING - 1);
+        Self { level, index, start: number << width_bits(level) }
+    }
+
+    /// Returns the bucket's name in the slot table.
+    const fn owner(self) -> u32 {
+        (self.level as u32) << RING_BITS | self.index as u32
+    }
+}
+
+#[inline(always)]
+const fn width_bits(level: usize) -> u32 {
+    level as u32 + NEAREST - FINENESS
+}
+
+impl Calendar {
+    pub(super) const fn new() -> Self {
+        let (len, floor, early) = (0, UNUSED, UNUSED);
+        Self { len, floor, early, nearest: NONE, idle: NONE, levels: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the begin of the nearest bucket: nothing here is due before. It is larger than any
+    /// deadline if there is no bucket.
+    #[inline]
+    pub(super) fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// Returns a moment before the floor, at which it is time to empty the nearest bucket if that has
+    /// several chunks.
+    #[inline]
+    pub(super) fn early(&self) -> u64 {
+        self.early
+    }
+
+    /// Returns `true` if no bucket is in use.
+    #[inline]
+    pub(super) fn is_unused(&self) -> bool {
+        self.floor == UNUSED
+    }
+
+    /// Returns `true` if the nearest bucket has several chunks.
+    pub(super) fn is_nearest_large<E>(&self, slots: &Slots<E>) -> bool {
+        self.first_chunk(self.nearest).is_some_and(|first| slots.has_several(first))
+    }
+
+    /// Stores an element that is due `distance` after the first near one, and returns its slot; or
+    /// returns the element, if it belongs to the near part.
+    #[inline(always)]
+    pub(super) fn insert<E>(
+        &mut self,
+        slots: &mut Slots<E>,
+        distance: u64,
+        key: u128,
+        element: E,
+    ) -> Result<u32, E> {
+        if distance < 1 << NEAREST {
+            return Err(element);
+        }
+        let place = Place::of(distance, (key >> 64) as u64);
+        match self.insert_at(slots, place, key, element) {
+            Err(element) => self.insert_anew(slots, place, key, element),
+            inserted => inserted,
+        }
+    }
+
+    /// Stores an element in a bucket; or returns the element, if the bucket is not in use or has no room.
+    #[inline(always)]
+    fn insert_at<E>(
+        &mut self,
+        slots: &mut Slots<E>,
+        place: Place,
+        key: u128,
+        element: E,
+    ) -> Result<u32, E> {
+        let Some(Some(level)) = self.levels.get_mut(place.level) else { return Err(element) };
+        if level.starts[place.index] != place.start {
+            return Err(element);
+        }
+        let slot = slots.insert_far(&mut level.firsts[place.index], key, element)?;
+        self.len += 1;
+        if chunk_of(slot) == self.idle {
+            self.idle = NONE;
+        }
+        Ok(slot)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_anew<E>(
+        &mut self,
+        slots: &mut Slots<E>,
+        place: Place,
+        key: u128,
+        element: E,
+    ) -> Result<u32, E> {
+        if self.open(slots, place) {
+            self.insert_at(slots, place, key, element)
+        } else {
+            Err(element)
+        }
+    }
+
+    /// Takes the element out that is in this slot, if it is a far one with this sequence.
+    #[inline(always)]
+    pub(super) fn remove<E>(
+        &mut self,
+        slots: &mut Slots<E>,
+        slot: u32,
+        sequence: u64,
+    ) -> Option<(u128, E)> {
+        let TakenFar { key, element, is_news } = slots.remove_far(slot, sequence)?;
+        self.len -= 1;
+        if is_news {
+            self.note_removal(slots, chunk_of(slot));
+        }
+        Some((key, element))
+    }
+
+    /// Returns the begin of the bucket that a far chunk belongs to.
+    pub(super) fn start_of<E>(&self, slots: &Slots<E>, chunk: u32) -> u64 {
+        let owner = slots.owner(chunk) as usize;
+        let level = self.levels.get(owner / RING).and_then(Option::as_ref);
+        level.map_or(UNUSED, |level| level.starts[owner % RING])
+    }
+
+    /// Returns a chunk of the nearest bucket.
+    pub(super) fn next_chunk(&self) -> Option<u32> {
+        self.first_chunk(self.nearest)
+    }
+
+    /// Makes a chunk one of the near part, and returns the keys of its places.
+    pub(super) fn give_up<E>(&mut self, slots: &mut Slots<E>, chunk: u32) -> Vec<u128> {
+        let used = slots.used(chunk);
+        if used == 0 {
+            self.idle = NONE;
+        }
+        self.len -= used;
+        self.change_ring(slots, chunk, |slots, first| {
+            if used > 0 {
+                return slots.make_near(chunk, first);
+            }
+            slots.discard_far(chunk, first);
+            Vec::new()
+        })
+    }
+
+    /// Sees to it that a bucket is in use and has room. Returns `false` if that cannot be.
+    fn open<E>(&mut self, slots: &mut Slots<E>, place: Place) -> bool {
+        if self.levels.len() <= place.level {
+            self.levels.resize_with(place.level + 1, || None);
+        }
+        let level = self.levels[place.level].get_or_insert_with(Level::new);
+        let start = &mut level.starts[place.index];
+        let is_other = *start != UNUSED && *start != place.start;
+        if is_other || !slots.add_far_chunk(&mut level.firsts[place.index], place.owner()) {
+            return false;
+        }
+        *start = place.start;
+        level.floor = level.floor.min(place.start);
+        if place.start < self.floor {
+            self.set_nearest(place.level, place.start);
+        }
+        true
+    }
+
+    /// A chunk has become empty, or was full.
+    #[cold]
+    fn note_removal<E>(&mut self, slots: &mut Slots<E>, chunk: u32) {
+        if slots.used(chunk) > 0 {
+            self.change_ring(slots, chunk, |slots, first| slots.put_first(chunk, first));
+            return;
+        }
+        let idle = std::mem::replace(&mut self.idle, chunk);
+        if idle != NONE {
+            self.change_ring(slots, idle, |slots, first| slots.discard_far(idle, first));
+        }
+    }
+
+    /// Changes the ring of the bucket that a chunk belongs to. If no chunk is left, the bucket is not in
+    /// use any more.
+    fn change_ring<E, R: Default>(
+        &mut self,
+        slots: &mut Slots<E>,
+        chunk: u32,
+        change: impl FnOnce(&mut Slots<E>, &mut u32) -> R,
+    ) -> R {
+        let owner = slots.owner(chunk) as usize;
+        let (number, index) = (owner / RING, owner % RING);
+        let Some(Some(level)) = self.levels.get_mut(number) else { return R::default() };
+        let result = change(slots, &mut level.firsts[index]);
+        if level.firsts[index] == NONE {
+            let start = std::mem::replace(&mut level.starts[index], UNUSED);
+            if start == level.floor {
+                level.floor = level.starts.iter().copied().fold(UNUSED, u64::min);
+            }
+            if start == self.floor {
+                self.find_nearest();
+            }
+        }
+        result
+    }
+
+    fn find_nearest(&mut self) {
+        let levels = self.levels.iter().enumerate();
+        let floors = levels.filter_map(|(number, level)| Some((level.as_ref()?.floor, number)));
+        let (floor, level) = floors.min().unwrap_or((UNUSED, 0));
+        self.set_nearest(level, floor);
+    }
+
+    fn set_nearest(&mut self, level: usize, start: u64) {
+        (self.floor, self.early, self.nearest) = (start, start, NONE);
+        if start != UNUSED {
+            let index = (start >> width_bits(level)) as usize & (RING - 1);
+            self.early = start - (1 << width_bits(level) >> 3);
+            self.nearest = Place { level, index, start }.owner();
+        }
+    }
+
+    fn first_chunk(&self, owner: u32) -> Option<u32> {
+        let level = self.levels.get(owner as usize / RING)?.as_ref()?;
+        Some(level.firsts[owner as usize % RING])
+    }
+}
+
+impl Level {
+    fn new() -> Box<Self> {
+        Box::new(Self { floor: UNUSED, starts: [UNUSED; RING], firsts: [NONE; RING] })
+    }
+}
+
+#[cfg(test)]
+mod tests;

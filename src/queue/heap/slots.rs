@@ -1,0 +1,452 @@
+//! The slot table: a stable place for each element, with where its key is.
+//!
+//! The heap moves its entries, but the caller that inserted one needs a name for it that does not
+//! change. That name is the *slot*: the number of a chunk and a place in it. A chunk belongs as a
+//! whole either to the near part or to one bucket of the [calendar](super::calendar).
+//!
+//! ```text
+//!   near chunk   elements │ positions   the key is in the heap or in the run, at that position
+//!   far chunk    elements │ keys        the key is here, and nowhere else
+//! ```
+//!
+//! When the heap moves an entry it writes the new position here, into a dense array of numbers, and
+//! never touches the element, so that sifting follows no pointer. A far entry is never moved at all,
+//! and its removal touches no other entry.
+//!
+//! # Lists of chunks
+//!
+//! Each chunk has a free list of its own, threaded through the unused positions or keys. The chunks of
+//! the near part, and those of each bucket, form a ring. In a ring the chunks with free places come
+//! first, so that the first chunk is full only if all are. A chunk that becomes empty frees its
+//! memory, unless it is the first of the near part, where it will be used next. (The calendar keeps
+//! one, too.) The first chunk of a ring starts small and is copied while it grows; the others are
+//! allocated whole.
+
+use super::{SMALL, tables};
+
+/// The number of places of a chunk. Tests have smaller chunks, so that they fill many.
+pub(super) const CHUNK: usize = if SMALL { 8 } else { tables::CHUNK };
+const SHIFT: u32 = CHUNK.trailing_zeros();
+const MASK: usize = CHUNK - 1;
+const FULL: u32 = CHUNK as u32;
+/// Ends a free list, and stands for the first chunk of a ring that is empty.
+pub(super) const NONE: u32 = u32::MAX;
+/// The owner of the chunks of the near part.
+const NEAR: u32 = u32::MAX;
+/// A chunk that starts small may have this many places.
+const SMALL_CHUNK: usize = 64;
+/// With this many chunks, half of all that slots can name, no further one becomes a far chunk. The
+/// near part needs a new chunk only when all of its own are full, so there is always one for it.
+const MOST: usize = 1 << (31 - SHIFT);
+
+/// See the [module](self).
+pub(super) struct Slots<E> {
+    chunks: Vec<Chunk<E>>,
+    /// The first chunk of the near part.
+    near: u32,
+    /// The chunks that have no memory and are in no ring.
+    vacant: Vec<u32>,
+    spare: Spare<E>,
+}
+
+/// The memory of a chunk that was freed, for the next one. It keeps an entry that comes, is reset to a
+/// nearer deadline and goes, again and again, from allocating.
+struct Spare<E> {
+    elements: Vec<Option<E>>,
+    positions: Vec<u32>,
+    keys: Vec<u128>,
+}
+
+pub(super) struct Chunk<E> {
+    elements: Vec<Option<E>>,
+    /// The position of each used place, and the next free place for each free one. Of a near chunk.
+    positions: Vec<u32>,
+    /// The key of each used place, and the next free place for each free one. Of a far chunk.
+    keys: Vec<u128>,
+    free: u32,
+    used: u32,
+    /// The neighbours in its ring.
+    next: u32,
+    previous: u32,
+    /// The bucket that it belongs to, or `NEAR`.
+    owner: u32,
+}
+
+/// A far element that has been taken out, and what its chunk has become by that.
+pub(super) struct TakenFar<E> {
+    pub(super) key: u128,
+    pub(super) element: E,
+    /// The chunk is empty now, or was full before.
+    pub(super) is_news: bool,
+}
+
+impl<E> Slots<E> {
+    pub(super) const fn new() -> Self {
+        let spare = Spare { elements: Vec::new(), positions: Vec::new(), keys: Vec::new() };
+        Self { chunks: Vec::new(), near: NONE, vacant: Vec::new(), spare }
+    }
+
+    /// Stores an element whose position is `position`, and returns its slot.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, element: E, position: u32) -> u32 {
+        let index = match self.chunks.get(self.near as usize) {
+            Some(chunk) if chunk.used < FULL => self.near,
+            _ => self.grow(),
+        };
+        let chunk = &mut self.chunks[index as usize];
+        let offset = chunk.insert(element, position);
+        if chunk.used == FULL {
+            self.near = chunk.next;
+        }
+        (index << SHIFT) | offset
+    }
+
+    /// Takes an element of the near part out and frees its slot.
+    #[inline]
+    pub(super) fn remove(&mut self, slot: u32) -> Option<E> {
+        let element = self.take(slot)?;
+        self.free(slot);
+        Some(element)
+    }
+
+    /// Takes an element out and keeps its slot reserved.
+    #[inline]
+    pub(super) fn take(&mut self, slot: u32) -> Option<E> {
+        let chunk = self.chunks.get_mut(chunk_of(slot) as usize)?;
+        chunk.elements.get_mut(slot as usize & MASK)?.take()
+    }
+
+    /// Puts an element back into the slot it was [taken](Self::take) from.
+    pub(super) fn put_back(&mut self, slot: u32, element: E) {
+        self.chunks[chunk_of(slot) as usize].elements[slot as usize & MASK] = Some(element);
+    }
+
+    /// Frees a slot of the near part whose element was [taken](Self::take) out.
+    #[inline]
+    pub(super) fn free(&mut self, slot: u32) {
+        let index = chunk_of(slot);
+        let chunk = &mut self.chunks[index as usize];
+        chunk.free(slot & MASK as u32);
+        if chunk.used == FULL - 1 && index != self.near {
+            self.unlink(index);
+            self.link_near(index);
+        } else if chunk.used == 0 && index != self.near {
+            self.discard(index);
+        }
+    }
+
+    /// A bound that is larger than every slot in use.
+    pub(super) fn end(&self) -> u32 {
+        (self.chunks.len() << SHIFT) as u32
+    }
+
+    #[inline]
+    pub(super) fn position(&self, slot: u32) -> u32 {
+        self.chunks[chunk_of(slot) as usize].positions[slot as usize & MASK]
+    }
+
+    /// Returns the position of the element in the slot, if there is one and it is in the near part.
+    #[inline]
+    pub(super) fn near_position(&self, slot: u32) -> Option<u32> {
+        let chunk = self.chunks.get(chunk_of(slot) as usize)?;
+        let position = *chunk.positions.get(slot as usize & MASK)?;
+        chunk.elements.get(slot as usize & MASK)?.as_ref()?;
+        Some(position)
+    }
+
+    #[inline]
+    pub(super) fn set_position(&mut self, slot: u32, position: u32) {
+        self.chunks[chunk_of(slot) as usize].positions[slot as usize & MASK] = position;
+    }
+
+    /// Returns the element in the slot, if there is one.
+    pub(super) fn get(&self, slot: u32) -> Option<&E> {
+        let chunk = self.chunks.get(chunk_of(slot) as usize)?;
+        chunk.elements.get(slot as usize & MASK)?.as_ref()
+    }
+
+    /// Adds a chunk to the near part.
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let index = self.obtain();
+        // The first chunk starts small.
+        let capacity = if self.near == NONE { 0 } else { CHUNK };
+        let chunk = &mut self.chunks[index as usize];
+        chunk.elements = renew(&mut self.spare.elements, capacity);
+        chunk.positions = renew(&mut self.spare.positions, capacity);
+        chunk.owner = NEAR;
+        self.link_near(index);
+        index
+    }
+
+    /// Puts a chunk that has a free place first in the ring of the near part.
+    fn link_near(&mut self, index: u32) {
+        let before = self.near;
+        self.near = index;
+        self.link(index, before);
+        if self.chunks.get(before as usize).is_some_and(|chunk| chunk.used == 0) {
+            self.discard(before);
+        }
+    }
+
+    /// Returns a chunk that is in no ring and has no memory.
+    fn obtain(&mut self) -> u32 {
+        if let Some(index) = self.vacant.pop() {
+            return index;
+        }
+        let index = self.chunks.len() as u32;
+        self.chunks.push(Chunk::vacant());
+        // Room for every chunk: if the stack grew when slots are freed, that would be one more large
+        // allocation under the lock, at the moment when it is most expensive.
+        self.vacant.reserve(self.chunks.len());
+        index
+    }
+
+    /// Takes a chunk out of its ring and frees its memory. The caller sees to it that the ring's first
+    /// chunk is another one.
+    fn discard(&mut self, index: u32) {
+        self.unlink(index);
+        let freed = std::mem::replace(&mut self.chunks[index as usize], Chunk::vacant());
+        keep(&mut self.spare.elements, freed.elements);
+        keep(&mut self.spare.positions, freed.positions);
+        self.keep_keys(freed.keys);
+        self.vacant.push(index);
+    }
+
+    /// Puts a chunk before another one into its ring, or into a ring of its own if that is `NONE`.
+    fn link(&mut self, index: u32, next: u32) {
+        let (previous, next) = match self.chunks.get_mut(next as usize) {
+            Some(chunk) => (std::mem::replace(&mut chunk.previous, index), next),
+            None => (index, index),
+        };
+        self.chunks[previous as usize].next = index;
+        let chunk = &mut self.chunks[index as usize];
+        (chunk.previous, chunk.next) = (previous, next);
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Chunk { previous, next, .. } = self.chunks[index as usize];
+        self.chunks[previous as usize].next = next;
+        self.chunks[next as usize].previous = previous;
+    }
+}
+
+/// What the calendar does with the chunks of its buckets. `first` is the first chunk of the bucket's
+/// ring.
+impl<E> Slots<E> {
+    /// Stores an element and its key, and returns the slot; or returns the element, if the ring has no
+    /// room.
+    #[inline(always)]
+    pub(super) fn insert_far(&mut self, first: &mut u32, key: u128, element: E) -> Result<u32, E> {
+        let index = *first;
+        match self.chunks.get_mut(index as usize) {
+            Some(chunk) if chunk.used < FULL => {
+                let offset = chunk.insert_far(element, key);
+                if chunk.used == FULL {
+                    *first = chunk.next;
+                }
+                Ok((index << SHIFT) | offset)
+            }
+            _ => Err(element),
+        }
+    }
+
+    /// Takes a far element out, if the slot holds one with this sequence, and frees its slot.
+    #[inline(always)]
+    pub(super) fn remove_far(&mut self, slot: u32, sequence: u64) -> Option<TakenFar<E>> {
+        let chunk = self.chunks.get_mut(chunk_of(slot) as usize)?;
+        let place = chunk.keys.get_mut(slot as usize & MASK)?;
+        let key = *place;
+        if key as u64 != sequence {
+            return None;
+        }
+        let element = chunk.elements.get_mut(slot as usize & MASK)?.take()?;
+        *place = u128::from(std::mem::replace(&mut chunk.free, slot & MASK as u32));
+        chunk.used -= 1;
+        let is_news = chunk.used == 0 || chunk.used == FULL - 1;
+        Some(TakenFar { key, element, is_news })
+    }
+
+    /// Returns the key in a slot of a far chunk; it means nothing if the slot is free.
+    #[inline]
+    pub(super) fn far_key(&self, slot: u32) -> Option<u128> {
+        self.chunks.get(chunk_of(slot) as usize)?.keys.get(slot as usize & MASK).copied()
+    }
+
+    /// Gives a far element another key.
+    pub(super) fn set_far_key(&mut self, slot: u32, key: u128) {
+        self.chunks[chunk_of(slot) as usize].keys[slot as usize & MASK] = key;
+    }
+
+    /// Puts a new chunk first in the ring. Returns `false` if there are too many chunks.
+    pub(super) fn add_far_chunk(&mut self, first: &mut u32, owner: u32) -> bool {
+        if self.chunks.len() - self.vacant.len() >= MOST {
+            return false;
+        }
+        let index = self.obtain();
+        // A bucket with few entries stays small.
+        let capacity = if *first == NONE { 0 } else { CHUNK };
+        let chunk = &mut self.chunks[index as usize];
+        chunk.elements = renew(&mut self.spare.elements, capacity);
+        chunk.keys = renew(&mut self.spare.keys, capacity);
+        chunk.owner = owner;
+        self.link(index, *first);
+        *first = index;
+        true
+    }
+
+    /// Puts a chunk that has a free place again first in its ring.
+    pub(super) fn put_first(&mut self, index: u32, first: &mut u32) {
+        if index != *first {
+            self.unlink(index);
+            self.link(index, *first);
+            *first = index;
+        }
+    }
+
+    /// Frees a chunk of the ring, which is empty.
+    pub(super) fn discard_far(&mut self, index: u32, first: &mut u32) {
+        self.step_over(index, first);
+        self.discard(index);
+    }
+
+    /// Makes a far chunk one of the near part, and returns the keys of its places. From now on each of
+    /// its elements needs a position.
+    pub(super) fn make_near(&mut self, index: u32, first: &mut u32) -> Vec<u128> {
+        self.step_over(index, first);
+        self.unlink(index);
+        let chunk = &mut self.chunks[index as usize];
+        let keys = chunk.make_near(&mut self.spare.positions);
+        if chunk.used < FULL || self.near == NONE {
+            self.link_near(index);
+        } else {
+            self.link(index, self.near);
+        }
+        keys
+    }
+
+    /// Keeps the memory of keys for another chunk.
+    pub(super) fn keep_keys(&mut self, keys: Vec<u128>) {
+        keep(&mut self.spare.keys, keys);
+    }
+
+    /// Returns the number of elements in a chunk.
+    pub(super) fn used(&self, index: u32) -> usize {
+        self.chunks[index as usize].used as usize
+    }
+
+    /// Returns the bucket that a chunk belongs to.
+    pub(super) fn owner(&self, index: u32) -> u32 {
+        self.chunks[index as usize].owner
+    }
+
+    /// Returns `true` if the ring has more than one chunk.
+    pub(super) fn has_several(&self, first: u32) -> bool {
+        self.chunks.get(first as usize).is_some_and(|chunk| chunk.next != first)
+    }
+
+    /// If the chunk is first in its ring, the next one is from now on, if there is one.
+    fn step_over(&self, index: u32, first: &mut u32) {
+        if *first == index {
+            let next = self.chunks[index as usize].next;
+            *first = if next == index { NONE } else { next };
+        }
+    }
+}
+
+impl<E> Chunk<E> {
+    const fn vacant() -> Self {
+        Self {
+            elements: Vec::new(),
+            positions: Vec::new(),
+            keys: Vec::new(),
+            free: NONE,
+            used: 0,
+            next: NONE,
+            previous: NONE,
+            owner: NEAR,
+        }
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, element: E, position: u32) -> u32 {
+        self.used += 1;
+        let offset = self.free;
+        if offset == NONE {
+            self.positions.push(position);
+            self.elements.push(Some(element));
+            return self.elements.len() as u32 - 1;
+        }
+        self.free = std::mem::replace(&mut self.positions[offset as usize], position);
+        self.elements[offset as usize] = Some(element);
+        offset
+    }
+
+    #[inline(always)]
+    fn insert_far(&mut self, element: E, key: u128) -> u32 {
+        self.used += 1;
+        let offset = self.free;
+        if offset == NONE {
+            self.keys.push(key);
+            self.elements.push(Some(element));
+            return self.elements.len() as u32 - 1;
+        }
+        self.free = std::mem::replace(&mut self.keys[offset as usize], key) as u32;
+        self.elements[offset as usize] = Some(element);
+        offset
+    }
+
+    fn free(&mut self, offset: u32) {
+        self.positions[offset as usize] = self.free;
+        self.free = offset;
+        self.used -= 1;
+    }
+
+    /// Exchanges the keys for positions, and threads the free list through these.
+    fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
+        let keys = std::mem::take(&mut self.keys);
+        self.positions = renew(spare, if keys.len() == CHUNK { CHUNK } else { 0 });
+        self.positions.resize(keys.len(), NONE);
+        let mut free = self.free;
+        while free != NONE {
+            let next = keys[free as usize] as u32;
+            self.positions[free as usize] = next;
+            free = next;
+        }
+        self.owner = NEAR;
+        keys
+    }
+}
+
+/// Returns an empty table with at least this capacity. A chunk that starts small does not get the
+/// memory of a full one.
+fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
+    if capacity == 0 && spare.capacity() > SMALL_CHUNK {
+        return Vec::new();
+    }
+    let mut table = std::mem::take(spare);
+    table.reserve_exact(capacity);
+    table
+}
+
+/// Keeps the memory of a table that was freed.
+fn keep<T>(spare: &mut Vec<T>, mut freed: Vec<T>) {
+    if freed.capacity() > 0 {
+        freed.clear();
+        *spare = freed;
+    }
+}
+
+/// Returns the number of the chunk that a slot is in.
+#[inline]
+pub(super) const fn chunk_of(slot: u32) -> u32 {
+    slot >> SHIFT
+}
+
+/// Returns the slot of a place of a chunk.
+pub(super) const fn slot_of(index: u32, offset: usize) -> u32 {
+    (index << SHIFT) | offset as u32
+}
+
+#[cfg(test)]
+mod tests;
