@@ -42,8 +42,8 @@
 //! [sorted run](sorted_run) beside it; one bit of a position tells which of the two holds the
 //! entry. The first entry of the near part is the smaller of the heap's root and the first of the run. An
 //! entry goes to the heap if the run ends with a larger key. It moves from the run to the heap in
-//! two cases: it is the only entry of the run and one with a nearer deadline arrives, or removals
-//! have left the run with many more holes than entries.
+//! two cases: one with a nearer deadline arrives, and the run has only this entry or a few that are far
+//! behind; or removals have left the run with many more holes than entries.
 //!
 //! # Tickets
 //!
@@ -91,6 +91,8 @@ const FEW: usize = if SMALL { 2 } else { 16 };
 const SMALL: bool = cfg!(any(test, shuttle, loom));
 const ARITY: usize = 4;
 const ROOT: usize = 3;
+/// The difference between two keys of which one is far behind the other.
+const DISTANT: u128 = 1 << (64 + calendar::NEAREST);
 const VACANT: u128 = u128::MAX;
 
 /// Identifies one entry for as long as it is in the heap.
@@ -188,9 +190,8 @@ impl<E> DelayHeap<E> {
             }
         }
         self.first = self.first.min(key);
-        if self.run.len() == 1 && !self.run.admits(key) {
-            // One distant entry must not close the run to all that are nearer.
-            self.move_first_to_heap();
+        if self.opens_run_to(key) {
+            self.move_run_to_heap();
         }
         if self.run.admits(key) {
             let slot = self.table.insert(element, self.run.next());
@@ -385,6 +386,22 @@ impl<E> DelayHeap<E> {
     fn move_first_to_heap(&mut self) {
         if let Some((key, slot)) = self.run.pop() {
             self.insert_into_heap(key, slot);
+        }
+    }
+
+    /// Returns `true` if the run has only a few entries, which are to make way for a key that is nearer: one
+    /// of them, or some that are all distant. These must not close the run to all that are nearer.
+    #[inline]
+    fn opens_run_to(&self, key: u128) -> bool {
+        let len = self.run.len();
+        let is_distant = || self.run.first().saturating_sub(key) >= DISTANT;
+        !self.run.admits(key) && len <= FEW && (len == 1 || is_distant())
+    }
+
+    #[cold]
+    fn move_run_to_heap(&mut self) {
+        while self.run.len() > 0 {
+            self.move_first_to_heap();
         }
     }
 

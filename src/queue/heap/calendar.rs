@@ -52,7 +52,7 @@ use super::{
 };
 
 /// The level of the nearest entries: these are 2³⁰ ns behind the first one, about a second.
-const NEAREST: u32 = if SMALL { 6 } else { 30 };
+pub(super) const NEAREST: u32 = if SMALL { 6 } else { 30 };
 /// The number of places of a level: twice as many as the buckets that it needs for one first entry.
 const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();

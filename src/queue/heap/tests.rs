@@ -306,15 +306,15 @@ fn removal_from_the_middle_sifts_both_ways() {
         let mut heap = DelayHeap::new();
         // The sorted run ends with these, so all others are in the heap.
         let mut insert = |nanos| heap.insert(at(nanos), nanos, nanos).expect("room");
-        let far = [1_000, 2_000].map(&mut insert);
+        let last = [1_000, 1_001, 1_002].map(&mut insert);
         let tickets = delays.map(insert);
-        assert_eq!(heap.run.len(), far.len());
+        assert_eq!(heap.run.len(), last.len());
         heap.remove(tickets[remove]).expect("it is there");
         heap.check();
         let mut rest = delays.to_vec();
         rest.remove(remove);
         rest.sort_unstable();
-        rest.extend([1_000, 2_000]);
+        rest.extend([1_000, 1_001, 1_002]);
         let popped: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
         assert_eq!(popped, rest);
     }
@@ -346,6 +346,21 @@ fn one_far_entry_does_not_close_the_sorted_run() {
 }
 
 /// An entry that was taken out and inserted again is found at its new slot.
+#[test]
+fn a_few_far_entries_do_not_close_the_sorted_run() {
+    let mut heap = DelayHeap::new();
+    let mut insert = |at, sequence| {
+        let inserted = heap.insert(Timestamp::from_nanos(at), sequence, ());
+        inserted.expect("room");
+        (heap.run.len(), heap.len)
+    };
+    // In ascending order, and too near to each other for the calendar.
+    assert_eq!([insert(10_000, 0), insert(10_001, 1)], [(1, 0), (2, 0)]);
+    assert_eq!(insert(9_900, 2), (1, 2), "that is far ahead of them");
+    assert_eq!(insert(9_901, 3), (2, 2));
+    assert_eq!(insert(9_899, 4), (2, 3), "and this is not: the run stays");
+}
+
 #[test]
 fn a_ticket_can_follow_its_entry_to_another_slot() {
     let mut heap = DelayHeap::new();
