@@ -309,9 +309,9 @@ impl<T> DelayQueue<T> {
     /// others are dropped all the same. Java: `clear`.
     pub fn clear(&self) {
         let mut removed = self.queue.drain();
-        while let Some(element) = removed.next_element() {
+        removed.for_each_element(|element| {
             discard(element);
-        }
+        });
     }
 
     /// Closes the queue: from now on every insertion is refused and returns its element. Elements that

@@ -8,7 +8,7 @@
 //! the task, the error of the submission owns it ([`RejectedExecutionError`]). So `?` works, the error
 //! is `Send + Sync` whatever the closure captured, and nothing is lost.
 
-use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, time::Instant};
+use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 
 use super::end_as_cancelled;
 use crate::{
@@ -90,16 +90,33 @@ impl ExactSizeIterator for DrainedTasks {}
 
 impl FusedIterator for DrainedTasks {}
 
+/// How many tasks are fetched from memory at once.
+const BATCH: usize = 32;
+
 impl Drop for DrainedTasks {
     fn drop(&mut self) {
         if trace::is_listening() {
             // One by one: each is traced with its number.
             return self.for_each(drop);
         }
-        while let Some(task) = self.drained.next_element() {
-            task.cancel(CancelReason::ShutdownNow, Drops::of_any(&self.detached_context.hooks));
-            discard(task);
-        }
+        let drops = Drops::of_any(&self.detached_context.hooks);
+        let mut batch = Vec::with_capacity(BATCH);
+        let cancel = |batch: &mut Vec<Arc<dyn Runnable>>| {
+            // The tasks lie all over the memory. To look at several before the first of them is locked
+            // lets the processor fetch them at the same time.
+            hint::black_box(batch.iter().map(Arc::strong_count).max());
+            for task in batch.drain(..) {
+                task.cancel(CancelReason::ShutdownNow, drops);
+                discard(task);
+            }
+        };
+        self.drained.for_each_element(|task| {
+            batch.push(task);
+            if batch.len() == BATCH {
+                cancel(&mut batch);
+            }
+        });
+        cancel(&mut batch);
     }
 }
 

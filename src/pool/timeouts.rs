@@ -95,9 +95,9 @@ impl Timeouts {
         let Some(queue) = self.thread.queue() else { return };
         queue.close(Admission::Closed);
         let mut left = queue.drain();
-        while let Some(expiry) = left.next_element() {
+        left.for_each_element(|expiry| {
             discard(expiry);
-        }
+        });
     }
 }
 

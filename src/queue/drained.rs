@@ -5,7 +5,7 @@
 //! were allocated. So their memory is walked through from one end to the other, which is much
 //! faster than following the heap's order all over it.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem};
 
 use super::heap::{DelayHeap, Entry};
 
@@ -25,26 +25,24 @@ impl<E> Drained<E> {
         Self { ready, heaps, slot: 0, len }
     }
 
-    /// Returns the next element without its key. Looking the key up would miss the cache for most
-    /// of many elements.
-    pub(crate) fn next_element(&mut self) -> Option<E> {
-        if let Some(entry) = self.ready.pop_front() {
-            return Some(entry.element);
+    /// Passes the elements that are left to `receive`, without their keys. To look the keys up would miss
+    /// the cache for most of many elements.
+    pub(crate) fn for_each_element(&mut self, mut receive: impl FnMut(E)) {
+        self.len = 0;
+        mem::take(&mut self.ready).into_iter().for_each(|entry| receive(entry.element));
+        for heap in mem::take(&mut self.heaps) {
+            heap.into_elements().for_each(&mut receive);
         }
-        self.next_in_heaps().map(|(_, element)| element)
     }
 
     /// Returns the next element of the last heap that has one, and its slot there.
     fn next_in_heaps(&mut self) -> Option<(u32, E)> {
         loop {
             let heap = self.heaps.last_mut()?;
-            while self.slot < heap.slot_bound() {
-                let slot = self.slot;
-                self.slot += 1;
-                if let Some(element) = heap.take(slot) {
-                    self.len -= 1;
-                    return Some((slot, element));
-                }
+            if let Some(slot) = heap.next_used(self.slot) {
+                self.slot = slot + 1;
+                self.len -= 1;
+                return heap.take(slot).map(|element| (slot, element));
             }
             self.heaps.pop();
             self.slot = 0;

@@ -306,7 +306,9 @@ impl<E> DelayHeap<E> {
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
-        for slot in 0..self.slot_bound() {
+        let mut next = 0;
+        while let Some(slot) = self.table.next_used(next) {
+            next = slot + 1;
             let Some(key) = self.table.far_key(slot) else { continue };
             let deadline = deadline_of(key);
             if self.table.get(slot).is_some_and(|element| unwanted(deadline, element)) {
@@ -340,7 +342,9 @@ impl<E> DelayHeap<E> {
 
     /// Iterates over all entries, in no particular order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Timestamp, Ticket, &E)> {
-        (0..self.slot_bound()).filter_map(|slot| {
+        let first = self.next_used(0);
+        let slots = std::iter::successors(first, |slot| self.next_used(slot + 1));
+        slots.filter_map(|slot| {
             let element = self.table.get(slot)?;
             let key = self.key_of(slot);
             Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
@@ -350,6 +354,11 @@ impl<E> DelayHeap<E> {
     /// Takes everything out, as a heap of its own.
     pub(crate) fn remove_all(&mut self) -> Self {
         std::mem::replace(self, Self::new())
+    }
+
+    /// Returns all elements, in the order of their slots.
+    pub(super) fn into_elements(self) -> impl Iterator<Item = E> {
+        self.table.into_elements()
     }
 
     /// Takes an element out of its slot and leaves everything else as it is. This is for a heap that
@@ -363,9 +372,10 @@ impl<E> DelayHeap<E> {
         entry(self.key_of(slot), element)
     }
 
-    /// A bound that is larger than every slot in use.
-    pub(super) fn slot_bound(&self) -> u32 {
-        self.table.end()
+    /// Returns the next slot that holds an element, from this one on.
+    #[inline]
+    pub(super) fn next_used(&self, slot: u32) -> Option<u32> {
+        self.table.next_used(slot)
     }
 
     /// Takes the element of an entry whose key has left heap and run.

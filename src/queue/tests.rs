@@ -322,9 +322,9 @@ fn drain_takes_everything() {
     let (_, queue) = queue();
     (0..1_000).for_each(|n| assert!(queue.put(at(n), n).is_ok()));
     let mut drained = queue.drain();
-    let mut elements = Vec::from_iter(drained.next_element());
+    let mut elements = Vec::from_iter(drained.next().map(|entry| entry.element));
     assert_eq!((drained.len(), queue.len()), (999, 0));
-    elements.extend(drained.map(|entry| entry.element));
+    drained.for_each_element(|element| elements.push(element));
     elements.sort_unstable();
     assert_eq!(elements, (0..1_000).collect::<Vec<_>>());
 }

@@ -135,9 +135,24 @@ impl<E> Slots<E> {
         }
     }
 
-    /// A bound that is larger than every slot in use.
-    pub(super) fn end(&self) -> u32 {
-        (self.chunks.len() << SHIFT) as u32
+    /// Returns all elements, in the order of their slots.
+    pub(super) fn into_elements(self) -> impl Iterator<Item = E> {
+        self.chunks.into_iter().flat_map(|chunk| chunk.elements).flatten()
+    }
+
+    /// Returns the next slot that holds an element, from this one on.
+    #[inline]
+    pub(super) fn next_used(&self, slot: u32) -> Option<u32> {
+        let mut offset = slot as usize & MASK;
+        for index in chunk_of(slot).. {
+            let chunk = self.chunks.get(index as usize)?;
+            let rest = chunk.elements.get(offset..).unwrap_or_default();
+            if let Some(ahead) = rest.iter().position(Option::is_some) {
+                return Some(slot_of(index, offset + ahead));
+            }
+            offset = 0;
+        }
+        None
     }
 
     #[inline]
