@@ -51,10 +51,12 @@
 //! # What a task costs
 //!
 //! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
-//! eleven read-modify-writes: six for locks (the stripe twice, the task), three for the count of
-//! the node, two for that of the pool reference. To schedule it, drop the future and run it takes a
-//! second reading, and thirteen: the stripe's lock, the ready list's and twice the task's, three for
-//! the node, two for the pool reference. Which thread is woken, and when none is:
+//! twelve read-modify-writes: six for locks (the stripe twice, the task), four for the counts of
+//! the node (the queue's and the future's, and the one that std keeps for weak references), two for
+//! that of the pool reference. To schedule it, drop the future and run it takes a second reading, and
+//! fourteen: the stripe's lock, the ready list's and twice the task's, four for the node, two for the
+//! pool reference. [`execute`](crate::Handle::execute) makes no future, and takes four less.
+//! `ci/instructions.sh` counts them. Which thread is woken, and when none is:
 //! [`queue`](crate::queue).
 
 mod admission;
