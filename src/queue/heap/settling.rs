@@ -14,6 +14,9 @@ use super::{
 };
 use crate::time::Timestamp;
 
+/// To pass so many free places takes as long as to move one entry.
+const PLACES_PER_ENTRY: usize = 8;
+
 impl<E> DelayHeap<E> {
     /// Returns the deadline of the first entry, or a moment before it, and
     /// [`NEVER`](Timestamp::NEVER) if there is no entry.
@@ -45,8 +48,8 @@ impl<E> DelayHeap<E> {
         first.as_nanos() < self.calendar.floor() || self.calendar.is_unused()
     }
 
-    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how many entries
-    /// these were.
+    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how much work that was, in
+    /// entries moved.
     pub(in super::super) fn bring_near(&mut self) -> usize {
         self.calendar.next_chunk().map_or(0, |chunk| self.move_near(chunk))
     }
@@ -107,17 +110,18 @@ impl<E> DelayHeap<E> {
     /// Moves the nearest buckets to the near part, unless one has several chunks, until `is_enough`.
     #[cold]
     fn settle_until(&mut self, is_enough: impl Fn(&Self) -> bool) {
-        let mut moved = 0;
+        let mut work = 0;
         while !is_enough(self)
-            && moved < CHUNK
+            && work < CHUNK
             && !self.calendar.is_unused()
             && !self.calendar.is_nearest_large(&self.table)
         {
-            moved += self.bring_near();
+            work += self.bring_near();
         }
     }
 
-    /// Moves the entries of a far chunk to the heap; they keep their slots. Returns how many these were.
+    /// Moves the entries of a far chunk to the heap; they keep their slots. Returns how much work that was:
+    /// the number of entries, and a little for each free place, since most places may be free.
     pub(super) fn move_near(&mut self, chunk: u32) -> usize {
         let before = self.len;
         let keys = self.calendar.give_up(&mut self.table, chunk);
@@ -127,7 +131,8 @@ impl<E> DelayHeap<E> {
                 self.insert_into_heap(*key, slot);
             }
         }
+        let work = self.len - before + keys.len() / PLACES_PER_ENTRY;
         self.table.keep_keys(keys);
-        self.len - before
+        work
     }
 }

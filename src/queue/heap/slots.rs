@@ -420,7 +420,7 @@ impl<E> Chunk<E> {
     /// Exchanges the keys for positions, and threads the free list through these.
     fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
         let keys = std::mem::take(&mut self.keys);
-        self.positions = renew(spare, if keys.len() == CHUNK { CHUNK } else { 0 });
+        self.positions = renew(spare, if keys.len() > SMALL_CHUNK { CHUNK } else { 0 });
         self.positions.resize(keys.len(), NONE);
         let mut free = self.free;
         while free != NONE {

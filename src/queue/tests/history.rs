@@ -296,8 +296,13 @@ impl Subject {
         let listed = queue.snapshot(|element| *element);
         let listed = listed.iter().map(|one| ((one.deadline, one.ticket.sequence), one.element));
         assert!(listed.eq(self.model.iter().map(|(key, element)| (*key, *element))));
-        let mut deadlines = self.model.keys().map(|key| key.0).chain([Timestamp::NEVER; 2]);
-        assert_eq!(Some(queue.head()), deadlines.next());
+        let first = self.model.first_key_value().map_or(Timestamp::NEVER, |(key, _)| key.0);
+        // A head may be a mere bound once a bucket of the calendar has had more than one chunk.
+        assert!(
+            queue.head() == first || queue.head() < first && self.next > 8,
+            "{:?}",
+            queue.head()
+        );
         let is_over = self.model.is_empty() && self.admission != Admission::Open;
         assert_eq!((queue.len(), queue.is_finished()), (self.model.len(), is_over));
         assert_eq!(queue.is_closed(), self.admission != Admission::Open);
