@@ -13,6 +13,11 @@
 //! [`PublishedHead`] is the deadline of the first entry of a heap or of the ready list, readable
 //! without a lock. It is [`NEVER`](Timestamp::NEVER) if there is no entry.
 //!
+//! The head of a heap may be a mere *bound*: a moment that is no later than the first deadline, while the
+//! first entry is in a large bucket of the heap's calendar. A thread that finds that moment come asks
+//! [`is_settled`](LockedHeap::is_settled), which brings some entries of the bucket near and publishes the
+//! new head. Each time it does, there is less in the calendar, so the thread comes to an end.
+//!
 //! It is written under the lock of the entries that it describes, and always before that lock is
 //! released. So a thread that holds some heap's lock and reads a head, that heap's or another's,
 //! sees every insertion that was over before it took the lock. Without a lock a reader may see a

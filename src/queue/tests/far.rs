@@ -41,7 +41,7 @@ fn single_with_bucket() -> (ManualClock, Arc<SingleQueue<u64>>) {
     (clock, queue)
 }
 
-/// The threads wait for the bucket, bring it near, and then wait for its entries.
+/// M152: the threads wait for the bucket, bring it near, and then wait for its entries.
 #[test]
 fn a_taker_that_finds_a_bound_brings_the_bucket_near_and_waits_on() {
     let (clock, queue) = with_bucket();
@@ -79,6 +79,7 @@ fn a_bucket_is_taken_in_order() {
     }
 }
 
+/// M154.
 #[test]
 fn the_first_of_a_bucket_is_removed_due_or_not() {
     let (_, queue) = with_bucket();
@@ -104,7 +105,7 @@ fn a_bound_that_equals_a_head_is_no_tie() {
     assert_eq!(taken, expected);
 }
 
-/// The bound of a stripe has come, and the first entry of another stripe is due between it and the first
+/// M156: the bound of a stripe has come, and the first entry of another stripe is due between it and the first
 /// entry that is known here.
 #[test]
 fn an_entry_between_a_bound_and_a_known_entry_is_taken_first() {
@@ -121,7 +122,7 @@ fn an_entry_between_a_bound_and_a_known_entry_is_taken_first() {
     assert_eq!((taken, queue.len()), (vec![989, 990], BUCKET.len()));
 }
 
-/// A bound has been published, and then a nearer bucket is begun: the bound is not one any more.
+/// M157: a bound has been published, and then a nearer bucket is begun: the bound is not one any more.
 #[test]
 fn a_nearer_bucket_ends_a_bound() {
     let clock = ManualClock::from_zero();
@@ -146,7 +147,7 @@ fn a_nearer_bucket_ends_a_bound() {
     assert_eq!(taken, [19_330, 19_330, 19_330, 19_400]);
 }
 
-/// The last entry of a bucket is removed: the head must not stay where the bucket began.
+/// M153: the last entry of a bucket is removed: the head must not stay where the bucket began.
 #[test]
 fn removals_from_a_bucket_move_the_head() {
     let (clock, queue) = with_bucket();
@@ -164,6 +165,7 @@ fn removals_from_a_bucket_move_the_head() {
     assert_eq!((queue.remove(far), queue.seems_empty()), (Some(5_000), true));
 }
 
+/// M154.
 #[test]
 fn a_single_queue_shows_and_takes_a_bucket_in_order() {
     let (_, queue) = single_with_bucket();
@@ -180,7 +182,7 @@ fn a_single_queue_shows_and_takes_a_bucket_in_order() {
     assert_eq!(taken, sorted());
 }
 
-/// Whatever a far element is moved to, its ticket stays good.
+/// M155: whatever a far element is moved to, its ticket stays good.
 #[test]
 fn a_far_element_is_moved_to_any_deadline() {
     for to in [5, 990, 992, 1_000, 1_004, 1_050, 9_999, u64::MAX] {
@@ -201,6 +203,7 @@ fn a_far_element_is_moved_to_any_deadline() {
     }
 }
 
+/// M155.
 #[test]
 fn a_filter_and_a_drain_reach_far_elements() {
     let (_, queue) = single_with_bucket();

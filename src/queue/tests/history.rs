@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A delay that is rarely shared, often shared, or never over.
+/// A delay that is often shared, rarely shared, far, or never over.
 fn moments() -> impl Strategy<Value = u64> {
-    prop_oneof![6 => 0..8_u64, 3 => 0..60_u64, 1 => Just(u64::MAX)]
+    prop_oneof![6 => 0..8_u64, 3 => 0..60_u64, 3 => 64..300_u64, 1 => Just(u64::MAX)]
 }
 
 #[derive(Clone, Debug)]
@@ -39,6 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         20 => (any::<usize>(), moments()).prop_map(|(stripe, ahead)| Step::Offer(stripe, ahead)),
         2 => proptest::collection::vec(moments(), 0..40).prop_map(Step::InsertAll),
         6 => (0..12_u64).prop_map(Step::Advance),
+        1 => (0..300_u64).prop_map(Step::Advance),
         5 => Just(Step::Poll),
         3 => Just(Step::Take),
         2 => Just(Step::TakeOrGiveUp),

@@ -94,7 +94,7 @@ fn an_entry_that_is_not_far_is_not_for_the_calendar() {
     assert!(subject.insert(1 << NEAREST, 1_000).is_some());
 }
 
-/// The first entry may have changed much since a bucket was begun.
+/// M148: the first entry may have changed much since a bucket was begun.
 #[test]
 fn two_buckets_never_share_a_place() {
     let mut subject = Subject::new();
@@ -108,6 +108,7 @@ fn two_buckets_never_share_a_place() {
     assert_eq!(subject.remove(there), Some(deadline));
 }
 
+/// M147.
 #[test]
 fn the_floor_is_the_begin_of_the_nearest_bucket_in_use() {
     let mut subject = Subject::new();
@@ -128,6 +129,7 @@ fn the_floor_is_the_begin_of_the_nearest_bucket_in_use() {
     assert!(subject.calendar.is_unused());
 }
 
+/// M149.
 #[test]
 fn a_ticket_finds_its_entry_and_no_other() {
     let mut subject = Subject::new();
@@ -159,6 +161,7 @@ fn an_entry_that_comes_and_goes_allocates_once() {
     assert!(slots.iter().all(|slot| *slot == slots[0]));
 }
 
+/// M150.
 #[test]
 fn memory_of_far_entries_comes_back_but_for_one_chunk() {
     for round in 0..3 {
@@ -180,7 +183,7 @@ fn memory_of_far_entries_comes_back_but_for_one_chunk() {
     }
 }
 
-/// A chunk is given up with its free places, which the near part fills.
+/// M151: a chunk is given up with its free places, which the near part fills.
 #[test]
 fn a_chunk_that_comes_near_keeps_its_slots_and_its_free_places() {
     let mut subject = Subject::new();
