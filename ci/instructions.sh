@@ -2,7 +2,7 @@
 # How many instructions each call executes (benches/instructions.rs), and how many of them are
 # read-modify-writes or fences, counted by callgrind in the profile that users have and in the one with
 # fat LTO, and held against benches/instructions.txt: fails if a call executes more than 3 % more
-# instructions, or if it has a read-modify-write more. With --write the figures are written anew.
+# instructions (and more than six), or if it has a read-modify-write more. With --write the figures are written anew.
 #
 # The read-modify-writes are those of all that a call executes: the library's own, std's, those of the
 # locks, the allocator's. callgrind calls them events of the global bus.
@@ -74,8 +74,10 @@ awk '
   !(key in before) { print "new, and without a figure: " $0; failed = 1; next }
   {
     ratio = $3 / before[key]
-    if (ratio > 1.03) { printf "grown by %.1f %%: %s (%d before)\n", 100 * (ratio - 1), $0, before[key]; failed = 1 }
-    if (ratio < 0.97) { printf "less by %.1f %%, to be written down: %s (%d before)\n", 100 * (1 - ratio), $0, before[key] }
+    # The deadlines begin at the present, so entries are not spread over buckets quite alike.
+    is_spread = ($3 - before[key]) ^ 2 <= 36
+    if (!is_spread && ratio > 1.03) { printf "grown by %.1f %%: %s (%d before)\n", 100 * (ratio - 1), $0, before[key]; failed = 1 }
+    if (!is_spread && ratio < 0.97) { printf "less by %.1f %%, to be written down: %s (%d before)\n", 100 * (1 - ratio), $0, before[key] }
     # They are exact, but for a table that grows now and then, and for the end of the worker.
     more = $4 - locked[key]
     if (more > 0.15) { printf "more read-modify-writes: %s (%s before)\n", $0, locked[key]; failed = 1 }
