@@ -7,7 +7,7 @@
 //! * `Task<J>` is the node that the queue, the worker and the future share. Everything that changes
 //!   in it is under **one lock**, which protects the task's state ([`state`]) together with the
 //!   closure and the result, so that none of the three can disagree with another.
-//! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when it is first
+//! * What only some tasks have (a name, waiters, a token, a time limit, a gate) is allocated when it is first
 //!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty.
 //!
 //! The types of closure and result are erased by two traits: a worker sees a [`Runnable`], a future
@@ -23,7 +23,8 @@
 //!              Stage::start  RunOutcome ──▶ Task::finish or Task::rest ──▶ Verdict
 //! ```
 //!
-//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others.
+//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others. A task with
+//! a gate takes a way of its own from `Task::run` to `Job::run`, on which the gate is asked ([`gated`]).
 //!
 //! # Who may touch what
 //!
@@ -86,7 +87,7 @@ pub(crate) use self::{
     job::{Job, OneShot, Periodic},
     period::Period,
     run::{CurrentRun, Run, Subject, WorkerContext},
-    runnable::{Cancellation, Changed, Runnable, Verdict},
+    runnable::{Cancellation, Changed, Enqueue, Runnable, Verdict},
 };
 pub use self::{
     decorate::{Done, Submission, TaskRun},
@@ -185,6 +186,7 @@ impl<J: Job> Task<J> {
 
     /// Ends the task after its last run, or as timed out if its time `is_over`, and drops what it
     /// leaves. `count` is passed whether the run has failed, and how the task has ended.
+    #[inline(always)]
     fn finish(
         &self,
         ending: Ending<J::Output>,
@@ -211,6 +213,18 @@ impl<J: Job> Task<J> {
             self.discard(unwanted, hooks.drops(run.id()));
         }
         if timed_out { Verdict::TimedOut } else { Verdict::Ended }
+    }
+
+    /// As [`finish`](Self::finish), where no run has just ended: compiled once.
+    #[cold]
+    #[inline(never)]
+    fn finish_unrun(
+        &self,
+        ending: Ending<J::Output>,
+        (run, hooks): (&Run, &Hooks),
+        count: impl FnOnce(bool, Ended),
+    ) -> Verdict {
+        self.finish(ending, false, (run, hooks), count)
     }
 
     /// Ends a repeated task whose trigger has ended without a result.
@@ -331,11 +345,11 @@ impl<J: Job> Runnable for Task<J> {
         self.end_run(ran, wrapper, limit, run, hooks)
     }
 
-    fn rearm(&self, next: Timestamp, enqueue: &mut dyn FnMut(Timestamp) -> Option<u32>) -> bool {
+    fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
         let mut cell = self.0.lock();
         let deadline = cell.settle(next);
         let Some(job) = cell.stage().job() else { return false };
-        let Some(slot) = enqueue(deadline) else { return false };
+        let Some(slot) = enqueue(deadline, J::IS_PERIODIC) else { return false };
         if J::IS_PERIODIC {
             job.set_slot(slot);
         } else {

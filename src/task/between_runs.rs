@@ -105,7 +105,7 @@ impl<J: Job> Task<J> {
                 self.rest_after(job, next, None, None, (run, hooks), count)
             }
             // The trigger has panicked, which ends the task as it does after a run.
-            Err(failure) => self.finish(Err(failure), false, (run, hooks), run.counts()),
+            Err(failure) => self.finish_unrun(Err(failure), (run, hooks), run.counts()),
         }
     }
 }

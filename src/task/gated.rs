@@ -258,13 +258,13 @@ impl<J: Job> Task<J> {
         run.stats().leave();
         // The panic of a trigger ends the task as it does after a run.
         if let RunOutcome::Ended(Err(failure)) = skipped {
-            return self.finish(Err(failure), false, (run, hooks), run.counts());
+            return self.finish_unrun(Err(failure), (run, hooks), run.counts());
         }
         run.stats().count_skip(run.missed());
         let count = |_, ended| run.stats().count_ended(ended);
         match skipped {
             RunOutcome::Again(job, next) => self.rest_unrun(job, next, gateway),
-            RunOutcome::Ended(ending) => self.finish(ending, false, (run, hooks), count),
+            RunOutcome::Ended(ending) => self.finish_unrun(ending, (run, hooks), count),
             RunOutcome::Exhausted | RunOutcome::Failed(..) => {
                 self.exhaust(None, (run, hooks), count)
             }

@@ -188,6 +188,7 @@ impl<F> Periodic<F> {
     /// # Errors
     ///
     /// The panic of a trigger.
+    #[inline(always)]
     fn plan(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
         if let Some(plan) = self.period.plan(planned, started, || run.clock().read()) {
@@ -228,7 +229,7 @@ where
     O: Outcome,
 {
     /// Plans the next run, after one that has failed so, or has not.
-    #[inline]
+    #[inline(always)]
     fn go_on(
         mut self,
         failure: Option<Failure>,

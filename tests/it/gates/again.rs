@@ -31,7 +31,7 @@ fn a_one_shot_task_waits_and_runs() {
     assert_eq!(executor.statistics().completed, 1);
 }
 
-/// A task that was put off is taken out of the queue when it is cancelled, wherever it is there.
+/// M167: a task that was put off is taken out of the queue when it is cancelled, wherever it is there.
 #[test]
 fn a_task_that_waits_is_cancelled() {
     let (clock, executor) = manual(1);
@@ -52,7 +52,7 @@ fn a_task_that_waits_is_cancelled() {
     assert_eq!(executor.statistics().cancelled, 18);
 }
 
-/// M160: the planned moment, the number and the lateness of the run are those of the tick, and a fixed rate
+/// G55, M160: the planned moment, the number and the lateness of the run are those of the tick, and a fixed rate
 /// stays on its grid.
 #[test]
 fn a_tick_that_is_put_off_stays_the_same() {
@@ -120,7 +120,7 @@ fn minutes() -> impl Trigger {
     })
 }
 
-/// A moment of the wall clock is told exactly, however late the run is, and whatever became of that clock
+/// G55, M168: a moment of the wall clock is told exactly, however late the run is, and whatever became of that clock
 /// since.
 #[test]
 fn a_moment_of_the_wall_clock_is_exact() {
@@ -212,7 +212,7 @@ fn never_is_until_somebody_asks() {
     assert_eq!(executor.pending_count(), 0);
 }
 
-/// M162: the time limit of a one-shot task goes on counting, and ends the task at its moment.
+/// The time limit of a one-shot task goes on counting, and ends the task at its moment.
 #[test]
 fn a_time_limit_goes_on() {
     let (clock, executor) = manual(1);

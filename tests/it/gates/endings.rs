@@ -80,7 +80,7 @@ fn answers() -> [(Option<Entry>, Vec<(u64, Seen)>); 4] {
     [(None, not_run().to_vec()), (Some(Entry::Run), vec![]), (again, vec![]), (skip, vec![])]
 }
 
-/// M158, M159: a task that is cancelled while its gate is asked has ended at once, and its body does not
+/// G53, G54, M158, M159: a task that is cancelled while its gate is asked has ended at once, and its body does not
 /// run, whatever the gate answers.
 #[test]
 fn a_task_is_cancelled_while_its_gate_is_asked() {
@@ -127,7 +127,7 @@ fn a_gate_sees_that_its_task_is_cancelled() {
     assert_eq!(runs.get(), 0);
 }
 
-/// Stopping the executor keeps the body from running, and ends the task when the gate has answered.
+/// G53, M163: stopping the executor keeps the body from running, and ends the task when the gate has answered.
 #[test]
 fn an_executor_is_stopped_while_a_gate_is_asked() {
     for (answer, leases) in answers() {
@@ -152,7 +152,7 @@ fn an_executor_is_stopped_while_a_gate_is_asked() {
     }
 }
 
-/// A one-shot task whose time is up while its gate is asked has timed out then.
+/// G53: a one-shot task whose time is up while its gate is asked has timed out then.
 #[test]
 fn a_time_limit_expires_while_a_gate_is_asked() {
     for (answer, leases) in answers() {
@@ -170,7 +170,7 @@ fn a_time_limit_expires_while_a_gate_is_asked() {
     }
 }
 
-/// The worker finds that the time is up by itself: the limit comes first, whichever thread is faster.
+/// M162: the worker finds that the time is up by itself: the limit comes first, whichever thread is faster.
 #[test]
 fn a_gate_that_takes_all_the_time_lets_nothing_run() {
     let (clock, executor) = manual(1);
@@ -248,7 +248,7 @@ fn after_a_shutdown(is_periodic: bool, keep: bool, is_asked: bool) -> (Option<Ta
     (state, runs.get())
 }
 
-/// A graceful shutdown deals with a task that waits to be asked again as with any that is delayed, and with
+/// M165: a graceful shutdown deals with a task that waits to be asked again as with any that is delayed, and with
 /// one whose gate is asked just then in the same way.
 #[test]
 fn a_shutdown_keeps_what_its_policies_say() {

@@ -10,7 +10,7 @@ use punctual::{
 use super::support::{Leases, Seen};
 use crate::support::{Counter, LONG, Log, assert_cancelled, elsewhere, manual, manual_with, ms};
 
-/// The order of everything around a body, and that nobody sees the outcome before the lease has been left.
+/// G54: the order of everything around a body, and that nobody sees the outcome before the lease has been left.
 #[test]
 fn a_lease_is_left_before_the_outcome_is_seen() {
     struct Noted(Log<&'static str>, mpsc::Sender<mpsc::Sender<()>>);
@@ -81,7 +81,7 @@ fn a_run_has_its_own_fence() {
     leases.assert_left_once();
 }
 
-/// A lease that is lost raises the token of its run and of no other, and does not call the series off: also
+/// M166: a lease that is lost raises the token of its run and of no other, and does not call the series off: also
 /// if each run has a time limit.
 #[test]
 fn a_lost_lease_raises_the_token_of_its_run() {
@@ -158,7 +158,7 @@ fn the_token_of_a_leased_run_is_raised_as_any() {
     }
 }
 
-/// A lease is told how its run has ended, and when the next is planned.
+/// G54: a lease is told how its run has ended, and when the next is planned.
 #[test]
 fn a_lease_is_told_the_end() {
     let (clock, executor) = manual(1);

@@ -37,7 +37,7 @@ fn a_gate_is_told_which_run_it_is() {
     assert_eq!((executor.statistics().runs, executor.statistics().gate_skips), (3, 0));
 }
 
-/// M161: a tick that is skipped is no run: the numbers of the runs go on without it, and it is counted
+/// G53, M161: a tick that is skipped is no run: the numbers of the runs go on without it, and it is counted
 /// apart. A fixed rate stays on its grid.
 #[test]
 fn a_fixed_rate_goes_on_after_a_skip() {

@@ -40,7 +40,7 @@ fn reporting(
     }
 }
 
-/// A gate that panics is shut: the run is skipped, and the panic is reported.
+/// G56: a gate that panics is shut: the run is skipped, and the panic is reported.
 #[test]
 fn a_gate_that_panics_skips() {
     let reports = Log::new();
@@ -73,7 +73,7 @@ fn a_report_is_a_line() {
     assert!(line.starts_with(&begin) && line.ends_with(": broken"), "{line}");
 }
 
-/// A lease that cannot be watched over is no lease: the run is skipped, and the lease is left. One that
+/// G54, G56: a lease that cannot be watched over is no lease: the run is skipped, and the lease is left. One that
 /// panics when it is left changes nothing.
 #[test]
 fn a_lease_that_panics_is_reported() {
