@@ -401,7 +401,13 @@ impl Ledger {
         let is_missing = |id: &usize| {
             let record = &self.tasks[*id];
             let is_due = matches!(record.plan.kind, Kind::Once) && record.high <= now;
-            is_due && record.drops == 0 && !record.is_running && !record.gate.is_asked
+            // A gate that was asked late may have put the run off for longer than that.
+            let is_put_off = record.gate.put_off.is_some_and(|(_, _, earliest)| earliest > now);
+            is_due
+                && !is_put_off
+                && record.drops == 0
+                && !record.is_running
+                && !record.gate.is_asked
         };
         tasks.iter().copied().filter(is_missing).collect()
     }
