@@ -263,7 +263,7 @@ impl<J: Job> Task<J> {
         wake_all(leftovers.waiters);
         self.discard(leftovers.wrapper, drops);
         self.discard(leftovers.attachment, drops);
-        self.discard(leftovers.gate, drops);
+        drops.discard(leftovers.gate);
         self.discard(unclaimed, drops);
     }
 

@@ -17,7 +17,7 @@
 //! *Looked at once more* is one step under the task's lock. It comes after the last call of the gate, so
 //! whatever has ended the task before that step keeps the body from running, and whatever comes after it
 //! finds a body that runs. In that step the closure is put back as if the task had just been found, so from
-//! there on the run goes the way of all runs ([`Task::run`](Runnable::run)). A run that does not take place
+//! there on the run goes the way of all runs (`Task::run`). A run that does not take place
 //! puts it back as well, and the task is then ended as one that waits.
 //!
 //! # A tick that waits
@@ -185,12 +185,13 @@ impl<J: Job> Task<J> {
         let extras = cell.extras();
         let name = extras.name.clone();
         let asked = extras.gate.as_mut().map(|gated| gated.ask(run.planned(), is_extra));
-        let Some(((gate, asked), job)) = asked.zip(cell.stage().start()) else {
-            // The task has ended; what it leaves has been taken out.
+        let job = cell.stage().start();
+        drop(cell);
+        let (Some((gate, asked)), Some(job)) = (asked, job) else {
+            // The task has ended. It has left its gate then as well as its job.
             run.stats().count_cancelled();
             return Err(Verdict::TooLate);
         };
-        drop(cell);
         run.plan_for(asked.planned);
         run.begin(&job, name.clone());
         let gateway = Gateway { run, hooks, is_extra, limit };

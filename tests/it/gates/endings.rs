@@ -73,8 +73,11 @@ fn not_run() -> [(u64, Seen); 2] {
     [(1, Seen::Watched), (1, Seen::NotRun(None))]
 }
 
+/// An answer, or a lease, and what becomes of the lease.
+type Case = (Option<Entry>, Vec<(u64, Seen)>);
+
 /// What can be answered, and what becomes of a lease then if the body does not run.
-fn answers() -> [(Option<Entry>, Vec<(u64, Seen)>); 4] {
+fn answers() -> [Case; 4] {
     let again = Some(Entry::Again(ms(10)));
     let skip = Some(Entry::Skip);
     [(None, not_run().to_vec()), (Some(Entry::Run), vec![]), (again, vec![]), (skip, vec![])]
