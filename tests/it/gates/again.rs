@@ -155,7 +155,7 @@ fn a_moment_of_the_wall_clock_is_exact() {
     assert_eq!(told.entries().last(), Some(&(180, 1)));
 }
 
-/// If the wall clock does not show the moment any more, the task waits for it, and is asked anew.
+/// M168: if the wall clock does not show the moment any more, the task waits for it, and is asked anew.
 #[test]
 fn a_wall_clock_that_is_set_back_makes_the_tick_wait() {
     let (clock, executor) = manual(1);

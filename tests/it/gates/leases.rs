@@ -8,7 +8,9 @@ use punctual::{
 };
 
 use super::support::{Leases, Seen};
-use crate::support::{Counter, LONG, Log, assert_cancelled, elsewhere, manual, manual_with, ms};
+use crate::support::{
+    Counter, LONG, Log, assert_cancelled, elsewhere, in_time, manual, manual_with, ms,
+};
 
 /// G54: the order of everything around a body, and that nobody sees the outcome before the lease has been left.
 #[test]
@@ -109,6 +111,27 @@ fn a_lost_lease_raises_the_token_of_its_run() {
         assert!(!rate.is_done());
         leases.assert_left_once();
     }
+}
+
+/// M169: a gate that has asked for the token of its task does not keep the lease from raising that of the body.
+#[test]
+fn the_token_of_a_gate_is_not_that_of_the_body() {
+    let (clock, executor) = manual(1);
+    let (leases, begun) = (Leases::new(&clock), Counter::new());
+    let (given, begins) = (leases.clone(), begun.clone());
+    let gate = from_fn(move |_| {
+        assert!(!current_task().unwrap().token().is_cancelled());
+        given.give()
+    });
+    let task = executor.task().gate(gate).submit(move || {
+        begins.add();
+        current_task().unwrap().token().wait();
+    });
+    let task = task.unwrap();
+    begun.wait_for(1);
+    leases.lose();
+    in_time("the body", move || task.join()).unwrap();
+    leases.assert_left_once();
 }
 
 /// A series under leases can still call itself off by its token, and so can a holder of that token.
