@@ -25,7 +25,7 @@ pub use self::{
 };
 use crate::{
     Clock, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, Trigger,
-    pool::{Config, Pool, PoolRefs},
+    pool::{Config, Pool, PoolRef, PoolRefs},
     sync::Arc,
     task_builder,
 };
@@ -494,6 +494,11 @@ impl Handle {
         O: Outcome,
     {
         self.task().repeat(trigger, body)
+    }
+
+    /// Returns the reference that the calling thread submits through.
+    pub(crate) fn pool_ref(&self) -> &PoolRef {
+        self.pool_refs.local()
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {

@@ -120,6 +120,7 @@ mod error;
 mod executor;
 mod future;
 mod task_builder;
+mod timer;
 mod together;
 // Layer 3: the pool of workers.
 mod pool;
@@ -163,6 +164,7 @@ pub use crate::{
     },
     task_builder::TaskBuilder,
     time::{Clock, ManualClock},
+    timer::{Interval, Sleep, TimeoutError, TimerStopped},
     together::{
         CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll, TaskSet,
     },

@@ -62,6 +62,7 @@
 //! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
 //! number is used twice.
 
+mod alarm;
 mod between_runs;
 mod cell;
 mod claim;
@@ -79,6 +80,7 @@ mod state;
 mod triggered;
 
 pub(crate) use self::{
+    alarm::Alarm,
     cell::Attachment,
     claim::{Awaited, Claim},
     control::{Change, MoveEntry, Moved},
@@ -362,7 +364,10 @@ impl<J: Job> Runnable for Task<J> {
 
     fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
         let mut cell = self.0.lock();
-        let found = cell.stage().cancel(reason);
+        let mut found = cell.stage().cancel(reason);
+        if let CancelOutcome::Waiting(job) = &mut found {
+            job.called_off(reason);
+        }
         self.complete_cancel(cell, found, false, drops)
     }
 

@@ -156,6 +156,13 @@ impl<T> Drop for Contained<T> {
     }
 }
 
+/// Wakes, and keeps the waker. A panic of it goes no further.
+pub(crate) fn wake_by_ref(waker: &Waker) {
+    if let Err(payload) = contain(|| waker.wake_by_ref()) {
+        discard(payload);
+    }
+}
+
 /// Wakes all of them. A waker that panics does not keep the others from being woken.
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {

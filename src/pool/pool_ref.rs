@@ -87,6 +87,17 @@ impl PoolRef {
         self.pool().admit(self.stripe(), task, now, deadline, is_staffed)
     }
 
+    /// Submits a timer through the stripe of this reference; see [`Pool::admit_timer`].
+    pub(crate) fn admit_timer(
+        &self,
+        task: Arc<dyn Runnable>,
+        now: Timestamp,
+        deadline: Timestamp,
+        is_staffed: bool,
+    ) -> Result<Ticket, RejectionReason> {
+        self.pool().admit_timer(self.stripe(), task, now, deadline, is_staffed)
+    }
+
     /// Changes when a task runs that is alive. Returns `true` if that had an effect. `shared` returns
     /// the task for a time limit that has moved.
     pub(crate) fn control<R>(

@@ -19,7 +19,7 @@ use super::{
     triggered::WallView,
 };
 use crate::{
-    Failure, RejectionReason,
+    CancelReason, Failure, RejectionReason,
     time::{Clock, Timestamp},
     trigger::LastRun,
     unwind::{discard, discard_with},
@@ -40,6 +40,11 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     /// Runs the closure once, by `invocation`. User code: the caller holds no lock.
     fn run(self, invocation: Invocation<'_>) -> RunOutcome<Self>;
+
+    /// Tells a job that waits that its task has ended as cancelled. The caller holds the task's lock, and
+    /// drops the job without it.
+    #[inline]
+    fn called_off(&mut self, _: CancelReason) {}
 
     /// Returns the slot of the queue, if the task has been queued again.
     fn slot(&self) -> Option<u32>;

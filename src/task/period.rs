@@ -200,6 +200,11 @@ impl Period {
         })
     }
 
+    /// Returns when the tick after one comes that was planned for `planned` and is delivered now.
+    pub(crate) fn next_tick(&self, planned: Timestamp, now: Timestamp) -> Timestamp {
+        self.plan(planned, now, || now).map_or(Timestamp::NEVER, |plan| plan.next)
+    }
+
     /// Returns `true` if the next run is planned on the wall clock.
     #[inline]
     pub(crate) fn is_on_wall(&self) -> bool {

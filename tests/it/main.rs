@@ -34,4 +34,5 @@ mod shutdown;
 mod submission;
 mod support;
 mod timeouts;
+mod timers;
 mod workers;
