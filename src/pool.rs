@@ -68,6 +68,7 @@ mod rejection;
 mod shutdown;
 mod statistics;
 mod timeouts;
+mod timers;
 mod wall_clock;
 mod worker;
 mod workers;
@@ -239,9 +240,7 @@ impl Pool {
             })
         };
         // If the task is not queued after all, `end_periodic` releases the permit.
-        if let Some(capacity) = &self.capacity {
-            capacity.force_acquire();
-        }
+        self.force_acquire_capacity();
         let is_queued = task.rearm(next, &mut enqueue);
         wake_all(wake);
         is_queued

@@ -26,8 +26,11 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! The waker is in the job of the task ([`Alarm`]), which whoever ends the task owns;
-//! see there.
+//! A timer that waits has an alarm in the queue. The alarm wakes the waker that it has, unless the timer
+//! itself has taken it out ([`Alarm`](crate::task::Alarm)). A poll reads the clock first. If the deadline
+//! has come, it needs nobody to tell it. If not, and the alarm is gone, then nobody but the pool can have
+//! taken it: a worker takes it at the deadline and not before. A deadline that was moved is no exception,
+//! because a move that does not find the alarm forgets it.
 
 mod interval;
 mod sleep;

@@ -141,34 +141,16 @@ impl Pool {
         }
     }
 
-    /// Admits a timer to a pool that has a worker. It takes a permit even if that is one too many, and no
-    /// rejection handler is asked: one that runs the task in the caller would end a wait too early, and one
-    /// that blocks would block a thread that polls.
-    ///
-    /// # Errors
-    ///
-    /// The reason, if the queue admits it no more, or if it has no worker and none can be started.
-    pub(crate) fn admit_timer(
-        self: &Arc<Self>,
-        stripe: usize,
-        task: Arc<dyn Runnable>,
-        now: Timestamp,
-        deadline: Timestamp,
-        is_staffed: bool,
-    ) -> Result<Ticket, RejectionReason> {
-        if let Some(capacity) = &self.capacity {
-            capacity.force_acquire();
-        }
-        self.offer(stripe, task, now, deadline, true, is_staffed).map_err(|refused| {
-            self.count_rejected();
-            discard(refused.task);
-            refused.reason
-        })
-    }
-
     #[inline]
     fn acquire_capacity(&self) -> bool {
         self.capacity.as_ref().is_none_or(|capacity| self.acquire_from(capacity))
+    }
+
+    /// Acquires a permit even if that is one too many.
+    pub(super) fn force_acquire_capacity(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.force_acquire();
+        }
     }
 
     // Apart, as is all that only a pool with a bound needs, so that the others have less to carry.

@@ -93,9 +93,8 @@ impl PoolRef {
         task: Arc<dyn Runnable>,
         now: Timestamp,
         deadline: Timestamp,
-        is_staffed: bool,
     ) -> Result<Ticket, RejectionReason> {
-        self.pool().admit_timer(self.stripe(), task, now, deadline, is_staffed)
+        self.pool().admit_timer(self.stripe(), task, now, deadline)
     }
 
     /// Changes when a task runs that is alive. Returns `true` if that had an effect. `shared` returns

@@ -40,7 +40,10 @@ pub struct Interval {
 
 impl Interval {
     pub(super) fn new(sleep: Sleep, period: Duration, missed: MissedRuns) -> Self {
-        assert!(!period.is_zero(), "the period of an interval is zero; the shortest is one nanosecond");
+        assert!(
+            !period.is_zero(),
+            "the period of an interval is zero; the shortest is one nanosecond"
+        );
         Self { sleep, period, missed }
     }
 

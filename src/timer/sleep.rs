@@ -4,19 +4,17 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
 use super::TimerStopped;
 use crate::{
-    CancelReason,
     pool::PoolRef,
     queue::Ticket,
     sync::Arc,
-    task::{Alarm, Change, Runnable, Task},
+    task::{Alarm, Task},
     time::{Clock, Timestamp},
-    unwind::discard,
 };
 
 /// A future that is ready at its deadline; from [`Handle::sleep`](crate::Handle::sleep).
@@ -26,18 +24,31 @@ use crate::{
 /// nobody.
 ///
 /// It ends with [`TimerStopped`] if the executor stops before the deadline.
+// The entry is known by its ticket alone: the queue owns the alarm, so the two share no count and no lock.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Sleep {
     pool_ref: PoolRef,
     deadline: Timestamp,
-    /// What is in the queue, from a poll that found the deadline ahead until one that finds the alarm
+    /// The alarm in the queue, from a poll that found the deadline ahead until one that finds the alarm
     /// gone off.
     entry: Option<Entry>,
 }
 
+#[derive(Clone, Copy)]
 struct Entry {
-    task: Arc<Task<Alarm>>,
     ticket: Ticket,
+    waker: WakerId,
+}
+
+/// Which waker it is, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive,
+/// so no other can have the same address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct WakerId(usize, usize);
+
+impl WakerId {
+    fn of(waker: &Waker) -> Self {
+        Self(waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
+    }
 }
 
 impl Sleep {
@@ -102,14 +113,14 @@ impl Sleep {
         self.move_to(deadline);
     }
 
-    /// An entry that cannot be moved has gone off, or has been ended, or may not be put off because the
-    /// executor was shut down. Then its waker has been woken or will be, and the poll that follows sees to
-    /// the new deadline.
+    /// An entry that cannot be moved because it is gone has been woken, or is about to be, and the poll
+    /// that follows makes another. One that may not be put off, because the executor was shut down, stays
+    /// where it is; when it goes off there, the poll finds that it was too early.
     pub(super) fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
-        if let Some(Entry { task, ticket }) = &self.entry {
-            let shared = || Arc::clone(task) as Arc<dyn Runnable>;
-            self.pool_ref.control(&**task, *ticket, Change::At(deadline), shared);
+        if let Some(Entry { ticket, waker }) = self.entry {
+            let moved = self.pool_ref.pool().move_timer(ticket, deadline);
+            self.entry = moved.map(|ticket| Entry { ticket, waker });
         }
     }
 
@@ -117,31 +128,47 @@ impl Sleep {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), TimerStopped>> {
-        if let Some(entry) = &self.entry {
-            let ended = ready!(entry.task.poll_alarm(context.waker()));
-            discard(self.entry.take());
-            ended.map_err(|reason| TimerStopped { reason })?;
-            // One that was moved when it had gone off already, or was run by hand, is not due.
-        }
         let now = self.clock().read();
         if now >= self.deadline {
+            self.leave();
             return Poll::Ready(Ok(()));
         }
-        self.enter(now, context)?;
-        Poll::Pending
+        let waker = WakerId::of(context.waker());
+        match self.entry {
+            Some(entry) if entry.waker == waker => self.poll_entry(entry.ticket),
+            _ => {
+                self.leave();
+                self.enter(now, context.waker())?;
+                Poll::Pending
+            }
+        }
     }
 
-    fn enter(&mut self, now: Timestamp, context: &Context<'_>) -> Result<(), TimerStopped> {
-        let pool = self.pool_ref.pool();
-        let reason = CancelReason::Rejected;
-        let is_staffed = pool.ensure_worker().map_err(|_| TimerStopped { reason })?;
-        let task = Arc::new(Task::plain(Alarm::new(context.waker().clone())));
-        let ticket = self
-            .pool_ref
-            .admit_timer(task.clone(), now, self.deadline, is_staffed)
-            .map_err(|why| TimerStopped::refused(&why))?;
-        self.entry = Some(Entry { task, ticket });
+    /// Polls an entry that need not be changed.
+    fn poll_entry(&mut self, ticket: Ticket) -> Poll<Result<(), TimerStopped>> {
+        match self.pool_ref.pool().end_of_timer(ticket) {
+            None => Poll::Pending,
+            Some(reason) => {
+                self.entry = None;
+                Poll::Ready(Err(TimerStopped { reason }))
+            }
+        }
+    }
+
+    fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {
+        let id = WakerId::of(waker);
+        let task = Arc::new(Task::plain(Alarm::new(waker.clone())));
+        let admitted = self.pool_ref.admit_timer(task, now, self.deadline);
+        let ticket = admitted.map_err(|why| TimerStopped::refused(&why))?;
+        self.entry = Some(Entry { ticket, waker: id });
         Ok(())
+    }
+
+    #[inline]
+    fn leave(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.pool_ref.pool().remove_timer(entry.ticket);
+        }
     }
 }
 
@@ -155,10 +182,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Some(Entry { task, ticket }) = self.entry.take() {
-            self.pool_ref.pool().cancel(&*task, ticket, CancelReason::Requested, false);
-            discard(task);
-        }
+        self.leave();
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::task::Poll;
 
-use punctual::{CancelReason, DropPolicy, ScheduledThreadPoolExecutor, TimerStopped};
+use punctual::{
+    CancelReason, DiscardOldestPolicy, DropPolicy, ScheduledThreadPoolExecutor, TimerStopped,
+};
 
 use crate::{
     futures::awaiting::Wakes,
@@ -18,14 +20,14 @@ fn reason(outcome: Poll<Result<(), TimerStopped>>) -> Option<CancelReason> {
 }
 
 #[test]
-fn shutdown_now_ends_it_with_the_reason() {
+fn shutdown_now_ends_it() {
     let (_clock, timers) = manual(1);
     let wakes = Wakes::new();
     let mut sleep = timers.sleep(ms(10));
     assert!(poll(&mut sleep, &wakes).is_pending());
     drop(timers.shutdown_now());
     assert_eq!(wakes.count(), 1);
-    assert_eq!(reason(poll(&mut sleep, &wakes)), Some(CancelReason::ShutdownNow));
+    assert_eq!(reason(poll(&mut sleep, &wakes)), Some(CancelReason::Shutdown));
     assert_eq!(reason(poll(&mut sleep, &wakes)), Some(CancelReason::Shutdown), "it stays stopped");
     assert_eq!(reason(poll(&mut timers.sleep(ms(1)), &wakes)), Some(CancelReason::Shutdown));
     assert!(poll(&mut timers.sleep(ms(0)), &wakes).is_ready(), "nothing has to be waited for");
@@ -88,6 +90,21 @@ fn one_that_is_put_off_after_a_shutdown_is_told_so() {
     clock.run_for(ms(10));
     assert_eq!(wakes.count(), 1);
     assert_eq!(reason(poll(&mut sleep, &wakes)), Some(CancelReason::Shutdown));
+}
+
+/// A handler that makes room takes what is due first, whatever it is.
+#[test]
+fn one_that_is_discarded_for_a_task_is_told_so() {
+    let (_clock, timers) = manual_with(|builder| {
+        builder.max_pending(1).rejected_execution_handler(DiscardOldestPolicy)
+    });
+    let wakes = Wakes::new();
+    let mut sleep = timers.sleep(ms(10));
+    assert!(poll(&mut sleep, &wakes).is_pending());
+    let task = timers.schedule(ms(20), || ()).expect("there is room now");
+    assert_eq!(wakes.count(), 1);
+    assert_eq!(reason(poll(&mut sleep, &wakes)), Some(CancelReason::Rejected));
+    assert!(!task.is_done());
 }
 
 /// A task that is run by hand ends; a timer that is run by hand has not come to its deadline.

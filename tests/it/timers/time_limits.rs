@@ -76,9 +76,9 @@ fn without_an_executor_there_is_no_limit_and_that_is_said() {
     else {
         panic!("the limit is gone");
     };
-    assert_eq!(stopped.reason(), CancelReason::ShutdownNow);
+    assert_eq!(stopped.reason(), CancelReason::Shutdown);
     let error = TimeoutError::from(stopped);
-    assert!(!error.is_elapsed() && error.to_string().contains("shutdown_now"), "{error}");
+    assert!(!error.is_elapsed() && error.to_string().contains("shut down"), "{error}");
 }
 
 #[test]
