@@ -28,6 +28,7 @@ if [ $# -gt 0 ]; then
 fi
 memcheck late_then_early
 memcheck deferred_callbacks
+memcheck retry
 memcheck jobs --for 2s --grace 5s
 memcheck expiring_cache
 memcheck expiring_cache - <<<$'ttl 0.2\nset tea 1 hot\nget tea\nset milk 60 cold\nlist\nquit'

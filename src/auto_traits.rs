@@ -53,6 +53,7 @@ use crate::{
     task::{self, TaskContext},
     task_builder::TaskBuilder,
     time::ManualClock,
+    timer::{Interval, Sleep},
     together::ExecutorCompletionService,
     token::CancellationToken,
 };
@@ -65,6 +66,7 @@ macro_rules! unwind_safe {
 }
 
 // Locks, and reference counts of what is behind a lock.
+unwind_safe!(Sleep, Interval);
 unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken, ManualClock);
 
 impl<T> UnwindSafe for ScheduledFuture<T> {}

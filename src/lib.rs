@@ -56,6 +56,7 @@
 //! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
 //! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
 //! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
+//! | sleep, tick and limit the time of a future in async code | [`sleep`](Handle::sleep), [`interval`](Handle::interval), [`timeout`](Handle::timeout) |
 //! | delay values without running tasks | [`DelayQueue`] |
 //! | test timed code | [`ManualClock`], and [`Handle::clock`], [`DelayQueue::clock`] for code that accepts either clock |
 //!

@@ -366,7 +366,7 @@ impl<J: Job> Runnable for Task<J> {
         let mut cell = self.0.lock();
         let mut found = cell.stage().cancel(reason);
         if let CancelOutcome::Waiting(job) = &mut found {
-            job.called_off();
+            job.will_not_run();
         }
         self.complete_cancel(cell, found, false, drops)
     }

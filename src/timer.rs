@@ -28,9 +28,10 @@
 //!
 //! A timer that waits has an alarm in the queue. The alarm wakes the waker that it has, unless the timer
 //! itself has taken it out ([`Alarm`](crate::task::Alarm)). A poll reads the clock first. If the deadline
-//! has come, it needs nobody to tell it. If not, and the alarm is gone, then nobody but the pool can have
-//! taken it: a worker takes it at the deadline and not before. A deadline that was moved is no exception,
-//! because a move that does not find the alarm forgets it.
+//! has come, it needs nobody to tell it. If not, it looks for the alarm. If that is there, it is yet to go
+//! off. If it is gone, and the deadline has still not come, then the pool has ended it: a worker takes it
+//! at the deadline and not before. A deadline that was moved is no exception, because a move that does not
+//! find the alarm forgets it.
 
 mod interval;
 mod sleep;
@@ -54,6 +55,7 @@ impl Handle {
     /// queue at once. Costs what a task costs: one allocation, and O(log n).
     ///
     /// ```
+    /// # use std::future::Future;
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;
     /// # fn block_on<F: Future>(future: F) -> F::Output {

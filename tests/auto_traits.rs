@@ -27,12 +27,13 @@ use punctual::{
     CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
     ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy, FailureReport,
-    FailureSource, Handle, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock,
-    MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
+    FailureSource, Handle, Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached,
+    ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
     RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor, Shared, ShutdownReport, Statistics, StockPolicy, Submission,
-    TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState,
-    TaskSummary, Termination, ThreadFactory, Throttled, WaitForCancellation, Worker, WouldDeadlock,
+    ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, Statistics, StockPolicy,
+    Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet,
+    TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped,
+    WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -152,6 +153,7 @@ fn always_public() -> Vec<Line> {
         ExecutorState: all;
         FailedRun: all;
         Handle: all;
+        Interval: all;
         InvokeAnyError<u32>: all;
         InvokeError: all;
         JoinAll<u32>: all;
@@ -178,6 +180,7 @@ fn always_public() -> Vec<Line> {
         Shared<dyn RejectedExecutionHandler>: all;
         Shared<dyn ThreadFactory>: all;
         ShutdownReport: all;
+        Sleep: all;
         Statistics: all;
         StockPolicy: all;
         Submission<'static>: all;
@@ -189,6 +192,8 @@ fn always_public() -> Vec<Line> {
         TaskState: all;
         TaskSummary: all;
         Termination: all;
+        TimeoutError: all;
+        TimerStopped: all;
         WaitForCancellation: all;
         Worker: Send Unpin UnwindSafe RefUnwindSafe;
         WouldDeadlock: all;

@@ -3,8 +3,9 @@
 //! A timer has nobody else who would own its node: the queue owns it alone, and the timer knows its entry
 //! by the ticket. So it can be put in, moved and taken out with the queue's lock and no other.
 //!
-//! An entry that is not in the queue any more has gone off, or the pool has ended it. The two cannot be
-//! mistaken for each other by a timer whose deadline has not come.
+//! An entry that is not in the queue any more has gone off, or the pool has ended it. A timer that finds it
+//! gone reads the clock *afterwards*: if the deadline has not come by then, it is the pool that has ended
+//! it, since a worker takes no entry before its deadline.
 
 use super::{Phase, Pool};
 use crate::{

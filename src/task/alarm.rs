@@ -58,7 +58,7 @@ impl Job for Alarm {
         RunOutcome::Ended(Ok(()))
     }
 
-    fn called_off(&mut self) {
+    fn will_not_run(&mut self) {
         self.goes_off = true;
     }
 

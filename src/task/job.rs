@@ -44,7 +44,7 @@ pub(crate) trait Job: Send + Sized + 'static {
     /// Tells a job that waits that its task has ended as cancelled. The caller holds the task's lock, and
     /// drops the job without it.
     #[inline]
-    fn called_off(&mut self) {}
+    fn will_not_run(&mut self) {}
 
     /// Returns the slot of the queue, if the task has been queued again.
     fn slot(&self) -> Option<u32>;

@@ -144,15 +144,14 @@ impl Sleep {
         }
     }
 
-    /// Polls an entry that need not be changed.
+    /// Polls an entry that need not be changed. The clock is read once more if it is gone, which may be
+    /// because its deadline has come since the poll has begun.
     fn poll_entry(&mut self, ticket: Ticket) -> Poll<Result<(), TimerStopped>> {
-        match self.pool_ref.pool().end_of_timer(ticket) {
-            None => Poll::Pending,
-            Some(reason) => {
-                self.entry = None;
-                Poll::Ready(Err(TimerStopped { reason }))
-            }
-        }
+        let Some(reason) = self.pool_ref.pool().end_of_timer(ticket) else {
+            return Poll::Pending;
+        };
+        self.entry = None;
+        Poll::Ready(if self.is_elapsed() { Ok(()) } else { Err(TimerStopped { reason }) })
     }
 
     fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {

@@ -9,4 +9,5 @@ mod gates;
 mod shutdown;
 mod support;
 mod tasks;
+mod timers;
 mod waiting;

@@ -17,6 +17,7 @@ mod output;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../program/mod.rs"]
 mod program;
+mod retry;
 mod unpaid_orders;
 
 use program::{End, Program};

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::program::{End, LIMIT, Program, closed_pipe};
 
 /// Each example, with a command line that makes it write.
-const CALLS: [(&str, &[&str]); 13] = [
+const CALLS: [(&str, &[&str]); 14] = [
     ("deferred_callbacks", &[]),
     ("late_then_early", &[]),
     ("expiring_cache", &[]),
@@ -19,6 +19,7 @@ const CALLS: [(&str, &[&str]); 13] = [
     ("jobs", &["--help"]),
     ("meeting_reminders", &[]),
     ("meeting_reminders", &["--help"]),
+    ("retry", &[]),
     ("unpaid_orders", &[]),
     ("unpaid_orders", &["--help"]),
 ];
