@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 24] = [
+const LAYERS: [(&str, u8, &[&str]); 25] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -34,10 +34,20 @@ const LAYERS: [(&str, u8, &[&str]); 24] = [
     ("executor", 4, &["future", "task_builder"]),
     ("together", 4, &["executor", "future"]),
     ("debounce", 4, &["executor", "future", "task_builder"]),
+    ("timer", 4, &["executor"]),
     (
         "auto_traits",
         4,
-        &["builder", "debounce", "delay_queue", "executor", "future", "task_builder", "together"],
+        &[
+            "builder",
+            "debounce",
+            "delay_queue",
+            "executor",
+            "future",
+            "task_builder",
+            "timer",
+            "together",
+        ],
     ),
 ];
 
