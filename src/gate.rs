@@ -170,7 +170,8 @@ pub enum RunEnd<'a> {
     Completed,
     /// The run has failed: its body, or the hook before it, panicked or returned an `Err`.
     Failed(&'a Failure),
-    /// The run did not take place: its task was ended while the gate was asked.
+    /// The run did not take place: its task was ended while the gate was asked, or the lease could not be
+    /// watched over.
     NotRun,
 }
 
