@@ -3,3 +3,26 @@
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+
+mod backoff;
+mod desk;
+mod embedded;
+mod error;
+mod job;
+mod jobs;
+mod reply;
+mod report;
+mod run;
+mod schedule;
+
+pub use crate::{
+    desk::{Desk, Sending, Ticket},
+    embedded::Embedded,
+    error::{DeskError, OpenError},
+    job::{Cancellation, GivenUp, Job, JobError, JobId, JobState, Rescheduling, When},
+    jobs::{Jobs, OpenDesk},
+    reply::Reply,
+    report::{HandedBack, JobSummary, ShutdownReport},
+    run::JobRun,
+    schedule::{Aligned, aligned},
+};
