@@ -3,3 +3,8 @@
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+
+#[cfg(feature = "gate")]
+pub mod gate;
+#[cfg(feature = "gate")]
+pub mod pooler;
