@@ -117,6 +117,8 @@ pub enum CancelReason {
     Rejected,
     /// The [timeout](crate::TaskBuilder::timeout) of the task expired.
     TimedOut,
+    /// The [gate](crate::TaskBuilder::gate) of a one-shot task skipped its run.
+    SkippedByGate,
 }
 
 impl fmt::Display for CancelReason {
@@ -129,6 +131,7 @@ impl fmt::Display for CancelReason {
             Self::Removed => "it was removed from the queue",
             Self::Rejected => "it was rejected",
             Self::TimedOut => "its timeout expired",
+            Self::SkippedByGate => "its gate skipped the run",
         })
     }
 }

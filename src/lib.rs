@@ -122,7 +122,8 @@ mod task_builder;
 mod together;
 // Layer 3: the pool of workers.
 mod pool;
-// Layer 2: the queue and the task, which do not know each other; the cancellation token, and limits.
+// Layer 2: the queue and the task, which do not know each other; the cancellation token, limits and gates.
+pub mod gate;
 mod limit;
 mod queue;
 mod task;
@@ -146,6 +147,7 @@ pub use crate::{
     error::{CancelReason, ConfigError, Failure, RejectionReason, TaskError, WouldDeadlock},
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelOnDrop, ScheduledFuture, TaskHandle},
+    gate::RunGate,
     id::{ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
     pool::{

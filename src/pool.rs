@@ -103,7 +103,7 @@ pub(crate) use self::{
 };
 use crate::{
     CancelReason,
-    queue::{DelayedWorkQueue, Reset, SnapshotEntry, Ticket},
+    queue::{DelayedWorkQueue, Reset, Return, SnapshotEntry, Ticket},
     statistics::WorkerStats,
     sync::Arc,
     task::{
@@ -229,9 +229,10 @@ impl Pool {
     /// the task has been cancelled. Returns `true` if the task is queued. See the head of the module
     /// for the locks.
     fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, next: Timestamp) -> bool {
+        let why = if task.is_periodic() { Return::Recurring } else { Return::PutOff };
         let mut wake = None;
         let mut enqueue = |deadline| {
-            let offered = self.queue.offer_again(deadline, sequence, Arc::clone(task));
+            let offered = self.queue.offer_again(deadline, sequence, why, Arc::clone(task));
             offered.ok().map(|(ticket, waker)| {
                 wake = waker;
                 ticket.slot
@@ -252,7 +253,8 @@ impl Pool {
         self.release_capacity();
         let reason = self.phase().reason();
         let found = self.end_taken(&**task, sequence, reason, stats);
-        if found != Cancellation::TooLate && reason == CancelReason::Rejected {
+        let is_told = task.is_periodic() && reason == CancelReason::Rejected;
+        if found != Cancellation::TooLate && is_told {
             let why = "the queue has no place for its next run";
             self.tell_displaced(&**task, sequence, why);
         }

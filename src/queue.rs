@@ -63,15 +63,31 @@ use crate::{
     time::Timestamp,
 };
 
-/// Which elements a queue admits. A queue only ever moves down this list.
+/// Which elements a queue admits. A queue only ever admits less. The numbers are those of [`Refused`]
+/// classes: one bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Admission {
     /// Every element.
-    Open,
-    /// Only elements that were admitted before and taken out: periodic ones between two runs.
-    Returning,
+    Open = 0,
+    /// Only elements that were admitted before and taken out.
+    Returning = NEW,
+    /// Of these, only those that were put off.
+    PutOff = NEW | Return::Recurring as isize,
+    /// Of these, only those that come back again and again.
+    Recurring = NEW | Return::PutOff as isize,
     /// None.
-    Closed,
+    Closed = NEW | Return::Recurring as isize | Return::PutOff as isize,
+}
+
+const NEW: isize = 1;
+
+/// Why an element comes back that was taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Return {
+    /// It does so again and again: a periodic task between two runs.
+    Recurring = 2,
+    /// It was taken too early: the gate of a task that runs once wants to be asked again.
+    PutOff = 4,
 }
 
 /// The [`Admission`] of one queue: the only place where a queue remembers that it is closed.
@@ -94,18 +110,18 @@ impl AdmissionState {
         self.0.load(Ordering::SeqCst) == Admission::Open as usize
     }
 
-    /// Returns `true` if no element is admitted, not even one that returns.
+    /// Returns `true` if elements are not admitted that return for this reason.
     #[inline]
-    fn is_closed_to_all(&self) -> bool {
+    fn is_closed_to(&self, why: Return) -> bool {
         // Ordering: only read under a lock.
-        self.0.load(Ordering::Relaxed) == Admission::Closed as usize
+        self.0.load(Ordering::Relaxed) & why as usize != 0
     }
 
     /// Admits no more than `admission` from now on. The caller holds all heap locks of the queue.
     fn restrict_to(&self, admission: Admission) {
         // Ordering: nobody else writes, and `is_open` says why the store is sequentially consistent.
         let current = self.0.load(Ordering::Relaxed);
-        self.0.store(current.max(admission as usize), Ordering::SeqCst);
+        self.0.store(current | admission as usize, Ordering::SeqCst);
     }
 }
 

@@ -30,6 +30,7 @@ struct Counters {
     cancelled: AtomicU64,
     failed_runs: AtomicU64,
     missed_runs: AtomicU64,
+    gate_skips: AtomicU64,
     runs: AtomicU64,
 }
 
@@ -41,6 +42,7 @@ pub(crate) struct Totals {
     pub(crate) cancelled: u64,
     pub(crate) failed_runs: u64,
     pub(crate) missed_runs: u64,
+    pub(crate) gate_skips: u64,
     pub(crate) runs: u64,
 }
 
@@ -86,12 +88,25 @@ impl WorkerStats {
         if failed {
             add(&self.0.failed_runs, 1);
         }
-        match ended {
-            None => {}
-            Some(Ended::Completed) => add(&self.0.completed, 1),
-            Some(Ended::Failed) => add(&self.0.failed, 1),
-            Some(Ended::Cancelled) => add(&self.0.cancelled, 1),
+        if let Some(ended) = ended {
+            self.count_ended(ended);
         }
+    }
+
+    /// Counts the end of a task.
+    #[inline]
+    pub(crate) fn count_ended(&self, ended: Ended) {
+        match ended {
+            Ended::Completed => add(&self.0.completed, 1),
+            Ended::Failed => add(&self.0.failed, 1),
+            Ended::Cancelled => add(&self.0.cancelled, 1),
+        }
+    }
+
+    /// Counts a run that a gate has skipped, and those that were missed just before it.
+    pub(crate) fn count_skip(&self, missed: u64) {
+        add(&self.0.gate_skips, 1);
+        add(&self.0.missed_runs, missed);
     }
 
     /// Counts a task that was cancelled on its way here, or between two runs.
@@ -107,6 +122,7 @@ impl WorkerStats {
             cancelled: read(&self.0.cancelled),
             failed_runs: read(&self.0.failed_runs),
             missed_runs: read(&self.0.missed_runs),
+            gate_skips: read(&self.0.gate_skips),
             runs: read(&self.0.runs),
         }
     }
@@ -132,6 +148,7 @@ impl Totals {
             cancelled: self.cancelled + other.cancelled,
             failed_runs: self.failed_runs + other.failed_runs,
             missed_runs: self.missed_runs.saturating_add(other.missed_runs),
+            gate_skips: self.gate_skips + other.gate_skips,
             runs: self.runs + other.runs,
         }
     }

@@ -67,6 +67,7 @@ mod claim;
 mod control;
 mod decorate;
 mod failure;
+mod gated;
 mod hooks;
 mod job;
 mod outcome;
@@ -155,14 +156,41 @@ impl<J: Job> Task<J> {
         }
     }
 
+    /// Ends a run, and the task if it was the last.
+    #[inline(always)]
+    fn end_run(
+        &self,
+        ran: RunOutcome<J>,
+        wrapper: Option<Wrapper>,
+        limit: Option<Timestamp>,
+        run: &Run,
+        hooks: &Hooks,
+    ) -> Verdict {
+        run.stats().leave();
+        match ran {
+            RunOutcome::Ended(ending) => {
+                if wrapper.is_some() {
+                    self.discard(wrapper, hooks.drops(run.id()));
+                }
+                let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
+                self.finish(ending, is_over, (run, hooks), run.counts())
+            }
+            RunOutcome::Exhausted => self.exhaust(wrapper, (run, hooks), run.counts()),
+            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, hooks),
+            RunOutcome::Failed(job, next, panic) => {
+                self.rest(job, next, wrapper, Some(panic), run, hooks)
+            }
+        }
+    }
+
     /// Ends the task after its last run, or as timed out if its time `is_over`, and drops what it
-    /// leaves.
+    /// leaves. `count` is passed whether the run has failed, and how the task has ended.
     fn finish(
         &self,
         ending: Ending<J::Output>,
         is_over: bool,
-        run: &Run,
-        hooks: &Hooks,
+        (run, hooks): (&Run, &Hooks),
+        count: impl FnOnce(bool, Ended),
     ) -> Verdict {
         let has_failed = ending.is_err();
         let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|f| run.failure(f));
@@ -174,7 +202,7 @@ impl<J: Job> Task<J> {
             None if has_failed => Ended::Failed,
             None => Ended::Completed,
         };
-        run.count(has_failed, Some(ended));
+        count(has_failed, ended);
         if failure.is_some() {
             cell.extras().last_failure = failure;
         }
@@ -187,13 +215,18 @@ impl<J: Job> Task<J> {
 
     /// Ends a repeated task whose trigger has ended without a result.
     #[cold]
-    fn exhaust(&self, wrapper: Option<Wrapper>, run: &Run, hooks: &Hooks) -> Verdict {
+    fn exhaust(
+        &self,
+        wrapper: Option<Wrapper>,
+        (run, hooks): (&Run, &Hooks),
+        count: impl FnOnce(bool, Ended),
+    ) -> Verdict {
         self.discard(wrapper, hooks.drops(run.id()));
         let mut cell = self.0.lock();
         cell.stage().exhaust();
         let is_cancelled = cell.stage().state() == TaskState::Cancelled;
         let ended = if is_cancelled { Ended::Cancelled } else { Ended::Completed };
-        run.count(false, Some(ended));
+        count(false, ended);
         self.release(cell, false, hooks.drops(run.id()));
         Verdict::Ended
     }
@@ -247,6 +280,7 @@ impl<J: Job> Task<J> {
         wake_all(leftovers.waiters);
         self.discard(leftovers.wrapper, drops);
         self.discard(leftovers.attachment, drops);
+        self.discard(leftovers.gate, drops);
         self.discard(unclaimed, drops);
     }
 
@@ -264,7 +298,7 @@ impl<J: Job> Runnable for Task<J> {
         let mut is_extra = false;
         if !cell.is_plain() {
             if cell.is_called_off() {
-                return Verdict::CalledOff;
+                return Verdict::Cancelled(CancelReason::Requested);
             }
             cell.extras().ignores_limit = !run.keeps_limits();
             limit = cell.limit();
@@ -279,6 +313,9 @@ impl<J: Job> Runnable for Task<J> {
                     Some(WallView::AsksAgain(_)) => return self.ask_again(cell, run, hooks),
                 }
             }
+            if run.keeps_limits() && cell.extras().gate.is_some() {
+                return self.run_gated(cell, is_extra, limit, (run, hooks));
+            }
             let extras = cell.extras();
             (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
         }
@@ -291,21 +328,7 @@ impl<J: Job> Runnable for Task<J> {
         drop(cell);
         run.begin(&job, name);
         let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
-        run.stats().leave();
-        match ran {
-            RunOutcome::Ended(ending) => {
-                if wrapper.is_some() {
-                    self.discard(wrapper, hooks.drops(run.id()));
-                }
-                let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
-                self.finish(ending, is_over, run, hooks)
-            }
-            RunOutcome::Exhausted => self.exhaust(wrapper, run, hooks),
-            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, hooks),
-            RunOutcome::Failed(job, next, panic) => {
-                self.rest(job, next, wrapper, Some(panic), run, hooks)
-            }
-        }
+        self.end_run(ran, wrapper, limit, run, hooks)
     }
 
     fn rearm(&self, next: Timestamp, enqueue: &mut dyn FnMut(Timestamp) -> Option<u32>) -> bool {
@@ -313,7 +336,11 @@ impl<J: Job> Runnable for Task<J> {
         let deadline = cell.settle(next);
         let Some(job) = cell.stage().job() else { return false };
         let Some(slot) = enqueue(deadline) else { return false };
-        job.set_slot(slot);
+        if J::IS_PERIODIC {
+            job.set_slot(slot);
+        } else {
+            cell.extras().control.get_or_insert_default().slot = Some(slot);
+        }
         true
     }
 

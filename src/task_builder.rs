@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture,
+    FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate, ScheduledFuture,
     Submission,
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
@@ -48,12 +48,13 @@ pub struct TaskBuilder<'a> {
     missed: Option<MissedRuns>,
     on_failure: FailurePolicy,
     timeout: Option<Duration>,
+    gate: Option<Arc<dyn RunGate>>,
 }
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
         let on_failure = FailurePolicy::default();
-        Self { pool_refs, name: None, missed: None, on_failure, timeout: None }
+        Self { pool_refs, name: None, missed: None, on_failure, timeout: None, gate: None }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -115,6 +116,14 @@ impl<'a> TaskBuilder<'a> {
     #[doc(alias = "submitWithTimeout")]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place:
+    /// see [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
+    /// [`DrainedTask`](crate::DrainedTask), does not ask it.
+    pub fn gate(mut self, gate: impl RunGate) -> Self {
+        self.gate = Some(Arc::new(gate));
         self
     }
 
@@ -292,6 +301,10 @@ impl TaskBuilder<'_> {
             Err(payload) => resume_unwind(job, payload),
         };
         let task = Task::new(job, self.name, wrapper);
+        let task = match self.gate {
+            None => task,
+            Some(gate) => task.gated(gate),
+        };
         let task = Arc::new(match budget {
             None => task,
             Some(budget) => task.limited(deadline, budget),
@@ -350,6 +363,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
             .field("missed_runs", &self.missed)
             .field("on_failure", &self.on_failure)
             .field("timeout", &self.timeout)
+            .field("gate", &self.gate.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -70,7 +70,8 @@ use crate::{
 #[derive(Clone)]
 pub struct CancellationToken {
     own: Arc<Signal>,
-    parent: Option<Arc<Signal>>,
+    /// That of the parent, and of its parent.
+    parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
 }
 
@@ -106,13 +107,15 @@ impl CancellationToken {
     /// assert_eq!(clock.elapsed(), hour);
     /// ```
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
-        Self { own: Arc::default(), parent: None, clock: clock.into() }
+        Self { own: Arc::default(), parents: [None, None], clock: clock.into() }
     }
 
     /// Makes a token that is raised when this one is, and can be raised alone.
     pub(crate) fn child(&self) -> Self {
-        let parent = Some(Arc::clone(&self.own));
-        Self { own: Arc::default(), parent, clock: self.clock.clone() }
+        let [parent, grandparent] = &self.parents;
+        debug_assert!(grandparent.is_none(), "no token has three");
+        let parents = [Some(Arc::clone(&self.own)), parent.clone()];
+        Self { own: Arc::default(), parents, clock: self.clock.clone() }
     }
 
     /// Notes when a time limit will raise the token, or that none will.
@@ -134,7 +137,7 @@ impl CancellationToken {
         self.own.raise();
     }
 
-    /// Returns `true` if the token is raised. Costs one or two loads. Java: `Thread.isInterrupted`.
+    /// Returns `true` if the token is raised. Costs up to three loads. Java: `Thread.isInterrupted`.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
@@ -243,7 +246,8 @@ impl CancellationToken {
     }
 
     fn signals(&self) -> impl Iterator<Item = &Signal> {
-        std::iter::once(&*self.own).chain(self.parent.as_deref())
+        let parents = self.parents.iter().filter_map(Option::as_deref);
+        std::iter::once(&*self.own).chain(parents)
     }
 }
 
@@ -311,13 +315,13 @@ impl Error for Cancelled {}
 #[must_use = "it waits for nothing unless it is awaited"]
 pub struct WaitForCancellation {
     token: CancellationToken,
-    /// Its places on the token's own list and on that of the parent.
-    places: [Option<Place>; 2],
+    /// Its places on the token's own list and on those of the parents.
+    places: [Option<Place>; 3],
 }
 
 impl WaitForCancellation {
     pub(super) fn new(token: CancellationToken) -> Self {
-        Self { token, places: [None; 2] }
+        Self { token, places: [None; 3] }
     }
 
     fn leave(&mut self) {

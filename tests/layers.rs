@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 23] = [
+const LAYERS: [(&str, u8, &[&str]); 24] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -23,8 +23,9 @@ const LAYERS: [(&str, u8, &[&str]); 23] = [
     ("token", 2, &[]),
     ("trigger", 2, &[]),
     ("limit", 2, &["token"]),
+    ("gate", 2, &["token"]),
     ("queue", 2, &[]),
-    ("task", 2, &["token", "trigger"]),
+    ("task", 2, &["gate", "token", "trigger"]),
     ("pool", 3, &[]),
     ("future", 4, &[]),
     ("task_builder", 4, &["future"]),
@@ -41,7 +42,7 @@ const LAYERS: [(&str, u8, &[&str]); 23] = [
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 16] = [
+const HOMES: [(&str, &[&str]); 17] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
     ("debounce", &["Debounced", "Throttled"]),
@@ -68,6 +69,7 @@ const HOMES: [(&str, &[&str]); 16] = [
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
     ("trigger", &["Trigger"]),
+    ("gate", &["RunGate"]),
     ("unwind", &["PanicLocation"]),
 ];
 

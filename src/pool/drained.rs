@@ -235,11 +235,11 @@ impl DrainedTask {
             (CancellationToken::with_clock(clock.clone()), Arc::new(WorkerStats::default()));
         let now = clock.read();
         let keeps_limits = false;
-        let worker = WorkerContext { clock, stop, stats: Arc::clone(&stats), keeps_limits };
+        let worker = WorkerContext::new(clock, stop, Arc::clone(&stats), keeps_limits);
         let run = Run::new(Rc::new(worker), task, self.id, self.deadline, now);
         let reason = match run.task().run(&run, &hooks) {
             Verdict::Again(_) | Verdict::AgainOnWall(_) => Some(self.reason),
-            Verdict::CalledOff => Some(CancelReason::Requested),
+            Verdict::Cancelled(reason) => Some(reason),
             _ => None,
         };
         if let Some(reason) = reason {

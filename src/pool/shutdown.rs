@@ -101,7 +101,12 @@ impl Pool {
     pub(crate) fn shutdown(&self) {
         let stopping = self.begin_stopping("shut down", Phase::ShuttingDown);
         let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
-        self.close_queue(if keep_periodic { Admission::Returning } else { Admission::Closed });
+        self.close_queue(match (keep_periodic, keep_delayed) {
+            (true, true) => Admission::Returning,
+            (true, false) => Admission::Recurring,
+            (false, true) => Admission::PutOff,
+            (false, false) => Admission::Closed,
+        });
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = self.clock().read();
         stopping.cancel_where(|deadline, task| {

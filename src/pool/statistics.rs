@@ -86,6 +86,9 @@ pub struct Statistics {
     /// The number of runs of fixed-rate tasks that did not take place because the one before was
     /// late, by their [`MissedRuns`](crate::MissedRuns) policy. Counted with the next run.
     pub missed_runs: u64,
+    /// The number of runs that did not take place because the task's [gate](crate::TaskBuilder::gate) said so,
+    /// or panicked. They are no runs.
+    pub gate_skips: u64,
     /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot
     /// tasks, whether they waited or ran, and by single runs of periodic tasks.
     pub timed_out: u64,
@@ -151,6 +154,7 @@ impl Pool {
             runs: done.runs,
             failed_runs: done.failed_runs,
             missed_runs: done.missed_runs,
+            gate_skips: done.gate_skips,
             timed_out: self.timeouts.exceeded(),
         }
     }

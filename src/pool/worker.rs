@@ -17,7 +17,6 @@ use super::{
     deadlock::{PoolScope, Role},
 };
 use crate::{
-    CancelReason,
     queue::{Entry, Ticket},
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
@@ -220,12 +219,9 @@ impl WorkerThread {
     /// Takes and runs tasks until there is nothing more to do for this worker.
     fn run_tasks(&self) {
         let pool = &*self.pool;
-        let worker = Rc::new(WorkerContext {
-            clock: pool.clock().clone(),
-            stop: pool.shutdown.token().clone(),
-            stats: Arc::clone(&self.stats),
-            keeps_limits: true,
-        });
+        let stop = pool.shutdown.token().clone();
+        let (clock, stats) = (pool.clock().clone(), Arc::clone(&self.stats));
+        let worker = Rc::new(WorkerContext::new(clock, stop, stats, true));
         // The queue calls `parker` only if nothing was due at first, and from then on counts this
         // worker as idle; it calls `limit` each time it has looked in vain. So a worker that finds
         // its next task at once is never relied on.
@@ -258,8 +254,8 @@ impl WorkerThread {
             }
             Verdict::Ended => pool.shutdown.log().ended(sequence, &**task),
             Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
-            Verdict::CalledOff => {
-                pool.end_taken(&**task, sequence, CancelReason::Requested, &worker.stats);
+            Verdict::Cancelled(reason) => {
+                pool.end_taken(&**task, sequence, reason, &worker.stats);
             }
             Verdict::TooLate => {}
         }

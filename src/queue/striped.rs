@@ -60,7 +60,7 @@ use self::{
     stripe::{LockedStripe, Stripe},
 };
 use super::{
-    Admission, AdmissionState, Drained, Entry, Refused, Ticket,
+    Admission, AdmissionState, Drained, Entry, Refused, Return, Ticket,
     waiters::Waiters,
     waiting::{self, Source},
 };
@@ -146,10 +146,11 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         deadline: Timestamp,
         sequence: u64,
+        why: Return,
         element: E,
     ) -> Result<(Ticket, Option<Waker>), Refused<E>> {
         let mut stripe = self.lock_of(sequence);
-        let ticket = stripe.offer_again(&self.admission, deadline, sequence, element)?;
+        let ticket = stripe.offer_again(&self.admission, (deadline, sequence), why, element)?;
         drop(stripe);
         Ok((ticket, self.waiters.notify(deadline)))
     }

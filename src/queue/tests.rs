@@ -275,7 +275,10 @@ fn a_closed_queue_refuses_offers_and_is_taken_to_its_end() {
     clock.run_until_idle();
     queue.close(Admission::Closed);
     assert!(matches!(queue.put(at(5), 'c'), Err(Refused { element: 'c', .. })));
-    assert!(matches!(queue.offer_again(at(5), 0, 'c'), Err(Refused { element: 'c', .. })));
+    assert!(matches!(
+        queue.offer_again(at(5), 0, Return::Recurring, 'c'),
+        Err(Refused { element: 'c', .. })
+    ));
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(20));
     let mut taken = results(&takers, 3);
@@ -304,14 +307,15 @@ fn a_taken_element_may_return_until_the_queue_is_fully_closed() {
     let entry = queue.try_take().expect("it is due");
     queue.close(Admission::Returning);
     assert!(queue.put(at(2), 'c').is_err());
-    let (ticket, _) = queue.offer_again(at(50), entry.sequence, 'a').expect("it may return");
+    let (ticket, _) =
+        queue.offer_again(at(50), entry.sequence, Return::Recurring, 'a').expect("it may return");
     clock.advance(Duration::from_nanos(49));
     assert_eq!(queue.try_take().map(|e| e.element), Some('a'), "it keeps its seniority");
     assert_eq!(queue.remove(ticket), None);
     let unwanted = queue.remove_where(|_, element| *element == 'b');
     assert_eq!(unwanted.len(), 1);
     queue.close(Admission::Closed);
-    assert!(queue.offer_again(at(2), entry.sequence, 'a').is_err());
+    assert!(queue.offer_again(at(2), entry.sequence, Return::Recurring, 'a').is_err());
     // It never opens again.
     queue.close(Admission::Open);
     assert!(queue.put(at(2), 'c').is_err());
@@ -377,7 +381,9 @@ fn the_counts_match_what_was_offered_taken_and_removed() {
     let far = offer(2, 100);
     clock.advance(Duration::from_nanos(50));
     let first = queue.try_take().expect("it is due");
-    queue.offer_again(at(200), first.sequence, first.element).expect("it is open");
+    queue
+        .offer_again(at(200), first.sequence, Return::Recurring, first.element)
+        .expect("it is open");
     assert!(queue.remove(tickets[1]).is_some() && queue.remove(far).is_some());
     let (counts, meanwhile) = queue.counts(|| "meanwhile");
     assert_eq!(counts, Counts { len: 4, offered: 6, returned: 1, taken: 1 });

@@ -13,7 +13,7 @@
 use super::{
     Failure, Hooks, Job, Run, Task, Verdict, Wrapper, cell::TaskCell, control::Control, discard,
 };
-use crate::{statistics::Ended, sync::MutexGuard, time::Timestamp};
+use crate::{CancelReason, statistics::Ended, sync::MutexGuard, time::Timestamp};
 
 impl<J: Job> Task<J> {
     /// Puts a periodic task to rest after a run.
@@ -34,7 +34,7 @@ impl<J: Job> Task<J> {
     /// Puts a periodic task to rest until it is queued again for `next`, unless it has been cancelled
     /// meanwhile, or has raised its own token. `count` counts what the worker has done, and how the task
     /// has ended by that, if it has.
-    fn rest_after(
+    pub(super) fn rest_after(
         &self,
         job: J,
         next: Timestamp,
@@ -76,7 +76,7 @@ impl<J: Job> Task<J> {
         }
         match goes_on {
             false => Verdict::Ended,
-            true if is_called_off => Verdict::CalledOff,
+            true if is_called_off => Verdict::Cancelled(CancelReason::Requested),
             true if is_on_wall => Verdict::AgainOnWall(next),
             true => Verdict::Again(next),
         }
@@ -105,7 +105,7 @@ impl<J: Job> Task<J> {
                 self.rest_after(job, next, None, None, (run, hooks), count)
             }
             // The trigger has panicked, which ends the task as it does after a run.
-            Err(failure) => self.finish(Err(failure), false, run, hooks),
+            Err(failure) => self.finish(Err(failure), false, (run, hooks), run.counts()),
         }
     }
 }

@@ -16,10 +16,12 @@ use super::{
     control::{Carried, Change, Control, MoveEntry, change_taken, change_waiting},
     decorate::Wrapper,
     failure::FailedRun,
+    gated::Gated,
     state::{CancelOutcome, Stage, TaskState},
 };
 use crate::{
     CancelReason, CancellationToken, TaskError,
+    gate::RunGate,
     sync::Arc,
     time::{Clock, Timestamp},
     wait::WaitList,
@@ -64,6 +66,8 @@ pub(super) struct Extras {
     pub(super) wrapper: Option<Wrapper>,
     pub(super) attachment: Option<Attachment>,
     pub(super) last_failure: Option<FailedRun>,
+    /// What is asked before each run.
+    pub(super) gate: Option<Box<Gated>>,
     /// What has been asked of the task while it was alive.
     pub(super) control: Option<Box<Control>>,
 }
@@ -82,6 +86,7 @@ pub(super) struct Leftovers {
     pub(super) waiters: Vec<Waker>,
     pub(super) wrapper: Option<Wrapper>,
     pub(super) attachment: Option<Attachment>,
+    pub(super) gate: Option<Arc<dyn RunGate>>,
     pub(super) token: Option<CancellationToken>,
 }
 
@@ -212,11 +217,13 @@ impl<J: Job> TaskCell<J> {
     /// the task does so when it has queued the task.
     pub(super) fn follow_wall(&mut self, clock: &Clock, move_entry: &mut MoveEntry<'_>) {
         let Some(view) = self.stage().job().and_then(|job| job.view_wall(clock)) else { return };
+        let gated = self.extras_if_any().and_then(|extras| extras.gate.as_ref());
+        let unless = gated.and_then(|gated| gated.asks_again_at());
         let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
         if let Some(job) = self.stage().job() {
-            let change = Change::Estimate(view.deadline());
+            let change = Change::Estimate { moment: view.deadline(), unless };
             if let Err(change) = change_waiting(job, &mut control, change, move_entry) {
-                debug_assert!(matches!(change, Change::Estimate(_)));
+                debug_assert!(matches!(change, Change::Estimate { .. }));
             }
         }
         self.extras().control = control;
@@ -261,6 +268,7 @@ impl<J: Job> TaskCell<J> {
         let mut waiters = extras.waiters.take();
         waiters.extend(extras.awaiting.take());
         let (wrapper, attachment) = (extras.wrapper.take(), extras.attachment.take());
-        Leftovers { waiters, wrapper, attachment, token: extras.token.clone() }
+        let gate = extras.gate.take().map(|gated| gated.into_gate());
+        Leftovers { waiters, wrapper, attachment, gate, token: extras.token.clone() }
     }
 }

@@ -61,8 +61,12 @@ pub(crate) enum Change {
     Resume,
     /// Another schedule, whose first run is then.
     Schedule(Period, Timestamp),
-    /// The plan is a moment of the wall clock, and by today's estimate it comes then.
-    Estimate(Timestamp),
+    /// The plan is a moment of the wall clock, and by today's estimate it comes then; but the plan stands if it
+    /// is this one, at which a gate is to be asked again.
+    Estimate {
+        moment: Timestamp,
+        unless: Option<Timestamp>,
+    },
 }
 
 impl Change {
@@ -94,6 +98,8 @@ impl Standing {
     /// Returns the deadline in the queue.
     fn entry(self) -> Timestamp {
         match self.extra {
+            // An extra run that its gate has put off leaves the plan as it is.
+            Some(moment) if !self.is_paused => moment.min(self.plan),
             Some(moment) => moment,
             None if self.is_paused => Timestamp::NEVER,
             None => self.plan,
@@ -103,9 +109,9 @@ impl Standing {
     /// Returns how the task stands after the change.
     fn after(mut self, change: &Change, is_periodic: bool) -> Self {
         match *change {
-            Change::At(moment) | Change::Schedule(_, moment) | Change::Estimate(moment) => {
-                self.plan = moment;
-            }
+            Change::At(moment) | Change::Schedule(_, moment) => self.plan = moment,
+            Change::Estimate { unless, .. } if unless == Some(self.plan) => {}
+            Change::Estimate { moment, .. } => self.plan = moment,
             Change::Within(moment) => self.plan = self.plan.min(moment),
             // A run that is due already is the one that was asked for.
             Change::RunNow(now) if self.entry() <= now => {}
@@ -190,7 +196,7 @@ impl Control {
                 return self.schedule.replace(schedule);
             }
             // The worker that queues the task estimates the moment again.
-            Change::Estimate(_) => {}
+            Change::Estimate { .. } => {}
         }
         None
     }
@@ -215,6 +221,11 @@ impl Control {
             self.extra = None;
         }
         is_extra
+    }
+
+    /// Puts the extra run off for which the task was taken, unless another has been asked for meanwhile.
+    pub(super) fn put_extra_off(&mut self, moment: Timestamp) {
+        self.extra.get_or_insert(moment);
     }
 
     /// Takes the schedule that was set while the task ran.

@@ -238,6 +238,10 @@ pub enum FailureSource {
     ThreadStop,
     /// The trigger of a [repeated](crate::Handle::repeat) task, which has ended the task.
     Trigger,
+    /// The [gate](crate::gate) of a task; the run was skipped.
+    Gate,
+    /// The [lease](crate::gate::Lease) of a run. If it failed to be watched, the run was skipped.
+    Lease,
     /// The drop of a capture, a result or another value of a task.
     Drop,
     /// Nobody's code failed: a run of a periodic task exceeded its
@@ -259,6 +263,8 @@ impl FailureSource {
             Self::ThreadStart => "the hook at the start of a thread",
             Self::ThreadStop => "the hook at the end of a thread",
             Self::Trigger => "the trigger of a task",
+            Self::Gate => "the gate of a task",
+            Self::Lease => "the lease of a run",
             Self::Drop => "the drop of a task's value",
             Self::TimeLimit | Self::Displaced => "a periodic task",
         }

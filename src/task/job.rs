@@ -5,7 +5,10 @@
 //! afterwards, whatever the call did; if a panic ends the task, the closure is dropped explicitly,
 //! through [`unwind`](crate::unwind).
 
-use std::{mem, time::Duration};
+use std::{
+    mem,
+    time::{Duration, SystemTime},
+};
 
 use super::{
     failure::FailurePolicy,
@@ -74,6 +77,17 @@ pub(crate) trait Job: Send + Sized + 'static {
 
     /// Forgets the plan on the wall clock.
     fn leave_wall(&mut self) {}
+
+    /// Returns the moment of the wall clock for which the next run is planned; `None` if it is on another.
+    fn planned_wall(&self) -> Option<SystemTime> {
+        None
+    }
+
+    /// Leaves this run out, and plans the next. Calls the trigger, which is user code: the caller holds no
+    /// lock. Only periodic jobs can.
+    fn skip(self, _is_extra: bool, run: &Run, _: &Hooks) -> RunOutcome<Self> {
+        RunOutcome::Again(self, run.planned())
+    }
 
     /// Asks the trigger again for the run that it has planned. User code: the caller holds no lock.
     ///
@@ -208,6 +222,56 @@ impl<F> Periodic<F> {
     }
 }
 
+impl<F, O> Periodic<F>
+where
+    F: FnMut() -> O + Send + 'static,
+    O: Outcome,
+{
+    /// Plans the next run, after one that has failed so, or has not.
+    #[inline]
+    fn go_on(
+        mut self,
+        failure: Option<Failure>,
+        is_extra: bool,
+        run: &Run,
+        hooks: &Hooks,
+    ) -> RunOutcome<Self> {
+        let drops = hooks.drops(run.id());
+        // After an extra run the plan stands, which the task knows and not the job.
+        let plan = if is_extra { Ok(Some(run.planned())) } else { self.plan(run, hooks) };
+        match (plan, failure) {
+            (Ok(Some(next)), None) => RunOutcome::Again(self, next),
+            (Ok(Some(next)), Some(failure)) => {
+                // Without a delay the plan stands, even if it is in the past.
+                let next = match self.on_failure.delay_after(self.failures) {
+                    Duration::ZERO => next,
+                    delay => {
+                        let later = run.clock().read().after(delay);
+                        if later > next && !is_extra {
+                            self.leave_wall();
+                        }
+                        next.max(later)
+                    }
+                };
+                RunOutcome::Failed(self, next, failure)
+            }
+            (Ok(None), failure) => {
+                self.discard(run, drops);
+                match (failure, O::exhausted()) {
+                    (Some(failure), _) => RunOutcome::Ended(Err(failure)),
+                    (None, Some(value)) => RunOutcome::Ended(Ok(value)),
+                    (None, None) => RunOutcome::Exhausted,
+                }
+            }
+            (Err(panic), failure) => {
+                self.discard(run, drops);
+                discard(failure);
+                RunOutcome::Ended(Err(panic))
+            }
+        }
+    }
+}
+
 impl<F, O> Job for Periodic<F>
 where
     F: FnMut() -> O + Send + 'static,
@@ -260,38 +324,7 @@ where
                 Some(failure)
             }
         };
-        // After an extra run the plan stands, which the task knows and not the job.
-        let plan = if is_extra { Ok(Some(run.planned())) } else { self.plan(run, hooks) };
-        match (plan, failure) {
-            (Ok(Some(next)), None) => RunOutcome::Again(self, next),
-            (Ok(Some(next)), Some(failure)) => {
-                // Without a delay the plan stands, even if it is in the past.
-                let next = match self.on_failure.delay_after(self.failures) {
-                    Duration::ZERO => next,
-                    delay => {
-                        let later = run.clock().read().after(delay);
-                        if later > next && !is_extra {
-                            self.leave_wall();
-                        }
-                        next.max(later)
-                    }
-                };
-                RunOutcome::Failed(self, next, failure)
-            }
-            (Ok(None), failure) => {
-                self.discard(run, drops);
-                match (failure, O::exhausted()) {
-                    (Some(failure), _) => RunOutcome::Ended(Err(failure)),
-                    (None, Some(value)) => RunOutcome::Ended(Ok(value)),
-                    (None, None) => RunOutcome::Exhausted,
-                }
-            }
-            (Err(panic), failure) => {
-                self.discard(run, drops);
-                discard(failure);
-                RunOutcome::Ended(Err(panic))
-            }
-        }
+        self.go_on(failure, is_extra, run, hooks)
     }
 
     fn slot(&self) -> Option<u32> {
@@ -314,6 +347,20 @@ where
 
     fn is_on_wall(&self) -> bool {
         self.period.is_on_wall()
+    }
+
+    fn planned_wall(&self) -> Option<SystemTime> {
+        self.period.triggered()?.planned_wall()
+    }
+
+    fn skip(self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome<Self> {
+        if self.has_trigger() && !is_extra {
+            if let Err(panic) = self.count_covered(run, hooks) {
+                self.discard(run, hooks.drops(run.id()));
+                return RunOutcome::Ended(Err(panic));
+            }
+        }
+        self.go_on(None, is_extra, run, hooks)
     }
 
     fn view_wall(&self, clock: &Clock) -> Option<WallView> {

@@ -8,15 +8,22 @@
 //! A run consists of facts. It knows neither hooks nor wrappers; those are called around it by
 //! [`Invocation`](super::hooks::Invocation).
 
-use std::{cell::Cell, fmt, rc::Rc, time::Duration, time::Instant};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
 use super::{
     Job, Runnable,
     control::{Change, Moved},
     failure::FailedRun,
+    gated::Held,
 };
 use crate::{
     CancellationToken, Failure, TaskId,
+    gate::Lease,
     statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
     time::{Clock, Timestamp},
@@ -28,13 +35,27 @@ scoped_thread_local!(static CURRENT: Run);
 
 /// What all runs on one worker have in common.
 pub(crate) struct WorkerContext {
-    pub(crate) clock: Clock,
+    clock: Clock,
     /// The parent of the tasks' tokens.
-    pub(crate) stop: CancellationToken,
+    stop: CancellationToken,
     pub(crate) stats: Arc<WorkerStats>,
-    /// True if runs observe the time limits of their tasks. A run by hand does not: the timer thread
-    /// that would raise the token may be gone.
-    pub(crate) keeps_limits: bool,
+    /// True if runs observe the time limits of their tasks, and ask their gates. A run by hand does not:
+    /// the timer thread that would raise the token may be gone.
+    keeps_limits: bool,
+    /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
+    /// has nothing to set up.
+    held: RefCell<Option<Held>>,
+}
+
+impl WorkerContext {
+    pub(crate) fn new(
+        clock: Clock,
+        stop: CancellationToken,
+        stats: Arc<WorkerStats>,
+        keeps_limits: bool,
+    ) -> Self {
+        Self { clock, stop, stats, keeps_limits, held: RefCell::default() }
+    }
 }
 
 /// One run of one task.
@@ -43,8 +64,8 @@ pub(crate) struct Run {
     worker: Rc<WorkerContext>,
     task: Arc<dyn Runnable>,
     id: u64,
-    planned: Timestamp,
-    started: Timestamp,
+    planned: Cell<Timestamp>,
+    started: Cell<Timestamp>,
     number: Cell<u64>,
     missed: Cell<u64>,
     /// How many runs in a row have failed, this one included; zero if this one has not.
@@ -60,6 +81,7 @@ impl Run {
         started: Timestamp,
     ) -> Self {
         let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
+        let (planned, started) = (Cell::new(planned), Cell::new(started));
         Self { worker, task, id, planned, started, number, missed, failures }
     }
 
@@ -72,7 +94,34 @@ impl Run {
     pub(super) fn begin(&self, job: &impl Job, name: Option<Arc<str>>) {
         self.stats().begin(self.id, name);
         self.number.set(job.runs() + 1);
-        self.missed.set(job.missed(self.planned, self.started));
+        self.missed.set(job.missed(self.planned(), self.started()));
+    }
+
+    /// Records for which moment the run was planned, if it was put off since.
+    pub(super) fn plan_for(&self, planned: Timestamp) {
+        self.planned.set(planned);
+    }
+
+    /// Records that the job runs only now: its gate had to be asked.
+    pub(super) fn begin_after_gate(&self, job: &impl Job) {
+        self.started.set(self.clock().read());
+        self.missed.set(job.missed(self.planned(), self.started()));
+    }
+
+    /// Keeps what the run holds of its gate.
+    pub(super) fn hold(&self, held: Option<Held>) {
+        debug_assert!(self.worker.held.borrow().is_none(), "a worker has one run at a time");
+        *self.worker.held.borrow_mut() = held;
+    }
+
+    /// Returns what the run has held of its gate.
+    pub(super) fn release_hold(&self) -> Option<Held> {
+        self.worker.held.borrow_mut().take()
+    }
+
+    /// Calls `part`, which is not the body, as the thread's current run.
+    pub(super) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
+        CURRENT.set(self, part)
     }
 
     /// Records that so many runs more were missed before this one.
@@ -87,9 +136,9 @@ impl Run {
             id: self.id,
             name: self.task.name(),
             run: self.number.get(),
-            lateness: self.started.since(self.planned),
+            lateness: self.lateness(),
         };
-        let run_time = || self.clock().read().since(self.started);
+        let run_time = || self.clock().read().since(self.started());
         trace::in_span(fields, run_time, || CURRENT.set(self, body))
     }
 
@@ -101,6 +150,12 @@ impl Run {
     #[inline]
     pub(super) fn count(&self, failed: bool, ended: Option<Ended>) {
         self.stats().count(failed, self.missed.get(), ended);
+    }
+
+    /// Returns what counts this run, as the last of its task.
+    #[inline(always)]
+    pub(super) fn counts(&self) -> impl FnOnce(bool, Ended) + '_ {
+        |failed, ended| self.count(failed, Some(ended))
     }
 
     pub(super) fn keeps_limits(&self) -> bool {
@@ -127,13 +182,37 @@ impl Run {
     pub(super) fn context(&self) -> TaskContext {
         TaskContext {
             task: Arc::clone(&self.task),
-            stop: self.worker.stop.clone(),
+            stop: self.stop(),
+            lease: self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease)),
             id: TaskId(self.id),
             number: self.number.get(),
             missed: self.missed.get(),
-            planned: self.clock().instant_of(self.planned),
-            lateness: self.started.since(self.planned),
+            planned: self.clock().instant_of(self.planned()),
+            lateness: self.lateness(),
         }
+    }
+
+    /// Returns the parent of the task's token.
+    pub(super) fn stop(&self) -> CancellationToken {
+        let held = self.worker.held.borrow();
+        held.as_ref().map_or(&self.worker.stop, |held| &held.token).clone()
+    }
+
+    /// Returns `true` if the tasks of this worker have been asked to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.worker.stop.is_cancelled()
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number.get()
+    }
+
+    pub(super) fn missed(&self) -> u64 {
+        self.missed.get()
+    }
+
+    fn lateness(&self) -> Duration {
+        self.started().since(self.planned())
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -141,11 +220,11 @@ impl Run {
     }
 
     pub(super) fn planned(&self) -> Timestamp {
-        self.planned
+        self.planned.get()
     }
 
     pub(super) fn started(&self) -> Timestamp {
-        self.started
+        self.started.get()
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -158,8 +237,8 @@ impl Run {
             task: Arc::clone(&run.task),
             id: run.id,
             number: run.number.get(),
-            started: run.started,
-            stop: run.worker.stop.clone(),
+            started: run.started(),
+            stop: run.stop(),
         };
         CURRENT.is_set().then(|| CURRENT.with(current))
     }
@@ -231,6 +310,7 @@ pub fn current_task() -> Option<TaskContext> {
 pub struct TaskContext {
     task: Arc<dyn Runnable>,
     stop: CancellationToken,
+    lease: Option<Arc<dyn Lease>>,
     id: TaskId,
     number: u64,
     missed: u64,
@@ -284,7 +364,8 @@ impl TaskContext {
     /// not run again. So a periodic task can end itself by raising its own token. Its future is then
     /// cancelled, as [requested](crate::CancelReason::Requested), when the run has returned. A
     /// periodic task with a [time limit](crate::TaskBuilder::timeout) has a new token for each run,
-    /// and goes on, if its policy says so, after the limit has raised one.
+    /// and goes on, if its policy says so, after the limit has raised one; so has a run under a
+    /// [lease](crate::gate::Lease).
     ///
     /// Allocates at the first call for a task. Does not block.
     ///
@@ -307,6 +388,21 @@ impl TaskContext {
     #[must_use]
     pub fn token(&self) -> CancellationToken {
         self.task.token(&self.stop)
+    }
+
+    /// Returns the [fence](crate::gate::Lease::fence) of the lease that the task's
+    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the
+    /// lease has no fence.
+    #[must_use]
+    pub fn fence(&self) -> Option<u64> {
+        self.lease.as_ref().and_then(|lease| lease.fence())
+    }
+
+    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known;
+    /// `false` without a lease. A lease that is lost also raises the [token](Self::token).
+    #[must_use]
+    pub fn is_lease_lost(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.is_lost())
     }
 
     /// Has the periodic task run next after `delay`, counted from now; see

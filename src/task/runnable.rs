@@ -47,7 +47,7 @@ pub(crate) trait Runnable: Send + Sync {
     /// Begins a run that has a time limit, and so a token of its own.
     fn begin_limited_run(&self, limit: Timestamp);
     /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the
-    /// task itself has raised within the limit is kept for [`Verdict::CalledOff`].
+    /// task itself has raised within the limit is kept, so that the task is then called off.
     fn end_limited_run(&self, is_over: bool);
 
     /// Returns `true` if the task can end although no worker of its pool runs it: it has a time
@@ -106,8 +106,9 @@ pub(crate) enum Verdict {
     /// Report that the time of the task was up: before the run, which did not take place, or during
     /// it.
     TimedOut,
-    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token.
-    CalledOff,
+    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token; or its
+    /// gate says so.
+    Cancelled(CancelReason),
     /// Run the task again at this moment.
     Again(Timestamp),
     /// The same, and the moment is an estimate of one of the wall clock.

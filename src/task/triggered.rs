@@ -215,6 +215,11 @@ impl Triggered {
         Some(due.timestamp(context.clock))
     }
 
+    /// Returns the moment of the wall clock for which the next run is planned, if it is on that clock.
+    pub(super) fn planned_wall(&self) -> Option<SystemTime> {
+        self.wall.as_ref().map(|plan| plan.moment)
+    }
+
     /// Returns `true` if the next run is planned on the wall clock.
     pub(super) fn is_on_wall(&self) -> bool {
         self.wall.is_some()

@@ -8,8 +8,12 @@ mod backoff;
 mod desk;
 mod embedded;
 mod error;
+#[cfg(feature = "gate")]
+pub mod gate;
 mod job;
 mod jobs;
+#[cfg(feature = "gate")]
+pub mod pooler;
 mod reply;
 mod report;
 mod run;

@@ -15,7 +15,7 @@
 //! nanoseconds are 36 years, counted from when the clock was made.)
 
 use super::super::{
-    AdmissionState, Refusal, Refused, Ticket,
+    AdmissionState, Refusal, Refused, Return, Ticket,
     shared_heap::{LockedHeap, SharedHeap},
 };
 use crate::time::Timestamp;
@@ -86,11 +86,11 @@ impl<E> LockedStripe<'_, E> {
     pub(super) fn offer_again(
         &mut self,
         admission: &AdmissionState,
-        deadline: Timestamp,
-        sequence: u64,
+        (deadline, sequence): (Timestamp, u64),
+        why: Return,
         element: E,
     ) -> Result<Ticket, Refused<E>> {
-        if admission.is_closed_to_all() {
+        if admission.is_closed_to(why) {
             return Err(Refused { why: Refusal::Closed, sequence, element });
         }
         let inserted = self.insert(deadline, sequence, element);

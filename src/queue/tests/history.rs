@@ -262,7 +262,7 @@ impl Subject {
         let Some(((_, sequence), element)) = self.taken(|queue| queue.try_take()) else { return };
         let deadline = self.ahead(later);
         let Some(queue) = self.striped() else { return };
-        let back = queue.offer_again(deadline, sequence, element);
+        let back = queue.offer_again(deadline, sequence, Return::Recurring, element);
         assert_eq!(back.is_ok(), self.admission < Admission::Closed);
         if let Ok((ticket, waker)) = back {
             assert!(waker.is_none(), "no thread sleeps");

@@ -17,7 +17,7 @@ use crate::{
 fn run(task: Arc<dyn Runnable>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
     let stop = CancellationToken::with_clock(clock.clone());
-    let worker = Rc::new(WorkerContext { clock, stop, stats: Arc::default(), keeps_limits: true });
+    let worker = Rc::new(WorkerContext::new(clock, stop, Arc::default(), true));
     let run = Run::new(worker, task, 1, Timestamp::PAST, Timestamp::PAST);
     run.task().run(&run, &Hooks::default())
 }

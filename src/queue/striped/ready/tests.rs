@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     ManualClock,
     queue::{
-        Admission,
+        Admission, Return,
         striped::BATCH,
         tests::{LIMIT, Queue, at, queue, taker},
     },
@@ -57,7 +57,7 @@ fn among_equal_deadlines_the_first_submitted_goes_first() {
     let (_, queue, _) = with_ready(['a', 'b']);
     // This entry was submitted before the others but arrives only now, in the stripe with the
     // number 3.
-    queue.offer_again(at(11), 3, 'x').expect("it is open");
+    queue.offer_again(at(11), 3, Return::Recurring, 'x').expect("it is open");
     queue.offer(1, at(50), at(11), 'y').expect("it is open");
     assert_eq!(rest(&queue), "xby");
 }

@@ -109,7 +109,7 @@ fn the_deputy_takes_the_next_one_while_the_leader_is_away() {
         let parks = takers.clock.parks();
         assert_eq!(takers.taken_after(10), [10]);
         assert_eq!((takers.armed(), takers.clock.parks()), (vec![20], parks));
-        assert_eq!(takers.taken_after(9), []);
+        assert_eq!(takers.taken_after(9), [0; 0]);
         assert_eq!(takers.taken_after(1), [20]);
     }
 }
@@ -162,7 +162,8 @@ fn elements_that_return_to_a_finished_queue_are_taken_in_time() {
         let AnyQueue::Striped(queue) = &*takers.queue else {
             unreachable!("it has several stripes")
         };
-        let (_, waker) = queue.offer_again(at(deadline), sequence, ()).expect("it returns");
+        let (_, waker) =
+            queue.offer_again(at(deadline), sequence, Return::Recurring, ()).expect("it returns");
         wake_all(waker);
         if deadline == 50 {
             takers.call_back();

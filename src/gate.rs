@@ -1,0 +1,292 @@
+//! Gates: code that is asked just before a run of a task whether the run takes place.
+//!
+//! A program that runs on several machines has the same periodic task on each of them, and often wants
+//! each of its runs once. A [`RunGate`] is where it can say so. It is set with
+//! [`TaskBuilder::gate`](crate::TaskBuilder::gate) and asked on the worker, with no lock held, before each
+//! run. It lets the run pass, skips it, or says when to ask again. It may also hand out a [`Lease`]: a
+//! permission that can be lost while the run goes on. A task without a gate pays nothing for this.
+//!
+//! This crate has no gate that speaks to other machines. It has the place for one.
+//!
+//! ```
+//! use std::{sync::atomic::{AtomicBool, Ordering}, sync::Arc, time::Duration};
+//! use punctual::{ManualClock, ScheduledThreadPoolExecutor, gate::{self, Entry}};
+//!
+//! let clock = ManualClock::new();
+//! let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+//! let leads = Arc::new(AtomicBool::new(false));
+//! let asked = Arc::clone(&leads);
+//! let leader_only = gate::from_fn(move |_| match asked.load(Ordering::Relaxed) {
+//!     true => Entry::Run,
+//!     false => Entry::Skip,
+//! });
+//! let second = Duration::from_secs(1);
+//! executor.task().gate(leader_only).schedule_at_fixed_rate(second, second, || { /* sweep */ })?;
+//! clock.run_for(3 * second);
+//! leads.store(true, Ordering::Relaxed);
+//! clock.run_for(2 * second);
+//! let counted = executor.statistics();
+//! assert_eq!((counted.gate_skips, counted.runs), (3, 2));
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! ```
+//!
+//! # The order of things
+//!
+//! A worker takes the task. If the time limit of a one-shot task is up, or the wall clock has been set back
+//! and does not show the moment of the run, or the task's own token is raised, the gate is not asked. Then
+//! come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the wrappers, the body, the hook
+//! after the run, and [`Lease::leave`]; and only then does anybody see the outcome of the run.
+//!
+//! # Ticks
+//!
+//! A [`Tick`] is one moment of the task's schedule, for which one run is planned. It stays the same, with its
+//! planned moment and the number of its run, however often the gate says [`Entry::Again`]; so do the
+//! lateness of the run and what counts as missed. A request for another moment, as
+//! [`reschedule`](crate::ScheduledFuture::reschedule), makes another tick of it. A run that is asked for
+//! beside the schedule ([`run_now`](crate::ScheduledFuture::run_now)) is a tick of its own, planned for the
+//! moment of the call.
+//!
+//! # While a gate is asked
+//!
+//! A gate may block, on a database for instance, for as long as it bounds that itself. The worker is
+//! occupied meanwhile, and the task is running for everybody who looks: it is
+//! [`Running`](crate::TaskState::Running), a graceful shutdown waits for it, and
+//! [`current_task`](crate::current_task) returns it inside the gate. If the task is cancelled meanwhile its
+//! future ends at once. After the answer the task is looked at once more, so its body does not run if it
+//! has been cancelled, if its time limit is up, if its token is raised, or if the executor has been stopped
+//! by [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task counts the time of
+//! its gate, and that of [`Lease::leave`]. The limit of a periodic task's run begins after the gate.
+//!
+//! # Who does not ask
+//!
+//! A run by hand asks no gate: that of a [`DrainedTask`](crate::DrainedTask), and of a task that was rejected
+//! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller. It is the decision
+//! of whoever makes it, and no part of the schedule.
+//!
+//! # A gate is user code
+//!
+//! A panic of [`RunGate::enter`] or of [`Lease::watch`] is reported to the
+//! [failure handler](crate::Builder::failure_handler), and the tick is skipped: a gate that fails is shut. A
+//! panic of [`Lease::leave`] is reported, and changes nothing.
+
+use std::{
+    fmt,
+    time::{Duration, Instant, SystemTime},
+};
+
+use crate::{
+    CancellationToken, Failure, TaskId,
+    sync::Arc,
+    time::{Clock, Timestamp},
+};
+
+/// Decides just before a run of a task whether it takes place. Set with
+/// [`TaskBuilder::gate`](crate::TaskBuilder::gate); the [module](self) says when it is asked.
+///
+/// One gate may serve several tasks, and is asked by several workers at once then.
+pub trait RunGate: Send + Sync + 'static {
+    /// Called on the worker, just before the run, with no lock held. It may block for as long as it bounds
+    /// that itself: the worker is occupied meanwhile.
+    ///
+    /// A panic counts as [`Entry::Skip`], and is reported.
+    fn enter(&self, tick: &Tick<'_>) -> Entry;
+}
+
+impl<G: RunGate + ?Sized> RunGate for Arc<G> {
+    fn enter(&self, tick: &Tick<'_>) -> Entry {
+        (**self).enter(tick)
+    }
+}
+
+/// What a gate answers.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Entry {
+    /// The run takes place.
+    Run,
+    /// The run takes place under this lease, which is [left](Lease::leave) after it.
+    Hold(Arc<dyn Lease>),
+    /// The run does not take place. A periodic task goes on to its next planned run as after one that
+    /// succeeded; what it skips is no run, and no failure, but is
+    /// [counted](crate::Statistics::gate_skips). A one-shot task ends as cancelled, with
+    /// [`CancelReason::SkippedByGate`](crate::CancelReason::SkippedByGate).
+    Skip,
+    /// The gate is to be asked again after this time. The task waits in the queue until then, as a delayed
+    /// task, and its future is pending. Zero means at once, behind everything that was due before.
+    /// `Duration::MAX` means never: the task waits until somebody
+    /// [asks for a run](crate::ScheduledFuture::run_now), gives it another moment, or cancels it.
+    Again(Duration),
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run => f.write_str("Run"),
+            Self::Hold(_) => f.write_str("Hold(..)"),
+            Self::Skip => f.write_str("Skip"),
+            Self::Again(delay) => f.debug_tuple("Again").field(delay).finish(),
+        }
+    }
+}
+
+/// A permission to run that may be lost. A gate hands out one for each run ([`Entry::Hold`]).
+///
+/// None of its methods is called under a lock.
+pub trait Lease: Send + Sync + 'static {
+    /// Returns a number that is larger than that of every lease before, for storages that refuse a
+    /// writer with a smaller one. The task itself has it from
+    /// [`TaskContext::fence`](crate::TaskContext::fence).
+    fn fence(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns `true` if the lease is lost, as far as is known. The task itself asks by
+    /// [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    /// Hands over what is to be [raised](CancellationToken::cancel) when the lease is lost. Called once,
+    /// on the worker, before the body and before the task is looked at once more; must not block for long.
+    ///
+    /// Raising it raises the [token](crate::TaskContext::token) of this run, and of no other: a periodic task
+    /// goes on with its next tick. A panic counts as [`Entry::Skip`], and is reported; the lease is left.
+    fn watch(&self, token: CancellationToken);
+
+    /// Called exactly once for each lease that a gate has returned: on the worker, after the run and before
+    /// anybody sees its outcome, or with [`RunEnd::NotRun`] if the run did not take place after all. `next`
+    /// is the moment of the executor's [clock](Tick::clock) for which the next run is planned; `None` if
+    /// there is none, and after a run beside the schedule.
+    ///
+    /// A panic is reported, and changes nothing.
+    fn leave(&self, end: RunEnd<'_>, next: Option<Instant>);
+}
+
+/// How a run under a lease has ended.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum RunEnd<'a> {
+    /// The run has succeeded.
+    Completed,
+    /// The run has failed: its body, or the hook before it, panicked or returned an `Err`.
+    Failed(&'a Failure),
+    /// The run did not take place: its task was ended while the gate was asked.
+    NotRun,
+}
+
+/// One moment of a task's schedule, about which a gate is asked.
+#[derive(Clone, Copy)]
+pub struct Tick<'a> {
+    pub(crate) id: u64,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) number: u64,
+    pub(crate) planned: Timestamp,
+    /// The same on the wall clock, if it was planned there.
+    pub(crate) wall: Option<SystemTime>,
+    pub(crate) attempt: u32,
+    pub(crate) is_periodic: bool,
+    pub(crate) clock: &'a Clock,
+}
+
+impl Tick<'_> {
+    /// Returns the id of the task.
+    #[must_use]
+    pub fn task_id(&self) -> TaskId {
+        TaskId(self.id)
+    }
+
+    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name
+    }
+
+    /// Returns which run this would be: 1 for the first, and always 1 for a one-shot task. A tick that is
+    /// skipped has no number of its own: the next one has the same.
+    #[must_use]
+    pub fn run_number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the moment for which the run was planned; `None` if no [`Instant`] can represent it.
+    #[must_use]
+    pub fn planned(&self) -> Option<Instant> {
+        self.clock.instant_of(self.planned)
+    }
+
+    /// Returns the same moment on the wall clock. It is exact, and so the same in every process, if the run
+    /// was planned [on that clock](Self::is_on_wall). Otherwise it is worked out from what both clocks show
+    /// now, and differs from one call to the next.
+    #[must_use]
+    pub fn planned_wall(&self) -> SystemTime {
+        self.wall.unwrap_or_else(|| self.clock.wall_at(self.planned))
+    }
+
+    /// Returns `true` if the run was planned on the wall clock, by
+    /// [`Due::Wall`](crate::trigger::Due::Wall), as those of a calendar are.
+    #[must_use]
+    pub fn is_on_wall(&self) -> bool {
+        self.wall.is_some()
+    }
+
+    /// Returns how often the gate has been asked about this tick, this time included: 1 at first, and one
+    /// more after each [`Entry::Again`].
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns `true` if the task is periodic.
+    #[must_use]
+    pub fn is_periodic(&self) -> bool {
+        self.is_periodic
+    }
+
+    /// Returns the clock of the executor. A gate that reads the time there can be tested on a
+    /// [`ManualClock`](crate::ManualClock).
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        self.clock
+    }
+}
+
+impl fmt::Debug for Tick<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tick")
+            .field("task_id", &self.task_id())
+            .field("name", &self.name)
+            .field("run_number", &self.number)
+            .field("planned_wall", &self.planned_wall())
+            .field("is_on_wall", &self.is_on_wall())
+            .field("attempt", &self.attempt)
+            .field("is_periodic", &self.is_periodic)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a gate of a function.
+pub fn from_fn<F>(enter: F) -> FromFn<F>
+where
+    F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static,
+{
+    FromFn(enter)
+}
+
+/// A function that is a gate; from [`from_fn`].
+#[derive(Clone)]
+pub struct FromFn<F>(F);
+
+impl<F> RunGate for FromFn<F>
+where
+    F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static,
+{
+    fn enter(&self, tick: &Tick<'_>) -> Entry {
+        (self.0)(tick)
+    }
+}
+
+impl<F> fmt::Debug for FromFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFn").finish_non_exhaustive()
+    }
+}
