@@ -32,6 +32,11 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn close(&self);
     /// How long a verb may block.
     fn limit(&self) -> Duration;
+    /// The clock for what is stored in tables of a database; `None` if there are none.
+    #[cfg(feature = "postgres")]
+    fn clock_of_tables(&self) -> Option<&punctual::Clock> {
+        None
+    }
 }
 
 /// A job that is to be stored.
@@ -264,6 +269,11 @@ impl Sending<'_> {
             return Err(DeskError::TooLong { what: "the name of a sequence", most: LONGEST_NAME });
         }
         Ok(order)
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn clock_of_tables(&self) -> Option<punctual::Clock> {
+        self.desk.engine.clock_of_tables().cloned()
     }
 }
 

@@ -70,6 +70,9 @@ pub(crate) struct Definition {
     pub(crate) attempts: u32,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) time_limit: Option<Duration>,
+    /// What the engine on PostgreSQL knows the kind by, which has to be a type.
+    #[cfg(feature = "postgres")]
+    pub(crate) task: fn() -> crate::postgres::TaskOfEngine,
 }
 
 /// A job that is sent at each tick of a trigger.
@@ -206,6 +209,8 @@ impl Jobs {
                 attempts: backoff::ATTEMPTS,
                 backoff: None,
                 time_limit: None,
+                #[cfg(feature = "postgres")]
+                task: crate::postgres::task_of_engine::<J>,
             },
         });
         if kind.type_id != type_id {

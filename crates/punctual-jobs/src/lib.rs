@@ -14,11 +14,15 @@ mod job;
 mod jobs;
 #[cfg(feature = "gate")]
 pub mod pooler;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod reply;
 mod report;
 mod run;
 mod schedule;
 
+#[cfg(feature = "postgres")]
+pub use crate::postgres::{Postgres, Trouble};
 pub use crate::{
     desk::{Desk, Sending, Ticket},
     embedded::Embedded,

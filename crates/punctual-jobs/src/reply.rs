@@ -46,7 +46,7 @@ impl<T> Reply<T> {
     }
 
     /// Makes an answer that is to come, and the promise of it.
-    #[allow(dead_code, reason = "only a database is asked")]
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only the database is asked"))]
     pub(crate) fn promised() -> (Promise<T>, Self) {
         let state = Mutex::new(State { value: None, waker: None });
         let cell = Arc::new(Cell { state, answered: Condvar::new() });
@@ -98,7 +98,7 @@ pub(crate) struct Promise<T> {
     cell: Option<Arc<Cell<T>>>,
 }
 
-#[allow(dead_code, reason = "only a database is asked")]
+#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only the database is asked"))]
 impl<T> Promise<T> {
     pub(crate) fn keep(mut self, value: Result<T, DeskError>) {
         self.answer(value);

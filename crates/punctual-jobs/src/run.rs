@@ -11,6 +11,7 @@ use std::{
     fmt,
     panic::{self, AssertUnwindSafe},
     sync::OnceLock,
+    time::Instant,
 };
 
 use punctual::{CancellationToken, Clock, current_task};
@@ -111,12 +112,16 @@ impl fmt::Debug for JobRun {
     }
 }
 
-/// Returns the token of the task that the calling thread runs.
-pub(crate) fn token_of_this_task(clock: &Clock) -> CancellationToken {
+/// Returns the token of the task that the calling thread runs, and when the run of it began. The time limit
+/// counts from that very moment.
+pub(crate) fn begin(clock: &Clock) -> (CancellationToken, Instant) {
     match current_task() {
-        Some(task) => task.token(),
+        Some(task) => {
+            let began = task.planned().and_then(|planned| planned.checked_add(task.lateness()));
+            (task.token(), began.unwrap_or_else(|| clock.now()))
+        }
         // A task that its owner runs by hand, after the executor has drained it.
-        None => CancellationToken::with_clock(clock.clone()),
+        None => (CancellationToken::with_clock(clock.clone()), clock.now()),
     }
 }
 
@@ -126,14 +131,14 @@ pub(crate) fn call(
     run: &JobRun,
     payload: &Value,
     clock: &Clock,
+    began: Instant,
 ) -> Result<(), String> {
     let Some(handler) = &definition.handler else {
         return Err(format!("nothing in this process handles the job {:?}", run.name));
     };
-    let started = clock.now();
     #[allow(clippy::disallowed_methods, reason = "a panic is the failure of one attempt")]
     let ended = panic::catch_unwind(AssertUnwindSafe(|| handler(run, payload)));
-    let took = clock.now().saturating_duration_since(started);
+    let took = clock.now().saturating_duration_since(began);
     if let Some(limit) = definition.time_limit.filter(|limit| took >= *limit) {
         return Err(format!("the attempt took {took:?}, and its time limit is {limit:?}"));
     }

@@ -18,11 +18,7 @@ use super::{
     serial::Arrival,
     stopping::Closing,
 };
-use crate::{
-    Desk, GivenUp, JobId, JobRun,
-    jobs::Definition,
-    run::{self, token_of_this_task},
-};
+use crate::{Desk, GivenUp, JobId, JobRun, jobs::Definition, run};
 
 pub(super) struct Attempt {
     board: Arc<Board>,
@@ -36,6 +32,7 @@ struct Claim {
     run: JobRun,
     definition: Arc<Definition>,
     payload: Arc<Value>,
+    began: Instant,
 }
 
 /// What is left to do when an attempt has ended, without the lock.
@@ -58,7 +55,7 @@ impl Attempt {
         self.has_run = true;
         let Some(claim) = self.claim() else { return };
         let clock = self.board.executor.clock();
-        let result = run::call(&claim.definition, &claim.run, &claim.payload, clock);
+        let result = run::call(&claim.definition, &claim.run, &claim.payload, clock, claim.began);
         drop(claim.run);
         self.board.finish(self.id, result);
     }
@@ -66,7 +63,7 @@ impl Attempt {
     /// Begins the run, unless the job is gone, was moved, or has to wait in its sequence.
     fn claim(&self) -> Option<Claim> {
         let board = &self.board;
-        let token = token_of_this_task(board.executor.clock());
+        let (token, began) = run::begin(board.executor.clock());
         let mut state = board.state.lock();
         let entry = state.jobs.get(&self.id)?;
         if entry.generation != self.generation || !matches!(entry.stage, Stage::Waiting(_)) {
@@ -96,7 +93,7 @@ impl Attempt {
         let (definition, payload) = (Arc::clone(&entry.definition), Arc::clone(&entry.payload));
         drop(state);
         drop(task);
-        Some(Claim { run, definition, payload })
+        Some(Claim { run, definition, payload, began })
     }
 }
 

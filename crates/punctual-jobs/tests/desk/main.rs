@@ -16,12 +16,17 @@
 mod attempts;
 mod cancelling;
 mod embedded_only;
+#[cfg(feature = "postgres")]
+mod in_tables;
 mod keys;
 mod periodic;
 mod rescheduling;
 mod sending;
 mod serial;
 mod shutdown;
+#[cfg(feature = "postgres")]
+#[path = "../support/mod.rs"]
+mod support;
 mod world;
 
 /// Makes each case a test of each world.
@@ -29,6 +34,11 @@ macro_rules! suite {
     ($($module:ident :: { $($case:ident),* $(,)? }),* $(,)?) => {
         mod on_the_embedded_desk {
             $($(#[test] fn $case() { crate::$module::$case::<crate::world::InProcess>(); })*)*
+        }
+
+        #[cfg(feature = "postgres")]
+        mod on_postgres {
+            $($(#[test] fn $case() { crate::$module::$case::<crate::in_tables::InTables>(); })*)*
         }
     };
 }

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use punctual::trigger::Due;
 use punctual_jobs::{Job, JobError, JobRun, Jobs, aligned};
 use serde::{Deserialize, Serialize};
 
@@ -59,17 +60,18 @@ pub(crate) fn runs_of_a_periodic_job_do_not_overlap<W: World>() {
 }
 
 pub(crate) fn a_failed_tick_is_tried_again<W: World>() {
-    let hour = std::time::Duration::from_secs(3600);
+    let once = punctual::trigger::from_fn(|last| {
+        (last.runs() == 0).then(|| Due::Wall(last.after_wall() + SHORT))
+    });
     let world = W::open(|scene| {
         let log = scene.log.clone();
-        let soon = scene.executor.clock().wall_time() + SHORT;
         Jobs::new()
             .on(move |run: &JobRun, _: Sweep| {
                 log.say(run.attempt().to_string());
                 if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
             })
             .backoff::<Sweep>(|_| SHORT)
-            .every(punctual::trigger::at([soon, soon + hour]), Sweep::new())
+            .every(once, Sweep::new())
     });
     world.expect(&["1", "2"]);
 }

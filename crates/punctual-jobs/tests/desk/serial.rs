@@ -40,10 +40,11 @@ pub(crate) fn jobs_of_a_sequence_run_in_order<W: World>() {
     let world = W::open(standard);
     world.desk().now(Hold::new("first")).serial("s").send().unwrap();
     world.until("its begin", || world.log().has("first begins"));
+    let before = world.now();
     for text in ["a", "b", "c", "d"] {
         world.desk().now(Note::new(text)).serial("s").send().unwrap();
     }
-    world.desk().at(world.now() - SHORT, Note::new("earlier")).serial("s").send().unwrap();
+    world.desk().at(before - SHORT, Note::new("earlier")).serial("s").send().unwrap();
     world.scene().gate.cancel();
     world.expect(&["first begins", "first ends", "earlier", "a", "b", "c", "d"]);
 }

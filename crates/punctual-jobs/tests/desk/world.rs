@@ -78,7 +78,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    fn on(executor: &Handle) -> Self {
+    pub(crate) fn on(executor: &Handle) -> Self {
         let gate = CancellationToken::with_clock(executor.clock().clone());
         Self { log: Log::default(), executor: executor.clone(), gate }
     }
