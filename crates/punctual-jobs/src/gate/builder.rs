@@ -27,6 +27,7 @@ use super::{
 
 /// How long [`GateBuilder::open`] waits for the database.
 const OPEN_LIMIT: Duration = Duration::from_secs(10);
+const USUAL_LIMIT: Duration = Duration::from_secs(1);
 const SHORTEST_LEASE: Duration = Duration::from_millis(200);
 const LONGEST_LEASE: Duration = Duration::from_secs(86_400);
 
@@ -36,7 +37,7 @@ pub struct GateBuilder {
     url: String,
     schema: String,
     lease: Duration,
-    limit: Duration,
+    limit: Option<Duration>,
     lost_tick: LostTick,
     listener: Option<Listener>,
     connector: Arc<dyn Connector>,
@@ -48,7 +49,7 @@ impl GateBuilder {
             url,
             schema: "punctual".to_owned(),
             lease: Duration::from_secs(20),
-            limit: Duration::from_secs(1),
+            limit: None,
             lost_tick: LostTick::default(),
             listener: None,
             connector: Arc::new(Through(NoTls)),
@@ -65,9 +66,9 @@ impl GateBuilder {
     }
 
     /// Sets for how long at most a worker waits for an answer of the database, from its tick on; the default is
-    /// one second. No longer than the lease.
+    /// one second, or the lease if that is shorter. No longer than the lease.
     pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+        self.limit = Some(limit);
         self
     }
 
@@ -120,6 +121,7 @@ impl GateBuilder {
     fn start(self) -> Result<Gate, GateError> {
         let Self { url, schema, lease, limit, lost_tick, listener, connector } = self;
         check_schema(&schema)?;
+        let limit = limit.unwrap_or(USUAL_LIMIT.min(lease));
         check_lease(lease, limit)?;
         let mut config: Config = url.parse().map_err(GateError::url)?;
         if config.get_application_name().is_none() {

@@ -166,7 +166,7 @@ mod tests {
     fn a_lost_lease_is_not_renewed() {
         let lease = lease();
         assert!(!lease.renewed_at(109 * SECOND, 108 * SECOND, 10 * SECOND));
-        assert!(lease.is_lost_at(0 * SECOND), "it stays lost");
+        assert!(lease.is_lost_at(SECOND), "it stays lost");
     }
 
     #[test]

@@ -1,1 +1,14 @@
+//! The gate against a real server. The numbers G1 to G8 are those of the table in `docs/evidence/beyond.md`.
 
+mod delays;
+mod frozen;
+mod guards;
+mod opening;
+mod outages;
+mod poolers;
+mod rows;
+mod runner;
+mod server_clock;
+#[path = "../support/mod.rs"]
+mod support;
+mod ticks;
