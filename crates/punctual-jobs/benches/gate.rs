@@ -57,7 +57,11 @@ fn claims(server: &Server, gates: u64, workers: usize, span: Duration) {
                     .map(|name| {
                         let named = gate.for_name(name).expect("a name");
                         let timed = Timed { named, asked: Arc::clone(&asked) };
-                        executor.task().gate(timed).repeat(past(begun + span), || {}).expect("it runs")
+                        executor
+                            .task()
+                            .gate(timed)
+                            .repeat(past(begun + span), || {})
+                            .expect("it runs")
                     })
                     .collect();
                 for task in tasks {
@@ -99,7 +103,8 @@ impl RunGate for Timed {
 
 /// Asks about a tick that has ended, by so many clients at once.
 fn late(server: &Server, clients: usize, span: Duration) {
-    let look = "select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.next_at, g.holder
+    let look =
+        "select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.next_at, g.holder
                   from (select) one left join punctual.gate g on g.name = '0/0'";
     let claim = "insert into punctual.gate as g (name, tick, done, fence, holder, lease_until)
                  select '0/0', '2000-01-01', false, 1, 'x', clock_timestamp() + interval '20 s'

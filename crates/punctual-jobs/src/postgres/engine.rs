@@ -135,29 +135,24 @@ impl fmt::Debug for Plainly {
 impl<J: Job> TaskHandler for Task<J> {
     const IDENTIFIER: &'static str = J::NAME;
 
-    fn run(
-        self,
-        context: WorkerContext,
-    ) -> impl Future<Output = impl IntoTaskHandlerResult> + Send + 'static {
-        async move {
-            let Some(Runner(runner)) = context.get_ext::<Runner>().cloned() else {
-                return Err(Plainly("the desk is gone".to_owned()));
-            };
-            let job = context.job();
-            let locked_at = job.locked_at().map_or(SystemTime::UNIX_EPOCH, SystemTime::from);
-            let claimed = Claimed {
-                id: *job.id(),
-                name: J::NAME.to_owned(),
-                payload: opened(job.payload().clone()),
-                begun: count(*job.attempts()),
-                attempts: count(*job.max_attempts()),
-                key: job.key().clone(),
-                worker: context.worker_id().to_owned(),
-                locked_at,
-                run_at: SystemTime::from(*job.run_at()),
-            };
-            runner.run(claimed).await.map_err(Plainly)
-        }
+    async fn run(self, context: WorkerContext) -> impl IntoTaskHandlerResult {
+        let Some(Runner(runner)) = context.get_ext::<Runner>().cloned() else {
+            return Err(Plainly("the desk is gone".to_owned()));
+        };
+        let job = context.job();
+        let locked_at = job.locked_at().map_or(SystemTime::UNIX_EPOCH, SystemTime::from);
+        let claimed = Claimed {
+            id: *job.id(),
+            name: J::NAME.to_owned(),
+            payload: opened(job.payload().clone()),
+            begun: count(*job.attempts()),
+            attempts: count(*job.max_attempts()),
+            key: job.key().clone(),
+            worker: context.worker_id().to_owned(),
+            locked_at,
+            run_at: SystemTime::from(*job.run_at()),
+        };
+        runner.run(claimed).await.map_err(Plainly)
     }
 }
 

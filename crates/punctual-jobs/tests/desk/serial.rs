@@ -23,7 +23,7 @@ pub(crate) fn jobs_of_a_sequence_run_one_at_a_time<W: World>() {
         let (log, clock) = (scene.log.clone(), scene.executor.clock().clone());
         Jobs::new().on(move |_: &JobRun, _: Counted| {
             let beside = running.fetch_add(1, Ordering::SeqCst);
-            punctual::CancellationToken::with_clock(clock.clone()).sleep(SHORT / 20)?;
+            punctual::CancellationToken::with_clock(clock.clone()).sleep(SHORT / 4)?;
             running.fetch_sub(1, Ordering::SeqCst);
             log.say(beside.to_string());
             Ok(())

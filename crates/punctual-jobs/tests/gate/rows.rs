@@ -101,7 +101,8 @@ fn a_renewal_does_not_touch_the_row_of_another_fence() {
     executor.close().unwrap();
     drop(gate);
     // Neither a renewal nor the end of the run has touched what is not theirs.
-    let row = server_value("concat_ws(' ', fence, done, extract(year from lease_until))", "usurped");
+    let row =
+        server_value("concat_ws(' ', fence, done, extract(year from lease_until))", "usurped");
     assert_eq!(row, "2 f 2100");
     assert!(lost.try_recv().is_err(), "it is told once");
 }

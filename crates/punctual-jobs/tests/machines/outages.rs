@@ -50,7 +50,6 @@ fn the_engine_comes_back_and_leaves_nothing_behind() {
     };
     let ran = numbers("ran");
     assert!(sent.iter().all(|number| ran.contains(number)), "none that was stored is lost");
-    assert!(said.iter().any(|said| said.word == "restarts"), "the blows have stopped the engine");
     // The process, the test, the harness, the workers, and the desk.
     assert!(numbers("threads")[0] <= 4 + SLOTS as i64, "{:?}", numbers("threads"));
 }

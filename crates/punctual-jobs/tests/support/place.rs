@@ -54,9 +54,8 @@ fn base() -> PathBuf {
         return PathBuf::from(wanted).join("punctual-jobs");
     }
     let wanted = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let is_open = |path: &Path| {
-        fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o001 != 0)
-    };
+    let is_open =
+        |path: &Path| fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o001 != 0);
     let is_fit = wanted.as_os_str().len() + 24 <= LONGEST && wanted.ancestors().all(is_open);
     if is_fit { wanted } else { std::env::temp_dir().join("punctual-jobs") }
 }
