@@ -1,11 +1,19 @@
 //! What a claim costs, on a server that this program starts: `cargo bench -p punctual-jobs --features gate`.
 //!
-//! The first lines are of the whole way of a tick: a worker asks, the row is read and taken, the body returns, the end of the run
-//! is told. Those below are of what a replica pays that comes too late, in two ways: by reading first, as the
-//! gate does, and by one statement that claims or does not.
+//! The first lines are of the whole way of a tick: a worker asks, the row is read and taken, the body
+//! returns, the end of the run is told. Those below are of what a replica pays that comes too late, in two
+//! ways: by reading first, as the gate does, and by one statement that claims or does not.
 //!
-//! Server and clients share the machine, so the figures of two machines are not to be compared. Each claim is two
-//! commits, which wait for the disk; `PUNCTUAL_PLACE=/dev/shm` has the server where nothing does.
+//! Server and clients share the machine, so the figures of two machines are not to be compared. Each claim
+//! is two commits, which wait for the disk; `PUNCTUAL_PLACE=/dev/shm` has the server where nothing does.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program that measures, and what tests are made of"
+)]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -57,7 +65,11 @@ fn claims(server: &Server, gates: u64, workers: usize, span: Duration) {
                     .map(|name| {
                         let named = gate.for_name(name).expect("a name");
                         let timed = Timed { named, asked: Arc::clone(&asked) };
-                        executor.task().gate(timed).repeat(past(begun + span), || {}).expect("it runs")
+                        executor
+                            .task()
+                            .gate(timed)
+                            .repeat(past(begun + span), || {})
+                            .expect("it runs")
                     })
                     .collect();
                 for task in tasks {
@@ -99,7 +111,8 @@ impl RunGate for Timed {
 
 /// Asks about a tick that has ended, by so many clients at once.
 fn late(server: &Server, clients: usize, span: Duration) {
-    let look = "select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.next_at, g.holder
+    let look =
+        "select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.next_at, g.holder
                   from (select) one left join punctual.gate g on g.name = '0/0'";
     let claim = "insert into punctual.gate as g (name, tick, done, fence, holder, lease_until)
                  select '0/0', '2000-01-01', false, 1, 'x', clock_timestamp() + interval '20 s'

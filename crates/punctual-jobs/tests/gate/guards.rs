@@ -57,7 +57,8 @@ fn nobody_takes_over_while_a_guarded_transaction_is_open_and_the_lease_is_renewe
         let client = begin().await;
         gate.guard(&client, "open", 5).await.unwrap();
         let other = Server::shared().connect().await;
-        let take = "with it as (select from punctual.gate where name = 'open' for update skip locked)
+        let take =
+            "with it as (select from punctual.gate where name = 'open' for update skip locked)
                     select count(*) from it";
         assert_eq!(rows(&other, take).await.unwrap(), [["0"]], "it cannot be taken");
         let renew = "update punctual.gate set lease_until = clock_timestamp() where name = 'open'";

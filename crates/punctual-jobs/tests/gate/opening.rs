@@ -81,7 +81,8 @@ fn names_that_are_none_are_refused() {
 #[test]
 fn a_gate_that_is_dropped_has_told_all_ends_and_leaves_no_connection() {
     let server = Server::start();
-    let connections = "select count(*) from pg_stat_activity where application_name = 'punctual gate'";
+    let connections =
+        "select count(*) from pg_stat_activity where application_name = 'punctual gate'";
     for round in 1..20 {
         let gate = Gate::postgres(server.url()).open().unwrap();
         let executor = ScheduledThreadPoolExecutor::new(1);

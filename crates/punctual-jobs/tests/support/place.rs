@@ -47,16 +47,15 @@ impl Drop for Place {
     }
 }
 
-/// Returns the folder for tests below the target directory; or, if another user cannot get there or the path is too long for
-/// a socket, the system's for temporary files. `PUNCTUAL_PLACE` overrides both.
+/// Returns the folder for tests below the target directory; or, if another user cannot get there or the
+/// path is too long for a socket, the system's for temporary files. `PUNCTUAL_PLACE` overrides both.
 fn base() -> PathBuf {
     if let Some(wanted) = std::env::var_os("PUNCTUAL_PLACE") {
         return PathBuf::from(wanted).join("punctual-jobs");
     }
     let wanted = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let is_open = |path: &Path| {
-        fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o001 != 0)
-    };
+    let is_open =
+        |path: &Path| fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o001 != 0);
     let is_fit = wanted.as_os_str().len() + 24 <= LONGEST && wanted.ancestors().all(is_open);
     if is_fit { wanted } else { std::env::temp_dir().join("punctual-jobs") }
 }

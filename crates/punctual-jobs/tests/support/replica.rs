@@ -55,7 +55,8 @@ impl Replica {
         let (sender, lines) = channel();
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                let Some(said) = line.find('@').and_then(|at| parse(&line[at + 1..], number)) else {
+                let Some(said) = line.find('@').and_then(|at| parse(&line[at + 1..], number))
+                else {
                     continue;
                 };
                 if sender.send(said).is_err() {
