@@ -126,6 +126,8 @@ mod sql;
 use std::{fmt, sync::Arc, thread, time::Duration};
 
 use tokio::sync::mpsc::UnboundedSender;
+/// The driver, in the version that the functions of this module take and return.
+pub use tokio_postgres;
 
 pub use self::{
     aligned::{Aligned, aligned},
