@@ -22,7 +22,7 @@
 //! # User closures
 //!
 //! A task's closure that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user
-//! has decided what a half-changed capture means. Hooks, factories and handlers are called again after
+//! has decided what a half-changed capture means. Hooks, factories, handlers and gates are called again after
 //! one of them has panicked, whether or not the user has a `catch_unwind` around anything, so what
 //! they keep behind their own locks has to bear that anyway.
 //!

@@ -265,18 +265,18 @@ impl fmt::Debug for Tick<'_> {
 }
 
 /// Makes a gate of a function.
-pub fn from_fn<F>(enter: F) -> FromFn<F>
+pub fn from_fn<F>(enter: F) -> GateFn<F>
 where
     F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static,
 {
-    FromFn(enter)
+    GateFn(enter)
 }
 
 /// A function that is a gate; from [`from_fn`].
 #[derive(Clone)]
-pub struct FromFn<F>(F);
+pub struct GateFn<F>(F);
 
-impl<F> RunGate for FromFn<F>
+impl<F> RunGate for GateFn<F>
 where
     F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static,
 {
@@ -285,8 +285,8 @@ where
     }
 }
 
-impl<F> fmt::Debug for FromFn<F> {
+impl<F> fmt::Debug for GateFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FromFn").finish_non_exhaustive()
+        f.debug_struct("GateFn").finish_non_exhaustive()
     }
 }

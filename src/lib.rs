@@ -51,6 +51,7 @@
 //! | shut down | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it ([`DropPolicy`]) |
 //! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination); [`cancelled`](CancellationToken::cancelled) for a token |
 //! | limit a task's time, resume after a failed run | [`TaskBuilder::timeout`], [`TaskBuilder::on_failure`] |
+//! | ask somebody just before each run whether it takes place | [`TaskBuilder::gate`], [`gate`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
 //! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |

@@ -229,9 +229,9 @@ impl Pool {
     /// the task has been cancelled. Returns `true` if the task is queued. See the head of the module
     /// for the locks.
     fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, next: Timestamp) -> bool {
-        let why = if task.is_periodic() { Return::Recurring } else { Return::PutOff };
         let mut wake = None;
-        let mut enqueue = |deadline| {
+        let mut enqueue = |deadline, is_periodic| {
+            let why = if is_periodic { Return::Recurring } else { Return::PutOff };
             let offered = self.queue.offer_again(deadline, sequence, why, Arc::clone(task));
             offered.ok().map(|(ticket, waker)| {
                 wake = waker;

@@ -63,25 +63,25 @@ use crate::{
     time::Timestamp,
 };
 
-/// Which elements a queue admits. A queue only ever admits less. The numbers are those of [`Refused`]
-/// classes: one bit for each.
+/// Which elements a queue admits. As a number it has one bit for each class of elements that it does not
+/// admit: so to close a queue further is to set bits, and no bit is ever cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Admission {
     /// Every element.
     Open = 0,
     /// Only elements that were admitted before and taken out.
-    Returning = NEW,
+    Returning = REFUSES_NEW,
     /// Of these, only those that were put off.
-    PutOff = NEW | Return::Recurring as isize,
+    PutOff = REFUSES_NEW | Return::Recurring as isize,
     /// Of these, only those that come back again and again.
-    Recurring = NEW | Return::PutOff as isize,
+    Recurring = REFUSES_NEW | Return::PutOff as isize,
     /// None.
-    Closed = NEW | Return::Recurring as isize | Return::PutOff as isize,
+    Closed = REFUSES_NEW | Return::Recurring as isize | Return::PutOff as isize,
 }
 
-const NEW: isize = 1;
+const REFUSES_NEW: isize = 1;
 
-/// Why an element comes back that was taken out.
+/// Why an element comes back that was taken out: its class, as a bit of [`Admission`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Return {
     /// It does so again and again: a periodic task between two runs.

@@ -7,7 +7,7 @@
 //! * `Task<J>` is the node that the queue, the worker and the future share. Everything that changes
 //!   in it is under **one lock**, which protects the task's state ([`state`]) together with the
 //!   closure and the result, so that none of the three can disagree with another.
-//! * What only some tasks have (a name, waiters, a token, a time limit) is allocated when it is first
+//! * What only some tasks have (a name, waiters, a token, a time limit, a gate) is allocated when it is first
 //!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty.
 //!
 //! The types of closure and result are erased by two traits: a worker sees a [`Runnable`], a future
@@ -23,7 +23,8 @@
 //!              Stage::start  RunOutcome ──▶ Task::finish or Task::rest ──▶ Verdict
 //! ```
 //!
-//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others.
+//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others. A task with
+//! a gate takes a way of its own from `Task::run` to `Job::run`, on which the gate is asked ([`gated`]).
 //!
 //! # Who may touch what
 //!
@@ -86,7 +87,7 @@ pub(crate) use self::{
     job::{Job, OneShot, Periodic},
     period::Period,
     run::{CurrentRun, Run, Subject, WorkerContext},
-    runnable::{Cancellation, Changed, Runnable, Verdict},
+    runnable::{Cancellation, Changed, Enqueue, Runnable, Verdict},
 };
 pub use self::{
     decorate::{Done, Submission, TaskRun},
@@ -156,41 +157,15 @@ impl<J: Job> Task<J> {
         }
     }
 
-    /// Ends a run, and the task if it was the last.
-    #[inline(always)]
-    fn end_run(
-        &self,
-        ran: RunOutcome<J>,
-        wrapper: Option<Wrapper>,
-        limit: Option<Timestamp>,
-        run: &Run,
-        hooks: &Hooks,
-    ) -> Verdict {
-        run.stats().leave();
-        match ran {
-            RunOutcome::Ended(ending) => {
-                if wrapper.is_some() {
-                    self.discard(wrapper, hooks.drops(run.id()));
-                }
-                let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
-                self.finish(ending, is_over, (run, hooks), run.counts())
-            }
-            RunOutcome::Exhausted => self.exhaust(wrapper, (run, hooks), run.counts()),
-            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, hooks),
-            RunOutcome::Failed(job, next, panic) => {
-                self.rest(job, next, wrapper, Some(panic), run, hooks)
-            }
-        }
-    }
-
     /// Ends the task after its last run, or as timed out if its time `is_over`, and drops what it
-    /// leaves. `count` is passed whether the run has failed, and how the task has ended.
+    /// leaves. A run is counted only if it `is_run`.
+    #[inline(always)]
     fn finish(
         &self,
         ending: Ending<J::Output>,
         is_over: bool,
+        is_run: bool,
         (run, hooks): (&Run, &Hooks),
-        count: impl FnOnce(bool, Ended),
     ) -> Verdict {
         let has_failed = ending.is_err();
         let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|f| run.failure(f));
@@ -202,7 +177,7 @@ impl<J: Job> Task<J> {
             None if has_failed => Ended::Failed,
             None => Ended::Completed,
         };
-        count(has_failed, ended);
+        run.count_end(is_run, has_failed, ended);
         if failure.is_some() {
             cell.extras().last_failure = failure;
         }
@@ -213,20 +188,28 @@ impl<J: Job> Task<J> {
         if timed_out { Verdict::TimedOut } else { Verdict::Ended }
     }
 
+    /// As [`finish`](Self::finish), where no run has just ended: compiled once.
+    #[cold]
+    #[inline(never)]
+    fn finish_unrun(
+        &self,
+        ending: Ending<J::Output>,
+        is_run: bool,
+        run: &Run,
+        hooks: &Hooks,
+    ) -> Verdict {
+        self.finish(ending, false, is_run, (run, hooks))
+    }
+
     /// Ends a repeated task whose trigger has ended without a result.
     #[cold]
-    fn exhaust(
-        &self,
-        wrapper: Option<Wrapper>,
-        (run, hooks): (&Run, &Hooks),
-        count: impl FnOnce(bool, Ended),
-    ) -> Verdict {
+    fn exhaust(&self, wrapper: Option<Wrapper>, is_run: bool, run: &Run, hooks: &Hooks) -> Verdict {
         self.discard(wrapper, hooks.drops(run.id()));
         let mut cell = self.0.lock();
         cell.stage().exhaust();
         let is_cancelled = cell.stage().state() == TaskState::Cancelled;
         let ended = if is_cancelled { Ended::Cancelled } else { Ended::Completed };
-        count(false, ended);
+        run.count_end(is_run, false, ended);
         self.release(cell, false, hooks.drops(run.id()));
         Verdict::Ended
     }
@@ -280,7 +263,7 @@ impl<J: Job> Task<J> {
         wake_all(leftovers.waiters);
         self.discard(leftovers.wrapper, drops);
         self.discard(leftovers.attachment, drops);
-        self.discard(leftovers.gate, drops);
+        drops.discard(leftovers.gate);
         self.discard(unclaimed, drops);
     }
 
@@ -295,7 +278,7 @@ impl<J: Job> Runnable for Task<J> {
     fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
         let mut cell = self.0.lock();
         let (mut name, mut wrapper, mut limit) = (None, None::<Wrapper>, None);
-        let mut is_extra = false;
+        let (mut is_extra, mut is_gated) = (false, false);
         if !cell.is_plain() {
             if cell.is_called_off() {
                 return Verdict::Cancelled(CancelReason::Requested);
@@ -314,7 +297,11 @@ impl<J: Job> Runnable for Task<J> {
                 }
             }
             if run.keeps_limits() && cell.extras().gate.is_some() {
-                return self.run_gated(cell, is_extra, limit, (run, hooks));
+                match self.pass_gate(cell, is_extra, limit, (run, hooks)) {
+                    Ok(alive) => cell = alive,
+                    Err(verdict) => return verdict,
+                }
+                is_gated = true;
             }
             let extras = cell.extras();
             (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
@@ -328,14 +315,31 @@ impl<J: Job> Runnable for Task<J> {
         drop(cell);
         run.begin(&job, name);
         let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
-        self.end_run(ran, wrapper, limit, run, hooks)
+        if is_gated {
+            self.leave_gate(&ran, is_extra, run, hooks);
+        }
+        run.stats().leave();
+        match ran {
+            RunOutcome::Ended(ending) => {
+                if wrapper.is_some() {
+                    self.discard(wrapper, hooks.drops(run.id()));
+                }
+                let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
+                self.finish(ending, is_over, true, (run, hooks))
+            }
+            RunOutcome::Exhausted => self.exhaust(wrapper, true, run, hooks),
+            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, hooks),
+            RunOutcome::Failed(job, next, panic) => {
+                self.rest(job, next, wrapper, Some(panic), run, hooks)
+            }
+        }
     }
 
-    fn rearm(&self, next: Timestamp, enqueue: &mut dyn FnMut(Timestamp) -> Option<u32>) -> bool {
+    fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
         let mut cell = self.0.lock();
         let deadline = cell.settle(next);
         let Some(job) = cell.stage().job() else { return false };
-        let Some(slot) = enqueue(deadline) else { return false };
+        let Some(slot) = enqueue(deadline, J::IS_PERIODIC) else { return false };
         if J::IS_PERIODIC {
             job.set_slot(slot);
         } else {

@@ -34,7 +34,7 @@ use punctual::{
     TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState,
     TaskSummary, Termination, ThreadFactory, Throttled, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
-    trigger,
+    gate, trigger,
 };
 
 /// Determines whether a type has a trait: the type's own constant, where the bound holds, hides the
@@ -212,6 +212,10 @@ fn always_public() -> Vec<Line> {
         delay_queue::NextExpired<'static, u32>: all;
         delay_queue::Queued<u32>: all;
         delay_queue::Refused<u32>: all;
+        gate::Entry: Send Sync Unpin;
+        gate::GateFn<fn()>: all;
+        gate::RunEnd<'static>: all;
+        gate::Tick<'static>: all;
     }
 }
 
@@ -298,15 +302,19 @@ fn every_public_type_has_a_line() {
 }
 
 /// The root and the public modules.
-const MODULES: [(&str, &str); 3] =
-    [("src/lib.rs", ""), ("src/delay_queue.rs", "delay_queue::"), ("src/trigger.rs", "trigger::")];
+const MODULES: [(&str, &str); 4] = [
+    ("src/lib.rs", ""),
+    ("src/delay_queue.rs", "delay_queue::"),
+    ("src/gate.rs", "gate::"),
+    ("src/trigger.rs", "trigger::"),
+];
 
 /// No other module is public, so there are no more types to look for.
 #[test]
 fn no_other_module_is_public() {
     let text = fs::read_to_string(root().join("src/lib.rs")).expect("a source");
     let modules: Vec<_> = text.lines().filter(|line| line.starts_with("pub mod ")).collect();
-    assert_eq!(modules, ["pub mod delay_queue;", "pub mod trigger;"]);
+    assert_eq!(modules, ["pub mod delay_queue;", "pub mod gate;", "pub mod trigger;"]);
 }
 
 fn root() -> &'static Path {

@@ -219,7 +219,8 @@ impl DrainedTask {
     }
 
     /// Runs the task on this thread, due or not, and ends its future: with the result, with the
-    /// panic, or, for a periodic task, as cancelled after this one run. Calls the executor's hooks. A
+    /// panic, or, for a periodic task, as cancelled after this one run. Calls the executor's hooks, and asks
+    /// no [gate](crate::TaskBuilder::gate). A
     /// timeout expires only until the executor has terminated. Blocks as long as the closure runs. A
     /// panic of the closure does not leave this call. Does nothing if the task was cancelled
     /// meanwhile.

@@ -2,7 +2,7 @@
 //!
 //! | | the queue admits | taken out of the queue | tokens |
 //! |---|---|---|---|
-//! | `shutdown` | periodic tasks between two runs, if the policy keeps them | what the policies do not keep | – |
+//! | `shutdown` | periodic tasks between two runs, and tasks that their gates put off, if the policies keep them | what the policies do not keep | – |
 //! | `stop` (drop) | nothing | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!

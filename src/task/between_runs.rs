@@ -34,7 +34,7 @@ impl<J: Job> Task<J> {
     /// Puts a periodic task to rest until it is queued again for `next`, unless it has been cancelled
     /// meanwhile, or has raised its own token. `count` counts what the worker has done, and how the task
     /// has ended by that, if it has.
-    pub(super) fn rest_after(
+    fn rest_after(
         &self,
         job: J,
         next: Timestamp,
@@ -82,6 +82,16 @@ impl<J: Job> Task<J> {
         }
     }
 
+    /// As [`rest`](Self::rest), in place of a run that did not take place.
+    #[inline(never)]
+    pub(super) fn rest_unrun(&self, job: J, next: Timestamp, run: &Run, hooks: &Hooks) -> Verdict {
+        self.rest_after(job, next, None, None, (run, hooks), |ended| {
+            if let Some(ended) = ended {
+                run.stats().count_ended(ended);
+            }
+        })
+    }
+
     /// Asks the trigger for the next run again, in place of the run for which the task was taken.
     #[cold]
     pub(super) fn ask_again(
@@ -96,16 +106,9 @@ impl<J: Job> Task<J> {
         };
         drop(cell);
         match job.ask_again(run, hooks) {
-            Ok((job, next)) => {
-                let count = |ended: Option<_>| {
-                    if ended.is_some() {
-                        run.stats().count_cancelled();
-                    }
-                };
-                self.rest_after(job, next, None, None, (run, hooks), count)
-            }
+            Ok((job, next)) => self.rest_unrun(job, next, run, hooks),
             // The trigger has panicked, which ends the task as it does after a run.
-            Err(failure) => self.finish(Err(failure), false, (run, hooks), run.counts()),
+            Err(failure) => self.finish_unrun(Err(failure), true, run, hooks),
         }
     }
 }

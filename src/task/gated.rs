@@ -8,16 +8,17 @@
 //! # From the answer to the body
 //!
 //! ```text
-//!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ job.run ──▶ leave ──▶ outcome
-//!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ rest ──▶ Verdict
+//!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ Stage::start ──▶ job.run ──▶ leave ──▶ outcome
+//!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ rest ──▶ Verdict::Cancelled
 //!     ├──▶ Again ──▶ the tick is kept ──▶ rest ──▶ Verdict::Again
 //!     └──▶ Skip ──▶ job.skip ──▶ rest ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
 //! *Looked at once more* is one step under the task's lock. It comes after the last call of the gate, so
 //! whatever has ended the task before that step keeps the body from running, and whatever comes after it
-//! finds a body that runs. A run that does not take place gives its closure back to the task first
-//! ([`rest_after`](Task::rest_after)), and the task is then ended as one that waits.
+//! finds a body that runs. In that step the closure is put back as if the task had just been found, so from
+//! there on the run goes the way of all runs (`Task::run`). A run that does not take place
+//! puts it back as well, and the task is then ended as one that waits.
 //!
 //! # A tick that waits
 //!
@@ -34,11 +35,10 @@
 //! raised token of a task means. So it is given a token between that of the pool and that of the task. A run
 //! under a lease therefore has a task's token of its own, as one with a time limit has.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::{
-    Hooks, Invocation, Job, Run, Task, Verdict, cell::TaskCell, hooks::FailureSource,
-    job::RunOutcome,
+    Hooks, Job, Run, Task, Verdict, cell::TaskCell, hooks::FailureSource, job::RunOutcome,
 };
 use crate::{
     CancelReason, CancellationToken,
@@ -98,9 +98,19 @@ pub(super) struct Held {
     pub(super) lease: Arc<dyn Lease>,
     /// Raised when the lease is lost; the parent of the task's token.
     pub(super) token: CancellationToken,
+    /// The token that the task had before, to be dropped when no lock is held.
+    pub(super) replaced: Option<CancellationToken>,
 }
 
-/// A run whose gate has been asked.
+/// What comes of a question.
+enum Answer {
+    Run,
+    Skip,
+    /// To be asked again at this moment.
+    Again(Timestamp),
+}
+
+/// A run whose gate is asked.
 struct Gateway<'a> {
     run: &'a Run,
     hooks: &'a Hooks,
@@ -115,24 +125,32 @@ impl Gateway<'_> {
         called.map_err(discard).ok()
     }
 
-    fn ask(&self, gate: &dyn RunGate, tick: &Tick<'_>) -> Entry {
-        self.call(FailureSource::Gate, || gate.enter(tick)).unwrap_or(Entry::Skip)
-    }
-
-    /// Has the lease watched over. Returns `None`, and has left the lease, if that panics.
-    fn watch(&self, lease: Arc<dyn Lease>) -> Option<Held> {
-        let held = Held { lease, token: self.run.stop().child() };
-        let token = held.token.clone();
-        match self.call(FailureSource::Lease, || held.lease.watch(token)) {
-            Some(()) => Some(held),
-            None => {
-                self.leave(held, RunEnd::NotRun, None);
-                None
-            }
+    /// Asks the gate. If it gives a lease, the run holds that, and it is watched over.
+    fn ask(&self, gate: Arc<dyn RunGate>, tick: &Tick<'_>) -> Answer {
+        let entry = self.call(FailureSource::Gate, || gate.enter(tick));
+        self.hooks.drops(self.run.id()).discard(gate);
+        match entry {
+            Some(Entry::Run) => Answer::Run,
+            Some(Entry::Hold(lease)) => self.hold(lease),
+            Some(Entry::Again(delay)) => Answer::Again(self.run.clock().read().after(delay)),
+            Some(Entry::Skip) | None => Answer::Skip,
         }
     }
 
-    fn leave(&self, held: Held, end: RunEnd<'_>, next: Option<Timestamp>) {
+    fn hold(&self, lease: Arc<dyn Lease>) -> Answer {
+        let token = self.run.stop().child();
+        let (watched, raised) = (Arc::clone(&lease), token.clone());
+        self.run.hold(Held { lease, token, replaced: None });
+        if self.call(FailureSource::Lease, || watched.watch(raised)).is_some() {
+            return Answer::Run;
+        }
+        self.leave(RunEnd::NotRun, None);
+        Answer::Skip
+    }
+
+    /// Leaves the lease, if the run holds one.
+    fn leave(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
+        let Some(held) = self.run.release_hold() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
         self.call(FailureSource::Lease, || held.lease.leave(end, next));
         self.hooks.drops(self.run.id()).discard(held);
@@ -150,124 +168,122 @@ impl<J: Job> Task<J> {
         self
     }
 
-    /// Asks the gate, and runs the task if it says so.
+    /// Asks the gate about a run that is about to begin. If the run is to take place, returns the task under
+    /// its lock, as it was found.
+    ///
+    /// # Errors
+    ///
+    /// What becomes of the task instead.
     #[inline(never)]
-    pub(super) fn run_gated(
-        &self,
-        mut cell: MutexGuard<'_, TaskCell<J>>,
+    pub(super) fn pass_gate<'a>(
+        &'a self,
+        mut cell: MutexGuard<'a, TaskCell<J>>,
         is_extra: bool,
         limit: Option<Timestamp>,
         (run, hooks): (&Run, &Hooks),
-    ) -> Verdict {
+    ) -> Result<MutexGuard<'a, TaskCell<J>>, Verdict> {
         let extras = cell.extras();
         let name = extras.name.clone();
         let asked = extras.gate.as_mut().map(|gated| gated.ask(run.planned(), is_extra));
-        let Some(((gate, asked), job)) = asked.zip(cell.stage().start()) else {
-            // The task has ended; what it leaves has been taken out.
-            run.stats().count_cancelled();
-            return Verdict::TooLate;
-        };
+        let job = cell.stage().start();
         drop(cell);
+        let (Some((gate, asked)), Some(job)) = (asked, job) else {
+            // The task has ended. It has left its gate then as well as its job.
+            run.stats().count_cancelled();
+            return Err(Verdict::TooLate);
+        };
         run.plan_for(asked.planned);
         run.begin(&job, name.clone());
         let gateway = Gateway { run, hooks, is_extra, limit };
         let wall = if is_extra { None } else { job.planned_wall() };
         let tick = tick(run, name.as_deref(), wall, asked.attempt, J::IS_PERIODIC);
-        let entry = gateway.ask(&*gate, &tick);
-        hooks.drops(run.id()).discard(gate);
-        let held = match entry {
-            Entry::Run => Ok(None),
-            Entry::Hold(lease) => gateway.watch(lease).map(Some).ok_or(Entry::Skip),
-            entry => Err(entry),
-        };
-        match held {
-            Ok(held) => self.run_if_alive(job, held, &gateway),
-            Err(Entry::Again(delay)) => self.ask_gate_again(job, asked, delay, &gateway),
-            Err(_) => self.skip(job, &gateway),
+        match gateway.ask(gate, &tick) {
+            Answer::Run => self.look_again(job, &gateway),
+            Answer::Again(entry) => Err(self.put_off(job, Asked { entry, ..asked }, &gateway)),
+            Answer::Skip => Err(self.skip(job, &gateway)),
         }
     }
 
-    /// Runs the task unless something has ended it while its gate was asked.
-    fn run_if_alive(&self, job: J, held: Option<Held>, gateway: &Gateway<'_>) -> Verdict {
-        let &Gateway { run, hooks, is_extra, limit } = gateway;
+    /// Looks at the task once more after its gate has let it through.
+    fn look_again(
+        &self,
+        job: J,
+        gateway: &Gateway<'_>,
+    ) -> Result<MutexGuard<'_, TaskCell<J>>, Verdict> {
+        let run = gateway.run;
         let mut cell = self.0.lock();
         let is_alive = !cell.stage().is_done() && !cell.is_called_off();
         if !is_alive || gateway.is_over() || run.is_stopped() {
             drop(cell);
-            if let Some(held) = held {
-                gateway.leave(held, RunEnd::NotRun, None);
-            }
-            return self.give_back(job, CancelReason::ShutdownNow, gateway);
+            gateway.leave(RunEnd::NotRun, None);
+            run.stats().leave();
+            return Err(self.give_back(job, CancelReason::ShutdownNow, gateway));
         }
-        let extras = cell.extras();
-        let mut wrapper = extras.wrapper.take();
-        let token = if held.is_some() { extras.token.take() } else { None };
-        drop(cell);
-        discard(token);
-        run.begin_after_gate(&job);
-        let is_leased = held.is_some();
-        run.hold(held);
-        let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
-        if let Some(held) = run.release_hold() {
-            let (end, next) = end_of(&ran);
-            gateway.leave(held, end, next.filter(|_| !is_extra));
-        }
-        if is_leased && J::IS_PERIODIC {
-            self.end_own_token();
-        }
-        self.end_run(ran, wrapper, limit, run, hooks)
+        run.replace_token(&mut cell.extras().token);
+        run.starts_now();
+        let ended = cell.stage().rest(job);
+        debug_assert!(ended.is_none(), "the task has just been found alive");
+        Ok(cell)
     }
 
-    /// Takes out the token of a run, unless the task has called itself off by it.
-    fn end_own_token(&self) {
-        let mut cell = self.0.lock();
-        let is_kept = cell.is_called_off();
-        let token = cell.extras().token.take_if(|_| !is_kept);
-        drop(cell);
-        discard(token);
+    /// Leaves the lease of a run, if it has one, with the token of its own.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn leave_gate(&self, ran: &RunOutcome<J>, is_extra: bool, run: &Run, hooks: &Hooks) {
+        if !run.is_leased() {
+            return;
+        }
+        let (end, next) = match ran {
+            RunOutcome::Ended(Ok(_)) | RunOutcome::Exhausted => (RunEnd::Completed, None),
+            RunOutcome::Ended(Err(failure)) => (RunEnd::Failed(failure), None),
+            RunOutcome::Again(_, next) => (RunEnd::Completed, Some(*next)),
+            RunOutcome::Failed(_, next, failure) => (RunEnd::Failed(failure), Some(*next)),
+        };
+        let gateway = Gateway { run, hooks, is_extra, limit: None };
+        gateway.leave(end, next.filter(|_| !is_extra));
+        if J::IS_PERIODIC {
+            let mut cell = self.0.lock();
+            // Unless the task has called itself off by it.
+            let is_kept = cell.is_called_off();
+            let token = cell.extras().token.take_if(|_| !is_kept);
+            drop(cell);
+            discard(token);
+        }
     }
 
     /// Keeps the tick, and has the task queued again for when the gate is to be asked about it.
-    fn ask_gate_again(
-        &self,
-        job: J,
-        asked: Asked,
-        delay: Duration,
-        gateway: &Gateway<'_>,
-    ) -> Verdict {
-        let entry = gateway.run.clock().read().after(delay);
+    fn put_off(&self, job: J, asked: Asked, gateway: &Gateway<'_>) -> Verdict {
         let mut cell = self.0.lock();
         if let Some(gated) = &mut cell.extras().gate {
-            *gated.tick(gateway.is_extra) = Some(Asked { entry, ..asked });
+            *gated.tick(gateway.is_extra) = Some(asked);
         }
         if gateway.is_extra {
-            cell.extras().control.get_or_insert_default().put_extra_off(entry);
+            cell.extras().control.get_or_insert_default().put_extra_off(asked.entry);
         }
         drop(cell);
-        self.rest_unrun(job, entry, gateway)
+        gateway.run.stats().leave();
+        self.rest_unrun(job, asked.entry, gateway.run, gateway.hooks)
     }
 
     /// Leaves the run out.
     fn skip(&self, job: J, gateway: &Gateway<'_>) -> Verdict {
         let &Gateway { run, hooks, is_extra, .. } = gateway;
-        if !J::IS_PERIODIC {
-            run.stats().count_skip(0);
-            return self.give_back(job, CancelReason::SkippedByGate, gateway);
-        }
         let skipped = job.skip(is_extra, run, hooks);
         run.stats().leave();
-        // The panic of a trigger ends the task as it does after a run.
-        if let RunOutcome::Ended(Err(failure)) = skipped {
-            return self.finish(Err(failure), false, (run, hooks), run.counts());
+        // The panic of a trigger ends the task as it does after a run, and so counts as one.
+        let is_run = matches!(skipped, RunOutcome::Ended(Err(_)));
+        if !is_run {
+            run.stats().count_skip(run.missed());
         }
-        run.stats().count_skip(run.missed());
-        let count = |_, ended| run.stats().count_ended(ended);
         match skipped {
-            RunOutcome::Again(job, next) => self.rest_unrun(job, next, gateway),
-            RunOutcome::Ended(ending) => self.finish(ending, false, (run, hooks), count),
-            RunOutcome::Exhausted | RunOutcome::Failed(..) => {
-                self.exhaust(None, (run, hooks), count)
+            RunOutcome::Again(job, _) if !J::IS_PERIODIC => {
+                self.give_back(job, CancelReason::SkippedByGate, gateway)
             }
+            RunOutcome::Again(job, next) | RunOutcome::Failed(job, next, _) => {
+                self.rest_unrun(job, next, run, hooks)
+            }
+            RunOutcome::Ended(ending) => self.finish_unrun(ending, is_run, run, hooks),
+            RunOutcome::Exhausted => self.exhaust(None, is_run, run, hooks),
         }
     }
 
@@ -275,7 +291,7 @@ impl<J: Job> Task<J> {
     /// time is up, by its own token, or for `reason`.
     fn give_back(&self, job: J, reason: CancelReason, gateway: &Gateway<'_>) -> Verdict {
         let run = gateway.run;
-        match self.rest_unrun(job, run.started(), gateway) {
+        match self.rest_unrun(job, run.started(), run, gateway.hooks) {
             Verdict::Again(_) | Verdict::AgainOnWall(_) => {}
             verdict => return verdict,
         }
@@ -283,17 +299,6 @@ impl<J: Job> Task<J> {
             return self.time_out_unrun(self.0.lock(), run, gateway.hooks);
         }
         Verdict::Cancelled(reason)
-    }
-
-    /// Puts the task to rest after a question, in place of a run.
-    fn rest_unrun(&self, job: J, next: Timestamp, gateway: &Gateway<'_>) -> Verdict {
-        let &Gateway { run, hooks, .. } = gateway;
-        run.stats().leave();
-        self.rest_after(job, next, None, None, (run, hooks), |ended| {
-            if let Some(ended) = ended {
-                run.stats().count_ended(ended);
-            }
-        })
     }
 }
 
@@ -313,15 +318,5 @@ fn tick<'a>(
         attempt,
         is_periodic,
         clock: run.clock(),
-    }
-}
-
-/// Returns how a run has ended, and when the next is planned.
-fn end_of<J: Job>(ran: &RunOutcome<J>) -> (RunEnd<'_>, Option<Timestamp>) {
-    match ran {
-        RunOutcome::Ended(Ok(_)) | RunOutcome::Exhausted => (RunEnd::Completed, None),
-        RunOutcome::Ended(Err(failure)) => (RunEnd::Failed(failure), None),
-        RunOutcome::Again(_, next) => (RunEnd::Completed, Some(*next)),
-        RunOutcome::Failed(_, next, failure) => (RunEnd::Failed(failure), Some(*next)),
     }
 }

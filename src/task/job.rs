@@ -83,8 +83,8 @@ pub(crate) trait Job: Send + Sized + 'static {
         None
     }
 
-    /// Leaves this run out, and plans the next. Calls the trigger, which is user code: the caller holds no
-    /// lock. Only periodic jobs can.
+    /// Leaves this run out, and plans the next, if there is one. Calls the trigger, which is user code: the
+    /// caller holds no lock.
     fn skip(self, _is_extra: bool, run: &Run, _: &Hooks) -> RunOutcome<Self> {
         RunOutcome::Again(self, run.planned())
     }
@@ -188,6 +188,7 @@ impl<F> Periodic<F> {
     /// # Errors
     ///
     /// The panic of a trigger.
+    #[inline(always)]
     fn plan(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
         if let Some(plan) = self.period.plan(planned, started, || run.clock().read()) {
@@ -219,56 +220,6 @@ impl<F> Periodic<F> {
         let covered = hooks.contain(FailureSource::Trigger, run, Ok, count)?;
         run.add_missed(covered);
         Ok(())
-    }
-}
-
-impl<F, O> Periodic<F>
-where
-    F: FnMut() -> O + Send + 'static,
-    O: Outcome,
-{
-    /// Plans the next run, after one that has failed so, or has not.
-    #[inline]
-    fn go_on(
-        mut self,
-        failure: Option<Failure>,
-        is_extra: bool,
-        run: &Run,
-        hooks: &Hooks,
-    ) -> RunOutcome<Self> {
-        let drops = hooks.drops(run.id());
-        // After an extra run the plan stands, which the task knows and not the job.
-        let plan = if is_extra { Ok(Some(run.planned())) } else { self.plan(run, hooks) };
-        match (plan, failure) {
-            (Ok(Some(next)), None) => RunOutcome::Again(self, next),
-            (Ok(Some(next)), Some(failure)) => {
-                // Without a delay the plan stands, even if it is in the past.
-                let next = match self.on_failure.delay_after(self.failures) {
-                    Duration::ZERO => next,
-                    delay => {
-                        let later = run.clock().read().after(delay);
-                        if later > next && !is_extra {
-                            self.leave_wall();
-                        }
-                        next.max(later)
-                    }
-                };
-                RunOutcome::Failed(self, next, failure)
-            }
-            (Ok(None), failure) => {
-                self.discard(run, drops);
-                match (failure, O::exhausted()) {
-                    (Some(failure), _) => RunOutcome::Ended(Err(failure)),
-                    (None, Some(value)) => RunOutcome::Ended(Ok(value)),
-                    (None, None) => RunOutcome::Exhausted,
-                }
-            }
-            (Err(panic), failure) => {
-                self.discard(run, drops);
-                discard(failure);
-                RunOutcome::Ended(Err(panic))
-            }
-        }
     }
 }
 
@@ -324,7 +275,38 @@ where
                 Some(failure)
             }
         };
-        self.go_on(failure, is_extra, run, hooks)
+        // After an extra run the plan stands, which the task knows and not the job.
+        let plan = if is_extra { Ok(Some(run.planned())) } else { self.plan(run, hooks) };
+        match (plan, failure) {
+            (Ok(Some(next)), None) => RunOutcome::Again(self, next),
+            (Ok(Some(next)), Some(failure)) => {
+                // Without a delay the plan stands, even if it is in the past.
+                let next = match self.on_failure.delay_after(self.failures) {
+                    Duration::ZERO => next,
+                    delay => {
+                        let later = run.clock().read().after(delay);
+                        if later > next && !is_extra {
+                            self.leave_wall();
+                        }
+                        next.max(later)
+                    }
+                };
+                RunOutcome::Failed(self, next, failure)
+            }
+            (Ok(None), failure) => {
+                self.discard(run, drops);
+                match (failure, O::exhausted()) {
+                    (Some(failure), _) => RunOutcome::Ended(Err(failure)),
+                    (None, Some(value)) => RunOutcome::Ended(Ok(value)),
+                    (None, None) => RunOutcome::Exhausted,
+                }
+            }
+            (Err(panic), failure) => {
+                self.discard(run, drops);
+                discard(failure);
+                RunOutcome::Ended(Err(panic))
+            }
+        }
     }
 
     fn slot(&self) -> Option<u32> {
@@ -353,14 +335,23 @@ where
         self.period.triggered()?.planned_wall()
     }
 
-    fn skip(self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome<Self> {
-        if self.has_trigger() && !is_extra {
-            if let Err(panic) = self.count_covered(run, hooks) {
+    fn skip(mut self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome<Self> {
+        let plan = if is_extra {
+            Ok(Some(run.planned()))
+        } else {
+            self.count_covered(run, hooks).and_then(|()| self.plan(run, hooks))
+        };
+        match plan {
+            Ok(Some(next)) => RunOutcome::Again(self, next),
+            Ok(None) => {
                 self.discard(run, hooks.drops(run.id()));
-                return RunOutcome::Ended(Err(panic));
+                O::exhausted().map_or(RunOutcome::Exhausted, |value| RunOutcome::Ended(Ok(value)))
+            }
+            Err(panic) => {
+                self.discard(run, hooks.drops(run.id()));
+                RunOutcome::Ended(Err(panic))
             }
         }
-        self.go_on(None, is_extra, run, hooks)
     }
 
     fn view_wall(&self, clock: &Clock) -> Option<WallView> {

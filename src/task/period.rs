@@ -170,7 +170,7 @@ impl Period {
     /// Plans the next run, after one that was planned and started at these moments, and has ended now:
     /// `ended` reads the clock, which not every schedule needs. Returns `None` if a trigger has to be
     /// [asked](Triggered::ask).
-    #[inline]
+    #[inline(always)]
     pub(super) fn plan(
         &self,
         planned: Timestamp,

@@ -102,16 +102,27 @@ impl Run {
         self.planned.set(planned);
     }
 
-    /// Records that the job runs only now: its gate had to be asked.
-    pub(super) fn begin_after_gate(&self, job: &impl Job) {
+    /// Records that the run starts only now: its gate had to be asked.
+    pub(super) fn starts_now(&self) {
         self.started.set(self.clock().read());
-        self.missed.set(job.missed(self.planned(), self.started()));
     }
 
     /// Keeps what the run holds of its gate.
-    pub(super) fn hold(&self, held: Option<Held>) {
-        debug_assert!(self.worker.held.borrow().is_none(), "a worker has one run at a time");
-        *self.worker.held.borrow_mut() = held;
+    pub(super) fn hold(&self, held: Held) {
+        debug_assert!(!self.is_leased(), "a worker has one run at a time");
+        *self.worker.held.borrow_mut() = Some(held);
+    }
+
+    /// Returns `true` if the run holds a lease.
+    pub(super) fn is_leased(&self) -> bool {
+        self.worker.held.borrow().is_some()
+    }
+
+    /// Takes the task's token, if the run holds a lease: it then has one of its own.
+    pub(super) fn replace_token(&self, token: &mut Option<CancellationToken>) {
+        if let Some(held) = &mut *self.worker.held.borrow_mut() {
+            held.replaced = token.take();
+        }
     }
 
     /// Returns what the run has held of its gate.
@@ -152,10 +163,14 @@ impl Run {
         self.stats().count(failed, self.missed.get(), ended);
     }
 
-    /// Returns what counts this run, as the last of its task.
-    #[inline(always)]
-    pub(super) fn counts(&self) -> impl FnOnce(bool, Ended) + '_ {
-        |failed, ended| self.count(failed, Some(ended))
+    /// Counts the end of the task, and this run if it `is_run` that ends with it.
+    #[inline]
+    pub(super) fn count_end(&self, is_run: bool, failed: bool, ended: Ended) {
+        if is_run {
+            self.count(failed, Some(ended));
+        } else {
+            self.stats().count_ended(ended);
+        }
     }
 
     pub(super) fn keeps_limits(&self) -> bool {

@@ -14,11 +14,11 @@ pub(crate) trait Runnable: Send + Sync {
     /// Runs the task once, with these hooks around it, unless it has ended. Panics are caught.
     fn run(&self, run: &Run, hooks: &Hooks) -> Verdict;
 
-    /// Queues a task again that rests between two runs, for `next` unless something else has been asked
-    /// of it meanwhile. `enqueue` is called with the deadline, under the task's lock; it returns the
+    /// Queues a task again that rests between two runs, or was put off, for `next` unless something else has been asked
+    /// of it meanwhile. `enqueue` is called under the task's lock; it returns the
     /// slot of the queue, or `None` if the queue accepts the task no more. Returns `true` if the task is
     /// in the queue now, and `false` if it was refused or has been cancelled meanwhile.
-    fn rearm(&self, next: Timestamp, enqueue: &mut dyn FnMut(Timestamp) -> Option<u32>) -> bool;
+    fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool;
 
     /// Changes when a task runs that is alive. `move_entry` is called under the task's lock.
     fn control(&self, change: Change, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Changed;
@@ -85,6 +85,9 @@ pub(crate) trait Runnable: Send + Sync {
     /// Drops the waker of a thread that no longer waits.
     fn deregister(&self, waker: &Waker);
 }
+
+/// Queues a task again: it is passed the deadline, and whether the task is periodic.
+pub(crate) type Enqueue<'a> = dyn FnMut(Timestamp, bool) -> Option<u32> + 'a;
 
 /// What came of a [change](Change).
 #[must_use]

@@ -20,6 +20,7 @@ mod clock;
 mod control;
 mod delay_queue;
 mod futures;
+mod gates;
 mod groups;
 mod hooks;
 mod load;

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use punctual::{CancelReason, ScheduledFuture, TaskError, TaskHandle};
+use punctual::{CancelReason, ScheduledFuture, TaskError, TaskHandle, gate::Tick};
 
 use crate::{
-    scenario::{Kind, TaskPlan, Verb, When},
+    scenario::{Answer, Kind, TaskPlan, Verb, When},
     tasks::Receipt,
 };
 
@@ -67,9 +67,25 @@ pub(crate) struct Record {
     /// `true` once somebody has paused it, even if it was resumed since.
     is_paused: bool,
     began_to_ask: Duration,
+    gate: GateRecord,
     fate: Option<Fate>,
     pub(crate) future: Option<Future>,
     pub(crate) handle: Option<TaskHandle>,
+}
+
+/// What is known of the gate of a task.
+#[derive(Default)]
+struct GateRecord {
+    questions: u32,
+    is_asked: bool,
+    /// `true` from an answer that lets a run pass until the run begins.
+    lets_through: bool,
+    has_skipped: bool,
+    /// The tick that was put off: for when it was planned, how often it was asked about, and the time before
+    /// which it is not asked about again.
+    put_off: Option<(Duration, u32, Duration)>,
+    leases: u32,
+    left: u32,
 }
 
 #[derive(Default)]
@@ -132,6 +148,7 @@ impl Ledger {
             is_moved: false,
             is_paused: false,
             began_to_ask: Duration::ZERO,
+            gate: GateRecord::default(),
             fate: None,
             future: None,
             handle: None,
@@ -182,6 +199,10 @@ impl Ledger {
         if record.drops > 0 {
             wrong.push(format!("task {id} starts, and its capture has been dropped"));
         }
+        if is_worker && record.plan.gate.is_some() && !record.gate.lets_through {
+            wrong.push(format!("task {id} starts, and its gate has not let it through"));
+        }
+        record.gate.lets_through = false;
         record.starts += 1;
         if matches!(record.plan.kind, Kind::Once) && record.starts > 1 {
             wrong.push(format!("task {id} starts twice"));
@@ -215,7 +236,8 @@ impl Ledger {
         let looked = self.last_end.max(is_due.map_or(0, |(began, _)| *began));
         self.tasks.iter().position(|other| {
             let may_have_run = self.hooks_panic && other.plan.resumes;
-            let has_begun = other.starts > 0 || may_have_run;
+            // A task may have been put off or skipped by its gate.
+            let has_begun = other.starts > 0 || may_have_run || other.plan.gate.is_some();
             let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
             let was_there = other.admitted.is_some_and(|event| event < looked);
             waits && was_there && other.high < taken.low && other.plan.timeout.is_none()
@@ -244,7 +266,73 @@ impl Ledger {
             return;
         }
         record.cancels += 1;
-        record.must_not_start |= now < record.low && record.starts == 0;
+        let is_in_time = now < record.low && record.starts == 0;
+        record.must_not_start |= is_in_time || record.gate.is_asked;
+    }
+
+    /// Records that the gate of a task is asked: not beside a run, not beside another question, not after the
+    /// end, and about the tick that it has put off. Returns how often it has been asked.
+    pub(crate) fn asks_gate(
+        &mut self,
+        id: usize,
+        planned: Duration,
+        tick: &Tick<'_>,
+        now: Duration,
+    ) -> u32 {
+        self.event();
+        let record = &mut self.tasks[id];
+        let mut wrong = Vec::new();
+        if record.is_running || record.gate.is_asked {
+            wrong.push(format!("the gate of task {id} is asked beside something"));
+        }
+        if record.drops > 0 {
+            wrong.push(format!("the gate of task {id} is asked, and its capture has been dropped"));
+        }
+        if planned > now {
+            wrong.push(format!("the gate of task {id} is asked early: {now:?} < {planned:?}"));
+        }
+        let put_off = record.gate.put_off.take().filter(|_| !record.is_moved);
+        let expected = put_off.map(|(planned, attempts, _)| (planned, attempts + 1));
+        if expected.is_some_and(|expected| expected != (planned, tick.attempt())) {
+            let asked = (planned, tick.attempt());
+            wrong.push(format!("the gate of task {id} is asked about {asked:?}, not {expected:?}"));
+        }
+        if put_off.is_some_and(|(_, _, earliest)| now < earliest) {
+            wrong.push(format!("the gate of task {id} is asked again too early"));
+        }
+        record.gate.questions += 1;
+        record.gate.is_asked = true;
+        record.gate.put_off = Some((planned, tick.attempt(), now));
+        let questions = record.gate.questions;
+        self.violations.append(&mut wrong);
+        questions
+    }
+
+    /// Records what the gate answers.
+    pub(crate) fn gate_answers(&mut self, id: usize, answer: Answer, now: Duration) {
+        self.event();
+        let gate = &mut self.tasks[id].gate;
+        gate.is_asked = false;
+        gate.lets_through = matches!(answer, Answer::Run | Answer::Hold | Answer::InTurn);
+        gate.has_skipped |= matches!(answer, Answer::Skip);
+        gate.leases += u32::from(matches!(answer, Answer::Hold | Answer::InTurn));
+        let asked = gate.put_off.take();
+        if let (Answer::Again(steps), Some((planned, attempt, _))) = (answer, asked) {
+            gate.put_off = Some((planned, attempt, now + steps.span()));
+        }
+    }
+
+    /// Records that a lease is left.
+    pub(crate) fn leaves(&mut self, id: usize, has_run: bool) {
+        self.event();
+        let record = &mut self.tasks[id];
+        record.gate.left += 1;
+        record.gate.lets_through &= has_run;
+        let is_wrong =
+            record.is_running || has_run && record.gate.lets_through && !self.hooks_panic;
+        if is_wrong || record.gate.left > record.gate.leases {
+            self.violation(format!("a lease of task {id} is left at the wrong time"));
+        }
     }
 
     /// Records that something is about to be asked of a task. From now on it may run then.
@@ -313,7 +401,13 @@ impl Ledger {
         let is_missing = |id: &usize| {
             let record = &self.tasks[*id];
             let is_due = matches!(record.plan.kind, Kind::Once) && record.high <= now;
-            is_due && record.drops == 0 && !record.is_running
+            // A gate that was asked late may have put the run off for longer than that.
+            let is_put_off = record.gate.put_off.is_some_and(|(_, _, earliest)| earliest > now);
+            is_due
+                && !is_put_off
+                && record.drops == 0
+                && !record.is_running
+                && !record.gate.is_asked
         };
         tasks.iter().copied().filter(is_missing).collect()
     }
@@ -341,6 +435,12 @@ impl Ledger {
             if record.refused && record.starts > 0 {
                 say("was refused and runs");
             }
+            if record.gate.left != record.gate.leases {
+                say(&format!("keeps a lease: {} of {}", record.gate.left, record.gate.leases));
+            }
+            if record.gate.is_asked {
+                say("is asked about after the end");
+            }
             if record.cancels > 1 {
                 say("was cancelled by two");
             }
@@ -354,6 +454,9 @@ impl Ledger {
                 Some(Fate::Panicked) if !may_panic => say("panicked without a panic"),
                 Some(Fate::Cancelled(CancelReason::TimedOut)) if record.plan.timeout.is_none() => {
                     say("timed out without a timeout");
+                }
+                Some(Fate::Cancelled(CancelReason::SkippedByGate)) if !record.gate.has_skipped => {
+                    say("was skipped without a skip");
                 }
                 _ => {}
             }

@@ -24,6 +24,7 @@
 )]
 
 mod actors;
+mod gates;
 mod ledger;
 mod scenario;
 mod tasks;

@@ -94,6 +94,20 @@ pub(crate) struct TaskPlan {
     pub(crate) timeout: Option<Steps>,
     /// `true` if a periodic task continues after a run that panicked.
     pub(crate) resumes: bool,
+    /// What its gate does when it is asked, and answers, if it has one.
+    pub(crate) gate: Option<(Act, Answer)>,
+}
+
+/// What a gate answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    Run,
+    Hold,
+    Skip,
+    /// A lease and a skip in turn.
+    InTurn,
+    /// Puts each tick off once, and gives a lease then.
+    Again(Steps),
 }
 
 /// The steps of a body. Numbers are those of tasks, in the order of submission, and wrap around.
@@ -238,16 +252,29 @@ fn task() -> impl Strategy<Value = TaskPlan> {
         1 => steps(2, 5).prop_map(Kind::Rate),
         1 => steps(2, 5).prop_map(Kind::Delay),
     ];
-    (when(), kind, act(), on_drop(), weighted(0.15, steps(0, 4)), any_bool()).prop_map(
-        |(when, kind, body, capture, timeout, resumes)| TaskPlan {
+    let timeout = weighted(0.15, steps(0, 4));
+    let gate = weighted(0.25, (act(), answer()));
+    (when(), kind, act(), on_drop(), timeout, any_bool(), gate).prop_map(
+        |(when, kind, body, capture, timeout, resumes, gate)| TaskPlan {
             when,
             kind,
             body,
             capture,
             timeout,
             resumes,
+            gate,
         },
     )
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        1 => Just(Answer::Run),
+        2 => Just(Answer::Hold),
+        1 => Just(Answer::Skip),
+        2 => Just(Answer::InTurn),
+        3 => steps(0, 4).prop_map(Answer::Again),
+    ]
 }
 
 fn any_bool() -> impl Strategy<Value = bool> {

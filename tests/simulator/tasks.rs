@@ -6,6 +6,7 @@ use std::{cell::Cell, panic, sync::Arc};
 use punctual::current_task;
 
 use crate::{
+    gates::Gate,
     ledger::Future,
     scenario::{Act, Kind, OnDrop, Steps, TaskPlan, Verb, When},
     world::World,
@@ -44,6 +45,9 @@ impl World {
         if plan.resumes {
             task = task.on_failure(punctual::FailurePolicy::resume());
         }
+        if let Some((act, answer)) = plan.gate {
+            task = task.gate(Gate { world: Arc::clone(self), id, act, answer });
+        }
         let delay = plan.when.delay();
         let outer = SUBMITTED.with(|own| own.replace(Some(id)));
         let outcome = match plan.kind {
@@ -71,8 +75,8 @@ impl World {
         }
     }
 
-    /// The steps of a body with this plan.
-    fn act(self: &Arc<Self>, id: usize, act: Act) {
+    /// The steps of a body, or of a gate, with this plan.
+    pub(crate) fn act(self: &Arc<Self>, id: usize, act: Act) {
         match act {
             Act::Return | Act::Panic => {}
             Act::Dawdle => (0..5).for_each(|_| shuttle::thread::yield_now()),
@@ -112,7 +116,7 @@ impl TaskPlan {
     /// A task that does nothing.
     const fn plain(when: When) -> Self {
         let (kind, body, capture) = (Kind::Once, Act::Return, OnDrop::Nothing);
-        Self { when, kind, body, capture, timeout: None, resumes: false }
+        Self { when, kind, body, capture, timeout: None, resumes: false, gate: None }
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
         Arc, Mutex as Notes, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use punctual::{
@@ -38,6 +38,8 @@ const ROUNDS: usize = 50;
 /// The state that all threads of a scenario share.
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
+    /// What the clock showed at first.
+    pub(crate) begin: Instant,
     pub(crate) handle: Handle,
     executor: Notes<Option<ScheduledThreadPoolExecutor>>,
     ledger: Arc<Notes<Ledger>>,
@@ -127,6 +129,7 @@ impl World {
             notes(&ledger).is_stopping = true;
         }
         Arc::new(Self {
+            begin: clock.now(),
             clock,
             handle: executor.handle(),
             executor: Notes::new(Some(executor)),

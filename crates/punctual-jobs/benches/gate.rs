@@ -1,11 +1,19 @@
 //! What a claim costs, on a server that this program starts: `cargo bench -p punctual-jobs --features gate`.
 //!
-//! The first lines are of the whole way of a tick: a worker asks, the row is read and taken, the body returns, the end of the run
-//! is told. Those below are of what a replica pays that comes too late, in two ways: by reading first, as the
-//! gate does, and by one statement that claims or does not.
+//! The first lines are of the whole way of a tick: a worker asks, the row is read and taken, the body
+//! returns, the end of the run is told. Those below are of what a replica pays that comes too late, in two
+//! ways: by reading first, as the gate does, and by one statement that claims or does not.
 //!
-//! Server and clients share the machine, so the figures of two machines are not to be compared. Each claim is two
-//! commits, which wait for the disk; `PUNCTUAL_PLACE=/dev/shm` has the server where nothing does.
+//! Server and clients share the machine, so the figures of two machines are not to be compared. Each claim
+//! is two commits, which wait for the disk; `PUNCTUAL_PLACE=/dev/shm` has the server where nothing does.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program that measures, and what tests are made of"
+)]
 
 #[path = "../tests/support/mod.rs"]
 mod support;

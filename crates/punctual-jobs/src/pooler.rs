@@ -1,16 +1,17 @@
 //! Whether something between this program and the database changes backends under a connection.
 //!
-//! A pooler in *transaction* mode, as PgBouncer's `pool_mode = transaction`, gives a connection some backend for
-//! each transaction, and not always the same. Locks of the session, prepared statements and `listen` then go to
-//! a backend that somebody else has next, and fail without a word. What needs a session has to refuse such
-//! a connection. The [gate](crate::gate) needs none.
+//! A pooler in *transaction* mode, as PgBouncer's `pool_mode = transaction`, gives a connection some
+//! backend for each transaction, and not always the same. Locks of the session, prepared statements and
+//! `listen` then go to a backend that somebody else has next, and fail without a word. What needs a session
+//! has to refuse such a connection. The [gate](crate::gate) needs none.
 //!
 //! # How it shows
 //!
-//! By the process ids of the backends. One connection asks for its backend's; another begins a transaction and asks as well; the
-//! first asks again. Two connections that are open at the same time have two backends, and each keeps its
-//! own. A pooler hands out the backend that was used last, so the second connection normally gets that of the first
-//! at once. Since others use the pooler at the same time, it is tried several times, in both directions.
+//! By the process ids of the backends. One connection asks for its backend's; another begins a transaction
+//! and asks as well; the first asks again. Two connections that are open at the same time have two
+//! backends, and each keeps its own. A pooler hands out the backend that was used last, so the second
+//! connection normally gets that of the first at once. Since others use the pooler at the same time, it is
+//! tried several times, in both directions.
 
 use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, Socket, tls::MakeTlsConnect};
 

@@ -25,8 +25,8 @@ enum Step {
     /// Removes any element that was ever admitted; `Reset` chooses likewise.
     Remove(usize),
     Reset(usize, u64),
-    /// Takes an element and offers it again that much later, as a periodic task does.
-    TakeAndReturn(u64),
+    /// Takes an element and offers it again that much later, as a periodic task does or one that is put off.
+    TakeAndReturn(u64, Return),
     /// Reserves an element, as for a sink that accepts it or does not.
     Reserve(bool),
     RemoveWhere(u64),
@@ -46,14 +46,27 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::RemoveFirst),
         4 => any::<usize>().prop_map(Step::Remove),
         4 => (any::<usize>(), moments()).prop_map(|(which, ahead)| Step::Reset(which, ahead)),
-        3 => moments().prop_map(Step::TakeAndReturn),
+        3 => (moments(), reasons()).prop_map(|(later, why)| Step::TakeAndReturn(later, why)),
         2 => any::<bool>().prop_map(Step::Reserve),
         1 => (2..5_u64).prop_map(Step::RemoveWhere),
         1 => Just(Step::Drain),
-        1 => prop_oneof![Just(Admission::Open), Just(Admission::Returning), Just(Admission::Closed)]
-            .prop_map(Step::Close),
+        1 => admissions().prop_map(Step::Close),
     ];
     proptest::collection::vec(step, 0..200)
+}
+
+fn reasons() -> impl Strategy<Value = Return> {
+    prop_oneof![Just(Return::Recurring), Just(Return::PutOff)]
+}
+
+fn admissions() -> impl Strategy<Value = Admission> {
+    prop_oneof![
+        Just(Admission::Open),
+        Just(Admission::Returning),
+        Just(Admission::PutOff),
+        Just(Admission::Recurring),
+        Just(Admission::Closed),
+    ]
 }
 
 /// A queue, and a model of what it should hold.
@@ -65,7 +78,8 @@ struct Subject {
     /// For every element ever admitted, by sequence: its ticket, and its deadline while it is
     /// pending.
     known: BTreeMap<u64, (Ticket, Option<Timestamp>)>,
-    admission: Admission,
+    /// How far the queue was closed, each time.
+    closings: Vec<Admission>,
     counts: Counts,
     next: u64,
 }
@@ -77,7 +91,7 @@ impl Subject {
         let on = Clock::from(clock.clone());
         let queue = AnyQueue::new(on, stripes, Duration::ZERO);
         let (model, known, counts) = (BTreeMap::new(), BTreeMap::new(), Counts::default());
-        Self { clock, queue, model, known, admission: Admission::Open, counts, next: 0 }
+        Self { clock, queue, model, known, closings: Vec::new(), counts, next: 0 }
     }
 
     fn now(&self) -> Timestamp {
@@ -118,14 +132,14 @@ impl Subject {
             Step::RemoveFirst => self.remove_first(),
             Step::Remove(which) => self.remove(which),
             Step::Reset(which, ahead) => self.reset(which, ahead),
-            Step::TakeAndReturn(later) => self.take_and_return(later),
+            Step::TakeAndReturn(later, why) => self.take_and_return(later, why),
             Step::Reserve(is_wanted) => self.reserve(is_wanted),
             Step::RemoveWhere(n) => self.remove_where(n),
             Step::Drain => self.are_out(self.queue.drain().collect(), |_| true),
             Step::Close(admission) => {
                 self.queue.close(admission);
                 // A single queue is open or closed; no element returns to it.
-                self.admission = self.admission.max(admission);
+                self.closings.push(admission);
             }
         }
     }
@@ -138,10 +152,7 @@ impl Subject {
                 assert_eq!((refused.why, refused.element), (Refusal::Closed, self.next))
             }
         }
-        assert_eq!(
-            self.known.len() as u64,
-            self.next + u64::from(self.admission == Admission::Open)
-        );
+        assert_eq!(self.known.len() as u64, self.next + u64::from(self.is_open()));
         self.next = self.known.len() as u64;
     }
 
@@ -165,7 +176,7 @@ impl Subject {
 
     /// Records that the next element has been admitted.
     fn is_in(&mut self, ticket: Ticket, deadline: Timestamp) {
-        assert_eq!(self.admission, Admission::Open);
+        assert!(self.is_open());
         self.model.insert((deadline, ticket.sequence), self.next);
         let before = self.known.insert(ticket.sequence, (ticket, Some(deadline)));
         assert_eq!(before, None, "a sequence is used once");
@@ -227,7 +238,7 @@ impl Subject {
     /// Takes like a worker, if that does not block.
     fn take(&mut self) {
         let head = self.model.first_key_value().map(|(key, _)| key.0);
-        if head.map_or(self.admission != Admission::Open, |head| head <= self.now()) {
+        if head.map_or(!self.is_open(), |head| head <= self.now()) {
             self.taken(|queue| queue.take().map(|(taken, _)| taken));
         }
     }
@@ -258,12 +269,25 @@ impl Subject {
         }
     }
 
-    fn take_and_return(&mut self, later: u64) {
+    fn is_open(&self) -> bool {
+        self.closings.iter().all(|admission| *admission == Admission::Open)
+    }
+
+    fn admits(&self, why: Return) -> bool {
+        self.closings.iter().all(|admission| match admission {
+            Admission::Open | Admission::Returning => true,
+            Admission::PutOff => why == Return::PutOff,
+            Admission::Recurring => why == Return::Recurring,
+            Admission::Closed => false,
+        })
+    }
+
+    fn take_and_return(&mut self, later: u64, why: Return) {
         let Some(((_, sequence), element)) = self.taken(|queue| queue.try_take()) else { return };
         let deadline = self.ahead(later);
         let Some(queue) = self.striped() else { return };
-        let back = queue.offer_again(deadline, sequence, Return::Recurring, element);
-        assert_eq!(back.is_ok(), self.admission < Admission::Closed);
+        let back = queue.offer_again(deadline, sequence, why, element);
+        assert_eq!(back.is_ok(), self.admits(why));
         if let Ok((ticket, waker)) = back {
             assert!(waker.is_none(), "no thread sleeps");
             self.model.insert((deadline, sequence), element);
@@ -304,9 +328,9 @@ impl Subject {
             "{:?}",
             queue.head()
         );
-        let is_over = self.model.is_empty() && self.admission != Admission::Open;
+        let is_over = self.model.is_empty() && !self.is_open();
         assert_eq!((queue.len(), queue.is_finished()), (self.model.len(), is_over));
-        assert_eq!(queue.is_closed(), self.admission != Admission::Open);
+        assert_eq!(queue.is_closed(), !self.is_open());
         if let Some(queue) = self.striped() {
             assert_eq!(queue.counts(|| ()).0, self.counts);
         }

@@ -115,7 +115,7 @@ fn a_cancelled_task_is_not_queued() {
             let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
             thread::spawn(move || {
                 let Verdict::Again(next) = run(task.clone()) else { return };
-                let mut enqueue = |_| {
+                let mut enqueue = |_, _| {
                     *queue.lock() = true;
                     Some(7)
                 };
@@ -226,7 +226,7 @@ fn work(task: Arc<dyn Runnable>, queue: &OneEntry) {
         return;
     }
     if let Verdict::Again(next) = run(Arc::clone(&task)) {
-        let mut enqueue = |deadline| {
+        let mut enqueue = |deadline, _| {
             *queue.lock() = Some(deadline);
             Some(0)
         };

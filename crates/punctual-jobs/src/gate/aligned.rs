@@ -42,7 +42,8 @@ impl Aligned {
         UNIX_EPOCH.checked_add(Duration::new(whole, rest))
     }
 
-    /// Returns how many whole periods there are up to a moment. All of the time before 1970 is in the first one.
+    /// Returns how many whole periods there are up to a moment. All of the time before 1970 is in the first
+    /// one.
     fn number(self, moment: SystemTime) -> u128 {
         let since = moment.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         since.as_nanos() / self.period.as_nanos()

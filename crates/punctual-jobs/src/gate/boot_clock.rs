@@ -1,8 +1,8 @@
 //! The clock that a holder counts its lease on: nobody sets it, and it goes on while the machine sleeps.
 //!
-//! On Linux that is the time since boot, `CLOCK_BOOTTIME`. Elsewhere it is [`Instant`](std::time::Instant), which may stand
-//! still while the machine sleeps: there a holder that wakes believes in its lease until its next renewal
-//! tells it otherwise. Its fence is stale all the same.
+//! On Linux that is the time since boot, `CLOCK_BOOTTIME`. Elsewhere it is [`Instant`](std::time::Instant),
+//! which may stand still while the machine sleeps: there a holder that wakes believes in its lease until
+//! its next renewal tells it otherwise. Its fence is stale all the same.
 
 use std::time::Duration;
 

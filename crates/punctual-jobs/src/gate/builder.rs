@@ -85,15 +85,16 @@ impl GateBuilder {
         self
     }
 
-    /// Sets a function that is told of each [event](GateEvent). It is called on a worker or on the
-    /// gate's own thread, with no lock held, and should be quick: that thread renews the leases. A panic of it is ignored.
+    /// Sets a function that is told of each [event](GateEvent). It is called on a worker or on the gate's
+    /// own thread, with no lock held, and should be quick: that thread renews the leases. A panic of it is
+    /// ignored.
     pub fn on_event(mut self, listener: impl Fn(&GateEvent) + Send + Sync + 'static) -> Self {
         self.listener = Some(Arc::new(listener));
         self
     }
 
-    /// Sets how connections are encrypted; without this call they are not. Any connector of `tokio-postgres` will do, as
-    /// those of `tokio-postgres-rustls` and `postgres-native-tls`.
+    /// Sets how connections are encrypted; without this call they are not. Any connector of
+    /// `tokio-postgres` will do, as those of `tokio-postgres-rustls` and `postgres-native-tls`.
     pub fn tls<T>(mut self, tls: T) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
@@ -110,8 +111,8 @@ impl GateBuilder {
     ///
     /// # Errors
     ///
-    /// [`GateError`], if a setting is not one, if the thread cannot be started, or if the database cannot be reached in that time or refuses to make the
-    /// table. Nothing is left running.
+    /// [`GateError`], if a setting is not one, if the thread cannot be started, or if the database cannot
+    /// be reached in that time or refuses to make the table. Nothing is left running.
     pub fn open(self) -> Result<Gate, GateError> {
         let gate = self.start()?;
         gate.migrate()?;
@@ -172,9 +173,9 @@ impl fmt::Debug for GateBuilder {
 }
 
 impl Gate {
-    /// Makes the table and the functions if they are not there; [`GateBuilder::open`] has done so. The role of the connection
-    /// needs the right to create a schema then, and otherwise no more than to use the schema, and to select,
-    /// insert and update in its table. Blocks for ten seconds at most.
+    /// Makes the table and the functions if they are not there; [`GateBuilder::open`] has done so. The role
+    /// of the connection needs the right to create a schema then, and otherwise no more than to use the
+    /// schema, and to select, insert and update in its table. Blocks for ten seconds at most.
     ///
     /// # Errors
     ///

@@ -5,9 +5,9 @@
 //! deadline, and for the answer no longer either.
 //!
 //! A statement without an answer by its deadline means that the connection is of no use: the server may be
-//! frozen, or the network may have forgotten it. So it is dropped, and the server is asked to cancel what it may
-//! still be doing there, so that backends do not pile up behind a locked table. The statement may have been executed all
-//! the same: see [`Row::is_orphan`](super::rules::Row).
+//! frozen, or the network may have forgotten it. So it is dropped, and the server is asked to cancel what
+//! it may still be doing there, so that backends do not pile up behind a locked table. The statement may
+//! have been executed all the same: see [`Row::is_orphan`](super::rules::Row).
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 

@@ -1,20 +1,8 @@
-//! Effects that a stale run cannot have.
+//! Effects that a stale run cannot have: the two SQL functions, called from Rust.
 //!
-//! A fence is a number that goes up with each grant. The row of a name has the last one, so a transaction
-//! that finds its own there, and locks the row until it commits, knows that nobody has taken over before that. The two
-//! SQL functions of this module can be called by any client, in any language, inside a transaction
-//! of the same database:
-//!
-//! ```sql
-//! begin;
-//! select punctual.guard('sweep', 42);   -- raises PJ001 if 42 is not the last fence of 'sweep'
-//! insert into report …;
-//! commit;
-//! ```
-//!
-//! `finish` in place of `guard` also marks the tick as done, in the same transaction. Either both the effects and the
-//! end of the tick are there afterwards, or neither is: that tick has its effects exactly once, however often
-//! it was begun. It is the last statement before the commit, and ends what the run may do under its fence.
+//! A fence is a number that goes up with each grant, and the row of a name has the last one. So a
+//! transaction that finds its own there, and locks the row until it commits, knows that nobody takes over
+//! before that.
 
 use tokio_postgres::{Error, GenericClient, types::Type};
 
@@ -49,9 +37,9 @@ impl Gate {
         call(transaction, &self.0.statements.guard, name, fence).await
     }
 
-    /// Like [`guard`](Self::guard), and the tick is done when the transaction commits. See the
-    /// [module](self). To be called just before the commit: while the transaction is open afterwards, the lease is not
-    /// renewed.
+    /// Like [`guard`](Self::guard), and the tick is done when the transaction commits. Either both its
+    /// effects and its end are there then, or neither is. To be called just before the commit: from the
+    /// call on the lease is not renewed, and after the commit another replica may have the next tick.
     ///
     /// # Errors
     ///

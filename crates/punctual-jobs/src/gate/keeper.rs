@@ -1,18 +1,20 @@
 //! The keeper: the tasks on the gate's own thread that claim, renew and end.
 //!
-//! All of them share one connection, and each is a few statements long. Requests for one *name* take turns, so
-//! that the keeper knows at each look which of the name's fences it has handed out: a row that is its own with a fence that it
-//! has not is a claim whose answer was lost, and nobody runs it. Requests for different names overlap.
+//! All of them share one connection, and each is a few statements long. Requests for one *name* take turns,
+//! so that the keeper knows at each look which of the name's fences it has handed out: a row that is its
+//! own with a fence that it has not is a claim whose answer was lost, and nobody runs it. Requests for
+//! different names overlap.
 //!
 //! # Renewal
 //!
-//! While anything is held, a heartbeat looks at each lease, at least four times a second, because a timer stands still while the
-//! machine sleeps and the lease does not. It renews what has a third of its lease behind it, and reports what is lost.
+//! While anything is held, a heartbeat looks at each lease, at least four times a second, because a timer
+//! stands still while the machine sleeps and the lease does not. It renews what has a third of its lease
+//! behind it, and reports what is lost.
 //!
 //! # One report
 //!
-//! A lease may be found lost by the body that asks, by the heartbeat, by a renewal or at the end of the run. It is reported by whoever
-//! takes it off the list of what is held, and only one can.
+//! A lease may be found lost by the body that asks, by the heartbeat, by a renewal or at the end of the
+//! run. It is reported by whoever takes it off the list of what is held, and only one can.
 
 use std::{
     collections::HashMap,

@@ -1,16 +1,18 @@
 //! What a holder knows of its lease.
 //!
 //! A holder must not trust its lease longer than the database does. It counts from *before* it sent the
-//! request that granted or renewed it, and the database from when it carried the request out, which is later. It
-//! stops a tenth of the lease sooner, since the two clocks need not run at the same speed. It counts on a
-//! clock that goes on while the machine sleeps ([`boot_clock`]).
+//! request that granted or renewed it, and the database from when it carried the request out, which is
+//! later. It stops a tenth of the lease sooner, since the two clocks need not run at the same speed. It
+//! counts on a clock that goes on while the machine sleeps ([`boot_clock`]).
 //!
 //! So a lease ends by the holder's own clock, whether or not anybody can be asked. Each look
-//! ([`is_lost`](LeaseState::is_lost)) compares the clock: a process that was frozen for a minute sees at its first look that it has
-//! lost its lease. The token is raised by the gate's thread, which runs as soon as the process does.
+//! ([`is_lost`](LeaseState::is_lost)) compares the clock: a process that was frozen for a minute sees at
+//! its first look that it has lost its lease. The token is raised by the gate's thread, which runs as soon
+//! as the process does.
 //!
-//! A lease that was found to be over stays over. A renewal whose answer arrives afterwards changes
-//! nothing, though the database holds on to the row until that lease ends as well: what was told once is not taken back.
+//! A lease that was found to be over stays over. A renewal whose answer arrives afterwards changes nothing,
+//! though the database holds on to the row until that lease ends as well: what was told once is not taken
+//! back.
 //!
 //! One lock guards all of it. Tokens are raised after it is released, since that wakes whoever waits.
 

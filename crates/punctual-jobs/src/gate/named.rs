@@ -21,8 +21,8 @@ use super::{
     rules::{LostTick, Rule},
 };
 
-/// The first pause before a row is looked at again that somebody holds, or that could not be looked at. The next
-/// ones are twice as long each, up to a third of the lease.
+/// The first pause before a row is looked at again that somebody holds, or that could not be looked at. The
+/// next ones are twice as long each, up to a third of the lease.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// How much longer than its limit a worker waits, for an answer that comes just in time.
 const GRACE: Duration = Duration::from_millis(50);
@@ -55,11 +55,11 @@ impl NamedGate {
     }
 
     /// Makes the name one of runs with a fixed delay between them: over all replicas, a run begins no
-    /// sooner than `delay` after the end of the last one, by the database's clock. If a replica dies in its run,
-    /// the end of its lease counts as the end of the run.
+    /// sooner than `delay` after the end of the last one, by the database's clock. If a replica dies in its
+    /// run, the end of its lease counts as the end of the run.
     ///
-    /// The task should be one with the same fixed delay. Its ticks are not claimed: whichever replica asks first when
-    /// the delay is over has the next run, and the others go on asking.
+    /// The task should be one with the same fixed delay. Its ticks are not claimed: whichever replica asks
+    /// first when the delay is over has the next run, and the others go on asking.
     ///
     /// ```no_run
     /// use std::time::Duration;

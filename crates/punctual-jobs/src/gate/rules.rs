@@ -1,8 +1,8 @@
 //! The rules: what a replica does about a tick, given the row of its name and the database's clock.
 //!
 //! [`decide`] is a function of its arguments and of nothing else. It is all that the gate knows about
-//! ticks, leases and delays: the statements around it compare and stamp, and decide nothing. So the rules can be tested
-//! alone, on a clock that a test moves, against a model of several replicas.
+//! ticks, leases and delays: the statements around it compare and stamp, and decide nothing. So the rules
+//! can be tested alone, on a clock that a test moves, against a model of several replicas.
 //!
 //! # Why an answer may be out of date, and does no harm
 //!

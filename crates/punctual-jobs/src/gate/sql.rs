@@ -6,9 +6,10 @@
 //! # No statement waits for a row
 //!
 //! One connection carries the statements of all names of a process, one after the other. If one of them
-//! waited for a row's lock, the renewals behind it would wait as well, and leases would end that have nothing to do
-//! with that row. So each takes its row by `skip locked`, and an answer without a row means: look again
-//! soon. Rows are locked for long by whoever calls `guard` or `finish` in a transaction of their own.
+//! waited for a row's lock, the renewals behind it would wait as well, and leases would end that have
+//! nothing to do with that row. So each takes its row by `skip locked`, and an answer without a row means:
+//! look again soon. Rows are locked for long by whoever calls `guard` or `finish` in a transaction of their
+//! own.
 //!
 //! # Three strengths of locks
 //!
@@ -116,7 +117,8 @@ update @schema.gate g set done = true, lease_until = clock_timestamp(),
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
-/// Sent as one text, and therefore one transaction. The lock lets replicas that start together migrate one after the other.
+/// Sent as one text, and therefore one transaction. The lock lets replicas that start together migrate one
+/// after the other.
 const MIGRATION: &str = "\
 select pg_advisory_xact_lock(hashtextextended('@schema.gate', 0));
 create schema if not exists @schema;

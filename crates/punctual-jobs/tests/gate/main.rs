@@ -1,5 +1,13 @@
 //! The gate against a real server. The numbers G1 to G8 are those of the table in `docs/evidence/beyond.md`.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests, and what they are made of"
+)]
+
 mod delays;
 mod frozen;
 mod guards;

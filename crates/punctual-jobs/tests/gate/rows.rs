@@ -151,6 +151,70 @@ fn a_lease_is_counted_from_the_grant_and_not_from_the_question() {
 }
 
 #[test]
+fn a_holder_counts_its_lease_from_the_question_and_not_from_the_answer() {
+    let mut server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let lease = Duration::from_secs(9);
+    let gate = Gate::postgres(server.url()).lease(lease).limit(lease).open().unwrap();
+    let (first, ran) = once(&executor, gate.for_name("asked").unwrap(), now(), fence);
+    ran.recv().unwrap();
+    first.join().unwrap();
+    wait_until("the end is told", || server.value("select done from punctual.gate") == "t");
+    let (sender, started) = mpsc::channel();
+    let asked = Instant::now();
+    let (_task, ended) = block_on(async {
+        let client = server.connect().await;
+        client.batch_execute("begin; lock table punctual.gate in exclusive mode").await.unwrap();
+        let run = once(&executor, gate.for_name("asked").unwrap(), now(), move || {
+            sender.send(()).unwrap();
+            current_task().unwrap().token().sleep(Duration::from_secs(30)).ok();
+            Instant::now()
+        });
+        tokio::time::sleep(Duration::from_millis(2000)).await;
+        client.batch_execute("rollback").await.unwrap();
+        run
+    });
+    started.recv().unwrap();
+    // Before the first renewal, a third of the lease after the question.
+    server.stop();
+    let lost = ended.recv().unwrap() - asked;
+    assert!(lost > Duration::from_millis(8000), "nine tenths of the lease, and not {lost:?}");
+    assert!(lost < Duration::from_millis(9500), "nine tenths of the lease, and not {lost:?}");
+}
+
+#[test]
+fn of_many_replicas_that_race_for_a_tick_one_has_it() {
+    let executor = ScheduledThreadPoolExecutor::new(8);
+    let ticks = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let gates: Vec<_> = (0..8).map(|_| gate(LONG)).collect();
+    let tasks: Vec<_> = gates
+        .iter()
+        .map(|gate| {
+            let (named, ticks) = (gate.for_name("raced").unwrap(), Arc::clone(&ticks));
+            let noting = punctual::gate::from_fn(move |tick| {
+                let entry = punctual::gate::RunGate::enter(&named, tick);
+                if matches!(entry, punctual::gate::Entry::Hold(_)) {
+                    ticks.lock().push(tick.planned_wall());
+                }
+                entry
+            });
+            let trigger = punctual_jobs::gate::aligned(Duration::from_millis(50));
+            executor.task().gate(noting).repeat(trigger, || {}).unwrap()
+        })
+        .collect();
+    wait_until("many ticks have been claimed", || ticks.lock().len() >= 60);
+    for task in tasks {
+        task.cancel();
+    }
+    executor.close().unwrap();
+    let mut ticks = std::mem::take(&mut *ticks.lock());
+    let claims = ticks.len();
+    ticks.sort();
+    ticks.dedup();
+    assert_eq!(ticks.len(), claims, "a tick was claimed twice");
+}
+
+#[test]
 fn a_row_that_somebody_has_locked_holds_up_no_other_name() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     let gate = gate(LONG);

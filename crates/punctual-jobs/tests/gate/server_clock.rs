@@ -34,8 +34,8 @@ fn a_server_whose_clock_is_set_has_one_live_fence_at_most() {
             assert!(passed <= 1, "{passed} fences pass the guard");
         }
     }
-    // Leases that were written an hour ahead are taken over an hour later, and not sooner: that is the one that is
-    // wrong. Here its holder ends it.
+    // Leases that were written an hour ahead are taken over an hour later, and not sooner: that is the one
+    // that is wrong. Here its holder ends it.
     thread::sleep(Duration::from_millis(2000));
     let before = server.value("select fence from punctual.gate where name = 'stepped'");
     thread::sleep(Duration::from_millis(3000));
@@ -43,8 +43,8 @@ fn a_server_whose_clock_is_set_has_one_live_fence_at_most() {
     assert_ne!(before, after, "ticks go on");
     let said: Vec<_> = replicas.drain(..).flat_map(|replica| replica.end()).collect();
     let runs = runs(&said);
-    // A lease that was held when the clock was set forward is over at once, and its tick is taken over. No other tick
-    // is claimed twice.
+    // A lease that was held when the clock was set forward is over at once, and its tick is taken over. No
+    // other tick is claimed twice.
     let again = runs.windows(2).filter(|pair| pair[0].tick == pair[1].tick).count();
     assert!(again <= STEPS.len(), "{again} ticks were claimed again: {runs:?}");
     assert!(runs.windows(2).all(|pair| pair[0].tick <= pair[1].tick), "in order: {runs:?}");

@@ -47,8 +47,8 @@ impl Drop for Place {
     }
 }
 
-/// Returns the folder for tests below the target directory; or, if another user cannot get there or the path is too long for
-/// a socket, the system's for temporary files. `PUNCTUAL_PLACE` overrides both.
+/// Returns the folder for tests below the target directory; or, if another user cannot get there or the
+/// path is too long for a socket, the system's for temporary files. `PUNCTUAL_PLACE` overrides both.
 fn base() -> PathBuf {
     if let Some(wanted) = std::env::var_os("PUNCTUAL_PLACE") {
         return PathBuf::from(wanted).join("punctual-jobs");

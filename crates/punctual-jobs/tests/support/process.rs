@@ -97,8 +97,8 @@ pub(crate) enum Clock<'a> {
 impl Clock<'_> {
     fn environment(self) -> [String; 4] {
         let library = std::fs::read_dir("/usr/lib").unwrap().flatten();
-        let library = library.map(|it| it.path().join("faketime/libfaketimeMT.so.1"));
-        let library = library.filter(|path| path.exists()).next();
+        let mut library = library.map(|it| it.path().join("faketime/libfaketimeMT.so.1"));
+        let library = library.find(|path| path.exists());
         let library = library.expect("libfaketime is installed by ci/beyond.sh");
         let clock = match self {
             Self::Ahead(seconds) => format!("FAKETIME={seconds:+}s"),

@@ -1,8 +1,9 @@
 //! The rules and the lease, against a model: three replicas, one row, and a clock that is moved.
 //!
-//! The model's database does what the statements do, and no more: it compares what was seen, and stamps. Each statement
-//! has three moments, at which anything else may happen in between: it is sent, it is carried out, its answer
-//! arrives. Answers are lost, replicas die and come back as others, and bodies that have lost their lease go on.
+//! The model's database does what the statements do, and no more: it compares what was seen, and stamps.
+//! Each statement has three moments, at which anything else may happen in between: it is sent, it is
+//! carried out, its answer arrives. Answers are lost, replicas die and come back as others, and bodies that
+//! have lost their lease go on.
 
 use std::{
     collections::BTreeMap,

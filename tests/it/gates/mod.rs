@@ -1,0 +1,10 @@
+//! Gates: a run that is let through, skipped or put off just before it would take place, and the lease
+//! that it may hold.
+
+mod again;
+mod endings;
+mod leases;
+mod moves;
+mod skips;
+mod support;
+mod user_code;
