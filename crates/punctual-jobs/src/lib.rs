@@ -1,5 +1,116 @@
-//! Beyond one process: a gate that lets one of several replicas run a periodic task, and jobs that may run
-//! on any machine.
+//! Beyond one process: jobs that may run on any machine, and a gate that lets one of several replicas run a
+//! periodic task.
+//!
+//! A job is a name and a payload. Its handler is a closure, given once. The desk where jobs are sent is opened
+//! in this process, or on PostgreSQL; the line that opens it is the only one that differs.
+//!
+//! ```
+//! use std::time::Duration;
+//! use punctual::ScheduledThreadPoolExecutor;
+//! use punctual_jobs::{Embedded, Job, JobRun, Jobs};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Remind {
+//!     user: u64,
+//!     text: String,
+//! }
+//! impl Job for Remind {
+//!     const NAME: &'static str = "remind";
+//! }
+//!
+//! let executor = ScheduledThreadPoolExecutor::new(4);
+//! let jobs = Jobs::new()
+//!     .on(|run: &JobRun, job: Remind| {
+//!         println!("{} for {}, {}", job.text, job.user, run.id());
+//!         Ok(())
+//!     })
+//!     .attempts::<Remind>(5);
+//!
+//! let desk = jobs.open(Embedded::on(&executor))?; // or Postgres::on(&executor, url)
+//! desk.after(Duration::from_secs(86_400), Remind { user: 42, text: "tea".into() })
+//!     .key("remind/42")
+//!     .send()?;
+//! desk.reschedule("remind/42", Duration::from_secs(3600))?;
+//! desk.cancel("remind/42")?;
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! ```
+//!
+//! # The gate, the queue, or a workflow engine
+//!
+//! | the program has | take |
+//! |---|---|
+//! | a periodic closure that one of several replicas is to run, and the next tick makes up for a lost one | the gate: feature `gate`, the module `gate` |
+//! | work that must not be lost, is sent by an event, is tried again, is moved or cancelled by a key | the queue: a [`Desk`], with the feature `postgres` |
+//! | the same in one process, or in tests | the queue: a [`Desk`] on [`Embedded`] |
+//! | steps that depend on each other, wait for people for weeks, and have to be undone | a workflow engine, such as Temporal; not this crate |
+//!
+//! `docs/many-machines.md` of the repository says more about the choice, and about other stores.
+//!
+//! # What is promised
+//!
+//! * **A job that was sent to PostgreSQL runs at least once**, until it succeeds or its attempts are used up,
+//!   whichever process or machine dies. It does not start before its moment by the database's clock. Jobs of
+//!   an embedded desk end with the process.
+//! * **An attempt counts when its process dies**, so a job that kills its process is given up like any other.
+//! * **One claim at a time.** A process that is not heard of for the length of the lease loses its claims. It
+//!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fence](JobRun::fence).
+//! * **Jobs of one sequence** run one at a time, in the order of their moments.
+//! * **Each tick of a periodic job is sent once** over all machines, whatever their clocks say.
+//! * **Both desks behave alike.** One suite of cases is run on both.
+//!
+//! # What cannot be promised
+//!
+//! * **Exactly once.** A process can stop between its effect and the note that it is done, and then the job
+//!   runs again. [`JobRun::id`] is the same each time. A storage that compares [fences](JobRun::fence) refuses
+//!   a run that was believed dead.
+//! * **Precision below the poll** for jobs of other machines that have become due: they are found within a
+//!   second, unless [set](#features) otherwise.
+//! * **Order** between jobs that are not in one sequence, and fairness between kinds.
+//! * **That a handler stops.** A token is a request; nothing ends a closure that does not look at it.
+//!
+//! # Features
+//!
+//! * None: definitions and the embedded desk. It adds serde and serde_json to what punctual has.
+//! * `gate`: the gate, on PostgreSQL.
+//! * `postgres`: the desk on PostgreSQL, and the gate. It adds the engine `graphile_worker`, and 119 crates in
+//!   all; `docs/decisions/0048` says why.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+
+mod backoff;
+mod desk;
+mod embedded;
+mod error;
+#[cfg(feature = "gate")]
+pub mod gate;
+mod job;
+mod jobs;
+#[cfg(feature = "gate")]
+pub mod pooler;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod reply;
+mod report;
+mod run;
+mod schedule;
+
+#[cfg(feature = "postgres")]
+pub use crate::postgres::{Postgres, Trouble};
+pub use crate::{
+    desk::{Desk, Sending, Ticket},
+    embedded::Embedded,
+    error::{DeskError, OpenError},
+    job::{Cancellation, GivenUp, Job, JobError, JobId, JobState, Rescheduling, When},
+    jobs::{Jobs, OpenDesk},
+    reply::Reply,
+    report::{HandedBack, JobSummary, ShutdownReport},
+    run::JobRun,
+    schedule::{Aligned, aligned},
+};
+
+/// The examples of the guide are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/many-machines.md")]
+struct ManyMachines;

@@ -1,0 +1,172 @@
+//! The embedded desk: jobs in this process, on punctual's own tasks.
+//!
+//! It has no thread and stores nothing: a restart loses what waits. It behaves as the desk on PostgreSQL
+//! does, so that a program can begin with it, and so that the tests of a program need no server. On a
+//! [`ManualClock`](punctual::ManualClock) everything it does happens at exact moments and in no real time.
+//!
+//! # How it works
+//!
+//! Each job is an entry on the [board]. Each attempt is a task of the executor, which is due when
+//! the job is, and which carries the number of the job and a *generation*. Moving or replacing a job gives
+//! its entry another generation and another task, and removing it takes the entry away. So a task that is
+//! too late finds an entry with another generation, or none, and does nothing: whether the old task was
+//! caught in the queue does not matter for correctness. It is cancelled all the same, so that its memory is
+//! free at once.
+//!
+//! The task is made with a trigger that answers once. That is how a task of punctual is given a moment of
+//! either clock, and a time limit that counts from the start of its run.
+//!
+//! # Locks
+//!
+//! One lock protects the board. Under it entries change, and nothing else happens: handlers and callbacks
+//! are called, tasks are submitted and cancelled, and tokens are raised after it was released. A submission
+//! may run the task on the submitter's thread, if the executor has that policy, and so may need the lock
+//! itself. That is why an entry is on the board before its task exists: the task's handle is put into the
+//! entry afterwards, and if the entry has another generation by then the task is cancelled.
+
+mod attempt;
+mod board;
+mod serial;
+mod stopping;
+
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use punctual::{Handle, TaskHandle};
+
+use self::board::State;
+use crate::{
+    Cancellation, Desk, DeskError, JobId, JobState, OpenDesk, OpenError, Reply, Rescheduling,
+    ShutdownReport, When,
+    desk::{Engine, Order},
+    jobs::{Definitions, Opening, Periodic, sealed::Sealed},
+    schedule::Tick,
+};
+
+/// Opens a desk in this process: `jobs.open(Embedded::on(&executor))`. See [`Jobs`](crate::Jobs).
+#[derive(Clone, Debug)]
+#[must_use = "nothing is opened until it is given to `Jobs::open`"]
+pub struct Embedded {
+    executor: Handle,
+}
+
+impl Embedded {
+    /// Runs the handlers on this executor, and takes the time from its clock.
+    pub fn on(executor: &Handle) -> Self {
+        Self { executor: executor.clone() }
+    }
+}
+
+impl Sealed for Embedded {}
+
+impl OpenDesk for Embedded {
+    fn open_desk(self, opening: Opening) -> Result<Desk, OpenError> {
+        let definitions = opening.definitions;
+        let board = Arc::new_cyclic(|me| Board {
+            me: me.clone(),
+            executor: self.executor,
+            definitions: Arc::clone(&definitions),
+            state: Mutex::new(State::default()),
+            fences: AtomicU64::new(0),
+            periodic: Mutex::new(Vec::new()),
+        });
+        for periodic in opening.periodic {
+            if let Err(error) = board.begin_periodic(periodic) {
+                board.close();
+                return Err(error);
+            }
+        }
+        Ok(Desk::owning(board, definitions))
+    }
+}
+
+/// The embedded engine.
+struct Board {
+    me: std::sync::Weak<Board>,
+    executor: Handle,
+    definitions: Arc<Definitions>,
+    state: Mutex<State>,
+    /// The last fence that was drawn.
+    fences: AtomicU64,
+    periodic: Mutex<Vec<TaskHandle>>,
+}
+
+impl Board {
+    fn arc(&self) -> Option<Arc<Self>> {
+        self.me.upgrade()
+    }
+
+    fn begin_periodic(&self, periodic: Periodic) -> Result<(), OpenError> {
+        let name = periodic.name;
+        if self.definitions.handled(name).is_none() {
+            return Err(OpenError::NoHandler { name });
+        }
+        let payload = periodic.payload.map_err(|error| OpenError::Refused(error.into()))?;
+        let (trigger, _tick): (_, Tick) = periodic.trigger.ticking();
+        let order = tick_order(name, payload, self.definitions.attempts(name));
+        // Weak: the board has the handle of this task, and would keep itself alive.
+        let me = self.me.clone();
+        let body = move || {
+            if let Some(board) = me.upgrade() {
+                // What can be refused was refused when the desk was opened, or it is shut down.
+                let _ = board.accept(order.clone());
+            }
+        };
+        let task = self.executor.task().name(name).repeat(trigger, body);
+        let task = task.map_err(|error| OpenError::Refused(error.to_string().into()))?;
+        self.periodic.lock().push(task.task_handle());
+        Ok(())
+    }
+}
+
+/// Returns what is sent at a tick: a job in a sequence of its own, so that its runs do not overlap.
+pub(crate) fn tick_order(name: &'static str, payload: serde_json::Value, attempts: u32) -> Order {
+    Order {
+        name,
+        payload,
+        when: When::After(Duration::ZERO),
+        key: None,
+        keeps_moment: false,
+        serial: Some(format!("every {name}")),
+        attempts,
+    }
+}
+
+impl Engine for Board {
+    fn send(&self, order: Order) -> Reply<JobId> {
+        Reply::ready(self.accept(order))
+    }
+
+    fn reschedule(&self, key: &str, when: When) -> Reply<Rescheduling> {
+        Reply::ready(self.move_to(key, when))
+    }
+
+    fn cancel(&self, key: &str) -> Reply<Cancellation> {
+        Reply::ready(Ok(self.cancel_by_key(key)))
+    }
+
+    fn state(&self, id: JobId) -> Reply<JobState> {
+        Reply::ready(Ok(self.state.lock().state_of(id.0)))
+    }
+
+    fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
+        self.shut_down(patience, grace)
+    }
+
+    fn close(&self) {
+        drop(self.begin_closing());
+    }
+
+    fn limit(&self) -> Duration {
+        // No verb of this engine waits for anything.
+        Duration::MAX
+    }
+}
+
+/// Returns the error of a submission that the executor has refused.
+fn refused(error: &punctual::RejectedExecutionError) -> DeskError {
+    DeskError::Refused(error.to_string().into())
+}

@@ -1,0 +1,230 @@
+//! One attempt: from the task that is due to what becomes of the job.
+//!
+//! The task owns an [`Attempt`], which is dropped with it. If the task was dropped without having run, and
+//! nobody has put another task in its place, the executor has refused it or was shut down: the job is
+//! taken off the board, since nothing will ever run it.
+
+use std::{
+    sync::{Arc, OnceLock, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use punctual::trigger::Due;
+use serde_json::Value;
+
+use super::{
+    Board,
+    board::{Next, Stage, State},
+    serial::Arrival,
+    stopping::Closing,
+};
+use crate::{Desk, GivenUp, JobId, JobRun, jobs::Definition, run};
+
+pub(super) struct Attempt {
+    board: Arc<Board>,
+    id: i64,
+    generation: u64,
+    has_run: bool,
+}
+
+/// A run that has begun.
+struct Claim {
+    run: JobRun,
+    definition: Arc<Definition>,
+    payload: Arc<Value>,
+    began: Instant,
+}
+
+/// What is left to do when an attempt has ended, without the lock.
+#[derive(Default)]
+struct Aftermath {
+    /// The next job of the sequence.
+    turn: Option<Next>,
+    /// The next attempt of this job.
+    again: Option<Next>,
+    given_up: Option<GivenUp>,
+}
+
+impl Attempt {
+    pub(super) fn new(board: Arc<Board>, id: i64, generation: u64) -> Self {
+        Self { board, id, generation, has_run: false }
+    }
+
+    /// The body of the task.
+    pub(super) fn run(&mut self) {
+        self.has_run = true;
+        let Some(claim) = self.claim() else { return };
+        let clock = self.board.executor.clock();
+        let result = run::call(&claim.definition, &claim.run, &claim.payload, clock, claim.began);
+        drop(claim.run);
+        self.board.finish(self.id, result);
+    }
+
+    /// Begins the run, unless the job is gone, was moved, or has to wait in its sequence.
+    fn claim(&self) -> Option<Claim> {
+        let board = &self.board;
+        let (token, began) = run::begin(board.executor.clock());
+        let mut state = board.state.lock();
+        let entry = state.jobs.get(&self.id)?;
+        if entry.generation != self.generation || !matches!(entry.stage, Stage::Waiting(_)) {
+            return None;
+        }
+        if let Arrival::Wait(next) = state.arrive(self.id) {
+            drop(state);
+            board.submit_or_end(next);
+            return None;
+        }
+        state.running += 1;
+        let entry = state.jobs.get_mut(&self.id)?;
+        entry.begun += 1;
+        let stage = Stage::Running { token: token.clone(), may_try_again: true };
+        let task = std::mem::replace(&mut entry.stage, stage);
+        let run = JobRun {
+            id: JobId(self.id),
+            name: entry.definition.name,
+            attempt: entry.begun,
+            attempts: entry.attempts,
+            key: entry.key.clone(),
+            token,
+            desk: Desk::borrowing(Arc::clone(board) as _, Arc::clone(&board.definitions)),
+            draw_fence: draw_fence(board),
+            fence: OnceLock::new(),
+        };
+        let (definition, payload) = (Arc::clone(&entry.definition), Arc::clone(&entry.payload));
+        drop(state);
+        drop(task);
+        Some(Claim { run, definition, payload, began })
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.has_run {
+            self.board.forget(self.id, self.generation);
+        }
+    }
+}
+
+fn draw_fence(board: &Arc<Board>) -> run::DrawFence {
+    let board = Arc::clone(board);
+    // Relaxed: the numbers only have to differ and to rise, and one counter gives them.
+    Box::new(move || Ok(board.fences.fetch_add(1, Ordering::Relaxed) + 1))
+}
+
+impl Board {
+    /// An attempt has ended.
+    fn finish(&self, id: i64, result: Result<(), String>) {
+        // User code, so not under the lock.
+        let delay = result.is_err().then(|| self.delay_of(id)).flatten();
+        let aftermath = self.settle(id, result, delay);
+        self.submit_or_end(aftermath.turn);
+        self.submit_or_end(aftermath.again);
+        if let (Some(given_up), Some(callback)) =
+            (aftermath.given_up, &self.definitions.on_given_up)
+        {
+            callback(&given_up);
+        }
+    }
+
+    /// Returns how long the job waits if it is tried again. If the user's function panics, the default
+    /// applies.
+    fn delay_of(&self, id: i64) -> Option<Duration> {
+        let state = self.state.lock();
+        let entry = state.jobs.get(&id)?;
+        let (definition, begun) = (Arc::clone(&entry.definition), entry.begun);
+        drop(state);
+        Some(definition.delay_after(begun))
+    }
+
+    /// Writes down how an attempt has ended.
+    fn settle(&self, id: i64, result: Result<(), String>, delay: Option<Duration>) -> Aftermath {
+        let now = self.executor.clock().now();
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let mut aftermath = Aftermath { turn: state.leave_line(id), ..Aftermath::default() };
+        let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
+        state.running -= 1;
+        let may_try_again = match entry.stage {
+            Stage::Running { may_try_again, .. } => may_try_again,
+            _ => true,
+        };
+        match result {
+            Ok(()) => {
+                if let Some(closing) = &mut state.closing {
+                    closing.note_ran(id, entry.definition.name);
+                }
+                state.remove(id);
+            }
+            Err(_) if !may_try_again => drop(state.remove(id)),
+            Err(error) => {
+                let moment = delay.and_then(|delay| now.checked_add(delay));
+                state.note_failed(id, error, moment, &mut aftermath);
+            }
+        }
+        if let Some(closing) = &state.closing
+            && state.running == 0
+        {
+            closing.tell_idle();
+        }
+        aftermath
+    }
+
+    /// The executor has dropped the task of a job: nothing will run it.
+    fn forget(&self, id: i64, generation: u64) {
+        let mut state = self.state.lock();
+        let is_lost = state.jobs.get(&id).is_some_and(|entry| {
+            entry.generation == generation && matches!(entry.stage, Stage::Waiting(_))
+        });
+        if !is_lost {
+            return;
+        }
+        let (task, turn) = state.withdraw(id);
+        let entry = state.remove(id);
+        drop(state);
+        drop((task, entry));
+        self.submit_or_end(turn);
+    }
+}
+
+impl State {
+    /// An attempt has failed: the job is given up, handed back, or tried again at `moment`.
+    fn note_failed(
+        &mut self,
+        id: i64,
+        error: String,
+        moment: Option<Instant>,
+        aftermath: &mut Aftermath,
+    ) {
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        entry.last_error = Some(error.clone());
+        if self.closing.as_ref().is_some_and(Closing::has_asked) {
+            entry.begun -= 1;
+        }
+        if entry.begun >= entry.attempts {
+            aftermath.given_up = self.give_up(id, error);
+        } else if self.closing.is_some() {
+            let entry = self.remove(id);
+            if let Some(closing) = &mut self.closing {
+                closing.hand_back(id, entry);
+            }
+        } else {
+            entry.moment = moment;
+            entry.generation += 1;
+            entry.stage = Stage::Waiting(None);
+            let due = moment.map_or(Due::OnDemand, Due::At);
+            aftermath.again = Some(Next { id, generation: entry.generation, due });
+        }
+    }
+
+    fn give_up(&mut self, id: i64, error: String) -> Option<GivenUp> {
+        let entry = self.remove(id)?;
+        self.remember_given_up(id, error.clone());
+        Some(GivenUp {
+            id: JobId(id),
+            name: entry.definition.name.to_owned(),
+            payload: (*entry.payload).clone(),
+            attempts: entry.begun,
+            last_error: error,
+        })
+    }
+}

@@ -1,0 +1,303 @@
+//! The board: which jobs there are, and the verbs that change them.
+//!
+//! # Invariants, under the lock
+//!
+//! * A key leads to the entry that has it, and that entry waits or runs. A job loses its key when it ends,
+//!   when it is cancelled while it runs, and when another one is sent under the key while it runs.
+//! * An entry's generation belongs to one task. Whatever makes that task the wrong one raises it.
+//! * An entry that runs is changed by nobody but its own attempt, except for how it is to end.
+//! * `running` is the number of entries that run.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
+
+use punctual::{CancellationToken, TaskHandle, trigger::Due};
+use serde_json::Value;
+
+use super::{Board, attempt::Attempt, refused, serial::Serial, stopping::Closing};
+use crate::{
+    Cancellation, DeskError, JobId, JobState, Rescheduling, When,
+    desk::{Order, until},
+    jobs::Definition,
+};
+
+/// How many jobs that were given up are remembered.
+const REMEMBERED: usize = 1000;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) last_id: i64,
+    pub(super) jobs: HashMap<i64, Entry>,
+    pub(super) keys: HashMap<String, i64>,
+    pub(super) serials: HashMap<String, Serial>,
+    pub(super) running: usize,
+    pub(super) closing: Option<Closing>,
+    pub(super) given_up: VecDeque<(i64, String)>,
+}
+
+pub(super) struct Entry {
+    pub(super) definition: Arc<Definition>,
+    pub(super) payload: Arc<Value>,
+    pub(super) key: Option<String>,
+    pub(super) serial: Option<String>,
+    /// The moment by which the jobs of a sequence are ordered.
+    pub(super) moment: Option<Instant>,
+    /// How many attempts have begun.
+    pub(super) begun: u32,
+    pub(super) attempts: u32,
+    pub(super) last_error: Option<String>,
+    pub(super) generation: u64,
+    pub(super) stage: Stage,
+}
+
+pub(super) enum Stage {
+    /// Its task will begin an attempt.
+    Waiting(Option<TaskHandle>),
+    /// It is due, and another job of its sequence runs or is about to.
+    InLine,
+    /// An attempt is running.
+    Running {
+        token: CancellationToken,
+        /// False if the job is not tried again, however this attempt ends.
+        may_try_again: bool,
+    },
+}
+
+/// A task that has to be submitted: the next attempt of a job.
+#[must_use = "the job does not run unless its task is submitted"]
+pub(super) struct Next {
+    pub(super) id: i64,
+    pub(super) generation: u64,
+    pub(super) due: Due,
+}
+
+impl Board {
+    /// Stores a job, or replaces the waiting one with its key.
+    pub(super) fn accept(&self, order: Order) -> Result<JobId, DeskError> {
+        let Some(definition) = self.definitions.handled(order.name).map(Arc::clone) else {
+            return Err(DeskError::NoHandler { name: order.name });
+        };
+        let (moment, due) = self.moment_of(order.when);
+        let mut state = self.state.lock();
+        if state.closing.is_some() {
+            return Err(DeskError::ShutDown);
+        }
+        let replaced = order.key.as_ref().and_then(|key| state.replaced_by(key));
+        let kept = replaced.as_ref().filter(|old| order.keeps_moment && old.begun == 0);
+        let (moment, due) = match kept {
+            Some(old) => (old.moment, old.moment.map_or(Due::OnDemand, Due::At)),
+            None => (moment, due),
+        };
+        let (id, generation) = match &replaced {
+            Some(old) => (old.id, old.generation + 1),
+            None => {
+                state.last_id += 1;
+                (state.last_id, 0)
+            }
+        };
+        let entry = Entry {
+            definition,
+            payload: Arc::new(order.payload),
+            key: order.key,
+            serial: order.serial,
+            moment,
+            begun: 0,
+            attempts: order.attempts,
+            last_error: None,
+            generation,
+            stage: Stage::Waiting(None),
+        };
+        if let Some(key) = entry.key.clone() {
+            state.keys.insert(key, id);
+        }
+        state.jobs.insert(id, entry);
+        drop(state);
+        let (task, turn) = replaced.map_or((None, None), |old| (old.task, old.turn));
+        self.cancel_task(task);
+        self.submit_or_end(turn);
+        self.submit(Next { id, generation, due })?;
+        Ok(JobId(id))
+    }
+
+    pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, DeskError> {
+        let (moment, due) = self.moment_of(when);
+        let mut state = self.state.lock();
+        let Some(&id) = state.keys.get(key) else { return Ok(Rescheduling::Unknown) };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Rescheduling::Unknown) };
+        if let Stage::Running { .. } = entry.stage {
+            return Ok(Rescheduling::Running);
+        }
+        entry.moment = moment;
+        let (task, turn) = state.withdraw(id);
+        let generation = match state.jobs.get(&id) {
+            Some(entry) => entry.generation,
+            None => return Ok(Rescheduling::Unknown),
+        };
+        drop(state);
+        self.cancel_task(task);
+        self.submit_or_end(turn);
+        self.submit(Next { id, generation, due })?;
+        Ok(Rescheduling::Moved)
+    }
+
+    pub(super) fn cancel_by_key(&self, key: &str) -> Cancellation {
+        let mut state = self.state.lock();
+        let Some(id) = state.keys.get(key).copied() else { return Cancellation::Unknown };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Cancellation::Unknown };
+        if let Stage::Running { token, may_try_again } = &mut entry.stage {
+            *may_try_again = false;
+            entry.key = None;
+            let token = token.clone();
+            state.keys.remove(key);
+            drop(state);
+            token.cancel();
+            return Cancellation::Signalled;
+        }
+        let (task, turn) = state.withdraw(id);
+        let entry = state.remove(id);
+        drop(state);
+        drop(entry);
+        self.cancel_task(task);
+        self.submit_or_end(turn);
+        Cancellation::Removed
+    }
+
+    /// Makes the task of the next attempt. If the executor refuses it, the job is removed.
+    pub(super) fn submit(&self, next: Next) -> Result<(), DeskError> {
+        let Next { id, generation, due } = next;
+        let mut state = self.state.lock();
+        let definition = state.jobs.get(&id).map(|entry| Arc::clone(&entry.definition));
+        let (Some(definition), Some(board)) = (definition, self.arc()) else { return Ok(()) };
+        drop(state);
+        let mut task = self.executor.task().name(definition.name);
+        if let Some(limit) = definition.time_limit {
+            task = task.timeout(limit).on_failure(punctual::FailurePolicy::resume());
+        }
+        let mut attempt = Attempt::new(board, id, generation);
+        let trigger = punctual::trigger::from_fn(move |last| (last.runs() == 0).then_some(due));
+        match task.repeat(trigger, move || attempt.run()) {
+            Ok(future) => {
+                let handle = future.task_handle();
+                state = self.state.lock();
+                let is_wrong = match state.jobs.get_mut(&id) {
+                    Some(entry) if entry.generation == generation => {
+                        if let Stage::Waiting(task) = &mut entry.stage {
+                            *task = Some(handle.clone());
+                        }
+                        false
+                    }
+                    _ => true,
+                };
+                drop(state);
+                self.cancel_task(is_wrong.then_some(handle));
+                Ok(())
+            }
+            // The attempt was dropped with the error, and has taken the entry with it.
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
+    /// Submits a task on behalf of nobody who could be told that it was refused.
+    pub(super) fn submit_or_end(&self, next: Option<Next>) {
+        if let Some(next) = next {
+            let _ = self.submit(next);
+        }
+    }
+
+    /// Cancels a task that would do nothing. It drops what it has on the way, so no lock may be held.
+    pub(super) fn cancel_task(&self, task: Option<TaskHandle>) {
+        if let Some(task) = task {
+            task.cancel();
+        }
+    }
+
+    /// Returns the moment as an instant, and as what a trigger answers. The wall clock is followed: the
+    /// instant of a wall time is an estimate, and only orders a sequence.
+    fn moment_of(&self, when: When) -> (Option<Instant>, Due) {
+        let clock = self.executor.clock();
+        let instant = match when {
+            When::After(delay) => clock.now().checked_add(delay),
+            When::At(instant) => Some(instant),
+            When::Wall(time) => {
+                let delay = until(time, clock.wall_time());
+                return (clock.now().checked_add(delay), Due::Wall(time));
+            }
+        };
+        (instant, instant.map_or(Due::OnDemand, Due::At))
+    }
+}
+
+/// A waiting entry that was replaced.
+pub(super) struct Replaced {
+    id: i64,
+    generation: u64,
+    begun: u32,
+    moment: Option<Instant>,
+    task: Option<TaskHandle>,
+    turn: Option<Next>,
+}
+
+impl State {
+    /// Takes out the waiting job with this key, to be replaced; one that runs loses the key.
+    fn replaced_by(&mut self, key: &str) -> Option<Replaced> {
+        let id = *self.keys.get(key)?;
+        let entry = self.jobs.get_mut(&id)?;
+        if let Stage::Running { may_try_again, .. } = &mut entry.stage {
+            *may_try_again = false;
+            entry.key = None;
+            return None;
+        }
+        let (task, turn) = self.withdraw(id);
+        let entry = self.jobs.get(&id)?;
+        let (generation, begun, moment) = (entry.generation, entry.begun, entry.moment);
+        Some(Replaced { id, generation, begun, moment, task, turn })
+    }
+
+    /// Takes a job that does not run out of wherever it waits, so that it can wait elsewhere. Returns its
+    /// task, which is the wrong one now, and the job whose turn it is instead.
+    pub(super) fn withdraw(&mut self, id: i64) -> (Option<TaskHandle>, Option<Next>) {
+        let Some(entry) = self.jobs.get_mut(&id) else { return (None, None) };
+        entry.generation += 1;
+        let stage = std::mem::replace(&mut entry.stage, Stage::Waiting(None));
+        let task = match stage {
+            Stage::Waiting(task) => task,
+            Stage::InLine | Stage::Running { .. } => None,
+        };
+        (task, self.leave_line(id))
+    }
+
+    /// Takes the entry of a job off the board.
+    pub(super) fn remove(&mut self, id: i64) -> Option<Entry> {
+        let entry = self.jobs.remove(&id)?;
+        if let Some(key) = &entry.key
+            && self.keys.get(key) == Some(&id)
+        {
+            self.keys.remove(key);
+        }
+        Some(entry)
+    }
+
+    pub(super) fn remember_given_up(&mut self, id: i64, error: String) {
+        if self.given_up.len() == REMEMBERED {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back((id, error));
+    }
+
+    pub(super) fn state_of(&self, id: i64) -> JobState {
+        let given_up = || self.given_up.iter().find(|(other, _)| *other == id);
+        match self.jobs.get(&id) {
+            Some(Entry { stage: Stage::Running { .. }, .. }) => JobState::Running,
+            Some(entry) => {
+                JobState::Waiting { attempts: entry.begun, last_error: entry.last_error.clone() }
+            }
+            None => match given_up() {
+                Some((_, error)) => JobState::GivenUp { last_error: error.clone() },
+                None => JobState::Gone,
+            },
+        }
+    }
+}

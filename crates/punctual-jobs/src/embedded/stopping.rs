@@ -1,0 +1,132 @@
+//! The end of an embedded desk: what runs may end, and what waits is handed back.
+//!
+//! From the moment at which the state has a [`Closing`], nothing is accepted and no attempt begins: all
+//! entries that wait are taken off the board in the step that puts it there. So what is left are runs, and
+//! `running` only falls. The one that makes it zero raises the token on which the shutdown sleeps. That
+//! token is on the executor's clock, so a shutdown can be tested on a manual one.
+
+use std::{sync::Arc, time::Duration};
+
+use punctual::CancellationToken;
+
+use super::{
+    Board,
+    board::{Entry, Stage},
+};
+use crate::{HandedBack, JobId, JobSummary, ShutdownReport};
+
+pub(super) struct Closing {
+    /// Raised when nothing runs any more.
+    idle: CancellationToken,
+    /// True when the running jobs were asked to stop.
+    has_asked: bool,
+    report: ShutdownReport,
+}
+
+impl Closing {
+    pub(super) fn has_asked(&self) -> bool {
+        self.has_asked
+    }
+
+    pub(super) fn note_ran(&mut self, id: i64, name: &'static str) {
+        self.report.ran.push(JobSummary { id: JobId(id), name });
+    }
+
+    pub(super) fn hand_back(&mut self, id: i64, entry: Option<Entry>) {
+        if let Some(entry) = entry {
+            self.report.handed_back.push(HandedBack {
+                id: JobId(id),
+                name: entry.definition.name,
+                payload: (*entry.payload).clone(),
+                key: entry.key,
+                attempts: entry.begun,
+            });
+        }
+    }
+
+    pub(super) fn tell_idle(&self) {
+        self.idle.cancel();
+    }
+}
+
+impl Board {
+    pub(super) fn shut_down(&self, patience: Duration, grace: Duration) -> ShutdownReport {
+        let Some(idle) = self.begin_closing() else { return ShutdownReport::default() };
+        if idle.sleep(patience).is_ok() {
+            self.ask_to_stop();
+            let _ = idle.sleep(grace);
+        }
+        self.report()
+    }
+
+    /// Stops admitting and starting jobs, and takes off the board what waits. Returns the token that is
+    /// raised when nothing runs; `None` if somebody has done this before.
+    pub(super) fn begin_closing(&self) -> Option<CancellationToken> {
+        let idle = CancellationToken::with_clock(self.executor.clock().clone());
+        let mut state = self.state.lock();
+        if state.closing.is_some() {
+            return None;
+        }
+        let mut closing =
+            Closing { idle: idle.clone(), has_asked: false, report: ShutdownReport::default() };
+        let mut waiting: Vec<_> = (state.jobs.iter())
+            .filter(|(_, entry)| !matches!(entry.stage, Stage::Running { .. }))
+            .map(|(id, _)| *id)
+            .collect();
+        waiting.sort_unstable();
+        let mut tasks = Vec::new();
+        for id in waiting {
+            let mut entry = state.remove(id);
+            if let Some(Entry { stage: Stage::Waiting(task), .. }) = &mut entry {
+                tasks.extend(task.take());
+            }
+            closing.hand_back(id, entry);
+        }
+        state.serials.clear();
+        let is_idle = state.running == 0;
+        state.closing = Some(closing);
+        drop(state);
+        if is_idle {
+            idle.cancel();
+        }
+        tasks.append(&mut self.periodic.lock());
+        for task in tasks {
+            task.cancel();
+        }
+        Some(idle)
+    }
+
+    /// Raises the tokens of all that runs.
+    fn ask_to_stop(&self) {
+        let mut state = self.state.lock();
+        if let Some(closing) = &mut state.closing {
+            closing.has_asked = true;
+        }
+        let tokens: Vec<_> = (state.jobs.values())
+            .filter_map(|entry| match &entry.stage {
+                Stage::Running { token, .. } => Some(token.clone()),
+                _ => None,
+            })
+            .collect();
+        drop(state);
+        for token in tokens {
+            token.cancel();
+        }
+    }
+
+    fn report(&self) -> ShutdownReport {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let still = state.jobs.iter();
+        let still = still.map(|(id, entry)| (*id, Arc::clone(&entry.definition)));
+        let mut still_running: Vec<_> =
+            still.map(|(id, kind)| JobSummary { id: JobId(id), name: kind.name }).collect();
+        still_running.sort_unstable_by_key(|job| job.id);
+        let mut report = match &mut state.closing {
+            Some(closing) => std::mem::take(&mut closing.report),
+            None => ShutdownReport::default(),
+        };
+        report.still_running = still_running;
+        report
+    }
+}

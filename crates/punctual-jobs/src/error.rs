@@ -1,0 +1,160 @@
+//! What can go wrong at a desk: when it is opened, and when it is used.
+
+use std::{error::Error, fmt, time::Duration};
+
+/// An error of something else, kept as the source of one of ours.
+pub(crate) type Source = Box<dyn Error + Send + Sync>;
+
+/// Why a desk was not opened; from [`Jobs::open`](crate::Jobs::open).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Two handlers, or two types, have one name.
+    DefinedTwice {
+        /// That name.
+        name: &'static str,
+    },
+    /// The desk is embedded, and a periodic job has no handler: nothing could ever run it.
+    NoHandler {
+        /// The name of the job.
+        name: &'static str,
+    },
+    /// A periodic job of several machines has a trigger that is not on the wall clock.
+    NotOnWallClock {
+        /// The name of the job.
+        name: &'static str,
+    },
+    /// The executor has refused a task.
+    Refused(Source),
+    /// The connection goes through a pooler that gives each transaction another session.
+    TransactionPooling(Source),
+    /// The address of the server cannot be read.
+    Address(Source),
+    /// The server cannot be reached, or has refused what was asked of it.
+    Server(Source),
+    /// A setting does not go together with another one.
+    Setting(&'static str),
+    /// The desk's thread could not be started.
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DefinedTwice { name } => write!(
+                f,
+                "the job name {name:?} is defined twice: give each kind of job one type, one name and one handler"
+            ),
+            Self::NoHandler { name } => write!(
+                f,
+                "nothing in this process handles the periodic job {name:?}: add a handler with Jobs::on"
+            ),
+            Self::NotOnWallClock { name } => write!(
+                f,
+                "the periodic job {name:?} has a trigger that counts from when this process started, so \
+                 no two machines agree on its ticks: use trigger::cron or punctual_jobs::aligned"
+            ),
+            Self::Refused(_) => f.write_str("the executor has refused a task of the desk"),
+            Self::TransactionPooling(_) => f.write_str(
+                "the connection goes through a pooler with pool_mode = transaction, where sessions are \
+                 not kept: connect to the server directly, or set pool_mode = session",
+            ),
+            Self::Address(_) => f.write_str("the address of the PostgreSQL server cannot be read"),
+            Self::Server(_) => f.write_str("the PostgreSQL server could not be used"),
+            Self::Setting(what) => f.write_str(what),
+            Self::Thread(_) => f.write_str("the thread of the desk could not be started"),
+        }
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Refused(source)
+            | Self::TransactionPooling(source)
+            | Self::Address(source)
+            | Self::Server(source) => Some(&**source),
+            Self::Thread(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Why a desk could not do what it was asked for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DeskError {
+    /// The payload could not be made into JSON. Nothing was stored.
+    Payload {
+        /// The name of the job.
+        name: &'static str,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// The desk is embedded, and nothing in this process handles the job. Nothing was stored.
+    NoHandler {
+        /// The name of the job.
+        name: &'static str,
+    },
+    /// A name, a key or a payload is longer than the engine stores. Nothing was stored.
+    TooLong {
+        /// What is too long.
+        what: &'static str,
+        /// How many bytes it may have.
+        most: usize,
+    },
+    /// The desk was shut down.
+    ShutDown,
+    /// The executor has refused the task of the job. Nothing is kept of the job.
+    Refused(Source),
+    /// There was no answer in time. What was asked for may have been done, or may yet be.
+    TimedOut {
+        /// How long the call was allowed to take.
+        limit: Duration,
+    },
+    /// The server could not be asked, or has refused. A broken connection leaves open whether what was
+    /// asked for has been done.
+    Server(Source),
+    /// The claim of the running job is lost: another machine may be running it. Stop without an effect.
+    Lost,
+    /// This desk cannot do that.
+    Unsupported(&'static str),
+}
+
+impl fmt::Display for DeskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Payload { name, .. } => {
+                write!(f, "the payload of a job {name:?} cannot be made into JSON")
+            }
+            Self::NoHandler { name } => write!(
+                f,
+                "nothing in this process handles the job {name:?}: add a handler with Jobs::on"
+            ),
+            Self::TooLong { what, most } => write!(f, "{what} has more than {most} bytes"),
+            Self::ShutDown => f.write_str("the desk was shut down"),
+            Self::Refused(_) => f.write_str("the executor has refused the task of a job"),
+            Self::TimedOut { limit } => {
+                write!(
+                    f,
+                    "there was no answer within {limit:?}; what was asked for may be done later"
+                )
+            }
+            Self::Server(_) => f.write_str("the PostgreSQL server could not be asked"),
+            Self::Lost => {
+                f.write_str("the claim of this run is lost: another machine may run the job")
+            }
+            Self::Unsupported(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Error for DeskError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Payload { source, .. } => Some(source),
+            Self::Refused(source) | Self::Server(source) => Some(&**source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A rate whose moments are the same on every machine.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use punctual::{
+    Trigger,
+    trigger::{Due, TriggerContext},
+};
+
+/// Runs whenever the time since the beginning of 1970, in UTC, is a multiple of the period: with an
+/// hour, at each full hour of UTC. So replicas that know nothing of each other plan the same moments, which
+/// [`Trigger`]s that count from the submission do not, and a gate can tell their ticks apart.
+///
+/// A period below a microsecond counts as one.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::ScheduledThreadPoolExecutor;
+/// use punctual_jobs::gate::aligned;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// executor.repeat(aligned(Duration::from_secs(60)), || { /* sweep */ })?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[must_use]
+pub fn aligned(period: Duration) -> Aligned {
+    Aligned { period: period.max(Duration::from_micros(1)) }
+}
+
+/// A rate that is aligned to the clock; from [`aligned`].
+#[derive(Clone, Copy, Debug)]
+pub struct Aligned {
+    period: Duration,
+}
+
+impl Aligned {
+    /// Returns the first multiple of the period after a moment, if there is one on this clock.
+    fn next_after(self, moment: SystemTime) -> Option<SystemTime> {
+        let next = self.number(moment).checked_add(1)?.checked_mul(self.period.as_nanos())?;
+        let whole = u64::try_from(next / 1_000_000_000).ok()?;
+        let rest = u32::try_from(next % 1_000_000_000).ok()?;
+        UNIX_EPOCH.checked_add(Duration::new(whole, rest))
+    }
+
+    /// Returns how many whole periods there are up to a moment. All of the time before 1970 is in the first
+    /// one.
+    fn number(self, moment: SystemTime) -> u128 {
+        let since = moment.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        since.as_nanos() / self.period.as_nanos()
+    }
+}
+
+impl Trigger for Aligned {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.next_after(last.after_wall()).map(Due::Wall)
+    }
+
+    fn is_asked_again(&self) -> bool {
+        true
+    }
+
+    fn between(&self, from: Due, to: Due) -> u64 {
+        let (Due::Wall(from), Due::Wall(to)) = (from, to) else { return 0 };
+        let count = self.number(to).saturating_sub(self.number(from));
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_next_moment_is_a_multiple_and_never_the_one_given() {
+        let minute = aligned(Duration::from_secs(60));
+        assert_eq!(minute.next_after(at(59)), Some(at(60)));
+        assert_eq!(minute.next_after(at(60)), Some(at(120)));
+        assert_eq!(minute.next_after(at(60) - Duration::from_nanos(1)), Some(at(60)));
+        assert_eq!(minute.next_after(UNIX_EPOCH - Duration::from_secs(7)), Some(at(60)));
+    }
+
+    #[test]
+    fn a_period_of_nothing_is_one_of_a_microsecond() {
+        let none = aligned(Duration::ZERO);
+        assert_eq!(none.next_after(at(1)), Some(at(1) + Duration::from_micros(1)));
+    }
+
+    #[test]
+    fn a_period_beyond_the_clock_has_no_next_moment() {
+        assert_eq!(aligned(Duration::MAX).next_after(at(1)), None);
+    }
+
+    #[test]
+    fn missed_moments_are_counted() {
+        let minute = aligned(Duration::from_secs(60));
+        assert_eq!(minute.between(Due::Wall(at(60)), Due::Wall(at(240))), 3);
+        assert_eq!(minute.between(Due::Wall(at(60)), Due::Wall(at(61))), 0);
+    }
+}

@@ -1,0 +1,227 @@
+//! Opening a gate: its settings, and how its thread begins.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    io,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use tokio::{runtime, sync::mpsc::unbounded_channel, time::Instant};
+use tokio_postgres::{
+    Config, NoTls, Socket,
+    tls::{MakeTlsConnect, TlsConnect},
+};
+
+use super::{
+    Gate, Inner,
+    connection::{Connection, Connector, Through},
+    error::{GateError, GateErrorKind},
+    event::{GateEvent, Listener, Reporter},
+    keeper::{HeldList, Keeper, Request, Settings},
+    rules::LostTick,
+    sql::Statements,
+};
+
+/// How long [`GateBuilder::open`] waits for the database.
+const OPEN_LIMIT: Duration = Duration::from_secs(10);
+const USUAL_LIMIT: Duration = Duration::from_secs(1);
+const SHORTEST_LEASE: Duration = Duration::from_millis(200);
+const LONGEST_LEASE: Duration = Duration::from_secs(86_400);
+
+/// Describes a gate before it is opened. It is made by [`Gate::postgres`].
+#[must_use = "nothing is opened until `open` is called"]
+pub struct GateBuilder {
+    url: String,
+    schema: String,
+    lease: Duration,
+    limit: Option<Duration>,
+    lost_tick: LostTick,
+    listener: Option<Listener>,
+    connector: Arc<dyn Connector>,
+}
+
+impl GateBuilder {
+    pub(super) fn new(url: String) -> Self {
+        Self {
+            url,
+            schema: "punctual".to_owned(),
+            lease: Duration::from_secs(20),
+            limit: None,
+            lost_tick: LostTick::default(),
+            listener: None,
+            connector: Arc::new(Through(NoTls)),
+        }
+    }
+
+    /// Sets how long a run may go on without a word from its replica before another takes over; the
+    /// default is 20 seconds. It says nothing about how long a run may take: a lease is renewed for as long as
+    /// the run goes on. It is how long a tick is held up if its replica dies, and how long an outage of the
+    /// database a run survives. At least 200 ms, at most a day. All replicas should have the same.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets for how long at most a worker waits for an answer of the database, from its tick on; the default is
+    /// one second, or the lease if that is shorter. No longer than the lease.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Sets what becomes of a tick whose replica dies in its run; the default is [`LostTick::Rerun`].
+    pub fn lost_tick(mut self, lost_tick: LostTick) -> Self {
+        self.lost_tick = lost_tick;
+        self
+    }
+
+    /// Sets the schema that the table is in; the default is `punctual`. Gates with different schemas know
+    /// nothing of each other.
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
+    }
+
+    /// Sets a function that is told of each [event](GateEvent). It is called on a worker or on the gate's
+    /// own thread, with no lock held, and should be quick: that thread renews the leases. A panic of it is
+    /// ignored.
+    pub fn on_event(mut self, listener: impl Fn(&GateEvent) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Sets how connections are encrypted; without this call they are not. Any connector of
+    /// `tokio-postgres` will do, as those of `tokio-postgres-rustls` and `postgres-native-tls`.
+    pub fn tls<T>(mut self, tls: T) -> Self
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send + 'static,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        self.connector = Arc::new(Through(tls));
+        self
+    }
+
+    /// Starts the gate's thread, connects, and makes the table if it is not there. Blocks until that is
+    /// done, for ten seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// [`GateError`], if a setting is not one, if the thread cannot be started, or if the database cannot
+    /// be reached in that time or refuses to make the table. Nothing is left running.
+    pub fn open(self) -> Result<Gate, GateError> {
+        let gate = self.start()?;
+        gate.migrate()?;
+        Ok(gate)
+    }
+
+    fn start(self) -> Result<Gate, GateError> {
+        let Self { url, schema, lease, limit, lost_tick, listener, connector } = self;
+        check_schema(&schema)?;
+        let limit = limit.unwrap_or(USUAL_LIMIT.min(lease));
+        check_lease(lease, limit)?;
+        let mut config: Config = url.parse().map_err(GateError::url)?;
+        if config.get_application_name().is_none() {
+            config.application_name("punctual gate");
+        }
+        let statements = Statements::new(&schema);
+        let settings = Settings { lease, limit, holder: holder(), statements };
+        let (requests, receiver) = unbounded_channel();
+        let held = Arc::new(HeldList::default());
+        let reporter = Arc::new(Reporter::new(listener));
+        let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(GateError::thread)?;
+        let keep = {
+            let (requests, reporter, held) =
+                (requests.clone(), Arc::clone(&reporter), Arc::clone(&held));
+            async move {
+                let connection = Connection::begin(config, connector);
+                let keeper = Keeper::new(settings, connection, reporter, requests, held);
+                keeper.run(receiver).await;
+            }
+        };
+        let thread = thread::Builder::new().name("punctual-gate".to_owned());
+        let thread = thread.spawn(move || runtime.block_on(keep)).map_err(GateError::thread)?;
+        let statements = Statements::new(&schema);
+        Ok(Gate(Arc::new(Inner {
+            requests,
+            thread: Some(thread),
+            held,
+            reporter,
+            statements,
+            lease,
+            limit,
+            lost_tick,
+        })))
+    }
+}
+
+impl fmt::Debug for GateBuilder {
+    /// Without the address, which may have a password in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateBuilder")
+            .field("schema", &self.schema)
+            .field("lease", &self.lease)
+            .field("limit", &self.limit)
+            .field("lost_tick", &self.lost_tick)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    /// Makes the table and the functions if they are not there; [`GateBuilder::open`] has done so. The role
+    /// of the connection needs the right to create a schema then, and otherwise no more than to use the
+    /// schema, and to select, insert and update in its table. Blocks for ten seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// [`GateError`] if the database cannot be reached in that time, or refuses.
+    pub fn migrate(&self) -> Result<(), GateError> {
+        let gone = || GateError::thread(io::Error::other("it has ended"));
+        let (reply, answer) = mpsc::sync_channel(1);
+        let deadline = Instant::now() + OPEN_LIMIT;
+        self.0.requests.send(Request::Migrate(deadline, reply)).map_err(|_| gone())?;
+        answer.recv().map_err(|_| gone())?
+    }
+}
+
+fn check_schema(schema: &str) -> Result<(), GateError> {
+    let is_fit = |(place, byte): (usize, u8)| {
+        byte.is_ascii_lowercase() || byte == b'_' || place > 0 && byte.is_ascii_digit()
+    };
+    if (1..=63).contains(&schema.len()) && schema.bytes().enumerate().all(is_fit) {
+        Ok(())
+    } else {
+        Err(GateError::bad(GateErrorKind::BadSchema, schema))
+    }
+}
+
+fn check_lease(lease: Duration, limit: Duration) -> Result<(), GateError> {
+    if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
+        let detail =
+            format!("a lease of {lease:?} cannot be kept: it is to be from 200 ms to a day");
+        return Err(GateError::bad(GateErrorKind::BadLease, detail));
+    }
+    if limit.is_zero() || limit > lease {
+        let detail = format!(
+            "a limit of {limit:?} is none: it is to be from above zero to the lease, {lease:?}"
+        );
+        return Err(GateError::bad(GateErrorKind::BadLease, detail));
+    }
+    Ok(())
+}
+
+/// Returns what the row says of its holder: for people the machine and the process, and for the gate a
+/// number that no other gate has.
+fn holder() -> String {
+    #[cfg(target_os = "linux")]
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(target_os = "linux"))]
+    let machine = std::env::var("HOSTNAME").unwrap_or_default();
+    let number = RandomState::new().hash_one(std::process::id());
+    format!("{machine} {} {number:016x}", std::process::id())
+}

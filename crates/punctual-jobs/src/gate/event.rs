@@ -1,0 +1,146 @@
+//! What a gate tells: events as they happen, and counts.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
+};
+
+/// Something that an operator wants to know of. See [`GateBuilder::on_event`](super::GateBuilder::on_event).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GateEvent {
+    /// A run has lost its lease: its token is raised, and another replica may run in its place.
+    #[non_exhaustive]
+    Lost {
+        /// The name that the run was claimed under.
+        name: Arc<str>,
+        /// The fence of the run.
+        fence: u64,
+    },
+    /// The database could not be asked about a tick. It is asked again, until the tick is skipped.
+    #[non_exhaustive]
+    Unreachable {
+        /// The name that was to be claimed.
+        name: Arc<str>,
+        /// The planned moment.
+        tick: SystemTime,
+        /// What went wrong.
+        error: String,
+    },
+    /// A tick does not run on this replica, although no other is known to run it.
+    #[non_exhaustive]
+    Skipped {
+        /// The name that was to be claimed.
+        name: Arc<str>,
+        /// The planned moment.
+        tick: SystemTime,
+        /// Why it does not run.
+        reason: SkipReason,
+    },
+}
+
+/// Why a tick does not run. See [`GateEvent::Skipped`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// The database could not be asked for as long as a lease lasts.
+    Unreachable,
+    /// The run is not planned on the wall clock, so replicas cannot agree which one it is. Plan it
+    /// by [`aligned`](super::aligned()) or by a cron expression, or give the gate a
+    /// [delay](super::NamedGate::with_delay).
+    NotOnWallClock,
+}
+
+/// What a gate has done so far, over all names. See [`Gate::statistics`](super::Gate::statistics).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GateStatistics {
+    /// How often the gate was asked about a tick.
+    pub asked: u64,
+    /// How many of those it granted.
+    pub granted: u64,
+    /// How often it answered that the tick had been claimed by another replica, or by this one, and was over.
+    pub refused: u64,
+    /// How often it answered that it is to be asked again: the tick was early by the database's clock, or
+    /// somebody held it.
+    pub postponed: u64,
+    /// How often the database could not be asked in time.
+    pub unreachable: u64,
+    /// How many ticks were skipped without anybody being known to run them.
+    pub skipped: u64,
+    /// How many runs lost their lease.
+    pub lost: u64,
+    /// How often a lease was renewed.
+    pub renewed: u64,
+    /// How many runs were held when this was read.
+    pub held: u64,
+}
+
+/// The counters, and the function that is told of events.
+#[derive(Default)]
+pub(crate) struct Reporter {
+    pub(crate) asked: AtomicU64,
+    pub(crate) granted: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) postponed: AtomicU64,
+    pub(crate) unreachable: AtomicU64,
+    pub(crate) skipped: AtomicU64,
+    pub(crate) lost: AtomicU64,
+    pub(crate) renewed: AtomicU64,
+    listener: Option<Listener>,
+}
+
+pub(crate) type Listener = Arc<dyn Fn(&GateEvent) + Send + Sync>;
+
+impl Reporter {
+    pub(crate) fn new(listener: Option<Listener>) -> Self {
+        Self { listener, ..Self::default() }
+    }
+
+    /// Counts.
+    pub(crate) fn count(counter: &AtomicU64) {
+        // Relaxed: orders no other access.
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an event, and tells the listener. A panic of the listener ends with it.
+    pub(crate) fn report(&self, event: &GateEvent) {
+        Self::count(match event {
+            GateEvent::Lost { .. } => &self.lost,
+            GateEvent::Unreachable { .. } => &self.unreachable,
+            GateEvent::Skipped { .. } => &self.skipped,
+        });
+        if let Some(listener) = &self.listener {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener(event))) {
+                // Its drop may panic as well.
+                std::mem::forget(payload);
+            }
+        }
+    }
+
+    pub(crate) fn statistics(&self, held: usize) -> GateStatistics {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        GateStatistics {
+            asked: read(&self.asked),
+            granted: read(&self.granted),
+            refused: read(&self.refused),
+            postponed: read(&self.postponed),
+            unreachable: read(&self.unreachable),
+            skipped: read(&self.skipped),
+            lost: read(&self.lost),
+            renewed: read(&self.renewed),
+            held: held as u64,
+        }
+    }
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reporter").finish_non_exhaustive()
+    }
+}

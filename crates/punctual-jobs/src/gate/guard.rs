@@ -1,0 +1,80 @@
+//! Effects that a stale run cannot have: the two SQL functions, called from Rust.
+//!
+//! A fence is a number that goes up with each grant, and the row of a name has the last one. So a
+//! transaction that finds its own there, and locks the row until it commits, knows that nobody takes over
+//! before that.
+
+use tokio_postgres::{Error, GenericClient, types::Type};
+
+use super::Gate;
+
+/// The `SQLSTATE` of the error that `guard` and `finish` raise.
+const STALE: &str = "PJ001";
+
+impl Gate {
+    /// Lets the caller's transaction go on only if `fence` is the last one of `name`, and keeps others from
+    /// taking over until that transaction ends. The transaction need not be short: the lease is renewed
+    /// meanwhile. Outside a transaction it says how things were, and protects nothing.
+    ///
+    /// ```no_run
+    /// # async fn effects(gate: &punctual_jobs::gate::Gate, client: &mut tokio_postgres::Client, fence: u64)
+    /// #     -> Result<(), tokio_postgres::Error> {
+    /// let transaction = client.transaction().await?;
+    /// gate.guard(&transaction, "sweep", fence).await?;
+    /// transaction.execute("delete from session where expires < now()", &[]).await?;
+    /// transaction.commit().await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// That of the database; [`is_stale_fence`] says if it is that one. The transaction has failed then, and
+    /// can only be rolled back.
+    pub async fn guard<C>(&self, transaction: &C, name: &str, fence: u64) -> Result<(), Error>
+    where
+        C: GenericClient + Sync,
+    {
+        call(transaction, &self.0.statements.guard, name, fence).await
+    }
+
+    /// Like [`guard`](Self::guard), and the tick is done when the transaction commits. Either both its
+    /// effects and its end are there then, or neither is. To be called just before the commit: from the
+    /// call on the lease is not renewed, and after the commit another replica may have the next tick.
+    ///
+    /// # Errors
+    ///
+    /// As [`guard`](Self::guard); and the same error if the tick is done already.
+    pub async fn finish<C>(&self, transaction: &C, name: &str, fence: u64) -> Result<(), Error>
+    where
+        C: GenericClient + Sync,
+    {
+        call(transaction, &self.0.statements.finish, name, fence).await
+    }
+}
+
+/// Returns `true` if the error is that of a fence that is not the last one of its name.
+///
+/// ```no_run
+/// # async fn effects(gate: &punctual_jobs::gate::Gate, transaction: &tokio_postgres::Transaction<'_>)
+/// #     -> Result<(), tokio_postgres::Error> {
+/// match gate.guard(transaction, "sweep", 42).await {
+///     Err(error) if punctual_jobs::gate::is_stale_fence(&error) => { /* another replica goes on */ }
+///     result => result?,
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn is_stale_fence(error: &Error) -> bool {
+    error.code().is_some_and(|code| code.code() == STALE)
+}
+
+async fn call<C>(transaction: &C, statement: &str, name: &str, fence: u64) -> Result<(), Error>
+where
+    C: GenericClient + Sync,
+{
+    // No grant has a fence that is larger than that.
+    let fence = i64::try_from(fence).unwrap_or(i64::MAX);
+    let parameters = [(&name as _, Type::TEXT), (&fence as _, Type::INT8)];
+    transaction.query_typed(statement, &parameters).await.map(drop)
+}

@@ -1,0 +1,462 @@
+//! The keeper: the tasks on the gate's own thread that claim, renew and end.
+//!
+//! All of them share one connection, and each is a few statements long. Requests for one *name* take turns,
+//! so that the keeper knows at each look which of the name's fences it has handed out: a row that is its
+//! own with a fence that it has not is a claim whose answer was lost, and nobody runs it. Requests for
+//! different names overlap.
+//!
+//! # Renewal
+//!
+//! While anything is held, a heartbeat looks at each lease, at least four times a second, because a timer
+//! stands still while the machine sleeps and the lease does not. It renews what has a third of its lease
+//! behind it, and reports what is lost.
+//!
+//! # One report
+//!
+//! A lease may be found lost by the body that asks, by the heartbeat, by a renewal or at the end of the
+//! run. It is reported by whoever takes it off the list of what is held, and only one can.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, mpsc::SyncSender},
+    time::{Duration, SystemTime},
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Mutex as Turns, Notify, mpsc::UnboundedReceiver, mpsc::UnboundedSender},
+    task::JoinSet,
+    time::{Instant, sleep, timeout, timeout_at},
+};
+use tokio_postgres::types::Type;
+
+use super::{
+    boot_clock,
+    connection::{AskError, Connection},
+    error::GateError,
+    event::{GateEvent, Reporter},
+    lease::LeaseState,
+    rules::{Row, Rule, Seen, Verdict, decide},
+    sql::{Statements, VERSION, seconds},
+};
+
+/// After how long a row is looked at again that somebody had locked.
+const BUSY: Duration = Duration::from_millis(10);
+/// After how long the end of a run is told again that could not be told.
+const RETRY: Duration = Duration::from_millis(100);
+const LONGEST_BEAT: Duration = Duration::from_millis(250);
+
+/// What is asked of the keeper.
+pub(crate) enum Request {
+    Ask(Ask),
+    Leave(Leave),
+    Migrate(Instant, SyncSender<Result<(), GateError>>),
+    Close,
+}
+
+/// May this tick run?
+pub(crate) struct Ask {
+    pub(crate) name: Arc<str>,
+    pub(crate) tick: SystemTime,
+    pub(crate) rule: Rule,
+    pub(crate) deadline: Instant,
+    pub(crate) reply: SyncSender<Answer>,
+}
+
+/// A run has ended, or has not begun.
+pub(crate) struct Leave {
+    state: Arc<LeaseState>,
+    how: Leaving,
+}
+
+#[derive(Clone, Copy)]
+enum Leaving {
+    Ended { delay: Option<Duration> },
+    GivenBack,
+}
+
+/// The answer to [`Ask`].
+pub(crate) enum Answer {
+    Granted(Grant),
+    /// Somebody holds it, for so much longer at least.
+    Held(Duration),
+    /// Ask again after so long.
+    Later(Duration),
+    Passed,
+    Unreachable(String),
+}
+
+/// A lease that was granted. It is given back if it is dropped without having been [left](Grant::leave).
+pub(crate) struct Grant {
+    pub(crate) state: Arc<LeaseState>,
+    requests: UnboundedSender<Request>,
+    is_left: bool,
+}
+
+impl Grant {
+    /// Ends the run; with a delay, the next one begins no sooner than that.
+    pub(crate) fn leave(mut self, delay: Option<Duration>) {
+        self.send(Leaving::Ended { delay });
+    }
+
+    fn send(&mut self, how: Leaving) {
+        self.is_left = true;
+        let leave = Leave { state: Arc::clone(&self.state), how };
+        // If the keeper has gone, nobody is left to tell: the lease ends by itself.
+        drop(self.requests.send(Request::Leave(leave)));
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        if !self.is_left {
+            self.send(Leaving::GivenBack);
+        }
+    }
+}
+
+/// What the keeper goes by.
+pub(crate) struct Settings {
+    pub(crate) lease: Duration,
+    pub(crate) limit: Duration,
+    pub(crate) holder: String,
+    pub(crate) statements: Statements,
+}
+
+/// See the [module](self).
+pub(crate) struct Keeper {
+    settings: Settings,
+    connection: Connection,
+    reporter: Arc<Reporter>,
+    requests: UnboundedSender<Request>,
+    held: Arc<HeldList>,
+    /// For each name the last fence that was handed out, under the lock that requests take turns at.
+    names: Mutex<HashMap<Arc<str>, Arc<Turns<i64>>>>,
+}
+
+/// The leases that are held.
+#[derive(Default)]
+pub(crate) struct HeldList {
+    list: Mutex<Vec<Held>>,
+    /// Told when there is something to renew.
+    some: Notify,
+}
+
+struct Held {
+    state: Arc<LeaseState>,
+    renew_at: Duration,
+    is_renewing: bool,
+}
+
+impl HeldList {
+    pub(crate) fn len(&self) -> usize {
+        self.list.lock().len()
+    }
+
+    fn add(&self, state: &Arc<LeaseState>, renew_at: Duration) {
+        self.list.lock().push(Held { state: Arc::clone(state), renew_at, is_renewing: false });
+        self.some.notify_one();
+    }
+
+    /// Takes a lease off the list; returns `false` if it is not on it any more.
+    fn remove(&self, state: &Arc<LeaseState>) -> bool {
+        let mut list = self.list.lock();
+        let place = list.iter().position(|held| Arc::ptr_eq(&held.state, state));
+        place.map(|place| list.swap_remove(place)).is_some()
+    }
+
+    fn states(&self) -> Vec<Arc<LeaseState>> {
+        self.list.lock().iter().map(|held| Arc::clone(&held.state)).collect()
+    }
+
+    /// Returns what is to be renewed now, and notes that it is.
+    fn begin_renewals(&self, now: Duration) -> Vec<Arc<LeaseState>> {
+        let mut list = self.list.lock();
+        let due = list.iter_mut().filter(|held| !held.is_renewing && held.renew_at <= now);
+        due.map(|held| {
+            held.is_renewing = true;
+            Arc::clone(&held.state)
+        })
+        .collect()
+    }
+
+    fn end_renewal(&self, state: &Arc<LeaseState>, renew_at: Duration) {
+        let mut list = self.list.lock();
+        if let Some(held) = list.iter_mut().find(|held| Arc::ptr_eq(&held.state, state)) {
+            held.is_renewing = false;
+            held.renew_at = renew_at;
+        }
+    }
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        settings: Settings,
+        connection: Connection,
+        reporter: Arc<Reporter>,
+        requests: UnboundedSender<Request>,
+        held: Arc<HeldList>,
+    ) -> Arc<Self> {
+        let names = Mutex::default();
+        Arc::new(Self { settings, connection, reporter, requests, held, names })
+    }
+
+    /// Serves requests until it is told to close; then ends what has been left, for as long as the limit.
+    pub(crate) async fn run(self: Arc<Self>, mut requests: UnboundedReceiver<Request>) {
+        let beat = tokio::spawn(Arc::clone(&self).beat());
+        let mut leaving = JoinSet::new();
+        while let Some(request) = requests.recv().await {
+            while leaving.try_join_next().is_some() {}
+            match request {
+                Request::Ask(ask) => drop(tokio::spawn(Arc::clone(&self).serve(ask))),
+                Request::Leave(leave) => drop(leaving.spawn(Arc::clone(&self).leave(leave))),
+                Request::Migrate(deadline, reply) => {
+                    drop(reply.send(self.migrate(deadline).await));
+                }
+                Request::Close => break,
+            }
+        }
+        beat.abort();
+        let all = async { while leaving.join_next().await.is_some() {} };
+        drop(timeout(self.settings.limit, all).await);
+    }
+
+    async fn migrate(&self, deadline: Instant) -> Result<(), GateError> {
+        let statements = &self.settings.statements;
+        let rows = self.connection.ask(deadline, &statements.version, &[]).await;
+        let rows = rows.map_err(|why| GateError::database(&why))?;
+        let version = rows.first().and_then(|row| row.get::<_, Option<String>>(0));
+        if version.as_deref() == Some(VERSION) {
+            return Ok(());
+        }
+        let done = self.connection.run_script(deadline, &statements.migration).await;
+        done.map_err(|why| GateError::database(&why))
+    }
+
+    /// Answers a request for a tick.
+    async fn serve(self: Arc<Self>, ask: Ask) {
+        let answer =
+            self.answer(&ask).await.unwrap_or_else(|why| Answer::Unreachable(why.to_string()));
+        // If nobody waits any more, the answer is dropped, and a grant is given back.
+        drop(ask.reply.send(answer));
+    }
+
+    async fn answer(&self, ask: &Ask) -> Result<Answer, AskError> {
+        let turns = self.turns(&ask.name);
+        let Ok(mut last_fence) = timeout_at(ask.deadline, turns.lock()).await else {
+            return Err(AskError::NoAnswer);
+        };
+        let seen = self.look(&ask.name, ask.deadline, *last_fence).await?;
+        match decide(&seen, ask.tick, ask.rule) {
+            Verdict::Early(span) => Ok(Answer::Later(span)),
+            Verdict::Held(left) => Ok(Answer::Held(left)),
+            Verdict::Passed => Ok(Answer::Passed),
+            Verdict::Free => {
+                let sent = boot_clock::now();
+                let Some(fence) = self.take(ask, seen.row.as_ref()).await? else {
+                    return Ok(Answer::Later(BUSY));
+                };
+                *last_fence = fence;
+                Ok(self.granted(&ask.name, fence, sent))
+            }
+        }
+    }
+
+    fn granted(&self, name: &Arc<str>, fence: i64, sent: Duration) -> Answer {
+        let lease = self.settings.lease;
+        let state = Arc::new(LeaseState::new(Arc::clone(name), fence, sent, lease));
+        let requests = self.requests.clone();
+        let grant = Grant { state: Arc::clone(&state), requests, is_left: false };
+        if state.is_lost() {
+            // The process was frozen, or the answer took longer than the lease. The grant goes back.
+            return Answer::Later(BUSY);
+        }
+        self.held.add(&state, sent + lease / 3);
+        Answer::Granted(grant)
+    }
+
+    fn turns(&self, name: &Arc<str>) -> Arc<Turns<i64>> {
+        Arc::clone(self.names.lock().entry(Arc::clone(name)).or_default())
+    }
+
+    /// Reads the row of a name. `last_fence` is the last one that was handed out.
+    async fn look(
+        &self,
+        name: &Arc<str>,
+        deadline: Instant,
+        last_fence: i64,
+    ) -> Result<Seen, AskError> {
+        let name: &str = name;
+        let parameters = [(&name as _, Type::TEXT)];
+        let rows =
+            self.connection.ask(deadline, &self.settings.statements.look, &parameters).await?;
+        let Some(row) = rows.first() else { return Err(AskError::NoAnswer) };
+        let tick: Option<SystemTime> = row.get(1);
+        let read = |tick| {
+            let fence: i64 = row.get(3);
+            let is_own = row.get::<_, &str>(6) == self.settings.holder;
+            Row {
+                tick,
+                done: row.get(2),
+                fence,
+                lease_until: row.get(4),
+                next_at: row.get(5),
+                is_orphan: is_own && fence > last_fence,
+            }
+        };
+        Ok(Seen { now: row.get(0), row: tick.map(read) })
+    }
+
+    /// Takes the row, if it is the one that was seen; returns the fence.
+    async fn take(&self, ask: &Ask, seen: Option<&Row>) -> Result<Option<i64>, AskError> {
+        let Settings { lease, holder, statements, .. } = &self.settings;
+        let (name, lease): (&str, _) = (&ask.name, seconds(*lease));
+        let mut parameters: Vec<super::connection::Parameter<'_>> = vec![
+            (&name, Type::TEXT),
+            (&ask.tick, Type::TIMESTAMPTZ),
+            (holder, Type::TEXT),
+            (&lease, Type::FLOAT8),
+        ];
+        let mut statement = &statements.insert;
+        if let Some(row) = seen {
+            statement = &statements.take;
+            parameters.push((&row.fence, Type::INT8));
+            parameters.push((&row.done, Type::BOOL));
+            parameters.push((&row.lease_until, Type::TIMESTAMPTZ));
+        }
+        let rows = self.connection.ask(ask.deadline, statement, &parameters).await?;
+        Ok(rows.first().map(|row| row.get(0)))
+    }
+
+    /// Sends a statement about a lease that is held; returns whether it found the row.
+    async fn about(
+        &self,
+        state: &LeaseState,
+        statement: &str,
+        third: Option<super::connection::Parameter<'_>>,
+        deadline: Instant,
+    ) -> Result<bool, AskError> {
+        let name: &str = &state.name;
+        let mut parameters: Vec<super::connection::Parameter<'_>> =
+            vec![(&name, Type::TEXT), (&state.fence, Type::INT8)];
+        parameters.extend(third);
+        Ok(!self.connection.ask(deadline, statement, &parameters).await?.is_empty())
+    }
+
+    /// Notes what has become of a lease whose row was not found: it is another's, or finished, or locked
+    /// by somebody for the moment. Returns whether that is known now.
+    async fn look_after(&self, state: &LeaseState, deadline: Instant) -> Result<bool, AskError> {
+        let seen = self.look(&state.name, deadline, i64::MAX).await?;
+        match seen.row {
+            Some(row) if row.fence == state.fence && !row.done => return Ok(false),
+            Some(row) if row.fence == state.fence => state.finished(),
+            _ => state.lost(),
+        }
+        Ok(true)
+    }
+
+    /// Looks at what is held, as long as anything is.
+    async fn beat(self: Arc<Self>) {
+        let pause = (self.settings.lease / 20).min(LONGEST_BEAT);
+        loop {
+            while self.held.len() == 0 {
+                self.held.some.notified().await;
+            }
+            sleep(pause).await;
+            for state in self.held.states() {
+                self.take_off_if_over(&state);
+            }
+            for state in self.held.begin_renewals(boot_clock::now()) {
+                tokio::spawn(Arc::clone(&self).renew(state));
+            }
+        }
+    }
+
+    async fn renew(self: Arc<Self>, state: Arc<LeaseState>) {
+        let Settings { lease, limit, statements, .. } = &self.settings;
+        let sent = boot_clock::now();
+        let deadline = Instant::now() + *limit;
+        let third = seconds(*lease);
+        let third = Some((&third as _, Type::FLOAT8));
+        let soon = sent + *lease / 20;
+        let renew_at = match self.about(&state, &statements.renew, third, deadline).await {
+            Ok(true) => {
+                if state.renewed(sent, *lease) {
+                    Reporter::count(&self.reporter.renewed);
+                }
+                sent + *lease / 3
+            }
+            Ok(false) => {
+                drop(self.look_after(&state, deadline).await);
+                soon
+            }
+            // The lease goes on by the clock, and is over if this goes on.
+            Err(_) => soon,
+        };
+        self.held.end_renewal(&state, renew_at);
+        self.take_off_if_over(&state);
+    }
+
+    /// Takes a lease that is lost or finished off the list, and reports it if it is lost.
+    fn take_off_if_over(&self, state: &Arc<LeaseState>) {
+        if state.is_lost() {
+            if self.held.remove(state) {
+                self.report_lost(state);
+            }
+        } else if state.is_finished() {
+            self.held.remove(state);
+        }
+    }
+
+    fn report_lost(&self, state: &LeaseState) {
+        let (name, fence) = (Arc::clone(&state.name), fence_of(state.fence));
+        self.reporter.report(&GateEvent::Lost { name, fence });
+    }
+
+    /// Tells the database that a run has ended, until it has been told or another replica has the row.
+    async fn leave(self: Arc<Self>, Leave { state, how }: Leave) {
+        let is_reported = !self.held.remove(&state);
+        let was_lost = state.is_lost();
+        if was_lost && !is_reported {
+            self.report_lost(&state);
+        }
+        let turns = self.turns(&state.name);
+        let _turn = turns.lock().await;
+        loop {
+            let deadline = Instant::now() + self.settings.limit;
+            match self.leave_once(&state, how, deadline).await {
+                Ok(true) => break,
+                Ok(false) => sleep(BUSY).await,
+                Err(_) => sleep(RETRY).await,
+            }
+        }
+        // A run that was given back has not begun, and can have lost nothing.
+        let has_begun = matches!(how, Leaving::Ended { .. });
+        if has_begun && !was_lost && !is_reported && state.is_lost() {
+            self.report_lost(&state);
+        }
+    }
+
+    async fn leave_once(
+        &self,
+        state: &LeaseState,
+        how: Leaving,
+        deadline: Instant,
+    ) -> Result<bool, AskError> {
+        let statements = &self.settings.statements;
+        let is_told = match how {
+            Leaving::Ended { delay } => {
+                let delay = delay.map(seconds);
+                let third = Some((&delay as _, Type::FLOAT8));
+                self.about(state, &statements.leave, third, deadline).await?
+            }
+            Leaving::GivenBack => self.about(state, &statements.give_back, None, deadline).await?,
+        };
+        if is_told { Ok(true) } else { self.look_after(state, deadline).await }
+    }
+}
+
+/// Returns a fence as the core has it. Those of the table begin with one and go up.
+pub(crate) fn fence_of(fence: i64) -> u64 {
+    u64::try_from(fence).unwrap_or(0)
+}

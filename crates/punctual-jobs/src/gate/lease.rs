@@ -1,0 +1,191 @@
+//! What a holder knows of its lease.
+//!
+//! A holder must not trust its lease longer than the database does. It counts from *before* it sent the
+//! request that granted or renewed it, and the database from when it carried the request out, which is
+//! later. It stops a tenth of the lease sooner, since the two clocks need not run at the same speed. It
+//! counts on a clock that goes on while the machine sleeps ([`boot_clock`]).
+//!
+//! So a lease ends by the holder's own clock, whether or not anybody can be asked. Each look
+//! ([`is_lost`](LeaseState::is_lost)) compares the clock: a process that was frozen for a minute sees at
+//! its first look that it has lost its lease. The token is raised by the gate's thread, which runs as soon
+//! as the process does.
+//!
+//! A lease that was found to be over stays over. A renewal whose answer arrives afterwards changes nothing,
+//! though the database holds on to the row until that lease ends as well: what was told once is not taken
+//! back.
+//!
+//! One lock guards all of it. Tokens are raised after it is released, since that wakes whoever waits.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use punctual::CancellationToken;
+
+use super::boot_clock;
+
+/// How much of the lease a holder trusts, in tenths.
+const TRUSTED_TENTHS: u32 = 9;
+
+/// One grant: a fence, and until when it may be relied on.
+#[derive(Debug)]
+pub(crate) struct LeaseState {
+    pub(crate) name: Arc<str>,
+    pub(crate) fence: i64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    standing: Standing,
+    tokens: Vec<CancellationToken>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Until then, on the clock of [`boot_clock`].
+    Until(Duration),
+    /// The run has been ended in the database, in a transaction of the body: no lease is needed any more.
+    Finished,
+    Lost,
+}
+
+impl LeaseState {
+    /// Makes the state of a lease of this length, whose request was sent at `sent`.
+    pub(crate) fn new(name: Arc<str>, fence: i64, sent: Duration, lease: Duration) -> Self {
+        let standing = Standing::Until(end(sent, lease));
+        Self { name, fence, inner: Mutex::new(Inner { standing, tokens: Vec::new() }) }
+    }
+
+    /// Returns `true` if the lease is over. Reads the clock.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost_at(boot_clock::now())
+    }
+
+    pub(super) fn is_lost_at(&self, now: Duration) -> bool {
+        self.change(|standing| {
+            if matches!(*standing, Standing::Until(end) if end <= now) {
+                *standing = Standing::Lost;
+            }
+            *standing == Standing::Lost
+        })
+    }
+
+    /// Notes a renewal whose request was sent at `sent`. Returns `false` if the lease had ended before its
+    /// answer arrived.
+    pub(crate) fn renewed(&self, sent: Duration, lease: Duration) -> bool {
+        self.renewed_at(boot_clock::now(), sent, lease)
+    }
+
+    pub(super) fn renewed_at(&self, now: Duration, sent: Duration, lease: Duration) -> bool {
+        if self.is_lost_at(now) {
+            return false;
+        }
+        self.change(|standing| {
+            if let Standing::Until(until) = standing {
+                *until = (*until).max(end(sent, lease));
+            }
+            *standing != Standing::Lost
+        })
+    }
+
+    /// Notes that the run has been ended in the database under this fence.
+    pub(crate) fn finished(&self) {
+        self.change(|standing| {
+            if matches!(standing, Standing::Until(_)) {
+                *standing = Standing::Finished;
+            }
+        });
+    }
+
+    /// Notes that somebody else has the row.
+    pub(crate) fn lost(&self) {
+        self.change(|standing| *standing = Standing::Lost);
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.inner.lock().standing == Standing::Finished
+    }
+
+    /// Sees to it that the token is raised when the lease is lost; at once if it is.
+    pub(crate) fn watch(&self, token: CancellationToken) {
+        self.inner.lock().tokens.push(token);
+        // Raises it, if the lease is lost.
+        self.change(|_| ());
+    }
+
+    /// Changes the standing, and raises the tokens if the lease is lost now.
+    fn change<R>(&self, change: impl FnOnce(&mut Standing) -> R) -> R {
+        let mut inner = self.inner.lock();
+        let result = change(&mut inner.standing);
+        let is_lost = inner.standing == Standing::Lost;
+        let tokens = if is_lost { std::mem::take(&mut inner.tokens) } else { Vec::new() };
+        drop(inner);
+        for token in tokens {
+            token.cancel();
+        }
+        result
+    }
+}
+
+fn end(sent: Duration, lease: Duration) -> Duration {
+    sent.saturating_add(lease / 10 * TRUSTED_TENTHS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn lease() -> LeaseState {
+        LeaseState::new("a".into(), 1, 100 * SECOND, 10 * SECOND)
+    }
+
+    #[test]
+    fn a_lease_is_trusted_for_nine_tenths_from_when_it_was_asked_for() {
+        let lease = lease();
+        assert!(!lease.is_lost_at(109 * SECOND - Duration::from_nanos(1)));
+        assert!(lease.is_lost_at(109 * SECOND));
+    }
+
+    #[test]
+    fn a_renewal_counts_from_when_it_was_sent() {
+        let lease = lease();
+        assert!(lease.renewed_at(106 * SECOND, 103 * SECOND, 10 * SECOND));
+        assert!(!lease.is_lost_at(111 * SECOND));
+        assert!(lease.is_lost_at(112 * SECOND));
+    }
+
+    #[test]
+    fn a_renewal_that_is_overtaken_by_a_later_one_takes_nothing_away() {
+        let lease = lease();
+        assert!(lease.renewed_at(106 * SECOND, 105 * SECOND, 10 * SECOND));
+        assert!(lease.renewed_at(107 * SECOND, 103 * SECOND, 10 * SECOND));
+        assert!(!lease.is_lost_at(113 * SECOND));
+    }
+
+    #[test]
+    fn a_lost_lease_is_not_renewed() {
+        let lease = lease();
+        assert!(!lease.renewed_at(109 * SECOND, 108 * SECOND, 10 * SECOND));
+        assert!(lease.is_lost_at(SECOND), "it stays lost");
+    }
+
+    #[test]
+    fn the_end_raises_the_token_and_a_token_that_comes_late() {
+        let lease = lease();
+        let (before, after) = (CancellationToken::new(), CancellationToken::new());
+        lease.watch(before.clone());
+        assert!(!lease.is_lost_at(108 * SECOND) && !before.is_cancelled());
+        assert!(lease.is_lost_at(110 * SECOND) && before.is_cancelled());
+        lease.watch(after.clone());
+        assert!(after.is_cancelled());
+    }
+
+    #[test]
+    fn a_finished_run_cannot_lose_its_lease_by_time() {
+        let lease = lease();
+        lease.finished();
+        assert!(lease.is_finished() && !lease.is_lost_at(1000 * SECOND));
+    }
+}

@@ -1,0 +1,137 @@
+//! The rules: what a replica does about a tick, given the row of its name and the database's clock.
+//!
+//! [`decide`] is a function of its arguments and of nothing else. It is all that the gate knows about
+//! ticks, leases and delays: the statements around it compare and stamp, and decide nothing. So the rules
+//! can be tested alone, on a clock that a test moves, against a model of several replicas.
+//!
+//! # Why an answer may be out of date, and does no harm
+//!
+//! The row was read a moment ago, without a lock. Whoever acts on [`Verdict::Free`] does so by a statement
+//! that changes the row only if it is still the one that was read: its fence, the end of its lease and
+//! whether its run has ended are compared under the row's lock. Each change of a row changes one of the three.
+//! The other half of a decision is the time, and each rule that frees a row stays true when time
+//! passes: a tick that was due stays due, and a lease that was over stays over. If the server's clock is set
+//! back in between, one lease is wrong by the step; the fence is not.
+
+use std::time::{Duration, SystemTime};
+
+/// How much earlier than planned a tick may be claimed, by the database's clock.
+pub(crate) const TOLERANCE: Duration = Duration::from_millis(50);
+
+/// What happens to a tick whose holder did not end it: it died, or was cut off from the database.
+///
+/// The lease of the holder has to end first, either way: until then it may be alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LostTick {
+    /// Another replica runs the tick again. The body has to bear that: what the first run did before it
+    /// died stays done.
+    #[default]
+    Rerun,
+    /// The tick is over, and the next one runs.
+    Skip,
+}
+
+/// What makes one run of a name differ from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The planned moment: each is claimed once.
+    Ticks(LostTick),
+    /// The end of the last run: the next is claimed no sooner than this much later.
+    Delay(Duration),
+}
+
+/// The row of a name, as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// The last tick that was claimed.
+    pub(crate) tick: SystemTime,
+    /// Whether its run has ended.
+    pub(crate) done: bool,
+    pub(crate) fence: i64,
+    pub(crate) lease_until: SystemTime,
+    /// With a delay: when the next run may begin.
+    pub(crate) next_at: Option<SystemTime>,
+    /// Whether the claim is this replica's own, and its answer never arrived: nobody runs it.
+    pub(crate) is_orphan: bool,
+}
+
+/// The row of a name, if there is one, and what the database's clock showed after it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) now: SystemTime,
+    pub(crate) row: Option<Row>,
+}
+
+/// What a replica does about a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It may take the row, if that is still the one that was read.
+    Free,
+    /// It is too early by so much: the tick is not due, or the delay is not over.
+    Early(Duration),
+    /// Somebody holds the row, for so much longer at least.
+    Held(Duration),
+    /// The tick has been claimed, and its run has ended; or a later one has been claimed.
+    Passed,
+}
+
+/// Returns what a replica does about the tick that is planned for `tick`.
+pub(crate) fn decide(seen: &Seen, tick: SystemTime, rule: Rule) -> Verdict {
+    match rule {
+        Rule::Ticks(lost) => decide_tick(seen, tick, lost),
+        Rule::Delay(delay) => decide_delay(seen, delay),
+    }
+}
+
+fn decide_tick(seen: &Seen, tick: SystemTime, lost: LostTick) -> Verdict {
+    let early = span(seen.now, tick);
+    if early > TOLERANCE {
+        return Verdict::Early(early - TOLERANCE);
+    }
+    let Some(row) = &seen.row else { return Verdict::Free };
+    if row.tick > tick || row.tick == tick && row.done {
+        return Verdict::Passed;
+    }
+    if row.done || row.is_orphan {
+        return Verdict::Free;
+    }
+    // Somebody's run has not ended: that of this tick, or of an earlier one.
+    match span(seen.now, row.lease_until) {
+        _ if row.tick == tick && lost == LostTick::Skip => Verdict::Passed,
+        Duration::ZERO => Verdict::Free,
+        left => Verdict::Held(left),
+    }
+}
+
+fn decide_delay(seen: &Seen, delay: Duration) -> Verdict {
+    let Some(row) = &seen.row else { return Verdict::Free };
+    if row.is_orphan && !row.done {
+        return Verdict::Free;
+    }
+    if row.done {
+        // Without the one, `finish` has ended the run, and nobody has left since.
+        let free_at = row.next_at.unwrap_or_else(|| later(row.lease_until, delay));
+        return match span(seen.now, free_at) {
+            Duration::ZERO => Verdict::Free,
+            left => Verdict::Early(left),
+        };
+    }
+    // When a holder died is not known; it was alive no longer than its lease.
+    match span(seen.now, later(row.lease_until, delay)) {
+        Duration::ZERO => Verdict::Free,
+        left => Verdict::Held(left),
+    }
+}
+
+fn later(moment: SystemTime, span: Duration) -> SystemTime {
+    moment.checked_add(span).unwrap_or(moment)
+}
+
+/// Returns how long it is from one moment to a later one; zero if that is not later.
+fn span(from: SystemTime, to: SystemTime) -> Duration {
+    to.duration_since(from).unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! The vocabulary: what a job is, which job it is, when it runs, how it stands, and why it failed.
+//!
+//! A job is a name and a payload, and nothing else: a closure cannot be sent to another machine, and
+//! what cannot be sent there must not work in one process either, or a program would find that out on
+//! the day on which it gets a second machine. So the payload goes through JSON in every engine, and the
+//! closure is given where the job runs ([`Jobs::on`](crate::Jobs::on)).
+
+use std::{
+    error::Error,
+    fmt,
+    time::{Duration, Instant, SystemTime},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A kind of job: its name, and the payload that a job of this kind has.
+///
+/// The name is what is stored, and what another program, or another version of this one, knows the kind
+/// by. So it must not change while jobs of the kind are waiting. The payload is stored as JSON; what does
+/// not come out of JSON as it went in does not arrive.
+///
+/// ```
+/// use punctual_jobs::Job;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Remind {
+///     user: u64,
+///     text: String,
+/// }
+///
+/// impl Job for Remind {
+///     const NAME: &'static str = "remind";
+/// }
+/// ```
+pub trait Job: Serialize + DeserializeOwned + Send + 'static {
+    /// The name of the kind, of at most 128 bytes.
+    const NAME: &'static str;
+}
+
+/// Which job it is: the same in every attempt, and never given again by the same desk or database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub(crate) i64);
+
+impl JobId {
+    /// Returns the number, which on PostgreSQL is the id of the engine's row.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl From<i64> for JobId {
+    /// Makes the id again from a number that was stored.
+    fn from(number: i64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// When a job is to run: after a delay, at an instant, or when the wall clock shows a time.
+///
+/// A moment that has passed means now, and a delay that no clock can show means never. Embedded, all
+/// three are on the executor's [clock](punctual::Handle::clock). On PostgreSQL the database's clock
+/// decides: a delay counts from when the server stores the job, and an instant is a delay from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum When {
+    /// After this delay.
+    After(Duration),
+    /// At this instant of the executor's clock.
+    At(Instant),
+    /// When the wall clock shows this time.
+    Wall(SystemTime),
+}
+
+impl From<Duration> for When {
+    fn from(delay: Duration) -> Self {
+        Self::After(delay)
+    }
+}
+
+impl From<Instant> for When {
+    fn from(instant: Instant) -> Self {
+        Self::At(instant)
+    }
+}
+
+impl From<SystemTime> for When {
+    fn from(time: SystemTime) -> Self {
+        Self::Wall(time)
+    }
+}
+
+/// How a job stands; from [`Desk::state`](crate::Desk::state). By the time a caller looks at it, it may
+/// have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JobState {
+    /// It waits for its moment, for its turn, or for its next attempt.
+    Waiting {
+        /// How many attempts have failed.
+        attempts: u32,
+        /// What the last of them has failed with.
+        last_error: Option<String>,
+    },
+    /// An attempt is running, or was when its worker was last heard of.
+    Running,
+    /// All attempts have failed. An embedded desk remembers the last thousand of these.
+    GivenUp {
+        /// What the last attempt has failed with.
+        last_error: String,
+    },
+    /// There is no such job any more: it has succeeded, or was cancelled, or never existed.
+    Gone,
+}
+
+/// What became of a job that was to be cancelled; from [`Desk::cancel`](crate::Desk::cancel).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancellation {
+    /// It was waiting, and is gone.
+    Removed,
+    /// It is running, and its [token](crate::JobRun::token) is raised: at once on this machine, within a
+    /// heartbeat on another one. It is not tried again.
+    Signalled,
+    /// No job that waits or runs has this key.
+    Unknown,
+}
+
+/// What became of a job that was to run at another moment; from
+/// [`Desk::reschedule`](crate::Desk::reschedule).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rescheduling {
+    /// It was waiting, and now waits for the other moment.
+    Moved,
+    /// It is running already, and nothing was changed.
+    Running,
+    /// No job that waits or runs has this key.
+    Unknown,
+}
+
+/// Why an attempt has failed. Every error turns into one, so `?` works in a handler.
+///
+/// ```
+/// use punctual_jobs::JobError;
+///
+/// fn parse(text: &str) -> Result<u32, JobError> {
+///     let number: u32 = text.parse()?;
+///     if number == 0 {
+///         return Err(JobError::new("zero is not allowed"));
+///     }
+///     Ok(number)
+/// }
+/// assert_eq!(parse("x").unwrap_err().to_string(), "invalid digit found in string");
+/// ```
+pub struct JobError(String);
+
+impl JobError {
+    /// Makes an error of a message.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+}
+
+/// The message is that of the error, and of its sources after it. `JobError` is no
+/// [`Error`](std::error::Error) itself, or this could not be written.
+impl<E: Error + Send + Sync + 'static> From<E> for JobError {
+    fn from(error: E) -> Self {
+        Self(with_sources(&error))
+    }
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JobError({:?})", self.0)
+    }
+}
+
+/// Returns the message of an error and of its sources, unless one repeats what was said.
+pub(crate) fn with_sources(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let text = error.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        source = error.source();
+    }
+    message
+}
+
+/// A job all of whose attempts have failed; given to [`Jobs::on_given_up`](crate::Jobs::on_given_up).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GivenUp {
+    /// Which job it is.
+    pub id: JobId,
+    /// The name of its kind.
+    pub name: String,
+    /// Its payload.
+    pub payload: serde_json::Value,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// What the last one has failed with.
+    pub last_error: String,
+}

@@ -1,0 +1,267 @@
+//! Definitions: which kinds of jobs there are, what handles them, and what becomes of those that fail.
+//!
+//! They are made once, and a desk is opened on them: embedded in this process, or on PostgreSQL. The
+//! definitions do not know which. A kind may have settings without a handler: such a process sends jobs
+//! that another one runs. Settings and handler may come in either order.
+
+use std::{any::TypeId, collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use punctual::Trigger;
+use serde_json::Value;
+
+use crate::{Desk, GivenUp, Job, JobError, JobRun, OpenError, backoff, schedule::BoxedTrigger};
+
+pub(crate) type Handler = Arc<dyn Fn(&JobRun, &Value) -> Result<(), JobError> + Send + Sync>;
+pub(crate) type Backoff = Arc<dyn Fn(u32) -> Duration + Send + Sync>;
+pub(crate) type OnGivenUp = Arc<dyn Fn(&GivenUp) + Send + Sync>;
+
+/// The kinds of jobs of a program.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::ScheduledThreadPoolExecutor;
+/// use punctual_jobs::{Embedded, Job, JobRun, Jobs};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Remind {
+///     user: u64,
+///     text: String,
+/// }
+/// impl Job for Remind {
+///     const NAME: &'static str = "remind";
+/// }
+///
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let jobs = Jobs::new()
+///     .on(move |run: &JobRun, job: Remind| {
+///         tell.send(format!("{} to {} at attempt {}", job.text, job.user, run.attempt()))?;
+///         Ok(())
+///     })
+///     .attempts::<Remind>(5)
+///     .time_limit::<Remind>(Duration::from_secs(30));
+///
+/// let desk = jobs.open(Embedded::on(&executor))?; // the line to change for many machines
+/// desk.after(Duration::from_millis(5), Remind { user: 42, text: "tea".into() })
+///     .key("remind/42")
+///     .send()?;
+/// assert_eq!(told.recv()?, "tea to 42 at attempt 1");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Default)]
+#[must_use = "definitions do nothing until a desk is opened on them"]
+pub struct Jobs {
+    kinds: HashMap<&'static str, Kind>,
+    periodic: Vec<Periodic>,
+    on_given_up: Option<OnGivenUp>,
+    defined_twice: Option<&'static str>,
+}
+
+struct Kind {
+    type_id: TypeId,
+    definition: Definition,
+}
+
+/// A kind of job, as a desk sees it.
+pub(crate) struct Definition {
+    pub(crate) name: &'static str,
+    pub(crate) handler: Option<Handler>,
+    pub(crate) attempts: u32,
+    pub(crate) backoff: Option<Backoff>,
+    pub(crate) time_limit: Option<Duration>,
+    /// What the engine on PostgreSQL knows the kind by, which has to be a type.
+    #[cfg(feature = "postgres")]
+    pub(crate) task: fn() -> crate::postgres::TaskOfEngine,
+}
+
+/// A job that is sent at each tick of a trigger.
+pub(crate) struct Periodic {
+    pub(crate) name: &'static str,
+    pub(crate) trigger: BoxedTrigger,
+    pub(crate) payload: Result<Value, serde_json::Error>,
+}
+
+/// What a desk is opened on.
+pub(crate) struct Definitions {
+    pub(crate) kinds: HashMap<&'static str, Arc<Definition>>,
+    pub(crate) on_given_up: Option<OnGivenUp>,
+}
+
+impl Jobs {
+    /// Returns definitions without any job.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a kind of job with the closure that handles it. The closure runs on a thread of the executor,
+    /// for several jobs at once unless they are [serial](crate::Sending::serial), and may block for long
+    /// if the executor has the threads. An `Err` and a panic fail the attempt, and so does a payload that
+    /// cannot be decoded. The job is then tried again after a delay, until its attempts are used up.
+    ///
+    /// **A job may run more than once**: on several machines the attempt may have done its work when the
+    /// machine died. [`JobRun::id`] and [`JobRun::fence`] help to recognise that.
+    pub fn on<J, F>(mut self, handler: F) -> Self
+    where
+        J: Job,
+        F: Fn(&JobRun, J) -> Result<(), JobError> + Send + Sync + 'static,
+    {
+        let definition = self.definition::<J>();
+        let is_second = definition.handler.is_some();
+        definition.handler =
+            Some(Arc::new(move |run: &JobRun, payload: &Value| match J::deserialize(payload) {
+                Ok(job) => handler(run, job),
+                Err(error) => Err(JobError::new(format_args!(
+                    "the payload of the job {:?} cannot be decoded: {error}",
+                    J::NAME
+                ))),
+            }));
+        if is_second {
+            self.defined_twice = Some(J::NAME);
+        }
+        self
+    }
+
+    /// Sets how many attempts a job of this kind has, at least one; without this call it is 25.
+    pub fn attempts<J: Job>(mut self, attempts: u32) -> Self {
+        self.definition::<J>().attempts = attempts.clamp(1, i16::MAX as u32);
+        self
+    }
+
+    /// Sets how long a job of this kind waits after so many attempts that have failed. Without this call
+    /// it is `exp(min(attempts, 10))` seconds. The attempts of a process that was killed are not among
+    /// those for which this is called: after one of these the default applies.
+    pub fn backoff<J: Job>(
+        mut self,
+        delay: impl Fn(u32) -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        self.definition::<J>().backoff = Some(Arc::new(delay));
+        self
+    }
+
+    /// Sets how long an attempt may take, from when its handler is called. When the time is up, the
+    /// [token](JobRun::token) is raised, and the attempt has failed when the handler returns, whatever it
+    /// returns. Nothing ends a handler that does not look at its token.
+    pub fn time_limit<J: Job>(mut self, limit: Duration) -> Self {
+        self.definition::<J>().time_limit = Some(limit);
+        self
+    }
+
+    /// Sends this job at each tick of the trigger. With several machines each tick is sent once. The runs
+    /// of one name never overlap: a tick whose job comes before the last one has ended waits for it.
+    ///
+    /// With several machines the trigger has to name moments of the wall clock, or they would not agree
+    /// on the ticks: [`aligned`](crate::aligned), or `punctual::trigger::cron`. A tick that comes while
+    /// no machine can reach the server is asked for again for a minute. Ticks while no machine runs are
+    /// not made up for.
+    ///
+    /// ```
+    /// # use punctual_jobs::{Job, Jobs, aligned};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Sweep {}
+    /// # impl Job for Sweep { const NAME: &'static str = "sweep"; }
+    /// use std::time::Duration;
+    ///
+    /// let jobs = Jobs::new()
+    ///     .on(|_run, _: Sweep| Ok(()))
+    ///     .every(aligned(Duration::from_secs(300)), Sweep {});
+    /// ```
+    pub fn every<J: Job>(mut self, trigger: impl Trigger, job: J) -> Self {
+        self.definition::<J>();
+        let (name, payload) = (J::NAME, serde_json::to_value(job));
+        self.periodic.push(Periodic { name, trigger: BoxedTrigger::new(trigger), payload });
+        self
+    }
+
+    /// Sets what is called when all attempts of a job have failed. It is called on a thread of the
+    /// executor, once for each such job unless the process ends before. On PostgreSQL the machine that ran
+    /// the last attempt calls it, or the one that has found out that this machine died.
+    ///
+    /// A panic in it is the executor's to report.
+    pub fn on_given_up(mut self, closure: impl Fn(&GivenUp) + Send + Sync + 'static) -> Self {
+        self.on_given_up = Some(Arc::new(closure));
+        self
+    }
+
+    /// Opens a desk on these definitions: `Embedded::on(&executor)`, or `Postgres::on(&executor, url)`
+    /// with the feature `postgres`.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], if a definition is wrong or the engine cannot be reached.
+    pub fn open(self, engine: impl OpenDesk) -> Result<Desk, OpenError> {
+        if let Some(name) = self.defined_twice {
+            return Err(OpenError::DefinedTwice { name });
+        }
+        let kinds = self.kinds.into_iter();
+        let kinds = kinds.map(|(name, kind)| (name, Arc::new(kind.definition))).collect();
+        let definitions = Definitions { kinds, on_given_up: self.on_given_up };
+        engine.open_desk(Opening { definitions: Arc::new(definitions), periodic: self.periodic })
+    }
+
+    fn definition<J: Job>(&mut self) -> &mut Definition {
+        let type_id = TypeId::of::<J>();
+        let kind = self.kinds.entry(J::NAME).or_insert_with(|| Kind {
+            type_id,
+            definition: Definition {
+                name: J::NAME,
+                handler: None,
+                attempts: backoff::ATTEMPTS,
+                backoff: None,
+                time_limit: None,
+                #[cfg(feature = "postgres")]
+                task: crate::postgres::task_of_engine::<J>,
+            },
+        });
+        if kind.type_id != type_id {
+            self.defined_twice = Some(J::NAME);
+        }
+        &mut kind.definition
+    }
+}
+
+impl fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jobs").field("names", &self.kinds.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Definitions {
+    /// Returns how many attempts a job of this name has.
+    pub(crate) fn attempts(&self, name: &str) -> u32 {
+        self.kinds.get(name).map_or(backoff::ATTEMPTS, |kind| kind.attempts)
+    }
+
+    /// Returns the kind, if something in this process handles it.
+    pub(crate) fn handled(&self, name: &str) -> Option<&Arc<Definition>> {
+        self.kinds.get(name).filter(|kind| kind.handler.is_some())
+    }
+}
+
+impl Definition {
+    /// Returns how long to wait after so many attempts that have failed.
+    pub(crate) fn delay_after(&self, attempts: u32) -> Duration {
+        match &self.backoff {
+            Some(backoff) => backoff(attempts),
+            None => backoff::exponential(attempts),
+        }
+    }
+}
+
+/// What an engine is given when a desk is opened.
+#[allow(unnameable_types, reason = "only the engines of this crate open desks")]
+#[allow(missing_debug_implementations, reason = "nobody outside sees one")]
+pub struct Opening {
+    pub(crate) definitions: Arc<Definitions>,
+    pub(crate) periodic: Vec<Periodic>,
+}
+
+/// What a desk can be opened on: `Embedded`, or `Postgres`. Only the types of this crate implement it.
+pub trait OpenDesk: sealed::Sealed {
+    #[doc(hidden)]
+    fn open_desk(self, opening: Opening) -> Result<Desk, OpenError>;
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}

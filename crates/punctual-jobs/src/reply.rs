@@ -1,0 +1,164 @@
+//! An answer that is to come: it can be awaited on any runtime, and waited for without one.
+//!
+//! The desk on PostgreSQL works on a thread of its own, and the callers are threads and tasks of any
+//! kind. So an answer is a cell with room for one value, one waker and sleeping threads. The side that
+//! answers holds a [`Promise`]; if it is dropped without an answer, because the desk's thread has ended,
+//! the answer is the fallback that it was made with, so nobody waits for ever.
+//!
+//! One lock protects the cell. The value is put in and the waker is taken out in one step under it, and
+//! the waker is called after it was released. A poll stores its waker under the same lock only if there
+//! is no value yet, so either the poll sees the value or the promise sees the waker.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::DeskError;
+
+/// The answer of a desk, which is to come. It may be dropped: what was asked for is done all the same.
+#[must_use = "the answer says whether it was done"]
+pub struct Reply<T> {
+    cell: Arc<Cell<T>>,
+}
+
+struct Cell<T> {
+    state: Mutex<State<T>>,
+    answered: Condvar,
+}
+
+struct State<T> {
+    value: Option<Result<T, DeskError>>,
+    waker: Option<Waker>,
+}
+
+impl<T> Reply<T> {
+    /// Makes an answer that is there.
+    pub(crate) fn ready(value: Result<T, DeskError>) -> Self {
+        let state = Mutex::new(State { value: Some(value), waker: None });
+        Self { cell: Arc::new(Cell { state, answered: Condvar::new() }) }
+    }
+
+    /// Makes an answer that is to come, and the promise of it.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only the database is asked"))]
+    pub(crate) fn promised() -> (Promise<T>, Self) {
+        let state = Mutex::new(State { value: None, waker: None });
+        let cell = Arc::new(Cell { state, answered: Condvar::new() });
+        (Promise { cell: Some(Arc::clone(&cell)) }, Self { cell })
+    }
+
+    /// Blocks until the answer is there, but for no longer than `limit`, of real time. Does not need a
+    /// runtime. On a thread of a runtime it blocks that thread: await it there.
+    ///
+    /// # Errors
+    ///
+    /// The answer's own, or [`TimedOut`](DeskError::TimedOut).
+    pub fn wait(self, limit: Duration) -> Result<T, DeskError> {
+        let mut state = self.cell.state.lock();
+        if state.value.is_none() {
+            let no_value = |state: &mut State<T>| state.value.is_none();
+            let _ = self.cell.answered.wait_while_for(&mut state, no_value, limit);
+        }
+        state.value.take().unwrap_or(Err(DeskError::TimedOut { limit }))
+    }
+}
+
+impl<T> Future for Reply<T> {
+    type Output = Result<T, DeskError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // The clone and the drop of a waker are user code, so neither happens under the lock.
+        let waker = context.waker().clone();
+        let mut state = self.cell.state.lock();
+        if let Some(value) = state.value.take() {
+            return Poll::Ready(value);
+        }
+        let replaced = state.waker.replace(waker);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+}
+
+impl<T> fmt::Debug for Reply<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_there = self.cell.state.lock().value.is_some();
+        f.debug_struct("Reply").field("is_there", &is_there).finish()
+    }
+}
+
+/// The duty to answer.
+pub(crate) struct Promise<T> {
+    cell: Option<Arc<Cell<T>>>,
+}
+
+#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only the database is asked"))]
+impl<T> Promise<T> {
+    pub(crate) fn keep(mut self, value: Result<T, DeskError>) {
+        self.answer(value);
+    }
+
+    fn answer(&mut self, value: Result<T, DeskError>) {
+        if let Some(cell) = self.cell.take() {
+            let mut state = cell.state.lock();
+            state.value = Some(value);
+            let waker = state.waker.take();
+            drop(state);
+            cell.answered.notify_all();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        self.answer(Err(DeskError::ShutDown));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_is_dropped_answers() {
+        let (promise, reply) = Reply::<()>::promised();
+        drop(promise);
+        assert!(matches!(reply.wait(Duration::MAX), Err(DeskError::ShutDown)));
+    }
+
+    #[test]
+    fn a_wait_has_a_limit() {
+        let (promise, reply) = Reply::<()>::promised();
+        let error = reply.wait(Duration::from_millis(1)).expect_err("nobody answers");
+        assert!(matches!(error, DeskError::TimedOut { .. }));
+        promise.keep(Ok(()));
+    }
+
+    #[test]
+    fn a_kept_promise_wakes_the_poll() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        struct Count(AtomicUsize);
+        impl std::task::Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Arc::clone(&count).into();
+        let mut context = Context::from_waker(&waker);
+        let (promise, mut reply) = Reply::promised();
+        assert!(Pin::new(&mut reply).poll(&mut context).is_pending());
+        promise.keep(Ok(7));
+        assert_eq!(count.0.load(Ordering::SeqCst), 1);
+        assert!(matches!(Pin::new(&mut reply).poll(&mut context), Poll::Ready(Ok(7))));
+    }
+}

@@ -1,0 +1,168 @@
+//! One attempt of a job: what the handler sees of it, and how the handler is called.
+//!
+//! Both desks call handlers here, on a thread of the punctual pool and with no lock held. A panic is
+//! caught, because it is the failure of one attempt, which may be tried again, and not of a task of the
+//! pool. A handler that returns when its time is up has failed, also if it says `Ok`: the time limit has
+//! precedence, as everywhere in punctual. The attempt ends when the handler has returned, never before:
+//! an attempt that was abandoned while it runs could run beside the next one.
+
+use std::{
+    any::Any,
+    fmt,
+    panic::{self, AssertUnwindSafe},
+    sync::OnceLock,
+    time::Instant,
+};
+
+use punctual::{CancellationToken, Clock, current_task};
+use serde_json::Value;
+
+use crate::{Desk, DeskError, JobId, jobs::Definition};
+
+/// Draws the fence of a run; see [`JobRun::fence`].
+pub(crate) type DrawFence = Box<dyn Fn() -> Result<u64, DeskError> + Send + Sync>;
+
+/// One attempt of a job, as its handler sees it.
+pub struct JobRun {
+    pub(crate) id: JobId,
+    pub(crate) name: &'static str,
+    pub(crate) attempt: u32,
+    pub(crate) attempts: u32,
+    pub(crate) key: Option<String>,
+    pub(crate) token: CancellationToken,
+    pub(crate) desk: Desk,
+    pub(crate) draw_fence: DrawFence,
+    pub(crate) fence: OnceLock<u64>,
+}
+
+impl JobRun {
+    /// Returns the id of the job. It is the same in every attempt, so it can tell a receiver that it has
+    /// seen this job before.
+    #[must_use]
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// Returns the name of the job's kind.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns which attempt this is, 1 for the first.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns `true` if the job is given up when this attempt fails.
+    #[must_use]
+    pub fn is_last_attempt(&self) -> bool {
+        self.attempt >= self.attempts
+    }
+
+    /// Returns the key under which the job was sent, if there was one.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// Returns the token of this run. It is raised when the job is cancelled, when its time is up, when
+    /// the desk shuts down and its patience is over, and when the claim is lost to another machine.
+    #[must_use]
+    pub fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Returns the fence of this run, a number that is greater than those of all runs that were claimed
+    /// before. A storage that remembers the greatest number it has seen, and refuses smaller ones, cannot
+    /// be written to by a run that was believed dead and is not.
+    ///
+    /// The number is drawn at the first call and is the same afterwards. On PostgreSQL that call asks the
+    /// server, in one statement that looks at the claim while it holds the row; so it blocks, for at most
+    /// the desk's [limit](crate::Desk::limit).
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`](DeskError::Lost) if the claim does not stand any more, and what asking the server can
+    /// fail with.
+    pub fn fence(&self) -> Result<u64, DeskError> {
+        if let Some(fence) = self.fence.get() {
+            return Ok(*fence);
+        }
+        let drawn = (self.draw_fence)()?;
+        Ok(*self.fence.get_or_init(|| drawn))
+    }
+
+    /// Returns the desk, to send jobs that follow from this one.
+    #[must_use]
+    pub fn desk(&self) -> &Desk {
+        &self.desk
+    }
+}
+
+impl fmt::Debug for JobRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobRun")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("attempt", &self.attempt)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the token of the task that the calling thread runs, and when the run of it began. The time limit
+/// counts from that very moment.
+pub(crate) fn begin(clock: &Clock) -> (CancellationToken, Instant) {
+    match current_task() {
+        Some(task) => {
+            let began = task.planned().and_then(|planned| planned.checked_add(task.lateness()));
+            (task.token(), began.unwrap_or_else(|| clock.now()))
+        }
+        // A task that its owner runs by hand, after the executor has drained it.
+        None => (CancellationToken::with_clock(clock.clone()), clock.now()),
+    }
+}
+
+/// Calls the handler, and says how the attempt has ended.
+pub(crate) fn call(
+    definition: &Definition,
+    run: &JobRun,
+    payload: &Value,
+    clock: &Clock,
+    began: Instant,
+) -> Result<(), String> {
+    let Some(handler) = &definition.handler else {
+        return Err(format!("nothing in this process handles the job {:?}", run.name));
+    };
+    #[allow(clippy::disallowed_methods, reason = "a panic is the failure of one attempt")]
+    let ended = panic::catch_unwind(AssertUnwindSafe(|| handler(run, payload)));
+    let took = clock.now().saturating_duration_since(began);
+    if let Some(limit) = definition.time_limit.filter(|limit| took >= *limit) {
+        return Err(format!("the attempt took {took:?}, and its time limit is {limit:?}"));
+    }
+    match ended {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(payload) => Err(format!("the handler has panicked: {}", message_of(payload))),
+    }
+}
+
+/// Returns what was said in a panic. The payload is user code, whose drop may panic itself.
+fn message_of(payload: Box<dyn Any + Send>) -> String {
+    let message = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(message), _) => (*message).to_owned(),
+        (_, Some(message)) => message.clone(),
+        _ => "a value that is no text".to_owned(),
+    };
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the drop of what a handler has thrown is its own"
+    )]
+    let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    if let Err(another) = dropped {
+        std::mem::forget(another);
+    }
+    message
+}

@@ -1,0 +1,158 @@
+//! What only the embedded desk does, or does exactly: moments, what is refused, and what is handed back.
+
+use std::time::Duration;
+
+use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+use punctual_jobs::{
+    DeskError, Embedded, Job, JobError, JobRun, JobState, Jobs, OpenError, aligned,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::world::{Flaky, Hold, InProcess, Note, SHORT, World, standard};
+
+#[derive(Serialize, Deserialize)]
+struct Failing {}
+
+impl Job for Failing {
+    const NAME: &'static str = "failing";
+}
+
+#[test]
+fn the_default_delays_are_those_of_the_engine() {
+    let clock = ManualClock::new();
+    let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let shows = clock.clone();
+    let jobs = Jobs::new().on(move |_: &JobRun, _: Failing| {
+        tell.send(shows.elapsed())?;
+        Err(JobError::new("always"))
+    });
+    let desk = jobs.open(Embedded::on(&executor)).unwrap();
+    desk.now(Failing {}).attempts(4).send().unwrap();
+    clock.run_for(Duration::from_secs(3600));
+    let moments: Vec<f64> = told.try_iter().map(|moment| moment.as_secs_f64()).collect();
+    let delays: Vec<f64> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for (delay, exponent) in delays.iter().zip([1.0_f64, 2.0, 3.0]) {
+        assert!((delay - exponent.exp()).abs() < 1e-6, "{delays:?}");
+    }
+    assert_eq!(moments.len(), 4);
+}
+
+#[test]
+fn jobs_run_at_their_exact_moments() {
+    let world = InProcess::open(standard);
+    world.desk().after(Duration::from_secs(3600), Note::new("tea")).send().unwrap();
+    world.clock().run_for(Duration::from_secs(3600) - Duration::from_nanos(1));
+    assert_eq!(world.log().len(), 0);
+    world.clock().run_for(Duration::from_nanos(1));
+    assert_eq!(world.log().lines(), ["tea"]);
+}
+
+#[test]
+fn a_wall_time_follows_the_wall_clock() {
+    let world = InProcess::open(standard);
+    let due = world.wall() + Duration::from_secs(3600);
+    world.desk().at(due, Note::new("tea")).send().unwrap();
+    world.clock().set_wall_time(due);
+    world.clock().run_until_idle();
+    assert_eq!(world.log().lines(), ["tea"]);
+}
+
+#[test]
+fn a_time_limit_counts_from_the_start_of_the_handler() {
+    let clock = ManualClock::new();
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+    let executor = builder.clock(clock.clone()).build().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let sleeps = clock.clone();
+    let jobs = Jobs::new()
+        .on(move |run: &JobRun, _: Failing| {
+            let begun = sleeps.elapsed();
+            run.token().wait();
+            tell.send(sleeps.elapsed() - begun)?;
+            Ok(())
+        })
+        .time_limit::<Failing>(SHORT)
+        .attempts::<Failing>(1);
+    let desk = jobs.open(Embedded::on(&executor)).unwrap();
+    desk.now(Failing {}).send().unwrap();
+    desk.now(Failing {}).send().unwrap();
+    clock.run_for(10 * SHORT);
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [SHORT, SHORT]);
+}
+
+#[test]
+fn a_job_without_a_handler_is_refused() {
+    let world = InProcess::open(standard);
+    let error = world.desk().now(Failing {}).send().unwrap_err();
+    assert!(matches!(error, DeskError::NoHandler { name: "failing" }), "{error}");
+}
+
+#[test]
+fn a_periodic_job_without_a_handler_is_refused() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let jobs = Jobs::new().every(aligned(SHORT), Failing {});
+    let error = jobs.open(Embedded::on(&executor)).unwrap_err();
+    assert!(matches!(error, OpenError::NoHandler { name: "failing" }), "{error}");
+}
+
+#[derive(Serialize, Deserialize)]
+struct Impostor {}
+
+impl Job for Impostor {
+    const NAME: &'static str = "failing";
+}
+
+#[test]
+fn a_name_belongs_to_one_type_and_one_handler() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let handler = |_: &JobRun, _: Failing| Ok(());
+    let twice = Jobs::new().on(handler).on(handler).open(Embedded::on(&executor));
+    assert!(matches!(twice, Err(OpenError::DefinedTwice { name: "failing" })));
+    let two = Jobs::new().on(handler).attempts::<Impostor>(2).open(Embedded::on(&executor));
+    assert!(matches!(two, Err(OpenError::DefinedTwice { name: "failing" })));
+}
+
+#[test]
+fn waiting_jobs_are_handed_back_and_can_be_sent_again() {
+    let world = InProcess::open(standard);
+    world.desk().after(SHORT, Note::new("a")).key("k").send().unwrap();
+    world.desk().now(Hold::new("job")).serial("s").send().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    world.desk().now(Note::new("in line")).serial("s").send().unwrap();
+    world.clock().run_until_idle();
+    let report = world.shutdown(Duration::ZERO, SHORT);
+    let texts: Vec<_> = report.handed_back.iter().map(|job| job.payload["text"].clone()).collect();
+    assert_eq!(texts, ["a", "in line", "job"]);
+    assert_eq!(report.handed_back[0].key.as_deref(), Some("k"));
+}
+
+#[test]
+fn an_executor_that_ends_takes_the_jobs_with_it() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let jobs = Jobs::new().on(|_: &JobRun, _: Failing| Ok(()));
+    let desk = jobs.open(Embedded::on(&executor)).unwrap();
+    let ticket = desk.after(Duration::MAX, Failing {}).key("k").send().unwrap();
+    drop(executor.shutdown_now());
+    assert_eq!(desk.state(ticket.id()).unwrap(), JobState::Gone);
+    let error = desk.now(Failing {}).send().unwrap_err();
+    assert!(matches!(error, DeskError::Refused(_)), "{error}");
+}
+
+#[test]
+fn dropping_the_last_desk_closes_it() {
+    let mut world = InProcess::open(standard);
+    let executor = world.scene().executor.clone();
+    world.desk().after(SHORT, Note::new("never")).send().unwrap();
+    assert_eq!(executor.statistics().pending, 1);
+    drop(world.desk().clone());
+    assert_eq!(executor.statistics().pending, 1);
+    assert_eq!(world.close_desk(), 0);
+}
+
+#[test]
+fn a_failed_attempt_under_a_manual_clock_takes_no_real_time() {
+    let world = InProcess::open(|scene| standard(scene).attempts::<Flaky>(25));
+    world.desk().now(Flaky::new("call", 24)).send().unwrap();
+    world.until("the last", || world.log().has("call 25"));
+}

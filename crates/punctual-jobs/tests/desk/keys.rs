@@ -1,0 +1,106 @@
+//! What a key does.
+
+use punctual_jobs::{Cancellation, Job, JobRun, Rescheduling};
+use serde::{Deserialize, Serialize};
+
+use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
+
+pub(crate) fn a_waiting_job_is_replaced<W: World>() {
+    let world = W::open(standard);
+    let first = world.desk().after(3 * SHORT, Note::new("old")).key("k").send().unwrap();
+    let second = world.desk().after(3 * SHORT, Note::new("new")).key("k").send().unwrap();
+    assert_eq!(first.id(), second.id());
+    world.expect(&["new"]);
+    world.settle();
+    assert_eq!(world.log().len(), 2);
+}
+
+#[derive(Serialize, Deserialize)]
+struct Batch(Vec<u32>, Vec<u32>);
+
+impl Job for Batch {
+    const NAME: &'static str = "batch";
+}
+
+pub(crate) fn a_list_is_replaced_and_not_joined<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        standard(scene).on(move |_: &JobRun, job: Batch| {
+            log.say(format!("{:?} {:?}", job.0, job.1));
+            Ok(())
+        })
+    });
+    world.desk().after(3 * SHORT, Batch(vec![1], vec![2])).key("k").send().unwrap();
+    world.desk().after(3 * SHORT, Batch(vec![3], vec![])).key("k").send().unwrap();
+    world.expect(&["[3] []"]);
+}
+
+pub(crate) fn replacing_sets_another_moment<W: World>() {
+    let world = W::open(standard);
+    world.desk().after(2 * SHORT, Note::new("old")).key("k").send().unwrap();
+    world.desk().after(8 * SHORT, Note::new("new")).key("k").send().unwrap();
+    world.desk().after(4 * SHORT, Note::new("between")).send().unwrap();
+    world.expect(&["between", "new"]);
+}
+
+pub(crate) fn replacing_can_keep_the_moment<W: World>() {
+    let world = W::open(standard);
+    world.desk().after(3 * SHORT, Note::new("old")).key("k").send().unwrap();
+    world.desk().after(30 * SHORT, Note::new("new")).key("k").keep_moment().send().unwrap();
+    world.desk().after(8 * SHORT, Note::new("after")).send().unwrap();
+    world.expect(&["new", "after"]);
+}
+
+pub(crate) fn a_replaced_job_has_all_its_attempts<W: World>() {
+    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| 4 * SHORT));
+    world.desk().now(Flaky::new("old", 9)).key("k").attempts(2).send().unwrap();
+    world.until("an attempt", || world.log().has("old 1"));
+    world.until("its end", || {
+        world.desk().reschedule("k", 4 * SHORT).unwrap() == Rescheduling::Moved
+    });
+    world.desk().now(Flaky::new("new", 1)).key("k").attempts(2).send().unwrap();
+    world.expect(&["old 1", "new 1", "new 2"]);
+}
+
+pub(crate) fn beside_a_running_job_its_key_makes_a_second_one<W: World>() {
+    let world = W::open(standard);
+    let first = world.desk().now(Hold::new("first")).key("k").send().unwrap();
+    world.until("its begin", || world.log().has("first begins"));
+    let second = world.desk().now(Note::new("second")).key("k").send().unwrap();
+    assert_ne!(first.id(), second.id());
+    world.until("the second", || world.log().has("second"));
+    world.scene().gate.cancel();
+    world.expect(&["first begins", "second", "first ends"]);
+}
+
+pub(crate) fn a_job_that_lost_its_key_is_not_tried_again<W: World>() {
+    let world = W::open(standard);
+    world.desk().now(Hold::that_fails("first")).key("k").send().unwrap();
+    world.until("its begin", || world.log().has("first begins"));
+    world.desk().now(Note::new("second")).key("k").send().unwrap();
+    world.until("the second", || world.log().has("second"));
+    world.scene().gate.cancel();
+    world.until("its end", || world.log().has("first ends"));
+    world.settle();
+    assert_eq!(world.log().lines(), ["first begins", "second", "first ends", "settled"]);
+}
+
+pub(crate) fn a_key_is_free_when_its_job_has_ended<W: World>() {
+    let world = W::open(standard);
+    let first = world.desk().now(Note::new("first")).key("k").send().unwrap();
+    world.until("the first", || world.log().has("first"));
+    world.until("its end", || world.desk().cancel("k").unwrap() == Cancellation::Unknown);
+    let second = world.desk().now(Note::new("second")).key("k").send().unwrap();
+    assert_ne!(first.id(), second.id());
+    world.expect(&["first", "second"]);
+}
+
+pub(crate) fn a_key_is_free_when_its_job_was_given_up<W: World>() {
+    let world = W::open(standard);
+    world.desk().now(Flaky::new("call", 9)).key("k").attempts(1).send().unwrap();
+    world.expect(&["call 1", "flaky is given up after 1"]);
+    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Unknown);
+    assert_eq!(world.desk().reschedule("k", SHORT).unwrap(), Rescheduling::Unknown);
+    world.desk().now(Note::new("another")).key("k").send().unwrap();
+    world.expect(&["call 1", "flaky is given up after 1", "another"]);
+}

@@ -1,0 +1,123 @@
+//! One suite for both desks: each case is written once, and holds on either.
+//!
+//! The embedded desk runs on the manual clock, so a case is exact there and takes no time. On PostgreSQL
+//! the same case runs in real time and waits for the events that it expects. What is compared is what a
+//! program can see: which handler was called with what, and in which order.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests have threads of their own, and fail by panicking"
+)]
+
+mod attempts;
+mod cancelling;
+mod embedded_only;
+#[cfg(feature = "postgres")]
+mod in_tables;
+mod keys;
+mod periodic;
+mod rescheduling;
+mod sending;
+mod serial;
+mod shutdown;
+#[cfg(feature = "postgres")]
+#[path = "../support/mod.rs"]
+mod support;
+mod world;
+
+/// Makes each case a test of each world.
+macro_rules! suite {
+    ($($module:ident :: { $($case:ident),* $(,)? }),* $(,)?) => {
+        mod on_the_embedded_desk {
+            $($(#[test] fn $case() { crate::$module::$case::<crate::world::InProcess>(); })*)*
+        }
+
+        #[cfg(feature = "postgres")]
+        mod on_postgres {
+            $($(#[test] fn $case() { crate::$module::$case::<crate::in_tables::InTables>(); })*)*
+        }
+    };
+}
+
+suite! {
+    sending::{
+        a_job_runs_once_and_has_its_payload,
+        jobs_run_in_the_order_of_their_moments,
+        a_job_runs_at_an_instant,
+        a_job_runs_at_a_wall_time,
+        a_moment_that_has_passed_means_now,
+        a_delay_without_end_never_runs,
+        ids_rise,
+        a_payload_that_is_no_json_is_refused,
+        a_key_that_is_too_long_is_refused,
+        payloads_arrive_as_they_were,
+        a_payload_of_nothing_arrives,
+        a_handler_sends_another_job,
+        the_verbs_can_be_awaited,
+        a_run_knows_its_key,
+        fences_rise_from_run_to_run,
+    },
+    attempts::{
+        a_failed_attempt_is_tried_again,
+        the_id_is_the_same_in_every_attempt,
+        a_job_is_given_up_after_its_attempts,
+        a_job_has_as_many_attempts_as_it_was_sent_with,
+        a_panic_fails_the_attempt,
+        the_delay_is_asked_for_with_the_attempts,
+        a_payload_that_cannot_be_decoded_fails_with_its_name,
+        a_waiting_job_shows_its_last_error,
+        a_time_limit_raises_the_token_and_fails_the_attempt,
+        success_after_the_time_limit_is_a_failure,
+    },
+    keys::{
+        a_waiting_job_is_replaced,
+        a_list_is_replaced_and_not_joined,
+        replacing_sets_another_moment,
+        replacing_can_keep_the_moment,
+        a_replaced_job_has_all_its_attempts,
+        beside_a_running_job_its_key_makes_a_second_one,
+        a_job_that_lost_its_key_is_not_tried_again,
+        a_key_is_free_when_its_job_has_ended,
+        a_key_is_free_when_its_job_was_given_up,
+    },
+    cancelling::{
+        a_waiting_job_is_removed,
+        a_running_job_is_signalled,
+        a_signalled_job_is_not_tried_again,
+        a_signalled_job_may_still_succeed,
+        a_job_between_two_attempts_is_removed,
+        an_unknown_key_is_unknown,
+    },
+    rescheduling::{
+        a_job_can_run_earlier,
+        a_job_can_run_later,
+        a_job_can_be_moved_to_a_wall_time,
+        a_running_job_is_not_moved,
+        a_job_between_two_attempts_can_be_moved,
+        an_unknown_key_cannot_be_moved,
+    },
+    serial::{
+        jobs_of_a_sequence_run_one_at_a_time,
+        jobs_of_a_sequence_run_in_order,
+        sequences_do_not_wait_for_each_other,
+        a_failed_job_lets_the_others_go_first,
+        a_cancelled_job_leaves_the_line,
+        a_panic_gives_the_turn_back,
+    },
+    periodic::{
+        each_tick_sends_a_job,
+        runs_of_a_periodic_job_do_not_overlap,
+        a_failed_tick_is_tried_again,
+    },
+    shutdown::{
+        a_job_that_ends_in_time_has_run,
+        a_job_that_gives_up_when_asked_is_handed_back,
+        a_job_that_does_not_end_is_still_running,
+        a_desk_that_was_shut_down_takes_no_jobs,
+        a_second_shutdown_finds_nothing,
+    },
+}

@@ -1,0 +1,249 @@
+//! How jobs are sent, and what arrives.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Wake},
+    thread::Thread,
+    time::Duration,
+};
+
+use punctual_jobs::{DeskError, Job, JobRun, JobState, Jobs};
+use serde::{Deserialize, Serialize};
+
+use crate::world::{Note, SHORT, World, standard};
+
+pub(crate) fn a_job_runs_once_and_has_its_payload<W: World>() {
+    let world = W::open(standard);
+    let ticket = world.desk().after(SHORT, Note::new("tea")).send().unwrap();
+    let state = world.desk().state(ticket.id()).unwrap();
+    assert_eq!(state, JobState::Waiting { attempts: 0, last_error: None });
+    world.expect(&["tea"]);
+    world.until("the end", || world.desk().state(ticket.id()).unwrap() == JobState::Gone);
+    world.settle();
+    assert_eq!(world.log().lines(), ["tea", "settled"]);
+}
+
+pub(crate) fn jobs_run_in_the_order_of_their_moments<W: World>() {
+    let world = W::open(standard);
+    world.desk().after(9 * SHORT, Note::new("third")).send().unwrap();
+    world.desk().after(3 * SHORT, Note::new("first")).send().unwrap();
+    world.desk().after(6 * SHORT, Note::new("second")).send().unwrap();
+    world.expect(&["first", "second", "third"]);
+}
+
+pub(crate) fn a_job_runs_at_an_instant<W: World>() {
+    let world = W::open(standard);
+    let due = world.now() + 3 * SHORT;
+    world.desk().at(due, Note::new("then")).send().unwrap();
+    world.expect(&["then"]);
+    assert!(world.now() >= due);
+}
+
+pub(crate) fn a_job_runs_at_a_wall_time<W: World>() {
+    let world = W::open(standard);
+    let due = world.wall() + 3 * SHORT;
+    world.desk().at(due, Note::new("then")).send().unwrap();
+    world.expect(&["then"]);
+    assert!(world.wall() >= due);
+}
+
+pub(crate) fn a_moment_that_has_passed_means_now<W: World>() {
+    let world = W::open(standard);
+    world.desk().at(world.now() - SHORT, Note::new("late")).send().unwrap();
+    world.expect(&["late"]);
+    world.desk().at(world.wall() - SHORT, Note::new("later")).send().unwrap();
+    world.expect(&["late", "later"]);
+}
+
+pub(crate) fn a_delay_without_end_never_runs<W: World>() {
+    let world = W::open(standard);
+    let ticket = world.desk().after(Duration::MAX, Note::new("never")).key("k").send().unwrap();
+    world.settle();
+    assert!(matches!(world.desk().state(ticket.id()).unwrap(), JobState::Waiting { .. }));
+    assert_eq!(world.log().lines(), ["settled"]);
+}
+
+pub(crate) fn ids_rise<W: World>() {
+    let world = W::open(standard);
+    let first = world.desk().after(SHORT, Note::new("a")).send().unwrap();
+    let second = world.desk().after(SHORT, Note::new("b")).send().unwrap();
+    assert!(first.id() < second.id());
+    assert_eq!(first.name(), "note");
+}
+
+#[derive(Serialize, Deserialize)]
+struct Odd {
+    map: BTreeMap<Option<u8>, u8>,
+}
+
+impl Job for Odd {
+    const NAME: &'static str = "odd";
+}
+
+pub(crate) fn a_payload_that_is_no_json_is_refused<W: World>() {
+    let world = W::open(|scene| standard(scene).on(|_, _: Odd| Ok(())));
+    let odd = Odd { map: BTreeMap::from([(None, 1)]) };
+    let error = world.desk().now(odd).send().unwrap_err();
+    assert!(matches!(error, DeskError::Payload { name: "odd", .. }), "{error}");
+}
+
+pub(crate) fn a_key_that_is_too_long_is_refused<W: World>() {
+    let world = W::open(standard);
+    let error = world.desk().now(Note::new("x")).key("k".repeat(513)).send().unwrap_err();
+    assert_eq!(error.to_string(), "the key of a job has more than 512 bytes");
+    world.desk().now(Note::new("x")).key("k".repeat(512)).send().unwrap();
+    world.expect(&["x"]);
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Everything {
+    text: String,
+    most: u64,
+    least: i64,
+    float: f64,
+    option: Option<String>,
+    list: Vec<(u8, char)>,
+    map: BTreeMap<String, bool>,
+}
+
+impl Job for Everything {
+    const NAME: &'static str = "everything";
+}
+
+pub(crate) fn payloads_arrive_as_they_were<W: World>() {
+    let sent = Everything {
+        text: "\u{0}\u{1}\"\\ grüße \u{1F980}".to_owned(),
+        most: u64::MAX,
+        least: i64::MIN,
+        float: 0.1 + 0.2,
+        option: None,
+        list: vec![(1, 'a'), (2, '\u{10FFFF}')],
+        map: BTreeMap::from([("".to_owned(), true)]),
+    };
+    let expected = sent.clone();
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        standard(scene).on(move |_: &JobRun, job: Everything| {
+            log.say(if job == expected { "the same".to_owned() } else { format!("{job:?}") });
+            Ok(())
+        })
+    });
+    world.desk().now(sent).send().unwrap();
+    world.expect(&["the same"]);
+}
+
+#[derive(Serialize, Deserialize)]
+struct Nothing;
+
+impl Job for Nothing {
+    const NAME: &'static str = "nothing";
+}
+
+pub(crate) fn a_payload_of_nothing_arrives<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        Jobs::new().on(move |_: &JobRun, _: Nothing| {
+            log.say("nothing");
+            Ok(())
+        })
+    });
+    world.desk().now(Nothing).send().unwrap();
+    world.expect(&["nothing"]);
+}
+
+#[derive(Serialize, Deserialize)]
+struct Chain {
+    left: u32,
+}
+
+impl Job for Chain {
+    const NAME: &'static str = "chain";
+}
+
+pub(crate) fn a_handler_sends_another_job<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        Jobs::new().on(move |run: &JobRun, job: Chain| {
+            log.say(format!("{} left", job.left));
+            if job.left > 0 {
+                run.desk().now(Chain { left: job.left - 1 }).send()?;
+            }
+            Ok(())
+        })
+    });
+    world.desk().now(Chain { left: 2 }).send().unwrap();
+    world.expect(&["2 left", "1 left", "0 left"]);
+}
+
+/// Runs a future on this thread, without a runtime.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+pub(crate) fn the_verbs_can_be_awaited<W: World>() {
+    let world = W::open(standard);
+    let desk = world.desk();
+    block_on(async {
+        let id = desk.after(Duration::MAX, Note::new("x")).key("k").send_async().await.unwrap();
+        assert!(matches!(desk.state_async(id).await.unwrap(), JobState::Waiting { .. }));
+        desk.reschedule_async("k", SHORT).await.unwrap();
+    });
+    world.expect(&["x"]);
+    block_on(async {
+        let unknown = punctual_jobs::Cancellation::Unknown;
+        assert_eq!(desk.cancel_async("nobody").await.unwrap(), unknown);
+    });
+}
+
+#[derive(Serialize, Deserialize)]
+struct Asked {}
+
+impl Job for Asked {
+    const NAME: &'static str = "asked";
+}
+
+pub(crate) fn a_run_knows_its_key<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        Jobs::new().on(move |run: &JobRun, _: Asked| {
+            log.say(format!("{} {:?}", run.name(), run.key()));
+            Ok(())
+        })
+    });
+    world.desk().now(Asked {}).key("k").send().unwrap();
+    world.expect(&["asked Some(\"k\")"]);
+}
+
+pub(crate) fn fences_rise_from_run_to_run<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        Jobs::new().on(move |run: &JobRun, _: Asked| {
+            let fence = run.fence()?;
+            assert_eq!(fence, run.fence()?);
+            log.say(fence.to_string());
+            Ok(())
+        })
+    });
+    for sent in 1..=3 {
+        world.desk().now(Asked {}).send().unwrap();
+        world.until("a run", || world.log().len() == sent);
+    }
+    let fences: Vec<u64> = world.log().lines().iter().map(|line| line.parse().unwrap()).collect();
+    assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");
+}

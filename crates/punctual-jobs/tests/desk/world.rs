@@ -1,0 +1,242 @@
+//! Where a case takes place: a desk on one of the engines, an executor, and a clock.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant, SystemTime},
+};
+
+use punctual::{CancellationToken, Handle, ManualClock, ScheduledThreadPoolExecutor};
+use punctual_jobs::{Desk, Embedded, Job, JobError, JobRun, Jobs, ShutdownReport};
+use serde::{Deserialize, Serialize};
+
+pub(crate) const SHORT: Duration = Duration::from_millis(100);
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(crate) fn say(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    pub(crate) fn has(&self, line: &str) -> bool {
+        self.0.lock().unwrap().iter().any(|other| other == line)
+    }
+}
+
+/// A desk on one of the engines.
+pub(crate) trait World: Sized {
+    /// Opens a desk of four threads on these definitions.
+    fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self;
+    fn desk(&self) -> &Desk;
+    fn scene(&self) -> &Scene;
+    /// Blocks until the condition holds, and lets time pass.
+    fn until(&self, what: &str, condition: impl FnMut() -> bool);
+    fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
+
+    fn log(&self) -> &Log {
+        &self.scene().log
+    }
+
+    /// Waits until the log has these lines, and no others.
+    fn expect(&self, lines: &[&str]) {
+        self.until(&format!("{lines:?}"), || self.log().len() >= lines.len());
+        assert_eq!(self.log().lines(), lines);
+    }
+
+    fn now(&self) -> Instant {
+        self.scene().executor.clock().now()
+    }
+
+    fn wall(&self) -> SystemTime {
+        self.scene().executor.clock().wall_time()
+    }
+
+    /// Waits until everything has run that is due, by a job that is due later than all others.
+    fn settle(&self) {
+        self.desk().after(2 * SHORT, Note::new("settled")).send().unwrap();
+        self.until("settled", || self.log().has("settled"));
+    }
+}
+
+/// What handlers need.
+#[derive(Clone)]
+pub(crate) struct Scene {
+    pub(crate) log: Log,
+    pub(crate) executor: Handle,
+    /// Handlers of `Hold` wait until this is raised.
+    pub(crate) gate: CancellationToken,
+}
+
+impl Scene {
+    pub(crate) fn on(executor: &Handle) -> Self {
+        let gate = CancellationToken::with_clock(executor.clock().clone());
+        Self { log: Log::default(), executor: executor.clone(), gate }
+    }
+
+    /// Waits for the gate, or for the token of the run, which ever comes first.
+    fn hold(&self, run: &JobRun) -> bool {
+        while !self.gate.is_cancelled() {
+            if run.token().sleep(Duration::from_millis(5)).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Says its text.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) text: String,
+}
+
+impl Note {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+}
+
+impl Job for Note {
+    const NAME: &'static str = "note";
+}
+
+/// Says its text and the attempt, and fails as often as it says.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Flaky {
+    pub(crate) text: String,
+    pub(crate) fails: u32,
+}
+
+impl Flaky {
+    pub(crate) fn new(text: &str, fails: u32) -> Self {
+        Self { text: text.to_owned(), fails }
+    }
+}
+
+impl Job for Flaky {
+    const NAME: &'static str = "flaky";
+}
+
+/// Begins, and ends when the gate is opened, or fails when its token is raised.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Hold {
+    pub(crate) text: String,
+    /// Succeeds also if its token is raised.
+    pub(crate) forgives: bool,
+    /// Fails when the gate is opened.
+    pub(crate) fails: bool,
+}
+
+impl Hold {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), forgives: false, fails: false }
+    }
+
+    pub(crate) fn that_forgives(text: &str) -> Self {
+        Self { forgives: true, ..Self::new(text) }
+    }
+
+    pub(crate) fn that_fails(text: &str) -> Self {
+        Self { fails: true, ..Self::new(text) }
+    }
+}
+
+impl Job for Hold {
+    const NAME: &'static str = "hold";
+}
+
+/// The kinds that most cases need.
+pub(crate) fn standard(scene: &Scene) -> Jobs {
+    let (note, flaky, hold) = (scene.clone(), scene.clone(), scene.clone());
+    let given_up = scene.log.clone();
+    Jobs::new()
+        .on(move |_: &JobRun, job: Note| {
+            note.log.say(job.text);
+            Ok(())
+        })
+        .on(move |run: &JobRun, job: Flaky| {
+            flaky.log.say(format!("{} {}", job.text, run.attempt()));
+            if run.attempt() <= job.fails { Err(JobError::new("not yet")) } else { Ok(()) }
+        })
+        .backoff::<Flaky>(|_| SHORT)
+        .on(move |run: &JobRun, job: Hold| {
+            hold.log.say(format!("{} begins", job.text));
+            let was_opened = hold.hold(run);
+            let how = if was_opened { "ends" } else { "is stopped" };
+            hold.log.say(format!("{} {how}", job.text));
+            let is_well = if was_opened { !job.fails } else { job.forgives };
+            if is_well { Ok(()) } else { Err(JobError::new("stopped")) }
+        })
+        .backoff::<Hold>(|_| SHORT)
+        .on_given_up(move |job| {
+            given_up.say(format!("{} is given up after {}", job.name, job.attempts));
+        })
+}
+
+/// The embedded desk, on the manual clock.
+pub(crate) struct InProcess {
+    desk: Option<Desk>,
+    scene: Scene,
+    clock: ManualClock,
+    _executor: ScheduledThreadPoolExecutor,
+}
+
+impl InProcess {
+    pub(crate) fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    /// Drops the desk, and returns how many tasks are pending then.
+    pub(crate) fn close_desk(&mut self) -> usize {
+        drop(self.desk.take());
+        self.scene.executor.statistics().pending
+    }
+}
+
+impl Drop for InProcess {
+    /// The executor waits for handlers that sleep, so time has to go on.
+    fn drop(&mut self) {
+        self.scene.gate.cancel();
+        self.clock.set_auto_advance(true);
+    }
+}
+
+impl World for InProcess {
+    fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self {
+        let clock = ManualClock::new();
+        let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(4);
+        let executor = builder.clock(clock.clone()).build().unwrap();
+        let scene = Scene::on(&executor);
+        let desk = jobs(&scene).open(Embedded::on(&executor)).unwrap();
+        Self { desk: Some(desk), scene, clock, _executor: executor }
+    }
+
+    fn desk(&self) -> &Desk {
+        self.desk.as_ref().unwrap()
+    }
+
+    fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    fn until(&self, what: &str, condition: impl FnMut() -> bool) {
+        assert!(self.clock.run_until(condition), "no {what}: {:?}", self.log().lines());
+    }
+
+    fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
+        self.clock.set_auto_advance(true);
+        let report = self.desk().shutdown_within(patience, grace);
+        self.clock.set_auto_advance(false);
+        report
+    }
+}

@@ -1,0 +1,106 @@
+//! Effects in the user's own transaction.
+
+use std::time::Duration;
+
+use punctual_jobs::gate::{Gate, is_stale_fence};
+use tokio_postgres::Client;
+
+use crate::support::{block_on, server::Server, server::rows};
+
+/// Makes a row for a name, with fence 5, which somebody holds.
+fn row(name: &str) -> Gate {
+    let gate = Gate::postgres(Server::shared().url()).open().unwrap();
+    Server::shared().sql(&format!(
+        "insert into punctual.gate values ('{name}', clock_timestamp(), false, 5, 'me', \
+         clock_timestamp() + interval '1 minute')"
+    ));
+    gate
+}
+
+async fn begin() -> Client {
+    let client = Server::shared().connect().await;
+    client.batch_execute("begin").await.unwrap();
+    client
+}
+
+#[test]
+fn a_stale_fence_does_not_pass_and_one_from_the_future_neither() {
+    let gate = row("guarded");
+    block_on(async {
+        gate.guard(&begin().await, "guarded", 5).await.unwrap();
+        for fence in [4, 6, 0, u64::MAX] {
+            let error = gate.guard(&begin().await, "guarded", fence).await.unwrap_err();
+            assert!(is_stale_fence(&error), "{error:?}");
+        }
+        let error = gate.guard(&begin().await, "unknown", 5).await.unwrap_err();
+        assert!(is_stale_fence(&error), "{error:?}");
+    });
+}
+
+#[test]
+fn the_sql_says_what_happened_and_what_to_do() {
+    let _gate = row("in words");
+    block_on(async {
+        let client = begin().await;
+        let error = rows(&client, "select punctual.guard('in words', 4)").await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), "PJ001");
+        assert!(error.message().contains("fence 4 of 'in words' is stale"), "{error:?}");
+        assert!(error.hint().unwrap().contains("Roll this transaction back"));
+    });
+}
+
+#[test]
+fn nobody_takes_over_while_a_guarded_transaction_is_open_and_the_lease_is_renewed() {
+    let gate = row("open");
+    block_on(async {
+        let client = begin().await;
+        gate.guard(&client, "open", 5).await.unwrap();
+        let other = Server::shared().connect().await;
+        let take =
+            "with it as (select from punctual.gate where name = 'open' for update skip locked)
+                    select count(*) from it";
+        assert_eq!(rows(&other, take).await.unwrap(), [["0"]], "it cannot be taken");
+        let renew = "update punctual.gate set lease_until = clock_timestamp() where name = 'open'";
+        let renew = tokio::time::timeout(Duration::from_secs(5), other.batch_execute(renew));
+        renew.await.expect("a renewal does not wait").unwrap();
+        client.batch_execute("commit").await.unwrap();
+        assert_eq!(rows(&other, take).await.unwrap(), [["1"]], "it can be taken");
+    });
+}
+
+#[test]
+fn a_guard_waits_for_a_takeover_that_has_begun_and_fails() {
+    let gate = row("overtaken");
+    block_on(async {
+        let taker = begin().await;
+        let take = "update punctual.gate set fence = fence + 1 where name in
+                    (select name from punctual.gate where name = 'overtaken' for update)";
+        taker.batch_execute(take).await.unwrap();
+        let client = begin().await;
+        let guard = gate.guard(&client, "overtaken", 5);
+        let mut guard = std::pin::pin!(guard);
+        let waits = tokio::time::timeout(Duration::from_millis(200), &mut guard).await;
+        assert!(waits.is_err(), "it waits");
+        taker.batch_execute("commit").await.unwrap();
+        assert!(is_stale_fence(&guard.await.unwrap_err()));
+    });
+}
+
+#[test]
+fn effects_and_the_end_of_the_tick_are_one() {
+    let gate = row("finished");
+    let done = "select done from punctual.gate where name = 'finished'";
+    block_on(async {
+        let client = begin().await;
+        gate.finish(&client, "finished", 5).await.unwrap();
+        client.batch_execute("rollback").await.unwrap();
+        assert_eq!(Server::shared().connect().await.simple_query(done).await.unwrap().len(), 3);
+        client.batch_execute("begin").await.unwrap();
+        gate.finish(&client, "finished", 5).await.unwrap();
+        client.batch_execute("commit; begin").await.unwrap();
+        let error = gate.finish(&client, "finished", 5).await.unwrap_err();
+        assert!(is_stale_fence(&error), "it is finished once: {error:?}");
+    });
+    assert_eq!(Server::shared().value(done), "t");
+}

@@ -1,0 +1,22 @@
+//! The gate against a real server. The numbers G1 to G8 are those of the table in `docs/evidence/beyond.md`.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests, and what they are made of"
+)]
+
+mod delays;
+mod frozen;
+mod guards;
+mod opening;
+mod outages;
+mod poolers;
+mod rows;
+mod runner;
+mod server_clock;
+#[path = "../support/mod.rs"]
+mod support;
+mod ticks;

@@ -1,0 +1,46 @@
+//! G6: through PgBouncer, and how a pooler is found out.
+
+use std::time::Duration;
+
+use punctual_jobs::pooler::shares_backends;
+use tokio_postgres::NoTls;
+
+use crate::{
+    frozen::freeze_the_holder,
+    support::{block_on, pgbouncer::PgBouncer, server::Server, times},
+    ticks::{SECOND, each_tick_ran_once, three_with_wrong_clocks},
+};
+
+/// G6
+#[test]
+fn the_gate_works_through_a_pooler_in_transaction_mode() {
+    let server = Server::start();
+    // Fewer backends than replicas, so that they are shared.
+    let pooler = PgBouncer::start(&server, "transaction", 2);
+    let span = Duration::from_secs(5) * times(12);
+    let (_, runs) = three_with_wrong_clocks(pooler.url().to_owned(), "pooled", span);
+    each_tick_ran_once(&runs, SECOND / 2, span.as_millis() as usize / 500 - 3);
+    freeze_the_holder(&server, pooler.url().to_owned(), "pooled frozen");
+}
+
+fn is_shared(url: &str) -> bool {
+    let config = url.parse().unwrap();
+    block_on(shares_backends(&config, NoTls)).unwrap()
+}
+
+/// G6
+#[test]
+fn transaction_pooling_is_found_out_and_session_pooling_is_not_taken_for_it() {
+    let server = Server::start();
+    assert!(!is_shared(&server.url()), "no pooler");
+    let session = PgBouncer::start(&server, "session", 4);
+    assert!(!is_shared(session.url()), "session mode");
+    drop(session);
+    let transaction = PgBouncer::start(&server, "transaction", 4);
+    for _ in 0..20 {
+        assert!(is_shared(transaction.url()), "transaction mode");
+    }
+    drop(transaction);
+    let statement = PgBouncer::start(&server, "statement", 4);
+    assert!(is_shared(statement.url()), "statement mode");
+}

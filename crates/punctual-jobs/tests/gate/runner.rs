@@ -1,0 +1,235 @@
+//! The role that most replicas have: a task behind a gate, which says what it does.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use punctual::{
+    ScheduledThreadPoolExecutor, current_task,
+    gate::{Entry, RunGate, Tick},
+};
+use punctual_jobs::gate::{Gate, GateEvent, LostTick, NamedGate, SkipReason, aligned};
+
+use crate::support::{
+    block_on, real_micros,
+    replica::{Orders, Replica, Said, say, wait_for_the_end},
+    server::connect,
+};
+
+const ROLE: &str = "runner::runner";
+
+/// Not a test: the role.
+#[test]
+fn runner() {
+    if let Some(orders) = Orders::of(ROLE) {
+        run(&orders);
+    }
+}
+
+fn run(orders: &Orders) {
+    let gate = Gate::postgres(orders.text("url"))
+        .lease(orders.millis("lease"))
+        .limit(orders.millis("limit"))
+        .lost_tick(if orders.has("skip") { LostTick::Skip } else { LostTick::Rerun })
+        .on_event(say_event)
+        .open()
+        .unwrap();
+    let mut named = gate.for_name(orders.text("name")).unwrap();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let body = {
+        let (run, url) = (orders.millis("run"), orders.text("url").to_owned());
+        let effects = orders.has("effects").then(|| orders.text("effects").to_owned());
+        let (gate, name) = (gate.clone(), orders.text("name").to_owned());
+        let last = Arc::new(AtomicI64::new(0));
+        let tick = Arc::clone(&last);
+        let body = move || {
+            occupy(run, tick.load(Ordering::SeqCst));
+            if let Some(table) = &effects {
+                effect(&gate, &url, &name, table, tick.load(Ordering::SeqCst));
+            }
+            say("end", &[fence(), real_micros()]);
+        };
+        (body, last)
+    };
+    let (body, last) = body;
+    let task = executor.task().name("gated");
+    let submitted = if orders.has("delay") {
+        let delay = orders.millis("delay");
+        named = named.with_delay(delay);
+        task.gate(Recording(named, last)).schedule_with_fixed_delay(Duration::ZERO, delay, body)
+    } else {
+        task.gate(Recording(named, last)).repeat(aligned(orders.millis("period")), body)
+    };
+    let task = submitted.unwrap();
+    let on_time = orders.has("beside").then(|| beside(&executor));
+    say("ready", &[]);
+    wait_for_the_end();
+    task.cancel();
+    drop(on_time);
+    executor.close().unwrap();
+    let counts = gate.statistics();
+    let numbers = [counts.asked, counts.granted, counts.unreachable, counts.skipped, counts.lost];
+    say("counts", &numbers.map(|count| i64::try_from(count).unwrap()));
+}
+
+/// Works for a while, and says so when it is told to stop.
+fn occupy(run: Duration, tick: i64) {
+    say("begin", &[tick, fence(), real_micros()]);
+    let begun = Instant::now();
+    loop {
+        let task = current_task().unwrap();
+        // The looks of one check: what a body does between two steps of its work.
+        let (is_raised, is_lost) = (task.token().is_cancelled(), task.is_lease_lost());
+        if is_raised || is_lost {
+            say("told", &[fence(), i64::from(is_raised), i64::from(is_lost), real_micros()]);
+            break;
+        }
+        if begun.elapsed() >= run {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Writes a row under the guard, and says whether that was possible.
+fn effect(gate: &Gate, url: &str, name: &str, table: &str, tick: i64) {
+    let fence = fence();
+    let is_done = block_on(async {
+        let mut client = connect(url).await?;
+        let transaction = client.transaction().await?;
+        let insert = format!("insert into {table} values ({tick}, {fence})");
+        transaction.batch_execute(&insert).await?;
+        gate.finish(&transaction, name, u64::try_from(fence).unwrap()).await?;
+        transaction.commit().await
+    });
+    say(if is_done.is_ok() { "effect" } else { "refused" }, &[fence]);
+}
+
+/// Runs a task every 20 ms, and says how late the latest was, in microseconds.
+fn beside(executor: &ScheduledThreadPoolExecutor) -> impl Sized {
+    let step = Duration::from_millis(20);
+    let latest = Arc::new(AtomicI64::new(0));
+    let seen = Arc::clone(&latest);
+    let body = move || {
+        let late = current_task().unwrap().lateness().as_micros();
+        seen.fetch_max(i64::try_from(late).unwrap(), Ordering::SeqCst);
+    };
+    executor.schedule_at_fixed_rate(step, step, body).unwrap();
+    struct Tell(Arc<AtomicI64>);
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            say("latest", &[self.0.load(Ordering::SeqCst)]);
+        }
+    }
+    Tell(latest)
+}
+
+fn fence() -> i64 {
+    let task = current_task().unwrap();
+    i64::try_from(task.fence().expect("a gated run has a fence")).unwrap()
+}
+
+fn say_event(event: &GateEvent) {
+    match event {
+        GateEvent::Lost { fence, .. } => {
+            say("lost", &[i64::try_from(*fence).unwrap(), real_micros()]);
+        }
+        GateEvent::Unreachable { tick, .. } => say("unreachable", &[micros(*tick), real_micros()]),
+        GateEvent::Skipped { tick, reason, .. } => {
+            let is_clock = *reason == SkipReason::NotOnWallClock;
+            say("skipped", &[micros(*tick), i64::from(is_clock)]);
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn micros(moment: SystemTime) -> i64 {
+    i64::try_from(moment.duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
+}
+
+/// A gate that notes which tick it has let in, since a body is not told, and how long it took.
+struct Recording(NamedGate, Arc<AtomicI64>);
+
+impl RunGate for Recording {
+    fn enter(&self, tick: &Tick<'_>) -> Entry {
+        static LONGEST: Mutex<Duration> = Mutex::new(Duration::ZERO);
+        let begun = Instant::now();
+        let entry = self.0.enter(tick);
+        let mut longest = LONGEST.lock().unwrap();
+        if begun.elapsed() > *longest {
+            *longest = begun.elapsed();
+            say("asked", &[i64::try_from(longest.as_micros()).unwrap()]);
+        }
+        drop(longest);
+        if matches!(entry, Entry::Hold(_)) {
+            self.1.store(micros(tick.planned_wall()), Ordering::SeqCst);
+        }
+        entry
+    }
+}
+
+/// What a runner is to do.
+pub(crate) struct Plan {
+    pub(crate) url: String,
+    pub(crate) name: String,
+    pub(crate) period: u64,
+    pub(crate) lease: u64,
+    pub(crate) run: u64,
+    /// Further lines.
+    pub(crate) more: String,
+}
+
+impl Plan {
+    pub(crate) fn start(&self, number: usize, ahead: i32) -> Replica {
+        let Self { url, name, period, lease, run, more } = self;
+        let limit = (*lease).min(1000);
+        let orders = format!(
+            "url={url}\nname={name}\nperiod={period}\nlease={lease}\nlimit={limit}\nrun={run}\n{more}"
+        );
+        Replica::start(ROLE, number, &orders, ahead)
+    }
+
+    /// Starts three, whose clocks are so far ahead.
+    pub(crate) fn start_three(&self, ahead: [i32; 3]) -> Vec<Replica> {
+        let mut all: Vec<_> = (0..3).map(|number| self.start(number, ahead[number])).collect();
+        for replica in &mut all {
+            replica.wait_for("ready");
+        }
+        all
+    }
+}
+
+/// One run, as it was said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) tick: i64,
+    pub(crate) fence: i64,
+    pub(crate) replica: usize,
+    /// The machine's time.
+    pub(crate) begin: i64,
+    pub(crate) end: Option<i64>,
+}
+
+/// Returns the runs, in the order of their fences.
+pub(crate) fn runs(said: &[Said]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for said in said {
+        match (&*said.word, &*said.numbers) {
+            ("begin", &[tick, fence, begin]) => {
+                runs.push(Run { tick, fence, replica: said.replica, begin, end: None });
+            }
+            ("end", &[fence, end]) => {
+                let run = runs.iter_mut().find(|run| run.fence == fence).expect("it has begun");
+                run.end = Some(end);
+            }
+            _ => {}
+        }
+    }
+    runs.sort_by_key(|run| run.fence);
+    runs
+}

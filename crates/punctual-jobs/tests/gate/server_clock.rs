@@ -1,0 +1,67 @@
+//! G7: the server's clock is set.
+
+use std::{thread, time::Duration};
+
+use punctual_jobs::gate::{Gate, is_stale_fence};
+
+use crate::{
+    runner::{Plan, runs},
+    support::{block_on, server::Server, times},
+};
+
+const HOUR: i64 = 3600;
+/// How far the server's clock is ahead, one after the other.
+const STEPS: [i64; 5] = [0, HOUR, 0, -HOUR, 0];
+
+/// G7
+#[test]
+fn a_server_whose_clock_is_set_has_one_live_fence_at_most() {
+    let server = Server::start_with_clock();
+    let (url, name) = (server.url(), "stepped".to_owned());
+    // A tick is held when the clock is set.
+    let plan = Plan { url, name, period: 500, lease: 1000, run: 400, more: String::new() };
+    let mut replicas = plan.start_three([0; 3]);
+    let gate = Gate::postgres(server.url()).open().unwrap();
+    for ahead in STEPS {
+        server.set_clock(ahead);
+        for _ in 0..8 * times(3) {
+            thread::sleep(Duration::from_millis(50));
+            let last: i64 = server
+                .value("select coalesce(max(fence), 0) from punctual.gate where name = 'stepped'")
+                .parse()
+                .unwrap();
+            let passed = how_many_pass(&server, &gate, last);
+            assert!(passed <= 1, "{passed} fences pass the guard");
+        }
+    }
+    // Leases that were written an hour ahead are taken over an hour later, and not sooner: that is the one
+    // that is wrong. Here its holder ends it.
+    thread::sleep(Duration::from_millis(2000));
+    let before = server.value("select fence from punctual.gate where name = 'stepped'");
+    thread::sleep(Duration::from_millis(3000));
+    let after = server.value("select fence from punctual.gate where name = 'stepped'");
+    assert_ne!(before, after, "ticks go on");
+    let said: Vec<_> = replicas.drain(..).flat_map(|replica| replica.end()).collect();
+    let runs = runs(&said);
+    // A lease that was held when the clock was set forward is over at once, and its tick is taken over. No
+    // other tick is claimed twice.
+    let again = runs.windows(2).filter(|pair| pair[0].tick == pair[1].tick).count();
+    assert!(again <= STEPS.len(), "{again} ticks were claimed again: {runs:?}");
+    assert!(runs.windows(2).all(|pair| pair[0].tick <= pair[1].tick), "in order: {runs:?}");
+}
+
+/// Returns how many of the fences around this one pass the guard, in transactions that are open at one time.
+fn how_many_pass(server: &Server, gate: &Gate, fence: i64) -> usize {
+    block_on(async {
+        let mut passed = Vec::new();
+        for fence in fence - 1..=fence + 1 {
+            let client = server.connect().await;
+            client.batch_execute("begin").await.unwrap();
+            match gate.guard(&client, "stepped", fence.unsigned_abs()).await {
+                Ok(()) => passed.push(client),
+                Err(error) => assert!(is_stale_fence(&error), "{error:?}"),
+            }
+        }
+        passed.len()
+    })
+}

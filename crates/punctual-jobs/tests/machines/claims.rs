@@ -1,0 +1,105 @@
+//! Claims that are cancelled elsewhere, lost, or handed back (J6).
+
+use std::time::Duration;
+
+use punctual::ScheduledThreadPoolExecutor;
+use punctual_jobs::{Cancellation, Job, JobError, JobRun, JobState, Jobs};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    kinds::{Wait, Work},
+    machine::{LEASE, postgres, sender, start},
+    support::{server::Server, wait_until},
+};
+
+#[test]
+fn a_cancel_from_another_machine_raises_the_token() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let desk = sender(&executor, &server.url());
+    let mut machine = start(&server, 0);
+    let ticket = desk.now(Wait { number: 1 }).key("k").send().unwrap();
+    machine.wait_for("waits");
+    assert_eq!(desk.cancel("k").unwrap(), Cancellation::Signalled);
+    assert_eq!(machine.wait_for("stopped"), [1, 0], "the claim still stood");
+    wait_until("it is gone", || desk.state(ticket.id()).unwrap() == JobState::Gone);
+    // Nothing is left of it.
+    desk.now(Work { number: 2, millis: 0 }).send().unwrap();
+    assert_eq!(machine.wait_for("ran")[0], 2);
+    assert_eq!(server.value("select count(*) from graphile_worker.jobs where key = 'k'"), "0");
+}
+
+#[test]
+fn a_machine_that_was_believed_dead_learns_it() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let desk = sender(&executor, &server.url());
+    let mut frozen = start(&server, 0);
+    desk.now(Wait { number: 1 }).attempts(3).send().unwrap();
+    frozen.wait_for("waits");
+    let mut other = start(&server, 1);
+    frozen.signal(Signal::STOP);
+    assert_eq!(other.wait_for("waits"), [1, 2], "taken over, and the attempt counts");
+    frozen.signal(Signal::CONT);
+    assert_eq!(frozen.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
+    // The claim of the other one stands.
+    std::thread::sleep(LEASE);
+    let waiting = "select count(*) from graphile_worker.jobs where locked_at is not null";
+    assert_eq!(server.value(waiting), "1");
+    // And the first works on, under another name.
+    for number in 10..14 {
+        desk.now(Work { number, millis: 100 }).send().unwrap();
+    }
+    drop(other);
+    assert!(frozen.wait_for("ran")[0] >= 10);
+}
+
+#[derive(Serialize, Deserialize)]
+struct Obedient {
+    obeys: bool,
+}
+
+impl Job for Obedient {
+    const NAME: &'static str = "obedient";
+}
+
+#[test]
+fn a_shutdown_hands_back_what_does_not_end() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    let (tell, told) = std::sync::mpsc::channel();
+    let release = punctual::CancellationToken::new();
+    let released = release.clone();
+    let on_first = Jobs::new().on(move |run: &JobRun, job: Obedient| {
+        tell.send(())?;
+        if job.obeys {
+            run.token().wait();
+            return Ok(());
+        }
+        released.wait();
+        Err(JobError::new("too late"))
+    });
+    let first = on_first.open(postgres(&executor, &server.url())).unwrap();
+    for obeys in [true, true, false, false] {
+        first.now(Obedient { obeys }).send().unwrap();
+    }
+    (0..4).for_each(|_| told.recv().unwrap());
+    let report = first.shutdown_within(Duration::from_millis(100), Duration::from_millis(300));
+    assert_eq!((report.ran.len(), report.handed_back.len()), (2, 2), "{report:?}");
+    assert_eq!(report.still_running.len(), 2, "{report:?}");
+    assert!(report.handed_back.iter().all(|job| job.attempts == 0));
+    let free = "select count(*) from graphile_worker.jobs where attempts = 0 and locked_at is null";
+    assert_eq!(server.value(free), "2");
+
+    let (tell, told) = std::sync::mpsc::channel();
+    let on_second = Jobs::new().on(move |run: &JobRun, job: Obedient| {
+        tell.send((job.obeys, run.attempt()))?;
+        Ok(())
+    });
+    let second = on_second.open(postgres(&executor, &server.url()).slots(2)).unwrap();
+    let elsewhere: Vec<_> = (0..2).map(|_| told.recv_timeout(Duration::from_secs(60))).collect();
+    assert_eq!(elsewhere, [Ok((false, 1)), Ok((false, 1))]);
+    release.cancel();
+    drop(second);
+}

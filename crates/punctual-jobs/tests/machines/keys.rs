@@ -1,0 +1,79 @@
+//! One key, three desks, and a model (J4).
+
+use std::{collections::HashMap, time::Duration};
+
+use punctual::ScheduledThreadPoolExecutor;
+use punctual_jobs::{Cancellation, JobId, Rescheduling};
+
+use crate::{kinds::Work, machine::sender, size, support::server::Server};
+
+/// A sequence of numbers that is the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
+/// What a key leads to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Waiting {
+    id: JobId,
+    number: i64,
+    hours: u64,
+}
+
+#[test]
+fn three_desks_agree_with_a_model() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let desks: Vec<_> = (0..3).map(|_| sender(&executor, &server.url())).collect();
+    let (mut model, mut numbers) = (HashMap::<String, Waiting>::new(), Numbers(7));
+    for step in 0..size(600, 10_000) {
+        let desk = &desks[numbers.below(3) as usize];
+        let key = format!("key {}", numbers.below(4));
+        let hours = 1 + numbers.below(1000);
+        let delay = Duration::from_secs(3600 * hours);
+        let known = model.get(&key).copied();
+        match numbers.below(4) {
+            0 | 1 => {
+                let sending = desk.after(delay, Work { number: step, millis: 0 }).key(&key);
+                let keeps = numbers.below(2) == 0;
+                let sending = if keeps { sending.keep_moment() } else { sending };
+                let id = sending.send().unwrap().id();
+                if let Some(known) = known {
+                    assert_eq!(id, known.id, "a waiting job is replaced in place");
+                }
+                let hours = known.filter(|_| keeps).map_or(hours, |known| known.hours);
+                model.insert(key, Waiting { id, number: step, hours });
+            }
+            2 => {
+                let expected =
+                    if known.is_some() { Rescheduling::Moved } else { Rescheduling::Unknown };
+                assert_eq!(desk.reschedule(&key, delay).unwrap(), expected);
+                model.entry(key).and_modify(|known| known.hours = hours);
+            }
+            _ => {
+                let expected =
+                    if known.is_some() { Cancellation::Removed } else { Cancellation::Unknown };
+                assert_eq!(desk.cancel(&key).unwrap(), expected);
+                model.remove(&key);
+            }
+        }
+    }
+    let rows = server.sql(
+        "select key, id, payload->>'number', round(extract(epoch from run_at - now()) / 3600)
+           from graphile_worker._private_jobs order by key",
+    );
+    let mut expected: Vec<_> = model.into_iter().collect();
+    expected.sort_by(|one, other| one.0.cmp(&other.0));
+    let expected: Vec<_> = (expected.into_iter())
+        .map(|(key, job)| {
+            vec![key, job.id.to_string(), job.number.to_string(), job.hours.to_string()]
+        })
+        .collect();
+    assert_eq!(rows, expected);
+}

@@ -1,0 +1,41 @@
+//! The kinds of jobs that machines run.
+
+use punctual_jobs::Job;
+use serde::{Deserialize, Serialize};
+
+/// Says its number, after it has worked for a while.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Work {
+    pub(crate) number: i64,
+    pub(crate) millis: u64,
+}
+
+impl Job for Work {
+    const NAME: &'static str = "work";
+}
+
+/// Ends its process.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Abort {}
+
+impl Job for Abort {
+    const NAME: &'static str = "abort";
+}
+
+/// Runs until its token is raised, and then says so.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Wait {
+    pub(crate) number: i64,
+}
+
+impl Job for Wait {
+    const NAME: &'static str = "wait";
+}
+
+/// Is sent at each tick.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Tick {}
+
+impl Job for Tick {
+    const NAME: &'static str = "tick";
+}

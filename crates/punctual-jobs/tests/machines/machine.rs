@@ -1,0 +1,92 @@
+//! One machine: a process that opens a desk and runs jobs, and says what it does.
+
+use std::time::Duration;
+
+use punctual::ScheduledThreadPoolExecutor;
+use punctual_jobs::{Desk, JobError, JobRun, Jobs, Postgres, Trouble};
+
+use crate::{
+    kinds::{Abort, Wait, Work},
+    support::{
+        LIMIT, real_micros,
+        replica::{Orders, Replica, say, wait_for_the_end},
+        server::Server,
+    },
+};
+
+/// How many jobs a machine runs at a time.
+pub(crate) const SLOTS: usize = 4;
+/// After which silence a machine counts as dead.
+pub(crate) const LEASE: Duration = Duration::from_millis(1500);
+
+/// Starts a machine.
+pub(crate) fn start(server: &Server, number: usize) -> Replica {
+    let mut replica =
+        Replica::start("machine::machine", number, &format!("url={}", server.url()), 0);
+    replica.wait_for("open");
+    replica
+}
+
+/// The role: a test that does nothing unless this process is a machine.
+#[test]
+fn machine() {
+    let Some(orders) = Orders::of("machine::machine") else { return };
+    let executor = ScheduledThreadPoolExecutor::new(SLOTS);
+    let postgres = postgres(&executor, orders.text("url")).on_trouble(|trouble| {
+        say(if let Trouble::EngineStopped { .. } = trouble { "restarts" } else { "trouble" }, &[]);
+    });
+    let desk = handled().open(postgres).unwrap();
+    say("open", &[]);
+    wait_for_the_end();
+    say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
+    desk.shutdown_within(Duration::from_secs(10), Duration::from_secs(1));
+    say("closed", &[]);
+}
+
+/// A desk of this process that sends and runs nothing.
+pub(crate) fn sender(executor: &ScheduledThreadPoolExecutor, url: &str) -> Desk {
+    Jobs::new().open(postgres(executor, url)).unwrap()
+}
+
+pub(crate) fn postgres(executor: &ScheduledThreadPoolExecutor, url: &str) -> Postgres {
+    Postgres::on(executor, url)
+        .poll(Duration::from_millis(100))
+        .lease(LEASE)
+        .heartbeat(Duration::from_millis(250))
+        .limit(Duration::from_secs(30))
+}
+
+fn handled() -> Jobs {
+    Jobs::new()
+        .on(|run: &JobRun, job: Work| {
+            say("begins", &[job.number, real_micros(), run.attempt().into()]);
+            run.token().sleep(Duration::from_millis(job.millis))?;
+            say("ran", &[job.number, real_micros(), run.attempt().into()]);
+            Ok(())
+        })
+        .on(|run: &JobRun, _: Abort| {
+            say("aborts", &[run.attempt().into()]);
+            std::process::abort();
+        })
+        .on(|run: &JobRun, job: Wait| {
+            say("waits", &[job.number, run.attempt().into()]);
+            run.token().wait();
+            say("stopped", &[job.number, i64::from(run.fence().is_err())]);
+            Err(JobError::new("stopped"))
+        })
+        .on_given_up(|job| say("given_up", &[job.id.get(), job.attempts.into()]))
+}
+
+/// Waits until no job is left that can still run.
+pub(crate) fn drained(server: &Server) {
+    let left = "from graphile_worker.jobs where attempts < max_attempts or locked_at is not null";
+    let begun = std::time::Instant::now();
+    while server.value(&format!("select count(*) {left}")) != "0" {
+        // A job that was hit twice or thrice waits for up to 20 s.
+        if begun.elapsed() > 3 * LIMIT {
+            let what = "id, attempts, locked_by, locked_at, run_at, clock_timestamp(), last_error";
+            panic!("not done: {:#?}", server.sql(&format!("select {what} {left} limit 20")));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,30 @@
+//! Jobs on several machines: processes of their own, on one server, that are killed, stopped and cut off.
+//!
+//! Each test is short by default. `PUNCTUAL_JOBS=long` makes each as long as `docs/evidence/beyond-jobs.md`
+//! says.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests have threads of their own, and fail by panicking"
+)]
+
+mod claims;
+mod keys;
+mod kinds;
+mod machine;
+mod opening;
+mod outages;
+mod periodic;
+mod runs;
+#[path = "../support/mod.rs"]
+mod support;
+mod versions;
+
+/// Returns `long` for a long run and `short` otherwise.
+fn size<T>(short: T, long: T) -> T {
+    if std::env::var_os("PUNCTUAL_JOBS").is_some_and(|it| it == "long") { long } else { short }
+}
