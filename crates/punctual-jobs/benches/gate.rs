@@ -111,8 +111,7 @@ impl RunGate for Timed {
 
 /// Asks about a tick that has ended, by so many clients at once.
 fn late(server: &Server, clients: usize, span: Duration) {
-    let look =
-        "select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.next_at, g.holder
+    let look = "select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder
                   from (select) one left join punctual.gate g on g.name = '0/0'";
     let claim = "insert into punctual.gate as g (name, tick, done, fence, holder, lease_until)
                  select '0/0', '2000-01-01', false, 1, 'x', clock_timestamp() + interval '20 s'

@@ -71,7 +71,7 @@ pub(crate) struct Leave {
 
 #[derive(Clone, Copy)]
 enum Leaving {
-    Ended { delay: Option<Duration> },
+    Ended,
     GivenBack,
 }
 
@@ -94,9 +94,9 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// Ends the run; with a delay, the next one begins no sooner than that.
-    pub(crate) fn leave(mut self, delay: Option<Duration>) {
-        self.send(Leaving::Ended { delay });
+    /// Ends the run.
+    pub(crate) fn leave(mut self) {
+        self.send(Leaving::Ended);
     }
 
     fn send(&mut self, how: Leaving) {
@@ -294,13 +294,12 @@ impl Keeper {
         let tick: Option<SystemTime> = row.get(1);
         let read = |tick| {
             let fence: i64 = row.get(3);
-            let is_own = row.get::<_, &str>(6) == self.settings.holder;
+            let is_own = row.get::<_, &str>(5) == self.settings.holder;
             Row {
                 tick,
                 done: row.get(2),
                 fence,
                 lease_until: row.get(4),
-                next_at: row.get(5),
                 is_orphan: is_own && fence > last_fence,
             }
         };
@@ -431,7 +430,7 @@ impl Keeper {
             }
         }
         // A run that was given back has not begun, and can have lost nothing.
-        let has_begun = matches!(how, Leaving::Ended { .. });
+        let has_begun = matches!(how, Leaving::Ended);
         if has_begun && !was_lost && !is_reported && state.is_lost() {
             self.report_lost(&state);
         }
@@ -444,14 +443,11 @@ impl Keeper {
         deadline: Instant,
     ) -> Result<bool, AskError> {
         let statements = &self.settings.statements;
-        let is_told = match how {
-            Leaving::Ended { delay } => {
-                let delay = delay.map(seconds);
-                let third = Some((&delay as _, Type::FLOAT8));
-                self.about(state, &statements.leave, third, deadline).await?
-            }
-            Leaving::GivenBack => self.about(state, &statements.give_back, None, deadline).await?,
+        let statement = match how {
+            Leaving::Ended => &statements.leave,
+            Leaving::GivenBack => &statements.give_back,
         };
+        let is_told = self.about(state, statement, None, deadline).await?;
         if is_told { Ok(true) } else { self.look_after(state, deadline).await }
     }
 }

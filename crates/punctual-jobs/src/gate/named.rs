@@ -103,12 +103,8 @@ impl NamedGate {
         match answer {
             Answer::Granted(grant) => {
                 Reporter::count(&reporter.granted);
-                let delay = match self.rule {
-                    Rule::Delay(delay) => Some(delay),
-                    Rule::Ticks(_) => None,
-                };
                 let state = Arc::clone(&grant.state);
-                Entry::Hold(Arc::new(HeldLease { state, grant: Mutex::new(Some(grant)), delay }))
+                Entry::Hold(Arc::new(HeldLease { state, grant: Mutex::new(Some(grant)) }))
             }
             Answer::Held(left) => {
                 Reporter::count(&reporter.postponed);
@@ -190,7 +186,6 @@ struct HeldLease {
     state: Arc<LeaseState>,
     /// Until the run is left.
     grant: Mutex<Option<Grant>>,
-    delay: Option<Duration>,
 }
 
 impl Lease for HeldLease {
@@ -210,7 +205,7 @@ impl Lease for HeldLease {
         let grant = self.grant.lock().take();
         match (grant, end) {
             (Some(grant), RunEnd::NotRun) => drop(grant),
-            (Some(grant), _) => grant.leave(self.delay),
+            (Some(grant), _) => grant.leave(),
             (None, _) => {}
         }
     }

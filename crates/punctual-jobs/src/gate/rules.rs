@@ -49,9 +49,8 @@ pub(crate) struct Row {
     /// Whether its run has ended.
     pub(crate) done: bool,
     pub(crate) fence: i64,
+    /// Once the run has ended, when that was.
     pub(crate) lease_until: SystemTime,
-    /// With a delay: when the next run may begin.
-    pub(crate) next_at: Option<SystemTime>,
     /// Whether the claim is this replica's own, and its answer never arrived: nobody runs it.
     pub(crate) is_orphan: bool,
 }
@@ -109,17 +108,10 @@ fn decide_delay(seen: &Seen, delay: Duration) -> Verdict {
     if row.is_orphan && !row.done {
         return Verdict::Free;
     }
-    if row.done {
-        // Without the one, `finish` has ended the run, and nobody has left since.
-        let free_at = row.next_at.unwrap_or_else(|| later(row.lease_until, delay));
-        return match span(seen.now, free_at) {
-            Duration::ZERO => Verdict::Free,
-            left => Verdict::Early(left),
-        };
-    }
     // When a holder died is not known; it was alive no longer than its lease.
     match span(seen.now, later(row.lease_until, delay)) {
         Duration::ZERO => Verdict::Free,
+        left if row.done => Verdict::Early(left),
         left => Verdict::Held(left),
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn seconds(span: Duration) -> f64 {
 
 /// `$1` name. One row, always: the clock, and the row of the name or nulls.
 const LOOK: &str = "\
-select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.next_at, g.holder
+select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder
   from (select) one left join @schema.gate g on g.name = $1";
 
 /// `$1` name, `$2` tick, `$3` holder, `$4` lease. The first claim of a name.
@@ -88,7 +88,7 @@ on conflict (name) do nothing returning fence";
 const TAKE: &str = "\
 update @schema.gate g
    set tick = $2, done = false, fence = g.fence + 1, holder = $3,
-       lease_until = clock_timestamp() + make_interval(secs => $4), next_at = null
+       lease_until = clock_timestamp() + make_interval(secs => $4)
   from (select name from @schema.gate
          where name = $1 and fence = $5 and done = $6 and lease_until = $7
            for update skip locked) seen
@@ -101,18 +101,17 @@ update @schema.gate g set lease_until = clock_timestamp() + make_interval(secs =
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
-/// `$1` name, `$2` fence, `$3` delay until the next run, or null.
+/// `$1` name, `$2` fence. The end of the lease is that of the run, from which a delay is counted.
 const LEAVE: &str = "\
-update @schema.gate g set done = true, lease_until = clock_timestamp(),
-       next_at = clock_timestamp() + make_interval(secs => $3)
+update @schema.gate g set done = true, lease_until = clock_timestamp()
   from (select name from @schema.gate where name = $1 and fence = $2
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
 /// `$1` name, `$2` fence. Of a tick that did not run: afterwards it is as if the one before had been the last.
 const GIVE_BACK: &str = "\
-update @schema.gate g set done = true, lease_until = clock_timestamp(),
-       tick = g.tick - interval '1 microsecond', next_at = clock_timestamp()
+update @schema.gate g set done = true, lease_until = to_timestamp(0),
+       tick = g.tick - interval '1 microsecond'
   from (select name from @schema.gate where name = $1 and fence = $2 and not done
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
@@ -128,8 +127,7 @@ create table if not exists @schema.gate (
   done        boolean     not null,
   fence       bigint      not null,
   holder      text        not null,
-  lease_until timestamptz not null,
-  next_at     timestamptz
+  lease_until timestamptz not null
 ) with (fillfactor = 50);
 create or replace function @schema.guard(of_name text, of_fence bigint) returns void
 language plpgsql as $guard$

@@ -10,7 +10,7 @@ use std::{
 };
 
 use punctual::{
-    ScheduledThreadPoolExecutor, current_task,
+    MissedRuns, ScheduledThreadPoolExecutor, current_task,
     gate::{Entry, RunGate, Tick},
 };
 use punctual_jobs::gate::{Gate, GateEvent, LostTick, NamedGate, SkipReason, aligned};
@@ -57,7 +57,10 @@ fn run(orders: &Orders) {
         (body, last)
     };
     let (body, last) = body;
-    let task = executor.task().name("gated");
+    let mut task = executor.task().name("gated");
+    if orders.has("burst") {
+        task = task.missed_runs(MissedRuns::Burst);
+    }
     let submitted = if orders.has("delay") {
         let delay = orders.millis("delay");
         named = named.with_delay(delay);

@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) const SECOND: i64 = 1_000_000;
 /// What a busy machine may take beyond what is promised.
-pub(crate) const SLACK: i64 = SECOND;
+pub(crate) const SLACK: i64 = 2 * SECOND;
 
 /// Three replicas, two of them with clocks that are seven seconds off. Returns what they said, and the
 /// runs of the ticks since all of them were there.
@@ -23,8 +23,9 @@ pub(crate) fn three_with_wrong_clocks(
     name: &str,
     span: Duration,
 ) -> (Vec<Said>, Vec<Run>) {
-    let plan =
-        Plan { url, name: name.to_owned(), period: 500, lease: 2000, run: 20, more: String::new() };
+    // A replica that falls behind on a busy machine makes up for it.
+    let (name, more) = (name.to_owned(), "burst=1\n".to_owned());
+    let plan = Plan { url, name, period: 500, lease: 2000, run: 20, more };
     let replicas = plan.start_three([0, 7, -7]);
     let begun = real_micros();
     thread::sleep(span);

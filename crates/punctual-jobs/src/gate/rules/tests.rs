@@ -197,8 +197,8 @@ impl Model {
                 };
                 is_same.then(|| {
                     let fence = seen.map_or(1, |row| row.fence + 1);
-                    let (done, next_at, is_orphan) = (false, None, false);
-                    let row = Row { tick, done, fence, lease_until, next_at, is_orphan };
+                    let (done, is_orphan) = (false, false);
+                    let row = Row { tick, done, fence, lease_until, is_orphan };
                     *stored = Some(Stored { row, holder: identity });
                     fence
                 })
@@ -214,7 +214,6 @@ impl Model {
                 stored.as_mut().filter(|it| it.row.fence == fence).map(|stored| {
                     stored.row.done = true;
                     stored.row.lease_until = clock(now);
-                    stored.row.next_at = Some(clock(now) + DELAY);
                     self.ended.insert(fence, now);
                     fence
                 })
@@ -333,7 +332,7 @@ fn history(rule: Rule, steps: &[Step]) {
 fn row(tick: u64, done: bool, lease_until: u64) -> Row {
     let at = |millis| clock(Duration::from_millis(millis));
     let (tick, lease_until) = (at(tick), at(lease_until));
-    Row { tick, done, fence: 1, lease_until, next_at: None, is_orphan: false }
+    Row { tick, done, fence: 1, lease_until, is_orphan: false }
 }
 
 fn verdict(now: u64, row: Option<Row>, tick: u64, rule: Rule) -> Verdict {
@@ -393,13 +392,10 @@ fn a_claim_whose_answer_was_lost_is_free_at_once() {
 #[test]
 fn a_delay_counts_from_the_end_of_the_last_run_or_of_its_lease() {
     let rule = Rule::Delay(DELAY);
-    let next_at = Some(clock(Duration::from_millis(2200)));
-    let ended = Some(Row { next_at, ..row(1000, true, 1500) });
+    let ended = Some(row(1000, true, 1500));
     assert_eq!(verdict(2000, ended, 0, rule), Verdict::Early(Duration::from_millis(200)));
     assert_eq!(verdict(2200, ended, 0, rule), Verdict::Free);
     let dead = Some(row(1000, false, 1500));
     assert_eq!(verdict(2000, dead, 0, rule), Verdict::Held(Duration::from_millis(200)));
     assert_eq!(verdict(2200, dead, 0, rule), Verdict::Free);
-    let finished = Some(row(1000, true, 1500));
-    assert_eq!(verdict(2000, finished, 0, rule), Verdict::Early(Duration::from_millis(200)));
 }
