@@ -10,7 +10,7 @@ use std::{mem, time::Duration};
 use super::{
     failure::FailurePolicy,
     hooks::{Drops, FailureSource, Hooks, Invocation},
-    outcome::{Outcome, Step},
+    outcome::{NamedRun, Outcome, Step},
     period::Period,
     run::Run,
     triggered::WallView,
@@ -242,12 +242,15 @@ where
                 self.discard(run, drops);
                 return RunOutcome::Ended(Ok(value));
             }
-            Ok(Step::After(delay)) => {
+            Ok(Step::Named(named)) => {
                 self.skipped = 0;
                 if !is_extra {
                     self.leave_wall();
                 }
-                let next = run.clock().read().after(delay);
+                let next = match named {
+                    NamedRun::After(delay) => run.clock().read().after(delay),
+                    NamedRun::At(moment) => run.clock().deadline_of(moment),
+                };
                 return RunOutcome::Again(self, next);
             }
             Ok(Step::Next) => None,
