@@ -13,7 +13,7 @@ use std::{
 use super::{
     failure::FailurePolicy,
     hooks::{Drops, FailureSource, Hooks, Invocation},
-    outcome::{Outcome, Step},
+    outcome::{NamedRun, Outcome, Step},
     period::Period,
     run::Run,
     triggered::WallView,
@@ -262,12 +262,15 @@ where
                 self.discard(run, drops);
                 return RunOutcome::Ended(Ok(value));
             }
-            Ok(Step::After(delay)) => {
+            Ok(Step::Named(named)) => {
                 self.skipped = 0;
                 if !is_extra {
                     self.leave_wall();
                 }
-                let next = run.clock().read().after(delay);
+                let next = match named {
+                    NamedRun::After(delay) => run.clock().read().after(delay),
+                    NamedRun::At(moment) => run.clock().deadline_of(moment),
+                };
                 return RunOutcome::Again(self, next);
             }
             Ok(Step::Next) => None,

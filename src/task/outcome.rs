@@ -6,7 +6,10 @@
 //! because it calls the error's own: it takes place where the closure is called, behind the same
 //! door.
 
-use std::{ops::ControlFlow, time::Duration};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
 use crate::{Failure, error::BoxedError};
 
@@ -20,6 +23,7 @@ use crate::{Failure, error::BoxedError};
 /// | `ControlFlow::Break(value)` | this was the last run, and the future returns the value |
 /// | `ControlFlow::Continue(())` | the run has succeeded |
 /// | `ControlFlow::Continue(delay)` | the run has succeeded, and the next one is due `delay` after its end; the trigger goes on from there |
+/// | `ControlFlow::Continue(instant)` | the same, and the next one is due at this moment of the executor's [clock](crate::Handle::clock) |
 ///
 /// `Result` and `ControlFlow` can be combined: a closure that returns
 /// `io::Result<ControlFlow<Page>>` may fail, and may end the series with a page.
@@ -27,6 +31,9 @@ use crate::{Failure, error::BoxedError};
 /// An error is anything that converts into a `Box<dyn Error + Send + Sync>`: the errors of most
 /// crates, a `String`, a `&str`. An error that cannot be sent, like a `PoisonError` with its guard,
 /// does not; `map_err(|error| error.to_string())` makes one that does.
+///
+/// A moment that has passed is due at once, and before whatever is due later than it: a body that counts
+/// its moments itself makes up for those that it missed, in the order of their deadlines.
 ///
 /// A closure that uses `?` has to name its error type: `|| -> io::Result<()> { … }`.
 ///
@@ -44,10 +51,19 @@ pub trait Outcome: Report {}
 pub enum Step<T> {
     /// The next run is the trigger's.
     Next,
-    /// The next run is due this long after the end of this one.
-    After(Duration),
+    /// The next run is the one that this run has named.
+    Named(NamedRun),
     /// This was the last run, and this is the result of the task.
     Break(T),
+}
+
+/// When the next run is due, by what a run has returned.
+#[derive(Debug)]
+pub enum NamedRun {
+    /// This long after the end of the run.
+    After(Duration),
+    /// At this moment.
+    At(Instant),
 }
 
 /// The conversion of an outcome. It is public only as a supertrait of [`Outcome`], and cannot be named
@@ -121,7 +137,24 @@ impl<T: Send + 'static> Report for ControlFlow<T, Duration> {
     fn report(self) -> Result<Step<T>, Failure> {
         Ok(match self {
             Self::Break(value) => Step::Break(value),
-            Self::Continue(delay) => Step::After(delay),
+            Self::Continue(delay) => Step::Named(NamedRun::After(delay)),
+        })
+    }
+
+    fn exhausted() -> Option<T> {
+        None
+    }
+}
+
+impl<T: Send + 'static> Outcome for ControlFlow<T, Instant> {}
+
+impl<T: Send + 'static> Report for ControlFlow<T, Instant> {
+    type Value = T;
+
+    fn report(self) -> Result<Step<T>, Failure> {
+        Ok(match self {
+            Self::Break(value) => Step::Break(value),
+            Self::Continue(moment) => Step::Named(NamedRun::At(moment)),
         })
     }
 

@@ -10,7 +10,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use punctual::{
@@ -130,6 +130,31 @@ fn the_grid_goes_on_from_a_moment_that_a_run_has_named() {
     let _future = task.repeat(every(ms(10)), body).expect("accepted");
     clock.run_for(ms(30));
     assert_eq!(runs.entries(), [0, 3, 13, 23]);
+}
+
+/// A run can name the moment of the next one. Moments that have passed are made up for in the order of
+/// their deadlines, with whatever else is due; the trigger goes on from the last of them.
+#[test]
+fn a_run_can_name_the_moment_of_the_next_one() {
+    let (clock, executor, runs) = subject();
+    let (log, time) = (runs.clone(), clock.clone());
+    let mut moment = executor.clock().now();
+    let body = move || -> Result<ControlFlow<(), Instant>, &str> {
+        log.push(millis(&time));
+        moment += ms(10);
+        match log.entries().len() {
+            2 => time.advance(ms(37)), // from 10 to 47
+            8.. => return Err("so that the trigger decides"),
+            _ => {}
+        }
+        Ok(Continue(moment))
+    };
+    let task = executor.task().on_failure(FailurePolicy::resume());
+    let _future = task.repeat(every(ms(100)), body).expect("accepted");
+    let between = runs.clone();
+    executor.schedule(ms(35), move || between.push(1_000)).expect("accepted");
+    clock.run_for(ms(180));
+    assert_eq!(runs.entries(), [0, 10, 47, 47, 1_000, 47, 50, 60, 160]);
 }
 
 /// A run that has named its own moment is followed by one that has missed nothing.
