@@ -168,7 +168,7 @@ impl JobError {
 }
 
 /// The message is that of the error, and of its sources after it. `JobError` is no
-/// [`Error`](std::error::Error) itself, or this could not be written.
+/// [`Error`] itself, or this could not be written.
 impl<E: Error + Send + Sync + 'static> From<E> for JobError {
     fn from(error: E) -> Self {
         Self(with_sources(&error))

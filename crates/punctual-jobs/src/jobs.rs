@@ -175,7 +175,8 @@ impl Jobs {
 
     /// Sets what is called when all attempts of a job have failed. It is called on a thread of the
     /// executor, once for each such job unless the process ends before. On PostgreSQL the machine that ran
-    /// the last attempt calls it, or the one that has found out that this machine died.
+    /// the last attempt calls it, or the one that has found out that this machine died: any that handles jobs, so
+    /// set it in each of them.
     ///
     /// A panic in it is the executor's to report.
     pub fn on_given_up(mut self, closure: impl Fn(&GivenUp) + Send + Sync + 'static) -> Self {

@@ -84,7 +84,10 @@ pub(super) fn open(
             match on_thread.begin().await {
                 Ok(worker) => {
                     let _ = tell.send(Ok(()));
-                    supervisor::supervise(&on_thread, worker).await;
+                    match worker {
+                        Some(worker) => supervisor::supervise(&on_thread, worker).await,
+                        None => on_thread.stop.cancelled().await,
+                    }
                 }
                 Err(error) => drop(tell.send(Err(error))),
             }
@@ -127,8 +130,10 @@ async fn make_tables(settings: &Settings, connection: &Connection) -> Result<(),
 }
 
 impl Office {
-    /// Does what has to be done before the desk is open.
-    async fn begin(self: &Arc<Self>) -> Result<Worker, OpenError> {
+    /// Does what has to be done before the desk is open. A desk that handles nothing has no worker: it could
+    /// claim nothing, and if it looked for dead ones it would be told of jobs that were given up, and might
+    /// have nobody to tell.
+    async fn begin(self: &Arc<Self>) -> Result<Option<Worker>, OpenError> {
         let server = |error: tokio_postgres::Error| OpenError::Server(error.into());
         let limit = self.settings.limit;
         let begin = async {
@@ -138,7 +143,10 @@ impl Office {
                 return Err(OpenError::TransactionPooling(what.into()));
             }
             make_tables(&self.settings, &self.connection).await?;
-            self.new_worker().await.map_err(OpenError::Server)
+            if self.definitions.kinds.values().all(|kind| kind.handler.is_none()) {
+                return Ok(None);
+            }
+            self.new_worker().await.map(Some).map_err(OpenError::Server)
         };
         let no_answer = |_| OpenError::Server(format!("no answer within {limit:?}").into());
         tokio::time::timeout(limit, begin).await.map_err(no_answer)?

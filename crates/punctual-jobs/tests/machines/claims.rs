@@ -55,6 +55,22 @@ fn a_machine_that_was_believed_dead_learns_it() {
     assert!(frozen.wait_for("ran")[0] >= 10);
 }
 
+#[test]
+fn a_claim_that_somebody_has_freed_is_noticed() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let desk = sender(&executor, &server.url());
+    let mut machine = start(&server, 0);
+    desk.now(Wait { number: 1 }).attempts(3).send().unwrap();
+    machine.wait_for("waits");
+    server.sql(
+        "select graphile_worker.force_unlock_workers(
+           array(select locked_by from graphile_worker.jobs where locked_by is not null))",
+    );
+    // The same machine may claim it again before it learns of this: a second run of the same job.
+    assert_eq!(machine.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
+}
+
 #[derive(Serialize, Deserialize)]
 struct Obedient {
     obeys: bool,

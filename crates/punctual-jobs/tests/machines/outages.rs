@@ -65,7 +65,7 @@ fn a_silent_server_costs_the_verbs_their_limit_and_the_runs_their_claims() {
         tell.send("is stopped")?;
         Ok(())
     });
-    let limit = Duration::from_secs(1);
+    let limit = Duration::from_secs(5);
     let desk = jobs.open(postgres(&executor, &server.url()).limit(limit)).unwrap();
     desk.now(Work { number: 1, millis: 0 }).send().unwrap();
     assert_eq!(told.recv().unwrap(), "begins");
