@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_INCREMENTAL=0
 
-packages=(punctual-jobs)
+packages=(punctual-jobs punctual-thread-pool)
 long=${1:-}
 [[ -z "$long" || "$long" == long ]] || { echo "usage: ci/beyond.sh [long]" >&2; exit 2; }
 
@@ -40,7 +40,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc "${each[@]}" --no-deps --all-features --doc
 
 # The long form lets each history of the model have more steps, and each test more time and more rounds.
 if [[ "$long" == long ]]; then
-  export PUNCTUAL_GATE=long PROPTEST_CASES=4000
+  export PUNCTUAL_GATE=long PUNCTUAL_JOBS=long PROPTEST_CASES=4000
 fi
 cargo test "${each[@]}" --all-features
 cargo test "${each[@]}" --no-default-features

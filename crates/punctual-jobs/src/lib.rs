@@ -79,6 +79,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod aligned;
 mod backoff;
 mod desk;
 mod embedded;
@@ -99,6 +100,7 @@ mod schedule;
 #[cfg(feature = "postgres")]
 pub use crate::postgres::{Postgres, Trouble};
 pub use crate::{
+    aligned::{Aligned, aligned},
     desk::{Desk, Sending, Ticket},
     embedded::Embedded,
     error::{DeskError, OpenError},
@@ -107,7 +109,6 @@ pub use crate::{
     reply::Reply,
     report::{HandedBack, JobSummary, ShutdownReport},
     run::JobRun,
-    schedule::{Aligned, aligned},
 };
 
 /// The examples of the guide are run as tests.

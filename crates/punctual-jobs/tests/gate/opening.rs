@@ -41,7 +41,7 @@ fn a_role_without_rights_to_create_uses_what_is_there() {
     gate.migrate().unwrap();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (sender, ran) = mpsc::channel();
-    let trigger = punctual_jobs::gate::aligned(Duration::from_millis(50));
+    let trigger = punctual_jobs::aligned(Duration::from_millis(50));
     let named = gate.for_name("limited").unwrap();
     let body = move || sender.send(()).unwrap_or(());
     let task = executor.task().gate(named).repeat(trigger, body).unwrap();
@@ -119,7 +119,7 @@ fn backends_do_not_pile_up_behind_a_locked_table() {
     let gate = Gate::postgres(server.url()).limit(limit).open().unwrap();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let named = gate.for_name("behind").unwrap();
-    let trigger = punctual_jobs::gate::aligned(Duration::from_millis(50));
+    let trigger = punctual_jobs::aligned(Duration::from_millis(50));
     block_on(async {
         let client = server.connect().await;
         let lock = "begin; lock table punctual.gate in access exclusive mode";

@@ -198,7 +198,7 @@ fn of_many_replicas_that_race_for_a_tick_one_has_it() {
                 }
                 entry
             });
-            let trigger = punctual_jobs::gate::aligned(Duration::from_millis(50));
+            let trigger = punctual_jobs::aligned(Duration::from_millis(50));
             executor.task().gate(noting).repeat(trigger, || {}).unwrap()
         })
         .collect();
@@ -311,7 +311,7 @@ fn two_tasks_of_one_program_with_one_name_do_not_run_at_once() {
     let ticks = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let tasks = [(); 2].map(|()| {
         let (running, most, ticks) = (Arc::clone(&running), Arc::clone(&most), Arc::clone(&ticks));
-        let trigger = punctual_jobs::gate::aligned(Duration::from_millis(50));
+        let trigger = punctual_jobs::aligned(Duration::from_millis(50));
         let body = move || {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             ticks.lock().push(fence());

@@ -13,7 +13,10 @@ use punctual::{
     MissedRuns, ScheduledThreadPoolExecutor, current_task,
     gate::{Entry, RunGate, Tick},
 };
-use punctual_jobs::gate::{Gate, GateEvent, LostTick, NamedGate, SkipReason, aligned};
+use punctual_jobs::{
+    aligned,
+    gate::{Gate, GateEvent, LostTick, NamedGate, SkipReason},
+};
 
 use crate::support::{
     block_on, real_micros,

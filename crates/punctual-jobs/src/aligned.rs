@@ -9,14 +9,14 @@ use punctual::{
 
 /// Runs whenever the time since the beginning of 1970, in UTC, is a multiple of the period: with an
 /// hour, at each full hour of UTC. So replicas that know nothing of each other plan the same moments, which
-/// [`Trigger`]s that count from the submission do not, and a gate can tell their ticks apart.
+/// [`Trigger`]s that count from the submission do not, and their ticks can be told apart.
 ///
 /// A period below a microsecond counts as one.
 ///
 /// ```
 /// use std::time::Duration;
 /// use punctual::ScheduledThreadPoolExecutor;
-/// use punctual_jobs::gate::aligned;
+/// use punctual_jobs::aligned;
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// executor.repeat(aligned(Duration::from_secs(60)), || { /* sweep */ })?;
@@ -52,7 +52,10 @@ impl Aligned {
 
 impl Trigger for Aligned {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        self.next_after(last.after_wall()).map(Due::Wall)
+        // A clock that was set back shows moments again that have been ticks already.
+        let after = last.after_wall();
+        let after = last.planned_wall().map_or(after, |planned| planned.max(after));
+        self.next_after(after).map(Due::Wall)
     }
 
     fn is_asked_again(&self) -> bool {
