@@ -151,7 +151,7 @@ impl Jobs {
     /// of one name never overlap: a tick whose job comes before the last one has ended waits for it.
     ///
     /// With several machines the trigger has to name moments of the wall clock, or they would not agree
-    /// on the ticks: [`aligned`](crate::aligned), or `punctual::trigger::cron`. A tick that comes while
+    /// on the ticks: [`aligned`](crate::aligned()), or `punctual::trigger::cron`. A tick that comes while
     /// no machine can reach the server is asked for again for a minute. Ticks while no machine runs are
     /// not made up for.
     ///

@@ -51,7 +51,7 @@ pub enum SkipReason {
     /// The database could not be asked for as long as a lease lasts.
     Unreachable,
     /// The run is not planned on the wall clock, so replicas cannot agree which one it is. Plan it
-    /// by [`aligned`](crate::aligned) or by a cron expression, or give the gate a
+    /// by [`aligned`](crate::aligned()) or by a cron expression, or give the gate a
     /// [delay](super::NamedGate::with_delay).
     NotOnWallClock,
 }
