@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_INCREMENTAL=0
 
-packages=(punctual-jobs punctual-thread-pool)
+packages=(punctual-jobs)
 long=${1:-}
 [[ -z "$long" || "$long" == long ]] || { echo "usage: ci/beyond.sh [long]" >&2; exit 2; }
 
