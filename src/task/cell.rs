@@ -66,7 +66,7 @@ pub(super) struct Extras {
     pub(super) wrapper: Option<Wrapper>,
     pub(super) attachment: Option<Attachment>,
     pub(super) last_failure: Option<FailedRun>,
-    /// What is asked before each run.
+    /// The gate that is asked before each run.
     pub(super) gate: Option<Box<Gated>>,
     /// What has been asked of the task while it was alive.
     pub(super) control: Option<Box<Control>>,

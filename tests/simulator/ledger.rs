@@ -73,7 +73,7 @@ pub(crate) struct Record {
     pub(crate) handle: Option<TaskHandle>,
 }
 
-/// What is known of the gate of a task.
+/// The gate of a task, and the tick that it was asked about.
 #[derive(Default)]
 struct GateRecord {
     questions: u32,

@@ -100,7 +100,7 @@ fn main() {
     let (mut bare, mut ours, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     let (mut bare_picks, mut our_picks) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        // Who is first changes from round to round.
+        // The order of the contestants changes from round to round.
         for turn in 0..2 {
             if (round + turn) % 2 == 0 {
                 bare.push(with_bare(&server, size, |seen| drain(&server, size, seen, true)));

@@ -98,7 +98,7 @@ pub enum DeskError {
     },
     /// A name, a key or a payload is longer than the engine stores. Nothing was stored.
     TooLong {
-        /// What is too long.
+        /// Which of them is too long.
         what: &'static str,
         /// How many bytes it may have.
         most: usize,

@@ -19,7 +19,7 @@
 //!
 //! # The idea
 //!
-//! What is claimed is the *tick*: the moment of the wall clock that a run is planned for. Every replica
+//! A replica claims the *tick*: the moment of the wall clock that a run is planned for. Every replica
 //! plans the same moments, since they come from the calendar and not from when a program was started: use
 //! [`aligned`](crate::aligned()) or a cron expression. There is one row for each name, with the last tick that was claimed,
 //! and a claim needs a later one. So a tick is claimed once, whatever the clocks of the replicas show, and

@@ -1,7 +1,7 @@
 //! The desk on PostgreSQL: jobs that outlive a process and run on any machine.
 //!
 //! The queue is that of an engine that exists, `graphile_worker`, behind one private module ([`engine`]).
-//! What is here is what the engine leaves to its user, and what makes it behave as the embedded desk does.
+//! These modules do what the engine leaves to its user, and what makes it behave as the embedded desk does.
 //!
 //! # Who does what
 //!

@@ -147,7 +147,7 @@ fn a_one_shot_task_that_waits_is_moved() {
     task.join().expect("its limit has moved to 90");
 }
 
-/// What is asked of a task while its gate is asked holds for the run after: a series is moved, and the tick
+/// A change that is asked of a task while its gate is asked holds for the run after: a series is moved, and the tick
 /// in question is given up if it was to wait.
 #[test]
 fn a_request_during_the_question_is_kept() {

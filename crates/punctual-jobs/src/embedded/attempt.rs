@@ -35,7 +35,7 @@ struct Claim {
     began: Instant,
 }
 
-/// What is left to do when an attempt has ended, without the lock.
+/// The work that is left when an attempt has ended, to be done without the lock.
 #[derive(Default)]
 struct Aftermath {
     /// The next job of the sequence.

@@ -46,7 +46,7 @@ const BUSY: Duration = Duration::from_millis(10);
 const RETRY: Duration = Duration::from_millis(100);
 const LONGEST_BEAT: Duration = Duration::from_millis(250);
 
-/// What is asked of the keeper.
+/// A request to the keeper.
 pub(crate) enum Request {
     Ask(Ask),
     Leave(Leave),

@@ -365,7 +365,7 @@ fn with_hooks(options: WorkerOptions, runner: Arc<dyn Runs>, kick: &Kick) -> Wor
         })
 }
 
-/// What is said of an attempt whose process has died.
+/// The error of an attempt whose process has died.
 const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
 
 fn failure(job: &graphile_worker::Job, error: &str, is_last: bool) -> Failed {

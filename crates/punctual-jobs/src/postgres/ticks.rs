@@ -25,7 +25,7 @@ use crate::{OpenError, embedded::tick_order, job::with_sources, jobs::Periodic};
 const TRIES: u32 = 60;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is sent at each tick.
+/// The job that each tick sends.
 struct Ticked {
     name: &'static str,
     row: String,

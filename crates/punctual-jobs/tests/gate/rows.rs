@@ -132,7 +132,7 @@ fn a_lease_is_counted_from_the_grant_and_not_from_the_question() {
     let (sender, started) = mpsc::channel();
     block_on(async {
         let client = server.connect().await;
-        // Whoever looks can; whoever writes waits until this transaction is over.
+        // A reader goes on; a writer waits until this transaction is over.
         client.batch_execute("begin; lock table punctual.gate in exclusive mode").await.unwrap();
         let named = gate.for_name("waited").unwrap();
         let (_task, _ran) = once(&executor, named, now(), move || {

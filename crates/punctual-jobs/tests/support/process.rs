@@ -90,7 +90,7 @@ pub(crate) fn children(of: Pid) -> Vec<Pid> {
 pub(crate) enum Clock<'a> {
     /// So many seconds ahead.
     Ahead(i32),
-    /// What is written in this file, as `+7s`.
+    /// The offset that this file holds, as `+7s`.
     File(&'a Path),
 }
 

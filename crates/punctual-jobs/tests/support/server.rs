@@ -49,7 +49,7 @@ impl Server {
         let mut initdb = process::mortal_as_server(program("initdb"), None);
         initdb.arg("-D").arg(server.data());
         initdb.args(["-U", "punctual", "-A", "trust", "-E", "UTF8", "--no-locale"]);
-        // What is not on the disk yet is lost only if the machine dies.
+        // A commit that is not on the disk yet is lost only if the machine dies.
         initdb.args(["--no-sync", "--no-instructions"]).stdout(Stdio::null());
         let status = process::start(initdb).wait().unwrap();
         assert!(status.success(), "initdb: {status}");

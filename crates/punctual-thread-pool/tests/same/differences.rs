@@ -1,4 +1,4 @@
-//! What is not the same, each on both crates: so the table of the crate's page is what the tests have found.
+//! The differences, each run on both crates, so that the table of the crate's page is what the tests have found.
 
 use std::{
     sync::{
