@@ -88,7 +88,7 @@ fn the_last_waker_is_woken() {
     });
 }
 
-/// The worker takes the alarm while it is put off: it is due at the new deadline.
+/// M170: the worker takes the alarm while it is put off: it is due at the new deadline.
 #[test]
 fn a_reset_meets_the_worker() {
     check(|| {

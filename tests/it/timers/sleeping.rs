@@ -82,6 +82,7 @@ fn one_without_a_deadline_is_never_ready() {
     assert_eq!(wakes.count(), 0);
 }
 
+/// M171.
 #[test]
 fn dropping_it_removes_its_entry_and_wakes_nobody() {
     let (clock, timers) = manual(1);
