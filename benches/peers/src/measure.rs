@@ -5,7 +5,7 @@
 //!
 //! [`peer`] is the interface of all peers, [`peers`] implements it, [`workloads`] drives it.
 //! [`queue`] and [`queues`] are the same for peers that have a delay queue, and [`calendar`] is for those
-//! that have a calendar. The workloads share the other modules.
+//! that have a calendar, and [`timers`] for those whose timers are awaited. The workloads share the other modules.
 
 mod args;
 mod calendar;
@@ -24,6 +24,7 @@ mod queue;
 mod queues;
 mod rng;
 mod stopwatch;
+mod timers;
 mod workloads;
 
 use anyhow::{Result, bail};
@@ -51,6 +52,15 @@ pub(crate) fn run(peer: &str, workload: &str, args: &[String]) -> Result<()> {
             "croner" => workloads::run_calendar::<calendar::Croner>(peer, &args),
             "cron" => workloads::run_calendar::<calendar::Cron>(peer, &args),
             _ => bail!("no calendar of this program is called {peer}"),
+        };
+    }
+    if workload == workloads::TIMERS {
+        return match peer {
+            OURS => workloads::run_timers::<timers::Punctual>(peer, &args),
+            "tokio" => workloads::run_timers::<timers::Tokio>(peer, &args),
+            "async-io" => workloads::run_timers::<timers::AsyncIo>(peer, &args),
+            "futures-timer" => workloads::run_timers::<timers::FuturesTimer>(peer, &args),
+            _ => bail!("no timers of this program are called {peer}"),
         };
     }
     match peer {

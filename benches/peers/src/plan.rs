@@ -48,12 +48,13 @@ enum Who {
     NothingCancelled,
     DelayQueues,
     Calendars,
+    Timers,
     Named(&'static [&'static str]),
     Only(&'static str),
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 25] = [
+pub(crate) const STEPS: [Step; 28] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
@@ -93,6 +94,9 @@ pub(crate) const STEPS: [Step; 25] = [
     close(step("w14", "w14", "", "N=320000")),
     close(step("w15", "w15", "", "N=100000")),
     close(step("w16", "w16", "", "N=500000")),
+    timers(step("w17", "w17", "", "P=100000,1000 N=100000")),
+    timers(step("w17-idle", "w17", "mode=late N=400 ms=4000", "mode=late N=100 ms=1000")),
+    timers(step("w17-loaded", "w17", "mode=late N=20000 ms=2000", "mode=late N=10000 ms=1000")),
 ];
 
 /// Peers that can move a task, and the two that everybody knows and that cannot.
@@ -136,6 +140,10 @@ const fn delay_queues(step: Step) -> Step {
     Step { who: Who::DelayQueues, ..step }
 }
 
+const fn timers(step: Step) -> Step {
+    Step { who: Who::Timers, ..step }
+}
+
 impl Step {
     /// `key=value…`; `None` if the mode leaves the step out.
     pub(crate) fn params(&self, mode: Mode) -> Option<impl Iterator<Item = &'static str>> {
@@ -159,6 +167,7 @@ impl Step {
             Who::NothingCancelled => peer.is_executor && peer.name != "jdk17-stpe",
             Who::DelayQueues => peer.has_delay_queue,
             Who::Calendars => peer.has_calendar,
+            Who::Timers => peer.has_timers,
             Who::Named(names) => names.contains(&peer.name),
             Who::Only(name) => peer.name == name,
         }
@@ -199,6 +208,13 @@ mod tests {
     #[test]
     fn calendars_are_measured_among_themselves() {
         assert_eq!(who("w10"), ["punctual", "croner", "cron"]);
+    }
+
+    #[test]
+    fn timers_are_measured_among_themselves() {
+        let timers = ["punctual", "tokio", "async-io", "futures-timer"];
+        assert_eq!(who("w17"), timers);
+        assert_eq!(who("w17-idle"), timers);
     }
 
     #[test]

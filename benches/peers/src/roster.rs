@@ -13,6 +13,8 @@ pub(crate) struct Peer {
     pub(crate) has_delay_queue: bool,
     /// Whether it says when a cron expression runs next.
     pub(crate) has_calendar: bool,
+    /// Whether it has timers to await.
+    pub(crate) has_timers: bool,
     /// Why it does not count in comparisons, if it does not. It then leaves out work that a
     /// scheduled executor has to do: for example, it starts tasks early, or keeps cancelled ones.
     pub(crate) disqualified: Option<&'static str>,
@@ -36,8 +38,8 @@ pub(crate) const OURS: &str = "punctual";
 pub(crate) const MACHINE: &str = "machine";
 
 /// All, in the order of the tables.
-pub(crate) const ROSTER: [Peer; 19] = [
-    Peer { has_calendar: true, ..and_delay_queue(rust(OURS, OURS)) },
+pub(crate) const ROSTER: [Peer; 20] = [
+    Peer { has_calendar: true, has_timers: true, ..and_delay_queue(rust(OURS, OURS)) },
     other("jdk17-stpe-roc", Program::Java17),
     disqualified("it keeps cancelled tasks", other("jdk17-stpe", Program::Java17)),
     other("jdk25-stpe-roc", Program::Java25),
@@ -47,11 +49,12 @@ pub(crate) const ROSTER: [Peer; 19] = [
     and_delay_queue(other("go", Program::Go)),
     other("asio", Program::Cpp),
     rust("scheduled-thread-pool", "scheduled-thread-pool"),
-    rust("tokio", "tokio"),
+    and_timers(rust("tokio", "tokio")),
     other("naive", Program::Rust),
     rust("timer", "timer"),
     and_delay_queue(rust("delayqueue", "tokio-util")),
-    rust("async-io", "async-io"),
+    and_timers(rust("async-io", "async-io")),
+    Peer { is_executor: false, ..and_timers(rust("futures-timer", "futures-timer")) },
     disqualified("it starts tasks early", rust("hhwt", "hierarchical_hash_wheel_timer")),
     calendar_only(rust("croner", "croner")),
     calendar_only(rust("cron", "cron")),
@@ -66,6 +69,7 @@ const fn other(name: &'static str, program: Program) -> Peer {
         is_executor: true,
         has_delay_queue: false,
         has_calendar: false,
+        has_timers: false,
         disqualified: None,
     }
 }
@@ -80,6 +84,10 @@ const fn and_delay_queue(peer: Peer) -> Peer {
 
 const fn delay_queue_only(peer: Peer) -> Peer {
     Peer { is_executor: false, ..and_delay_queue(peer) }
+}
+
+const fn and_timers(peer: Peer) -> Peer {
+    Peer { has_timers: true, ..peer }
 }
 
 const fn calendar_only(peer: Peer) -> Peer {

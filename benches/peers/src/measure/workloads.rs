@@ -18,6 +18,7 @@
 //! | W14 | as W1, with many more threads than cores |
 //! | W15 | run many tasks that are due at exactly one instant |
 //! | W16 | schedule many tasks, and see how slow the slowest call is |
+//! | W17 | make timers to await and drop them; see how late those are that are awaited |
 
 mod w10_calendars;
 mod w11_reschedule;
@@ -26,6 +27,7 @@ mod w13_trace;
 mod w14_many_threads;
 mod w15_burst;
 mod w16_growth;
+mod w17_timers;
 mod w1_cancel;
 mod w2_schedule;
 mod w3_run;
@@ -38,7 +40,7 @@ mod w9_delay_queues;
 
 pub(super) use self::{
     w4_late::instants, w9_delay_queues::run as run_delay_queue, w10_calendars::run as run_calendar,
-    w16_growth::each_timed,
+    w16_growth::each_timed, w17_timers::run as run_timers,
 };
 
 use anyhow::{Result, bail};
@@ -50,6 +52,9 @@ pub(super) const DELAY_QUEUES: &str = "w9";
 
 /// The workload that is for calendars.
 pub(super) const CALENDARS: &str = "w10";
+
+/// The workload that is for timers to await.
+pub(super) const TIMERS: &str = "w17";
 
 /// Runs the workload on `P`, whose figures go under the name `peer`.
 pub(super) fn run<P: Peer>(peer: &str, workload: &str, args: &Args) -> Result<()> {

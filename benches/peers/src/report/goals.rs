@@ -54,7 +54,7 @@ type Params = [(&'static str, u64)];
 
 /// All goals, in the order of the report.
 pub(super) fn goals() -> Vec<Goal> {
-    [calls(), running(), lateness(), hand_off(), delay_queue(), under_load()].concat()
+    [calls(), running(), lateness(), hand_off(), delay_queue(), under_load(), timers()].concat()
 }
 
 fn goal(
@@ -179,6 +179,32 @@ fn under_load() -> Vec<Goal> {
     goals.push(goal("w16", "call_max", &[], Unit, AtMost(1000.0)));
     let (took, params) = ("shutdown_ms", [("P", 1_000_000)]);
     goals.push(goal("w8", took, &params, fork_join("w8", took, &params), AtMost(1.2)));
+    goals
+}
+
+/// The timers to await that keep nanoseconds: `tokio`'s are those of a wheel of milliseconds.
+const EXACT_TIMERS: &[&str] = &["async-io", "futures-timer"];
+
+/// Timers to await, beside others and beside our own tasks.
+fn timers() -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for pending in [1_000, 100_000, 1_000_000] {
+        for threads in [1, 2] {
+            let params = [("P", pending), ("T", threads)];
+            goals.push(goal("w17", "ns_per_op", &params, BestOf(EXACT_TIMERS), AtMost(0.5)));
+        }
+    }
+    for (timers, tasks) in [("w17-idle", "w4-idle"), ("w17-loaded", "w4-loaded")] {
+        for late in ["late_p50", "late_p99"] {
+            goals.push(goal(
+                timers,
+                late,
+                &[],
+                One(OURS, Figure::new(tasks, late, &[])),
+                AtMost(1.0),
+            ));
+        }
+    }
     goals
 }
 

@@ -26,7 +26,7 @@ fn column(
 }
 
 /// The main figures, in tables that fit a page.
-fn columns() -> [(&'static str, Vec<Column>); 7] {
+fn columns() -> [(&'static str, Vec<Column>); 8] {
     let w1 = |heading, p, t| column(heading, "w1", "ns_per_op", &[("P", p), ("T", t)]);
     let (t1, t2, w1_only, w2_only) = ([("T", 1)], [("T", 2)], [("W", 1)], [("W", 2)]);
     let calls = vec![
@@ -65,6 +65,7 @@ fn columns() -> [(&'static str, Vec<Column>); 7] {
         ("A service's mix", service()),
         ("Delay queues", delay_queues()),
         ("Calendars", calendars()),
+        ("Timers to await", timers()),
     ]
 }
 
@@ -150,6 +151,23 @@ fn calendars() -> Vec<Column> {
         next("W10 working days", 2),
         next("W10 leap days", 3),
         column("W10 parse", "w10", "parse_ns", &[("E", 2)]),
+    ]
+}
+
+/// W17.
+fn timers() -> Vec<Column> {
+    let calls = |heading, p, t| column(heading, "w17", "ns_per_op", &[("P", p), ("T", t)]);
+    vec![
+        calls("W17 P=10³", 1_000, 1),
+        calls("W17 P=10³ T=2", 1_000, 2),
+        calls("W17 P=10⁵", 100_000, 1),
+        calls("W17 P=10⁶", 1_000_000, 1),
+        calls("W17 P=10⁶ T=2", 1_000_000, 2),
+        column("W17 memory", "w17", "bytes_per_timer", &[]),
+        column("W17 idle p50", "w17-idle", "late_p50", &[]),
+        column("W17 idle p99", "w17-idle", "late_p99", &[]),
+        column("W17 loaded p50", "w17-loaded", "late_p50", &[]),
+        column("W17 loaded p99", "w17-loaded", "late_p99", &[]),
     ]
 }
 
