@@ -10,9 +10,7 @@
 //!
 //! After a question the task is queued again, due or not. If it is due another taking runs it.
 
-use super::{
-    Failure, Hooks, Job, Run, Task, Verdict, Wrapper, cell::TaskCell, control::Control, discard,
-};
+use super::{Failure, Hooks, Job, Run, Task, Verdict, Wrapper, cell::TaskCell, discard};
 use crate::{CancelReason, statistics::Ended, sync::MutexGuard, time::Timestamp};
 
 impl<J: Job> Task<J> {
@@ -56,10 +54,7 @@ impl<J: Job> Task<J> {
             Some(wrapper) if goes_on => cell.extras().wrapper.replace(wrapper),
             wrapper => wrapper,
         };
-        let replaced = match (cell.control().and_then(Control::take_schedule), cell.stage().job()) {
-            (Some(schedule), Some(job)) => job.set_schedule(schedule),
-            (schedule, _) => schedule,
-        };
+        let replaced = cell.renew();
         let (is_called_off, is_on_wall) = (cell.is_called_off(), cell.is_on_wall());
         drop(cell);
         if !goes_on {

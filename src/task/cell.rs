@@ -17,6 +17,7 @@ use super::{
     decorate::Wrapper,
     failure::FailedRun,
     gated::Gated,
+    period::Period,
     state::{CancelOutcome, Stage, TaskState},
 };
 use crate::{
@@ -192,7 +193,7 @@ impl<J: Job> TaskCell<J> {
         };
         let carried = match changed {
             Ok(carried) => carried,
-            Err(change) if J::IS_PERIODIC => change_taken(self.stage().job(), &mut control, change),
+            Err(change) if J::IS_PERIODIC => change_taken(&mut control, change),
             Err(change) => Carried::nothing(change),
         };
         let has_trigger = self.stage().job().is_some_and(|job| job.has_trigger());
@@ -203,14 +204,25 @@ impl<J: Job> TaskCell<J> {
         (carried, limit)
     }
 
-    /// Returns the deadline with which a periodic task is queued again, if its schedule says `next`.
-    pub(super) fn settle(&mut self, next: Timestamp) -> Timestamp {
+    /// Returns the deadline with which a periodic task is queued again, if its schedule says `next`. A
+    /// schedule that has been `replaced` is for the caller to drop.
+    pub(super) fn settle(&mut self, next: Timestamp, replaced: &mut Option<Period>) -> Timestamp {
         let Some(control) = self.control() else { return next };
         let (deadline, leaves_wall) = control.settle(next);
+        *replaced = self.renew();
         if let Some(job) = self.stage().job().filter(|_| leaves_wall) {
             job.leave_wall();
         }
         deadline
+    }
+
+    /// Gives the task, which has run, the schedule that was set while a worker had it. Returns the old one.
+    pub(super) fn renew(&mut self) -> Option<Period> {
+        let schedule = self.control().and_then(Control::take_schedule)?;
+        match self.stage().job() {
+            Some(job) => job.set_schedule(schedule),
+            None => Some(schedule),
+        }
     }
 
     /// Moves a task that waits for a moment of the wall clock to today's estimate of it. A worker that has

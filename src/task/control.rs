@@ -147,7 +147,7 @@ pub(super) struct Control {
     within: Option<Timestamp>,
     /// Whether `plan` is in place of what the schedule has planned, and not its own first run.
     leaves_wall: bool,
-    /// The schedule from now on. Only while the task runs, when its worker has the job.
+    /// The schedule from the next run on. Only while a worker has the task.
     schedule: Option<Period>,
     /// The slot of the queue, if the entry of a task that runs once has changed it.
     pub(super) slot: Option<u32>,
@@ -228,7 +228,7 @@ impl Control {
         self.extra.get_or_insert(moment);
     }
 
-    /// Takes the schedule that was set while the task ran.
+    /// Takes the schedule that was set while a worker had the task.
     pub(super) fn take_schedule(&mut self) -> Option<Period> {
         self.schedule.take()
     }
@@ -319,20 +319,8 @@ pub(super) fn change_waiting<J: Job>(
     Ok(Carried { had_effect: !is_toggle || before != after, plan, unused })
 }
 
-/// Notes a change of a periodic task that a worker has. The job is here unless it runs.
-pub(super) fn change_taken<J: Job>(
-    job: Option<&mut J>,
-    control: &mut Option<Box<Control>>,
-    change: Change,
-) -> Carried {
-    let control = control.get_or_insert_default();
-    match (job, change) {
-        (Some(job), Change::Schedule(schedule, first)) => {
-            let unused = job.set_schedule(schedule);
-            let noted = control.note(Change::At(first));
-            control.leaves_wall = false;
-            Carried { unused, ..noted }
-        }
-        (_, change) => control.note(change),
-    }
+/// Notes a change of a periodic task that a worker has, whether it is about to run the task, does so, or has
+/// done so. Another schedule is for the runs after that: the run for which the task was taken is the old one's.
+pub(super) fn change_taken(control: &mut Option<Box<Control>>, change: Change) -> Carried {
+    control.get_or_insert_default().note(change)
 }

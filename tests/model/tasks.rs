@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use punctual::{TaskError, TaskState};
+use punctual::{
+    TaskError, TaskState, Trigger,
+    trigger::{Due, TriggerContext},
+};
 use shuttle::thread;
 
 use crate::support::{Count, Door, check, executor};
@@ -124,6 +127,35 @@ fn a_task_that_is_put_off_is_not_early() {
         }
         task.join().expect("it runs");
         assert_eq!(runs.get(), 1);
+        executor.close().expect("not on a worker");
+    });
+}
+
+/// A trigger that counts how often it is asked. Its first run is far.
+struct Asked(Count);
+
+impl Trigger for Asked {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.0.add();
+        Some(Due::At(last.after() + 100 * STEP))
+    }
+}
+
+/// A series is given another schedule while a worker takes it: the run that was due then is the old
+/// schedule's, and the new one is not asked what comes after it.
+#[test]
+fn a_new_schedule_is_asked_once_for_its_first_run() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let asked = Count::default();
+        let trigger = Asked(asked.clone());
+        let series = executor.schedule_at_fixed_rate(STEP, STEP, || ()).expect("it is open");
+        let handle = series.task_handle();
+        let changer = thread::spawn(move || handle.set_trigger(trigger));
+        clock.advance(STEP);
+        assert!(changer.join().expect("nobody panics"));
+        assert_eq!(series.cancel_and_wait(), Ok(true));
+        assert_eq!(asked.get(), 1);
         executor.close().expect("not on a worker");
     });
 }
