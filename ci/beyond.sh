@@ -13,9 +13,10 @@ long=${1:-}
 has() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
 export PATH="$PATH:/usr/sbin:/sbin"
 
-if ! has pg_config || ! [[ -x "$(pg_config --bindir)/postgres" ]] || ! has pgbouncer || ! has faketime; then
+if ! has pg_config || ! [[ -x "$(pg_config --bindir)/postgres" ]] || ! has pgbouncer || ! has faketime \
+  || ! has openssl; then
   if ((EUID != 0)); then
-    echo "postgresql, pgbouncer and faketime are needed, and only root can install them" >&2
+    echo "postgresql, pgbouncer, faketime and openssl are needed, and only root can install them" >&2
     exit 1
   fi
   # Neither a cluster nor a pooler of the system's is wanted: each test starts its own.
@@ -23,7 +24,7 @@ if ! has pg_config || ! [[ -x "$(pg_config --bindir)/postgres" ]] || ! has pgbou
   [[ -e /etc/postgresql-common/createcluster.conf ]] \
     || echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
   export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-  install=(apt-get install --yes --no-install-recommends postgresql pgbouncer faketime)
+  install=(apt-get install --yes --no-install-recommends postgresql pgbouncer faketime openssl)
   "${install[@]}" || { apt-get update && "${install[@]}"; }
 fi
 
@@ -31,7 +32,7 @@ each=()
 for package in "${packages[@]}"; do each+=(--package "$package"); done
 
 cargo fmt --all --check
-for features in --all-features --no-default-features "--no-default-features --features gate"; do
+for features in --all-features --no-default-features "--features gate" "--features postgres"; do
   # shellcheck disable=SC2086
   cargo clippy "${each[@]}" --all-targets $features --quiet -- -D warnings
 done

@@ -8,20 +8,23 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use tokio_postgres::{
-    Client, Config, Error, NoTls, Row,
+    Client, Config, Error, Row,
     types::{ToSql, Type},
 };
+
+use super::engine::Encryption;
 
 pub(super) type Params<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 pub(super) struct Connection {
     config: Config,
+    encryption: Encryption,
     client: Mutex<Option<Arc<Client>>>,
 }
 
 impl Connection {
-    pub(super) fn new(config: Config) -> Self {
-        Self { config, client: Mutex::new(None) }
+    pub(super) fn new(config: Config, encryption: Encryption) -> Self {
+        Self { config, encryption, client: Mutex::new(None) }
     }
 
     pub(super) async fn query(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Error> {
@@ -39,7 +42,7 @@ impl Connection {
         if let Some(client) = client.as_ref().filter(|client| !client.is_closed()) {
             return Ok(Arc::clone(client));
         }
-        let (made, connection) = self.config.connect(NoTls).await?;
+        let (made, connection) = self.config.connect(self.encryption.connector()).await?;
         // It ends when the client is dropped, and its error is that of the statements.
         tokio::spawn(connection);
         let made = Arc::new(made);

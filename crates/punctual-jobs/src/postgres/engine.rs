@@ -26,6 +26,7 @@ use std::{
     fmt,
     future::Future,
     marker::PhantomData,
+    path::Path,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -47,6 +48,22 @@ use tokio::sync::mpsc;
 
 use super::settings::Settings;
 use crate::{Job, error::Source};
+
+/// What encrypts the connections, or does not: the same for those of the engine and those of the desk.
+#[derive(Clone)]
+pub(super) struct Encryption(graphile_worker_postgres_tls::Connector);
+
+impl Encryption {
+    pub(super) fn new() -> Result<Self, Source> {
+        let more_roots = std::env::var_os("PGSSLROOTCERT");
+        Ok(Self(graphile_worker_postgres_tls::connector(more_roots.as_deref().map(Path::new))?))
+    }
+
+    #[allow(clippy::clone_on_copy, reason = "it is only where nothing is encrypted")]
+    pub(super) fn connector(&self) -> graphile_worker_postgres_tls::Connector {
+        self.0.clone()
+    }
+}
 
 /// A kind of job, as the engine knows it.
 pub(crate) struct TaskOfEngine(JobDefinition);

@@ -66,7 +66,7 @@ pub(super) fn open(
         me: me.clone(),
         executor,
         definitions: Arc::clone(&definitions),
-        connection: Connection::new(settings.config.clone()),
+        connection: settings.connection(),
         settings,
         runtime: runtime.handle().clone(),
         claims: Claims::default(),
@@ -114,7 +114,7 @@ pub(super) fn open(
 /// Makes the tables, and opens nothing.
 pub(super) fn migrate(settings: Settings) -> Result<(), OpenError> {
     new_runtime()?.block_on(async {
-        let connection = Connection::new(settings.config.clone());
+        let connection = settings.connection();
         make_tables(&settings, &connection).await
     })
 }
@@ -137,8 +137,8 @@ impl Office {
         let server = |error: tokio_postgres::Error| OpenError::Server(error.into());
         let limit = self.settings.limit;
         let begin = async {
-            let (config, tls) = (&self.settings.config, tokio_postgres::NoTls);
-            if pooler::shares_backends(config, tls).await.map_err(server)? {
+            let (config, connector) = (&self.settings.config, self.settings.encryption.connector());
+            if pooler::shares_backends(config, connector).await.map_err(server)? {
                 let what = "two connections that are open at the same time have one backend";
                 return Err(OpenError::TransactionPooling(what.into()));
             }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use punctual::Handle;
 use tokio_postgres::Config;
 
-use super::office;
+use super::{connection::Connection, engine::Encryption, office};
 use crate::{
     Desk, OpenDesk, OpenError,
     jobs::{Opening, sealed::Sealed},
@@ -33,8 +33,12 @@ type OnTrouble = Arc<dyn Fn(&Trouble) + Send + Sync>;
 /// # The connection
 ///
 /// It has to lead to the server itself or through a pooler in session mode; opening it through one in
-/// transaction mode is [refused](OpenError::TransactionPooling). It is not encrypted: use a socket, a private
-/// network, or a tunnel.
+/// transaction mode is [refused](OpenError::TransactionPooling).
+///
+/// With the feature `tls` it is encrypted if the server can do so, and always if the address says
+/// `sslmode=require`. The server's certificate is checked against the public roots, and those of the file of
+/// PEM that the environment variable `PGSSLROOTCERT` names. Without the feature it is not encrypted: use a
+/// socket, a private network, or a tunnel.
 ///
 /// # The tables
 ///
@@ -58,6 +62,7 @@ pub struct Postgres {
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) config: Config,
+    pub(super) encryption: Encryption,
     pub(super) lease: Duration,
     pub(super) heartbeat: Duration,
     pub(super) poll: Duration,
@@ -65,6 +70,13 @@ pub(super) struct Settings {
     pub(super) connections: usize,
     pub(super) limit: Duration,
     pub(super) on_trouble: Option<OnTrouble>,
+}
+
+impl Settings {
+    /// Returns a connection of the desk's own, which is made when it is needed.
+    pub(super) fn connection(&self) -> Connection {
+        Connection::new(self.config.clone(), self.encryption.clone())
+    }
 }
 
 /// Something that the desk has dealt with, and that somebody may want to know of; given to
@@ -193,6 +205,7 @@ impl Postgres {
         let slots = self.slots.unwrap_or_else(|| self.executor.core_pool_size()).max(1);
         let settings = Settings {
             config,
+            encryption: Encryption::new().map_err(OpenError::Server)?,
             lease: self.lease,
             heartbeat,
             poll: self.poll,

@@ -13,6 +13,8 @@
 )]
 
 mod claims;
+#[cfg(feature = "tls")]
+mod encrypted;
 mod keys;
 mod kinds;
 mod machine;

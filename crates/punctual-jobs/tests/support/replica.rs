@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     io::{BufRead, BufReader},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
     time::{Duration, Instant},
@@ -46,7 +46,18 @@ impl Replica {
     /// Starts the test `role` of this binary, alone, with these orders.
     pub(crate) fn start(role: &str, number: usize, orders: &str, ahead: i32) -> Self {
         let clock = (ahead != 0).then_some(Clock::Ahead(ahead));
-        let mut command = process::mortal(std::env::current_exe().unwrap(), clock);
+        let command = process::mortal(std::env::current_exe().unwrap(), clock);
+        Self::start_command(command, role, number, orders)
+    }
+
+    /// The same with this variable in its environment.
+    pub(crate) fn start_with(role: &str, orders: &str, (name, value): (&str, &str)) -> Self {
+        let mut command = process::mortal(std::env::current_exe().unwrap(), None);
+        command.env(name, value);
+        Self::start_command(command, role, 0, orders)
+    }
+
+    fn start_command(mut command: Command, role: &str, number: usize, orders: &str) -> Self {
         command.args([role, "--exact", "--nocapture", "--test-threads=1"]);
         command.env(ROLE, role).env(ORDERS, orders);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -19,11 +19,17 @@ use super::{
     wait_until,
 };
 
+/// The files with the key of an encrypted server and the certificate that it shows.
+const KEY: &str = "server.key";
+const SHOWN: &str = "server.crt";
+
 /// A running server. It is ended when this is dropped.
 pub(crate) struct Server {
     place: Place,
     child: Option<Child>,
     has_clock: bool,
+    /// The port for encrypted connections, if it accepts any.
+    port: Option<u16>,
 }
 
 impl Server {
@@ -37,6 +43,31 @@ impl Server {
         Self::start_with(true)
     }
 
+    /// Has the server, which is started again, accept encrypted connections, and no others, at an address of
+    /// this machine. Returns that address, and the file with the certificate that it shows.
+    pub(crate) fn encrypt(&mut self) -> (String, PathBuf) {
+        let directory = self.place.path();
+        let [key, shown] = [KEY, SHOWN].map(|name| directory.join(name));
+        let config = directory.join("openssl.cnf");
+        let text = "[req]\ndistinguished_name=name\nx509_extensions=shown\nprompt=no\n[name]\nCN=localhost\n\
+                    [shown]\nbasicConstraints=critical,CA:FALSE\nsubjectAltName=DNS:localhost\n";
+        fs::write(&config, text).unwrap();
+        let mut openssl = process::mortal_as_server("openssl", None);
+        openssl.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-config"]);
+        openssl.arg(&config).arg("-keyout").arg(&key).arg("-out").arg(&shown);
+        openssl.stdout(Stdio::null()).stderr(Stdio::null());
+        let status = process::start(openssl).wait().unwrap();
+        assert!(status.success(), "openssl: {status}");
+        let port = std::net::TcpListener::bind("localhost:0").unwrap().local_addr().unwrap().port();
+        let rules = fs::read_to_string(self.data().join("pg_hba.conf")).unwrap();
+        let rules = rules.replace("\nhost ", "\nhostssl ");
+        fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+        self.end(Signal::QUIT);
+        self.port = Some(port);
+        self.launch();
+        (format!("host=localhost port={port} user=punctual dbname=postgres"), shown)
+    }
+
     /// Returns a server for all tests that do it no harm.
     pub(crate) fn shared() -> &'static Self {
         static SHARED: OnceLock<Server> = OnceLock::new();
@@ -45,7 +76,7 @@ impl Server {
 
     fn start_with(has_clock: bool) -> Self {
         let place = Place::new();
-        let mut server = Self { place, child: None, has_clock };
+        let mut server = Self { place, child: None, has_clock, port: None };
         let mut initdb = process::mortal_as_server(program("initdb"), None);
         initdb.arg("-D").arg(server.data());
         initdb.args(["-U", "punctual", "-A", "trust", "-E", "UTF8", "--no-locale"]);
@@ -84,8 +115,18 @@ impl Server {
         let mut command = process::mortal_as_server(program("postgres"), clock);
         command.arg("-D").arg(self.data());
         command.arg("-c").arg(format!("unix_socket_directories={directory}"));
-        for setting in ["listen_addresses=", "shared_buffers=16MB", "max_connections=150"] {
+        for setting in ["shared_buffers=16MB", "max_connections=150"] {
             command.args(["-c", setting]);
+        }
+        match self.port {
+            None => drop(command.args(["-c", "listen_addresses="])),
+            Some(port) => {
+                command.args(["-c", "listen_addresses=localhost", "-c", "ssl=on"]);
+                command.args(["-c", &format!("port={port}")]);
+                for (setting, file) in [("ssl_key_file", KEY), ("ssl_cert_file", SHOWN)] {
+                    command.args(["-c", &format!("{setting}={directory}/{file}")]);
+                }
+            }
         }
         let log = fs::File::options().create(true).append(true).open(self.place.path().join("log"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.unwrap());
@@ -106,7 +147,8 @@ impl Server {
 
     /// Returns where the server is, as a client has to be told.
     pub(crate) fn url(&self) -> String {
-        format!("host={} user=punctual dbname=postgres", self.place.path().display())
+        let port = self.port.unwrap_or(5432);
+        format!("host={} port={port} user=punctual dbname=postgres", self.place.path().display())
     }
 
     /// Sets the server's clock so many seconds ahead of the machine's.
