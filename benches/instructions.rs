@@ -12,7 +12,15 @@
 #![allow(clippy::expect_used, reason = "it measures")]
 #![allow(clippy::print_stdout, reason = "it says what it counts")]
 
-use std::{env, hint::black_box, mem, sync::mpsc, time::Duration};
+use std::{
+    env,
+    hint::black_box,
+    mem,
+    pin::Pin,
+    sync::mpsc,
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use punctual::{
     DelayQueue, Handle, ScheduledFuture, ScheduledThreadPoolExecutor, Worker, delay_queue::Key,
@@ -105,6 +113,16 @@ fn counted_schedule_and_cancel_near(executor: &Handle) {
     }
 }
 
+/// A timer that is made, polled once and dropped, as that of a request that is in time.
+#[inline(never)]
+fn counted_sleep_and_drop(executor: &Handle) {
+    let mut context = Context::from_waker(Waker::noop());
+    for number in 0..CALLS {
+        let mut timer = executor.sleep(far(number));
+        assert!(Pin::new(&mut timer).poll(&mut context).is_pending());
+    }
+}
+
 #[inline(never)]
 fn counted_submit(executor: &Handle, futures: &mut Futures) {
     for number in 0..CALLS {
@@ -192,6 +210,7 @@ fn count_submission(pending: u64) {
     counted_drop_of_a_future_of_a_waiting_task(detached);
     counted_schedule_and_cancel_far(&subject.executor);
     counted_schedule_and_cancel_near(&subject.executor);
+    counted_sleep_and_drop(&subject.executor);
     // Its worker does not run, so nothing may wait for it.
     mem::forget(subject);
 }

@@ -338,21 +338,12 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
-        let mut replaced = None;
         let mut cell = self.0.lock();
-        let deadline = cell.settle(next, &mut replaced);
-        let job = cell.stage().job();
-        let slot = if job.is_some() { enqueue(deadline, J::IS_PERIODIC) } else { None };
-        match (job, slot) {
-            (Some(job), Some(slot)) if J::IS_PERIODIC => job.set_slot(slot),
-            (_, None) => {}
-            _ => cell.extras().control.get_or_insert_default().slot = slot,
+        if cell.is_plain() {
+            cell.rearm(next, enqueue)
+        } else {
+            self.rearm_extended(cell, next, enqueue)
         }
-        drop(cell);
-        if replaced.is_some() {
-            discard(replaced);
-        }
-        slot.is_some()
     }
 
     fn control(&self, change: Change, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Changed {

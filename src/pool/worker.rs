@@ -247,24 +247,37 @@ impl WorkerThread {
         let (task, hooks) = (run.task(), &pool.callbacks().hooks);
         match task.run(&run, hooks) {
             Verdict::Again(next) => self.put_back(&worker.stats, task, sequence, next),
-            Verdict::AgainOnWall(next) => {
-                self.pool.ensure_wall_watcher().unwrap_or_else(|error| trace::spawn_failed(&error));
-                self.put_back(&worker.stats, task, sequence, next);
-                pool.follow_wall(&**task, Ticket { slot: u32::MAX, sequence });
-            }
             Verdict::Ended => pool.shutdown.log().ended(sequence, &**task),
-            Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
-            Verdict::Cancelled(reason) => {
-                pool.end_taken(&**task, sequence, reason, &worker.stats);
-            }
-            Verdict::TooLate => {}
+            rare => self.carry_out(rare, &worker.stats, task, sequence),
         }
         // This may be the last reference to a result that nobody wants.
         hooks.drops(sequence).discard(run);
     }
 
+    /// Carries out a verdict that few runs have.
+    #[cold]
+    fn carry_out(
+        &self,
+        verdict: Verdict,
+        stats: &WorkerStats,
+        task: &Arc<dyn Runnable>,
+        sequence: u64,
+    ) {
+        let pool = &*self.pool;
+        match verdict {
+            Verdict::AgainOnWall(next) => {
+                self.pool.ensure_wall_watcher().unwrap_or_else(|error| trace::spawn_failed(&error));
+                self.put_back(stats, task, sequence, next);
+                pool.follow_wall(&**task, Ticket { slot: u32::MAX, sequence });
+            }
+            Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
+            Verdict::Cancelled(reason) => _ = pool.end_taken(&**task, sequence, reason, stats),
+            Verdict::TooLate | Verdict::Again(_) | Verdict::Ended => {}
+        }
+    }
+
     /// Queues a task again that waits for its next run.
-    #[inline]
+    #[inline(always)]
     fn put_back(
         &self,
         stats: &WorkerStats,

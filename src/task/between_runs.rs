@@ -10,7 +10,7 @@
 //!
 //! After a question the task is queued again, due or not. If it is due another taking runs it.
 
-use super::{Failure, Hooks, Job, Run, Task, Verdict, Wrapper, cell::TaskCell, discard};
+use super::{Enqueue, Failure, Hooks, Job, Run, Task, Verdict, Wrapper, cell::TaskCell, discard};
 use crate::{CancelReason, statistics::Ended, sync::MutexGuard, time::Timestamp};
 
 impl<J: Job> Task<J> {
@@ -75,6 +75,25 @@ impl<J: Job> Task<J> {
             true if is_on_wall => Verdict::AgainOnWall(next),
             true => Verdict::Again(next),
         }
+    }
+
+    /// Queues a task again of which something may have been asked while its worker had it.
+    #[inline(never)]
+    pub(super) fn rearm_extended(
+        &self,
+        mut cell: MutexGuard<'_, TaskCell<J>>,
+        next: Timestamp,
+        enqueue: &mut Enqueue<'_>,
+    ) -> bool {
+        // The job is at rest, so a schedule that has been set since is that of its next run.
+        let replaced = cell.renew();
+        let deadline = cell.settle(next);
+        let is_queued = cell.rearm(deadline, enqueue);
+        drop(cell);
+        if replaced.is_some() {
+            discard(replaced);
+        }
+        is_queued
     }
 
     /// As [`rest`](Self::rest), in place of a run that did not take place.

@@ -18,6 +18,7 @@ use super::{
     failure::FailedRun,
     gated::Gated,
     period::Period,
+    runnable::Enqueue,
     state::{CancelOutcome, Stage, TaskState},
 };
 use crate::{
@@ -204,12 +205,24 @@ impl<J: Job> TaskCell<J> {
         (carried, limit)
     }
 
-    /// Returns the deadline with which a periodic task is queued again, if its schedule says `next`. A
-    /// schedule that has been `replaced` is for the caller to drop.
-    pub(super) fn settle(&mut self, next: Timestamp, replaced: &mut Option<Period>) -> Timestamp {
+    /// Queues the task again, unless it has ended or the queue refuses it.
+    #[inline]
+    pub(super) fn rearm(&mut self, deadline: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
+        let Some(job) = self.stage().job() else { return false };
+        let Some(slot) = enqueue(deadline, J::IS_PERIODIC) else { return false };
+        if J::IS_PERIODIC {
+            job.set_slot(slot);
+        } else {
+            self.extras().control.get_or_insert_default().slot = Some(slot);
+        }
+        true
+    }
+
+    /// Returns the deadline with which a task is queued again of which something has been asked, if its
+    /// schedule says `next`.
+    pub(super) fn settle(&mut self, next: Timestamp) -> Timestamp {
         let Some(control) = self.control() else { return next };
         let (deadline, leaves_wall) = control.settle(next);
-        *replaced = self.renew();
         if let Some(job) = self.stage().job().filter(|_| leaves_wall) {
             job.leave_wall();
         }

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobRun, Jobs};
+use punctual_jobs::{JobRun, Jobs, Trouble};
 
 use crate::{
     kinds::Work,
     machine::{SLOTS, drained, postgres, sender, start},
     size,
-    support::server::Server,
+    support::{block_on, server::Server},
 };
 
 #[test]
@@ -79,4 +79,48 @@ fn a_silent_server_costs_the_verbs_their_limit_and_the_runs_their_claims() {
     sender.now(Work { number: 2, millis: 0 }).send().unwrap();
     assert_eq!(told.recv_timeout(Duration::from_secs(60)).unwrap(), "begins");
     drop(desk);
+}
+
+/// A transaction that has locked the row of a job keeps the engine from claiming it: to the desk, that is an
+/// engine that claims nothing.
+#[test]
+fn an_engine_that_claims_nothing_is_started_again() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let (tell, told) = std::sync::mpsc::channel();
+    let told_of_trouble = tell.clone();
+    let jobs = Jobs::new().on(move |_: &JobRun, job: Work| {
+        tell.send(format!("ran {}", job.number))?;
+        Ok(())
+    });
+    let settings = postgres(&executor, &server.url()).on_trouble(move |trouble| {
+        if let Trouble::EngineStuck = trouble {
+            // The test may be over.
+            let _ = told_of_trouble.send("stuck".to_owned());
+        }
+    });
+    let desk = jobs.open(settings).unwrap();
+    let next = || told.recv_timeout(Duration::from_secs(60)).unwrap();
+    block_on(async {
+        let mut client = server.connect().await;
+        let mut number = 0;
+        let transaction = loop {
+            desk.after(Duration::from_secs(1), Work { number, millis: 0 }).send().unwrap();
+            let transaction = client.transaction().await.unwrap();
+            let locked = "select id from graphile_worker._private_jobs for update";
+            if !transaction.query(locked, &[]).await.unwrap().is_empty() {
+                break transaction;
+            }
+            // It has run already, on a machine as slow as that.
+            transaction.rollback().await.unwrap();
+            assert_eq!(next(), format!("ran {number}"));
+            number += 1;
+        };
+        assert_eq!(next(), "stuck");
+        transaction.rollback().await.unwrap();
+        while next() != format!("ran {number}") {}
+    });
+    // The engine of the moment claims as the first did.
+    desk.now(Work { number: -1, millis: 0 }).send().unwrap();
+    while next() != "ran -1" {}
 }
