@@ -10,7 +10,7 @@
 
 use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 
-use super::end_as_cancelled;
+use super::{Pool, end_as_cancelled};
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
     queue::{Drained, Entry},
@@ -164,6 +164,7 @@ impl DrainedTask {
         reason: CancelReason,
     ) -> Self {
         let Entry { deadline, sequence, element } = entry;
+        let deadline = Pool::due(&*element, deadline);
         Self {
             task: Some(element),
             id: sequence,
@@ -232,6 +233,7 @@ impl DrainedTask {
     pub(super) fn run_here(mut self) -> Totals {
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
+        task.leave_group();
         let (stop, stats) =
             (CancellationToken::with_clock(clock.clone()), Arc::new(WorkerStats::default()));
         let now = clock.read();
