@@ -209,7 +209,7 @@ impl Group {
     /// Cancels all tasks of the group. Those that are pending when this is called do not start any more; those that run
     /// end for everybody who waits for them, and are asked to stop through their
     /// [tokens](crate::TaskContext::token), as by
-    /// [`cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal). Returns how many tasks this has ended. The group
+    /// [`cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal). Returns how many tasks these are. The group
     /// goes on, and admits others. Takes time linear in the number of its tasks, and drops their closures.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {

@@ -153,8 +153,8 @@ impl Pool {
 
 // What is done with the members of one group.
 impl Pool {
-    /// Ends members that their group has called off, or that run. Returns how many this call has ended. With
-    /// `signal` bodies that run are asked to stop.
+    /// Ends members that their group has called off, or that run. Returns how many that are: a worker may have been
+    /// faster with one that was called off. With `signal` bodies that run are asked to stop.
     pub(crate) fn end_called_off(
         &self,
         members: Vec<Listed>,
@@ -162,9 +162,11 @@ impl Pool {
         signal: bool,
     ) -> usize {
         let mut ended = 0;
-        for Listed { task, sequence, slot, .. } in members {
-            let Some(task) = task.upgrade() else { continue };
-            ended += usize::from(self.cancel(&*task, Ticket { slot, sequence }, reason, signal));
+        for Listed { task, sequence, slot, is_pending, .. } in members {
+            let task = task.upgrade();
+            let ticket = Ticket { slot, sequence };
+            let end = |task: &Arc<dyn Runnable>| self.cancel(&**task, ticket, reason, signal);
+            ended += usize::from(task.as_ref().is_some_and(end) || is_pending);
             discard(task);
         }
         ended

@@ -43,15 +43,14 @@ fn assert_at_rest(group: &Group) {
     assert_eq!(now.submitted, now.completed + now.failed + now.cancelled, "{now:?}");
 }
 
-/// Two workers have taken two tasks: they start in their order, and never overlap.
+/// M178: two workers have taken two tasks: they start in their order, and never overlap.
 #[test]
 fn two_workers_start_in_order() {
     check(|| {
         let (_, executor) = executor(2);
         let (group, inside) = (group(&executor, 1), Inside::default());
-        let tasks: Vec<_> = (0..3)
-            .map(|number| group.submit(inside.body(number)).expect("it is open"))
-            .collect();
+        let tasks: Vec<_> =
+            (0..3).map(|number| group.submit(inside.body(number)).expect("it is open")).collect();
         tasks.iter().for_each(|task| assert!(task.join().is_ok()));
         assert_eq!(inside.order(), [0, 1, 2]);
         executor.close().expect("not on a worker");
@@ -59,7 +58,7 @@ fn two_workers_start_in_order() {
     });
 }
 
-/// With two permits and three tasks nobody waits for ever.
+/// M179: with two permits and three tasks nobody waits for ever.
 #[test]
 fn permits_go_round() {
     check(|| {
@@ -97,7 +96,7 @@ fn a_task_gets_its_turn_or_is_cancelled() {
     });
 }
 
-/// The first of those that wait is paused, or moved away, while the permit is released: the next gets its turn.
+/// M174: the first of those that wait is paused, or moved away, while the permit is released: the next gets its turn.
 #[test]
 fn the_first_steps_aside() {
     for moves in [false, true] {
@@ -132,9 +131,8 @@ fn a_pause_strands_nobody() {
             thread::yield_now();
             pausing.resume();
         });
-        let tasks: Vec<_> = (0..3)
-            .map(|number| group.submit(inside.body(number)).expect("it is open"))
-            .collect();
+        let tasks: Vec<_> =
+            (0..3).map(|number| group.submit(inside.body(number)).expect("it is open")).collect();
         pauser.join().expect("nobody panics");
         tasks.iter().for_each(|task| assert!(task.join().is_ok()));
         assert_eq!(inside.order(), [0, 1, 2]);
@@ -171,9 +169,8 @@ fn a_drop_runs_what_waits() {
     check(|| {
         let (_, executor) = executor(2);
         let (group, inside) = (group(&executor, 1), Inside::default());
-        let tasks: Vec<_> = (0..3)
-            .map(|number| group.submit(inside.body(number)).expect("it is open"))
-            .collect();
+        let tasks: Vec<_> =
+            (0..3).map(|number| group.submit(inside.body(number)).expect("it is open")).collect();
         drop(executor);
         tasks.iter().for_each(|task| assert!(task.join().is_ok()));
         assert_eq!(inside.order(), [0, 1, 2]);
@@ -252,8 +249,7 @@ fn a_submission_meets_the_end_of_its_group() {
         let submitting = group.clone();
         let runs = Count::default();
         let counted = runs.clone();
-        let submitter =
-            thread::spawn(move || submitting.submit(move || _ = counted.add()).is_ok());
+        let submitter = thread::spawn(move || submitting.submit(move || _ = counted.add()).is_ok());
         group.shutdown();
         assert_eq!(group.await_termination(Duration::MAX), Ok(true));
         let (ran, submitted) = (runs.get(), group.statistics().submitted);

@@ -22,7 +22,7 @@ fn drained(group: &Group) {
     assert_sound(group.statistics());
 }
 
-/// With a limit of one the tasks of a group run in the order of their submission, on as many workers as there are.
+/// M178: with a limit of one the tasks of a group run in the order of their submission, on as many workers as there are.
 #[test]
 fn the_order_is_strict() {
     for _ in rounds("groups: the order is strict", 400) {
@@ -154,8 +154,7 @@ fn an_end_in_the_middle() {
     for round in rounds("groups: an end in the middle", 800) {
         let executor = executor(3);
         let group = executor.group("g").limit(1 + round % 2).build().unwrap();
-        let tasks: Vec<_> =
-            (0..50).map(|number| group.submit(move || number).unwrap()).collect();
+        let tasks: Vec<_> = (0..50).map(|number| group.submit(move || number).unwrap()).collect();
         if round % 5 == 4 {
             group.pause();
         }

@@ -50,7 +50,7 @@ fn a_join_finds_the_task_counted() {
     }
 }
 
-/// A task that is cancelled while it runs is active, and keeps its permit, until its body has returned.
+/// M180, M181: a task that is cancelled while it runs is active, and keeps its permit, until its body has returned.
 #[test]
 fn a_cancelled_body_keeps_its_permit() {
     let (_clock, executor) = manual(2);

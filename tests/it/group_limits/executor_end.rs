@@ -6,10 +6,11 @@ use punctual::{CancelReason, DropPolicy, MissedRuns};
 
 use super::support::{Busy, assert_sound, noting};
 use crate::support::{
-    Log, assert_cancelled, assert_terminated, elsewhere, eventually, in_time, manual, manual_with, ms,
+    Log, assert_cancelled, assert_terminated, elsewhere, eventually, in_time, manual, manual_with,
+    ms,
 };
 
-/// The drop of the owner runs what is due and waits for its group, in its turn, and cancels the rest.
+/// M182, M183: the drop of the owner runs what is due and waits for its group, in its turn, and cancels the rest.
 #[test]
 fn a_drop_runs_what_is_due() {
     let (clock, executor) = manual(3);
@@ -60,7 +61,7 @@ fn a_drop_cancels_what_was_moved_away() {
     assert_cancelled(&moved, CancelReason::ExecutorDropped);
 }
 
-/// After a shutdown nothing that waits for its group is put off.
+/// M185: after a shutdown nothing that waits for its group is put off.
 #[test]
 fn a_shutdown_lets_nothing_be_put_off() {
     let (clock, executor) = manual(2);
@@ -117,7 +118,10 @@ fn shutdown_now_gives_back_what_waits() {
     clock.advance(ms(5));
     eventually("it waits", || group.statistics().waiting == 1);
     let drained: Vec<_> = executor.shutdown_now().collect();
-    assert_eq!((drained.len(), drained[0].deadline(), drained[0].is_due()), (1, Some(planned), true));
+    assert_eq!(
+        (drained.len(), drained[0].deadline(), drained[0].is_due()),
+        (1, Some(planned), true)
+    );
     let now = group.statistics();
     assert_eq!((now.pending, now.active, now.cancelled, group.is_terminated()), (0, 1, 1, false));
     drained.into_iter().for_each(punctual::DrainedTask::run);
@@ -154,7 +158,7 @@ fn a_paused_group_is_as_good_as_paused_tasks() {
     }
 }
 
-/// A due task of a paused group that no worker has looked at yet is ended as well.
+/// M184: a due task of a paused group that no worker has looked at yet is ended as well.
 #[test]
 fn a_drop_ends_what_nobody_has_looked_at() {
     let (clock, executor) = manual(1);

@@ -44,7 +44,7 @@ fn a_skip_releases_the_permit() {
     assert_sound(now);
 }
 
-/// A gate that puts its run off releases the permit, and the others go on meanwhile.
+/// M173: a gate that puts its run off releases the permit, and the others go on meanwhile.
 #[test]
 fn a_run_that_is_put_off_releases_the_permit() {
     let (clock, executor) = manual(2);
@@ -68,12 +68,8 @@ fn a_run_that_is_put_off_releases_the_permit() {
     eventually("it waits", || group.statistics().waiting == 1);
     busy.end();
     patient.join().unwrap();
-    let expected = [
-        ("asked", ms(10), 1),
-        ("other", ms(10), 0),
-        ("asked", ms(35), 2),
-        ("runs", ms(35), 0),
-    ];
+    let expected =
+        [("asked", ms(10), 1), ("other", ms(10), 0), ("asked", ms(35), 2), ("runs", ms(35), 0)];
     assert_eq!(log.entries(), expected);
     assert_sound(group.statistics());
 }

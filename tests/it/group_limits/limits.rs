@@ -27,7 +27,7 @@ fn one_at_a_time_and_in_order() {
     assert_sound(group.statistics());
 }
 
-/// As many run as the limit says, and the next when one of them has ended.
+/// M172: as many run as the limit says, and the next when one of them has ended.
 #[test]
 fn as_many_as_the_limit_says() {
     let (_clock, executor) = manual(4);
@@ -71,14 +71,16 @@ fn others_are_not_stopped() {
 #[test]
 fn groups_are_apart() {
     let (_clock, executor) = manual(2);
-    let (one, other) =
-        (executor.group("a").limit(1).build().unwrap(), executor.group("b").limit(1).build().unwrap());
+    let (one, other) = (
+        executor.group("a").limit(1).build().unwrap(),
+        executor.group("b").limit(1).build().unwrap(),
+    );
     let (a, b) = (Busy::start(&one), Busy::start(&other));
     a.end();
     b.end();
 }
 
-/// A limit that is raised lets tasks start at once; one that is lowered interrupts nothing, and holds from then on.
+/// M175: a limit that is raised lets tasks start at once; one that is lowered interrupts nothing, and holds from then on.
 #[test]
 fn the_limit_is_changed() {
     let (_clock, executor) = manual(4);
@@ -101,7 +103,7 @@ fn the_limit_is_changed() {
     d.end();
 }
 
-/// The workers that are reserved stay free for others; if the pool grows, the group does.
+/// M176: the workers that are reserved stay free for others; if the pool grows, the group does.
 #[test]
 fn workers_are_reserved() {
     let (_clock, executor) = manual(3);
@@ -174,7 +176,7 @@ fn a_group_belongs_to_its_executor() {
     assert_eq!((runs.get(), group.statistics().submitted), (1, 0));
 }
 
-/// The periods of two tasks in one group interleave, and each releases its permit after each run.
+/// M173: the periods of two tasks in one group interleave, and each releases its permit after each run.
 #[test]
 fn periodic_tasks_take_turns() {
     let (clock, executor) = manual(2);
@@ -239,7 +241,10 @@ fn groups_are_listed() {
     assert_eq!(listed.len(), 1);
     assert_eq!((listed[0].name(), listed[0].limit(), listed[0].reserved()), ("mail", 2, 1));
     let text = format!("{:?}", listed[0]);
-    assert!(text.starts_with("Group { name: \"mail\", limit: 2, is_paused: false, pending: 1"), "{text}");
+    assert!(
+        text.starts_with("Group { name: \"mail\", limit: 2, is_paused: false, pending: 1"),
+        "{text}"
+    );
     drop(listed);
     clock.run_for(ms(10));
     assert!(task.is_done());

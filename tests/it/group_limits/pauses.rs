@@ -5,7 +5,7 @@ use punctual::{MissedRuns, TaskState, current_task};
 use super::support::{Busy, assert_sound, noting};
 use crate::support::{Log, eventually, manual, ms};
 
-/// None of its tasks starts during a pause, and all of them afterwards, in order.
+/// M177: none of its tasks starts during a pause, and all of them afterwards, in order.
 #[test]
 fn nothing_starts_during_a_pause() {
     let (clock, executor) = manual(2);
@@ -136,7 +136,10 @@ fn a_plan_is_shown_while_it_waits() {
     eventually("it waits", || group.statistics().waiting == 1);
     assert_eq!((late.delay(), late.state()), (Some(ms(0)), TaskState::Scheduled));
     let pending = executor.pending_tasks();
-    assert_eq!((pending[0].name().as_deref(), pending[0].next_run()), (Some("late"), Some(planned)));
+    assert_eq!(
+        (pending[0].name().as_deref(), pending[0].next_run()),
+        (Some("late"), Some(planned))
+    );
     assert_eq!((pending[0].delay(), pending[1].delay()), (ms(0), ms(35)));
     group.resume();
     clock.run_until_idle();
