@@ -224,7 +224,10 @@ impl Pool {
     pub(crate) fn pending(&self) -> Vec<SnapshotEntry<Arc<dyn Runnable>>> {
         let mut listed = self.queue.snapshot(Arc::clone);
         if !self.groups.is_empty() {
-            listed.iter_mut().for_each(|one| one.deadline = Self::due(&*one.element, one.deadline));
+            let due = |one: &SnapshotEntry<Arc<dyn Runnable>>| {
+                self.due(&*one.element, one.ticket, one.deadline)
+            };
+            listed.iter_mut().for_each(|one| one.deadline = due(one));
             listed.sort_unstable_by_key(|one| (one.deadline, one.ticket.sequence));
         }
         listed
@@ -414,7 +417,7 @@ impl Pool {
         R: Runnable + ?Sized,
     {
         let deadline = self.find(task, ticket, |ticket| self.queue.deadline(ticket))?;
-        Some(Self::due(task, deadline))
+        Some(self.due(task, ticket, deadline))
     }
 
     // Control.

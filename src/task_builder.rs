@@ -3,21 +3,21 @@
 //! The verbs of [`TaskBuilder`] differ in what they run and when. All end in `launch`: a job and its
 //! settings become a task, and the task is handed to the pool.
 
+mod joining;
+
 use std::{
     io, panic,
     time::{Duration, Instant},
 };
 
+use self::joining::{enter_group, join};
 use crate::{
     FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate, ScheduledFuture,
     Submission,
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
     sync::Arc,
-    task::{
-        GroupState, InGroup, Job, Joining, OneShot, Outcome, Period, Periodic, Runnable, Task,
-        Wrapper,
-    },
+    task::{GroupState, InGroup, Job, OneShot, Outcome, Period, Periodic, Runnable, Task, Wrapper},
     time::{Clock, Timestamp},
     trace,
     trigger::Trigger,
@@ -385,40 +385,6 @@ impl std::fmt::Debug for TaskBuilder<'_> {
             .field("gate", &self.gate.is_some())
             .finish_non_exhaustive()
     }
-}
-
-/// Begins a submission to a group, if there is one. Returns why the group refuses it, if it does.
-fn join(
-    pool_ref: &PoolRef,
-    group: Option<&Arc<GroupState>>,
-) -> (Option<Joining>, Option<RejectionReason>) {
-    let Some(group) = group else { return (None, None) };
-    if !group.belongs_to(pool_ref.pool()) {
-        return (None, Some(RejectionReason::ForeignGroup));
-    }
-    match group.join() {
-        Some(joining) => (Some(joining), None),
-        None => (None, Some(RejectionReason::GroupShutdown)),
-    }
-}
-
-/// Enters a task that is in the queue into its group. If its handler has dealt with it, it leaves the group.
-#[cold]
-fn enter_group(
-    pool: &Pool,
-    task: Arc<dyn Runnable>,
-    ticket: Ticket,
-    now: Timestamp,
-    deadline: Timestamp,
-) {
-    if ticket.slot == u32::MAX {
-        return task.leave_group();
-    }
-    let (place, is_delayed) = ((ticket.sequence, ticket.slot), deadline > now);
-    if let Some(reason) = task.enter_group(Arc::downgrade(&task), place, deadline, is_delayed) {
-        pool.cancel(&*task, ticket, reason, false);
-    }
-    discard(task);
 }
 
 /// Submits a closure of which nothing more is said than when it runs, as of most.

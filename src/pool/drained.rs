@@ -10,7 +10,7 @@
 
 use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 
-use super::{Pool, end_as_cancelled};
+use super::end_as_cancelled;
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
     queue::{Drained, Entry},
@@ -164,7 +164,8 @@ impl DrainedTask {
         reason: CancelReason,
     ) -> Self {
         let Entry { deadline, sequence, element } = entry;
-        let deadline = Pool::due(&*element, deadline);
+        let held_until = if deadline < Timestamp::NEVER { None } else { element.held_until() };
+        let deadline = held_until.unwrap_or(deadline);
         Self {
             task: Some(element),
             id: sequence,

@@ -10,7 +10,7 @@
 //! # Where groups meet a shutdown
 //!
 //! A held member has a deadline that never comes, and is due all the same. So a shutdown decides about it by its plan
-//! ([`Pool::held_until`]), and a closed queue still admits a task that was taken and has to wait
+//! ([`Pool::remove_held_where`]), and a closed queue still admits a task that was taken and has to wait
 //! ([`Return::Waiting`](crate::queue::Return)). It then runs in its turn, as every task that is due does.
 //!
 //! A member that is held because its group is *paused* is as good as a paused task: an executor that does not keep
@@ -123,15 +123,23 @@ impl Pool {
         }
     }
 
-    /// Returns when a task is due that has this deadline in the queue: another one if its group holds it.
-    pub(super) fn due<R>(task: &R, deadline: Timestamp) -> Timestamp
+    /// Returns when a task is due that has this deadline in the queue, held or not. A task that has left the queue
+    /// meanwhile was due, or is gone; then the answer is this deadline, or when it is due if its group holds it.
+    pub(super) fn due<R>(&self, task: &R, ticket: Ticket, deadline: Timestamp) -> Timestamp
     where
         R: Runnable + ?Sized,
     {
         if deadline < Timestamp::NEVER {
             return deadline;
         }
-        task.held_until().unwrap_or(deadline)
+        self.due_in_queue(task, ticket).or_else(|| task.held_until()).unwrap_or(deadline)
+    }
+
+    fn due_in_queue<R>(&self, task: &R, ticket: Ticket) -> Option<Timestamp>
+    where
+        R: Runnable + ?Sized,
+    {
+        task.due(&mut |slot| self.queue.deadline(ticket.moved_to(slot)))
     }
 
     /// Takes those out of the closed queue, one by one, that are `unwanted` by when they are due, which their
@@ -142,8 +150,10 @@ impl Pool {
         unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool,
     ) {
         for SnapshotEntry { deadline, ticket, element: task } in self.queue.snapshot(Arc::clone) {
+            // A worker has what is not there.
             let is_never = deadline == Timestamp::NEVER;
-            if is_never && unwanted(Self::due(&*task, deadline), &*task) {
+            let due = if is_never { self.due_in_queue(&*task, ticket) } else { None };
+            if due.is_some_and(|due| unwanted(due, &*task)) {
                 self.remove_pending(&*task, ticket, reason);
             }
             discard(task);

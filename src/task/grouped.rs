@@ -56,6 +56,9 @@ impl Comeback {
     }
 }
 
+/// Looks for the deadline of the entry of a task, which is passed the slot that the task knows of.
+pub(crate) type LookUp<'a> = dyn FnMut(Option<u32>) -> Option<Timestamp> + 'a;
+
 /// A task that may be in a group, as the pool sees it.
 pub(crate) trait InGroup {
     /// Enters the group of the task, which has been put into the queue. Returns why it has to end, if it
@@ -76,6 +79,10 @@ pub(crate) trait InGroup {
 
     /// Returns when the task is due, if its group holds it.
     fn held_until(&self) -> Option<Timestamp>;
+
+    /// Returns when a task is due that is in the queue, held or not. `look` returns the deadline of its entry, if there is
+    /// one; it is called under the task's lock, so that nobody lets the task go in between.
+    fn due(&self, look: &mut LookUp<'_>) -> Option<Timestamp>;
 
     /// Returns the group of a task that has entered it and has not left, and its sequence.
     fn group(&self) -> Option<(Arc<GroupState>, u64)>;
@@ -119,6 +126,13 @@ impl<J: Job> InGroup for Task<J> {
 
     fn held_until(&self) -> Option<Timestamp> {
         self.0.lock().control().and_then(|control| control.held_until())
+    }
+
+    fn due(&self, look: &mut LookUp<'_>) -> Option<Timestamp> {
+        let mut cell = self.0.lock();
+        let entry = look(cell.slot())?;
+        let held_until = cell.control().and_then(|control| control.held_until());
+        Some(held_until.unwrap_or(entry))
     }
 
     fn group(&self) -> Option<(Arc<GroupState>, u64)> {
