@@ -47,6 +47,7 @@ use crate::{
     error::{ConfigError, Failure, RejectionReason},
     executor::Handle,
     future::{ScheduledFuture, TaskHandle},
+    group::{Group, GroupBuilder, GroupTermination},
     pool::{
         DrainedTask, DrainedTasks, RejectedExecutionError, RejectedTask, Rejection, Shared, Worker,
     },
@@ -67,6 +68,7 @@ macro_rules! unwind_safe {
 
 // Locks, and reference counts of what is behind a lock.
 unwind_safe!(Sleep, Interval);
+unwind_safe!(Group, GroupBuilder<'_>, GroupTermination);
 unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken, ManualClock);
 
 impl<T> UnwindSafe for ScheduledFuture<T> {}

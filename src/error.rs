@@ -119,6 +119,8 @@ pub enum CancelReason {
     TimedOut,
     /// The [gate](crate::TaskBuilder::gate) of a one-shot task skipped its run.
     SkippedByGate,
+    /// The [group](crate::Group) of the task was shut down.
+    GroupShutdown,
 }
 
 impl fmt::Display for CancelReason {
@@ -132,6 +134,7 @@ impl fmt::Display for CancelReason {
             Self::Rejected => "it was rejected",
             Self::TimedOut => "its timeout expired",
             Self::SkippedByGate => "its gate skipped the run",
+            Self::GroupShutdown => "its group was shut down",
         })
     }
 }
@@ -274,6 +277,10 @@ pub enum RejectionReason {
     Saturated,
     /// Two billion tasks are pending, and the queue has no room for one more.
     Full,
+    /// The [group](crate::Group) of the task was shut down, and accepts no more tasks.
+    GroupShutdown,
+    /// The [group](crate::Group) of the task is one of another executor.
+    ForeignGroup,
 }
 
 impl fmt::Display for RejectionReason {
@@ -302,6 +309,13 @@ impl fmt::Display for RejectionReason {
                 "the task was rejected: the queue has no room for one more task; \
                  try again when some have run",
             ),
+            Self::GroupShutdown => f.write_str(
+                "the task was rejected: its group was shut down; make a new group",
+            ),
+            Self::ForeignGroup => f.write_str(
+                "the task was rejected: its group is one of another executor; \
+                 submit it there, or make a group of this one",
+            ),
         }
     }
 }
@@ -318,6 +332,9 @@ pub enum ConfigError {
     /// The bound on waiting tasks is zero. Such an executor would never run anything, because each task
     /// waits for a moment until a worker takes it.
     ZeroMaxPending,
+    /// The limit of a [group](crate::Group) is zero. Such a group would never run anything: to keep its tasks from
+    /// running, pause it.
+    ZeroLimit,
     /// A [prestarted](crate::Builder::prestart_core_threads) core thread could not be started, for this
     /// reason.
     Spawn(io::Error),
@@ -335,6 +352,10 @@ impl fmt::Display for ConfigError {
             Self::ZeroMaxPending => f.write_str(
                 "an executor with `max_pending` zero would never run a task; let at least one wait, \
                  or leave `max_pending` out for no bound",
+            ),
+            Self::ZeroLimit => f.write_str(
+                "a group with a limit of zero would never run a task; let at least one run, \
+                 and pause the group to keep its tasks from running",
             ),
             Self::Spawn(error) => write!(
                 f,

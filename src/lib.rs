@@ -120,6 +120,7 @@ pub mod delay_queue;
 mod error;
 mod executor;
 mod future;
+mod group;
 mod task_builder;
 mod timer;
 mod together;
@@ -151,6 +152,7 @@ pub use crate::{
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelOnDrop, ScheduledFuture, TaskHandle},
     gate::RunGate,
+    group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
     id::{ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
     pool::{

@@ -16,6 +16,7 @@
 //! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
 //! | [`workers`] | the workers and what threads are started with | `compensate`, `set_core_pool_size` |
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
+//! | [`groups`] | the groups of tasks | `new_group`, `stop_group`, `close_groups` |
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
 //! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
@@ -63,6 +64,7 @@ mod admission;
 mod callbacks;
 mod deadlock;
 mod drained;
+mod groups;
 mod pool_ref;
 mod rejection;
 mod shutdown;
@@ -79,6 +81,7 @@ use self::{
     admission::Capacity,
     deadlock::JoinRegistry,
     drained::DetachedContext,
+    groups::Groups,
     rejection::Rejections,
     shutdown::Shutdown,
     timeouts::Timeouts,
@@ -108,7 +111,8 @@ use crate::{
     statistics::WorkerStats,
     sync::Arc,
     task::{
-        Cancellation, Change, Changed, FailureSource, Hooks, MoveEntry, Moved, Runnable, Subject,
+        Cancellation, Change, Changed, ChooseDeadline, Comeback, FailureSource, Hooks, MoveEntry,
+        Moved, Runnable, Subject,
     },
     time::{Clock, Timestamp},
     trace,
@@ -160,6 +164,7 @@ pub(crate) struct Pool {
     joins: JoinRegistry,
     timeouts: Timeouts,
     wall_clock: WallClock,
+    groups: Groups,
 }
 
 impl Pool {
@@ -174,6 +179,7 @@ impl Pool {
             joins: JoinRegistry::new(),
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: WallClock::new(),
+            groups: Groups::default(),
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
             clock: config.clock,
@@ -216,7 +222,15 @@ impl Pool {
 
     /// Returns the pending tasks in due order.
     pub(crate) fn pending(&self) -> Vec<SnapshotEntry<Arc<dyn Runnable>>> {
-        self.queue.snapshot(Arc::clone)
+        let mut listed = self.queue.snapshot(Arc::clone);
+        if !self.groups.is_empty() {
+            let due = |one: &SnapshotEntry<Arc<dyn Runnable>>| {
+                self.due(&*one.element, one.ticket, one.deadline)
+            };
+            listed.iter_mut().for_each(|one| one.deadline = due(one));
+            listed.sort_unstable_by_key(|one| (one.deadline, one.ticket.sequence));
+        }
+        listed
     }
 
     /// Returns what a task keeps that leaves the pool without having run.
@@ -231,8 +245,12 @@ impl Pool {
     /// for the locks.
     fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, next: Timestamp) -> bool {
         let mut wake = None;
-        let mut enqueue = |deadline, is_periodic| {
-            let why = if is_periodic { Return::Recurring } else { Return::PutOff };
+        let mut enqueue = |deadline, how| {
+            let why = match how {
+                Comeback::Recurring => Return::Recurring,
+                Comeback::PutOff => Return::PutOff,
+                Comeback::Waiting => Return::Waiting,
+            };
             let offered = self.queue.offer_again(deadline, sequence, why, Arc::clone(task));
             offered.ok().map(|(ticket, waker)| {
                 wake = waker;
@@ -339,10 +357,18 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
+        self.remove_pending(task, ticket, CancelReason::Removed)
+    }
+
+    /// As [`remove_waiting`](Self::remove_waiting), for this reason.
+    fn remove_pending<R>(&self, task: &R, ticket: Ticket, reason: CancelReason) -> bool
+    where
+        R: Runnable + ?Sized,
+    {
         // First out of the queue, so that it cannot begin to run in between.
         let is_removed = self.find(task, ticket, |ticket| self.remove(ticket).then_some(()));
         if is_removed.is_some() {
-            self.end_as_cancelled(task, ticket.sequence, CancelReason::Removed);
+            self.end_as_cancelled(task, ticket.sequence, reason);
         }
         is_removed.is_some()
     }
@@ -390,7 +416,8 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
-        self.find(task, ticket, |ticket| self.queue.deadline(ticket))
+        let deadline = self.find(task, ticket, |ticket| self.queue.deadline(ticket))?;
+        Some(self.due(task, ticket, deadline))
     }
 
     // Control.
@@ -410,11 +437,11 @@ impl Pool {
     /// Passes what moves the entry of a task to `act`, and wakes the worker that has to know of it.
     fn with_entry<A>(&self, ticket: Ticket, act: impl FnOnce(&mut MoveEntry<'_>) -> A) -> A {
         let mut wake = None;
-        let mut move_entry = |slot, choose: &mut dyn FnMut(Timestamp) -> Timestamp| {
+        let mut move_entry = |slot, choose: &mut ChooseDeadline<'_>| {
             let asked = ticket.moved_to(slot);
             let reset = self.queue.reset(asked, &mut |before, is_open| {
-                let deadline = choose(before);
-                (is_open || deadline <= before).then_some(deadline)
+                let (deadline, is_put_off) = choose(before);
+                (is_open || !is_put_off).then_some(deadline)
             });
             match reset {
                 Reset::Absent => Moved::Absent,

@@ -71,12 +71,17 @@ pub(crate) enum Admission {
     Open = 0,
     /// Only elements that were admitted before and taken out.
     Returning = REFUSES_NEW,
-    /// Of these, only those that were put off.
+    /// Of these, those that were put off, and those that have to wait.
     PutOff = REFUSES_NEW | Return::Recurring as isize,
-    /// Of these, only those that come back again and again.
+    /// Of these, those that come back again and again, and those that have to wait.
     Recurring = REFUSES_NEW | Return::PutOff as isize,
+    /// Of these, only those that have to wait.
+    Waiting = REFUSES_NEW | Return::Recurring as isize | Return::PutOff as isize,
     /// None.
-    Closed = REFUSES_NEW | Return::Recurring as isize | Return::PutOff as isize,
+    Closed = REFUSES_NEW
+        | Return::Recurring as isize
+        | Return::PutOff as isize
+        | Return::Waiting as isize,
 }
 
 const REFUSES_NEW: isize = 1;
@@ -88,6 +93,8 @@ pub(crate) enum Return {
     Recurring = 2,
     /// It was taken too early: the gate of a task that runs once wants to be asked again.
     PutOff = 4,
+    /// It is due, and was taken in vain: the group of a task has it wait.
+    Waiting = 8,
 }
 
 /// The [`Admission`] of one queue: the only place where a queue remembers that it is closed.

@@ -70,6 +70,8 @@ mod control;
 mod decorate;
 mod failure;
 mod gated;
+mod group;
+mod grouped;
 mod hooks;
 mod job;
 mod outcome;
@@ -83,8 +85,10 @@ pub(crate) use self::{
     alarm::Alarm,
     cell::Attachment,
     claim::{Awaited, Claim},
-    control::{Change, MoveEntry, Moved},
+    control::{Change, ChooseDeadline, MoveEntry, Moved},
     decorate::Wrapper,
+    group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, Listed},
+    grouped::{Comeback, InGroup},
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
     period::Period,
@@ -254,9 +258,11 @@ impl<J: Job> Task<J> {
         timed_out: bool,
         drops: Drops<'_>,
     ) {
+        let effects = cell.end_in_group();
         let unclaimed = cell.unclaimed();
         let leftovers = cell.take_leftovers();
         drop(cell);
+        effects.carry_out();
         match &leftovers.token {
             Some(token) if timed_out => token.cancel(),
             Some(token) => token.set_limit(None),
@@ -280,7 +286,7 @@ impl<J: Job> Runnable for Task<J> {
     fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
         let mut cell = self.0.lock();
         let (mut name, mut wrapper, mut limit) = (None, None::<Wrapper>, None);
-        let (mut is_extra, mut is_gated) = (false, false);
+        let (mut is_extra, mut is_asked) = (false, false);
         if !cell.is_plain() {
             if cell.is_called_off() {
                 return Verdict::Cancelled(CancelReason::Requested);
@@ -290,7 +296,7 @@ impl<J: Job> Runnable for Task<J> {
             if limit.is_some_and(|limit| limit <= run.started()) {
                 return self.time_out_unrun(cell, run, hooks);
             }
-            is_extra = cell.control().is_some_and(|control| control.starts_extra(run.planned()));
+            is_extra = cell.control().is_some_and(|control| control.is_extra(run.planned()));
             if !is_extra && run.keeps_limits() {
                 match cell.stage().job().and_then(|job| job.start_on_wall(run.clock())) {
                     None | Some(WallView::Due(_)) => {}
@@ -298,12 +304,21 @@ impl<J: Job> Runnable for Task<J> {
                     Some(WallView::AsksAgain(_)) => return self.ask_again(cell, run, hooks),
                 }
             }
+            if run.keeps_limits() {
+                match cell.ask_group(is_extra, run) {
+                    Ok(is_in_group) => is_asked = is_in_group,
+                    Err(verdict) => return verdict,
+                }
+            }
+            if let Some(control) = cell.control().filter(|_| is_extra) {
+                control.start_extra();
+            }
             if run.keeps_limits() && cell.extras().gate.is_some() {
                 match self.pass_gate(cell, is_extra, limit, (run, hooks)) {
                     Ok(alive) => cell = alive,
                     Err(verdict) => return verdict,
                 }
-                is_gated = true;
+                is_asked = true;
             }
             let extras = cell.extras();
             (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
@@ -317,7 +332,7 @@ impl<J: Job> Runnable for Task<J> {
         drop(cell);
         run.begin(&job, name);
         let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
-        if is_gated {
+        if is_asked {
             self.leave_gate(&ran, is_extra, run, hooks);
         }
         run.stats().leave();
@@ -340,7 +355,7 @@ impl<J: Job> Runnable for Task<J> {
     fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
         let mut cell = self.0.lock();
         if cell.is_plain() {
-            cell.rearm(next, enqueue)
+            cell.rearm(next, Comeback::of::<J>(), enqueue)
         } else {
             self.rearm_extended(cell, next, enqueue)
         }
@@ -348,14 +363,17 @@ impl<J: Job> Runnable for Task<J> {
 
     fn control(&self, change: Change, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Changed {
         let mut cell = self.0.lock();
-        let (carried, limit) = cell.change(change, |limit| limit <= clock.read(), move_entry);
+        let is_over = |limit| limit <= clock.read();
+        let (carried, limit, effects) = cell.change(change, is_over, move_entry);
         drop(cell);
+        effects.carry_out();
         discard(carried.unused);
         Changed { had_effect: carried.had_effect, limit }
     }
 
     fn follow_wall(&self, clock: &Clock, move_entry: &mut MoveEntry<'_>) {
-        self.0.lock().follow_wall(clock, move_entry);
+        let effects = self.0.lock().follow_wall(clock, move_entry);
+        effects.carry_out();
     }
 
     fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {

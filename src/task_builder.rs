@@ -3,18 +3,21 @@
 //! The verbs of [`TaskBuilder`] differ in what they run and when. All end in `launch`: a job and its
 //! settings become a task, and the task is handed to the pool.
 
+mod joining;
+
 use std::{
     io, panic,
     time::{Duration, Instant},
 };
 
+use self::joining::{enter_group, join};
 use crate::{
     FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate, ScheduledFuture,
     Submission,
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
     sync::Arc,
-    task::{Job, OneShot, Outcome, Period, Periodic, Runnable, Task, Wrapper},
+    task::{GroupState, InGroup, Job, OneShot, Outcome, Period, Periodic, Runnable, Task, Wrapper},
     time::{Clock, Timestamp},
     trace,
     trigger::Trigger,
@@ -49,12 +52,14 @@ pub struct TaskBuilder<'a> {
     on_failure: FailurePolicy,
     timeout: Option<Duration>,
     gate: Option<Arc<dyn RunGate>>,
+    group: Option<Arc<GroupState>>,
 }
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
         let on_failure = FailurePolicy::default();
-        Self { pool_refs, name: None, missed: None, on_failure, timeout: None, gate: None }
+        let (timeout, gate, group) = (None, None, None);
+        Self { pool_refs, name: None, missed: None, on_failure, timeout, gate, group }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -124,6 +129,11 @@ impl<'a> TaskBuilder<'a> {
     /// [`DrainedTask`](crate::DrainedTask), does not ask it.
     pub fn gate(mut self, gate: impl RunGate) -> Self {
         self.gate = Some(Arc::new(gate));
+        self
+    }
+
+    pub(crate) fn in_group(mut self, group: Arc<GroupState>) -> Self {
+        self.group = Some(group);
         self
     }
 
@@ -290,7 +300,8 @@ impl TaskBuilder<'_> {
         let pool_ref = self.pool_refs.local();
         let is_on_wall = job.is_on_wall();
         // First: the wrapper that limits the runs of a periodic task needs the timer thread's queue.
-        let staffed = match job.refusal() {
+        let (_joining, refusal) = join(pool_ref, self.group.as_ref());
+        let staffed = match job.refusal().or(refusal) {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, self.timeout, is_on_wall),
         };
@@ -305,6 +316,11 @@ impl TaskBuilder<'_> {
             None => task,
             Some(gate) => task.gated(gate),
         };
+        let is_in_group = self.group.is_some();
+        let task = match self.group {
+            None => task,
+            Some(group) => task.in_group(group),
+        };
         let task = Arc::new(match budget {
             None => task,
             Some(budget) => task.limited(deadline, budget),
@@ -318,6 +334,9 @@ impl TaskBuilder<'_> {
             Ok(ticket) => ticket,
             Err(refused) => return end_or_error(task, pool_ref, refused),
         };
+        if is_in_group {
+            enter_group(pool_ref.pool(), task.clone(), ticket, now, deadline);
+        }
         if let Some(budget) = budget {
             pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
         }
@@ -427,6 +446,7 @@ fn end_or_error<J: Job>(
     pool_ref: &PoolRef,
     refused: RejectedExecutionError,
 ) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
+    task.leave_group();
     if !task.state().is_done() {
         return Err(refused);
     }

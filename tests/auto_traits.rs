@@ -27,13 +27,14 @@ use punctual::{
     CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
     ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy, FailureReport,
-    FailureSource, Handle, Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached,
-    ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
-    RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, Statistics, StockPolicy,
-    Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet,
-    TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped,
-    WaitForCancellation, Worker, WouldDeadlock,
+    FailureSource, Group, GroupBuilder, GroupStatistics, GroupTermination, Handle, Interval,
+    InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock, MissedRuns,
+    PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError, RejectedExecutionHandler,
+    RejectedTask, Rejection, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
+    ShutdownReport, Sleep, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext,
+    TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination,
+    ThreadFactory, Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker,
+    WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -152,6 +153,10 @@ fn always_public() -> Vec<Line> {
         ExecutorCompletionService<u32>: all;
         ExecutorState: all;
         FailedRun: all;
+        Group: all;
+        GroupBuilder<'static>: all;
+        GroupStatistics: all;
+        GroupTermination: all;
         Handle: all;
         Interval: all;
         InvokeAnyError<u32>: all;

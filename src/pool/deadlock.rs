@@ -2,10 +2,13 @@
 //!
 //! # Waits for tasks
 //!
-//! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two
+//! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Three
 //! such waits are known never to end:
 //!
 //! * a task that waits for itself ([`Pool::enter_join`] looks for that);
+//! * a task that waits for another one of its [group](super::groups), which cannot start before the only permit of the
+//!   group is released, and the waiting task has that. Several tasks that have all permits of a group between them, and
+//!   each wait for another member, are not found: any of them may be told, through another handle, not to wait;
 //! * a wait that would be the last: every other worker already waits, without a limit, for
 //!   something that has not happened. None of that can happen, since all of it is up to a worker
 //!   that waits, or that waits for one. If some of it has not been begun yet, and the pool may have
@@ -135,8 +138,9 @@ impl Pool {
         }
         let task = task();
         let is_own = Run::is_of(&task);
+        let is_blocked = Self::is_blocked_by_own_group(&*task);
         let awaited = task.awaited();
-        if is_own && is_stuck(&*awaited) {
+        if (is_own || is_blocked) && is_stuck(&*awaited) {
             return Err(WouldDeadlock(()));
         }
         self.enter_wait(|| awaited)

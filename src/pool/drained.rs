@@ -164,6 +164,8 @@ impl DrainedTask {
         reason: CancelReason,
     ) -> Self {
         let Entry { deadline, sequence, element } = entry;
+        let held_until = if deadline < Timestamp::NEVER { None } else { element.held_until() };
+        let deadline = held_until.unwrap_or(deadline);
         Self {
             task: Some(element),
             id: sequence,
@@ -232,6 +234,7 @@ impl DrainedTask {
     pub(super) fn run_here(mut self) -> Totals {
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
+        task.leave_group();
         let (stop, stats) =
             (CancellationToken::with_clock(clock.clone()), Arc::new(WorkerStats::default()));
         let now = clock.read();

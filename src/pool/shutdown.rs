@@ -2,8 +2,8 @@
 //!
 //! | | the queue admits | taken out of the queue | tokens |
 //! |---|---|---|---|
-//! | `shutdown` | periodic tasks between two runs, and tasks that their gates put off, if the policies keep them | what the policies do not keep | – |
-//! | `stop` (drop) | nothing | what is not yet due | – |
+//! | `shutdown` | periodic tasks between two runs, and tasks that their gates put off, if the policies keep them; tasks that have to wait for their groups | what the policies do not keep | – |
+//! | `stop` (drop) | tasks that have to wait for their groups | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
 //! Each way advances the [`lifecycle`], closes the queue, wakes the submitters that wait for
@@ -105,8 +105,9 @@ impl Pool {
             (true, true) => Admission::Returning,
             (true, false) => Admission::Recurring,
             (false, true) => Admission::PutOff,
-            (false, false) => Admission::Closed,
+            (false, false) => Admission::Waiting,
         });
+        self.close_groups();
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = self.clock().read();
         stopping.cancel_where(|deadline, task| {
@@ -117,7 +118,8 @@ impl Pool {
     /// Admits no more tasks, and runs only what is due already. Dropping the owner does this.
     pub(crate) fn stop(&self) {
         let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
-        self.close_queue(Admission::Closed);
+        self.close_queue(Admission::Waiting);
+        self.close_groups();
         // As in `shutdown`.
         let now = self.clock().read();
         stopping.cancel_where(|deadline, _| deadline > now);
@@ -128,6 +130,7 @@ impl Pool {
         let _stopping = self.begin_stopping("shut down now", Phase::Stopping);
         self.close_queue(Admission::Closed);
         let drained = self.queue.drain();
+        self.dissolve_groups();
         self.shutdown.token.cancel();
         DrainedTasks::new(drained, self.detached_context())
     }
@@ -199,11 +202,18 @@ struct Stopping<'a> {
 impl Stopping<'_> {
     /// Takes the unwanted tasks out of the closed queue, and ends them.
     fn cancel_where(self, is_unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool) {
-        let removed = self.pool.queue.remove_where(|deadline, task| is_unwanted(deadline, &**task));
+        let has_groups = !self.pool.groups.is_empty();
+        let may_be_held = |deadline| has_groups && deadline == Timestamp::NEVER;
+        let removed = self.pool.queue.remove_where(|deadline, task| {
+            !may_be_held(deadline) && is_unwanted(deadline, &**task)
+        });
         self.pool.pending_decreased();
         for Entry { sequence, element, .. } in removed {
             self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
             discard(element);
+        }
+        if has_groups {
+            self.pool.remove_held_where(self.phase.reason(), is_unwanted);
         }
     }
 }

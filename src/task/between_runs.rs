@@ -77,7 +77,8 @@ impl<J: Job> Task<J> {
         }
     }
 
-    /// Queues a task again of which something may have been asked while its worker had it.
+    /// Queues a task again of which something may have been asked while its worker had it, or that its group has
+    /// to hold.
     #[inline(never)]
     pub(super) fn rearm_extended(
         &self,
@@ -88,8 +89,10 @@ impl<J: Job> Task<J> {
         // The job is at rest, so a schedule that has been set since is that of its next run.
         let replaced = cell.renew();
         let deadline = cell.settle(next);
-        let is_queued = cell.rearm(deadline, enqueue);
+        let (deadline, how, effects) = cell.come_back(deadline);
+        let is_queued = cell.rearm(deadline, how, enqueue);
         drop(cell);
+        effects.carry_out();
         if replaced.is_some() {
             discard(replaced);
         }

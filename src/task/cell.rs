@@ -17,6 +17,8 @@ use super::{
     decorate::Wrapper,
     failure::FailedRun,
     gated::Gated,
+    group::Effects,
+    grouped::{Comeback, Membership},
     period::Period,
     runnable::Enqueue,
     state::{CancelOutcome, Stage, TaskState},
@@ -70,6 +72,8 @@ pub(super) struct Extras {
     pub(super) last_failure: Option<FailedRun>,
     /// The gate that is asked before each run.
     pub(super) gate: Option<Box<Gated>>,
+    /// The membership in a group.
+    pub(super) group: Option<Box<Membership>>,
     /// What has been asked of the task while it was alive.
     pub(super) control: Option<Box<Control>>,
 }
@@ -180,12 +184,12 @@ impl<J: Job> TaskCell<J> {
         change: Change,
         is_over: impl FnOnce(Timestamp) -> bool,
         move_entry: &mut MoveEntry<'_>,
-    ) -> (Carried, Option<Timestamp>) {
+    ) -> (Carried, Option<Timestamp>, Effects) {
         let is_impossible = !J::IS_PERIODIC && matches!(change, Change::Schedule(..));
         let is_given_away = self.extras_if_any().is_some_and(|extras| extras.is_given_away);
         let is_too_late = self.stage().is_done() || is_given_away || self.is_called_off();
         if is_impossible || is_too_late || self.limit().is_some_and(is_over) {
-            return (Carried::nothing(change), None);
+            return (Carried::nothing(change), None, Effects::default());
         }
         let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
         let changed = match self.stage().job() {
@@ -202,18 +206,24 @@ impl<J: Job> TaskCell<J> {
             self.extras().control = control;
         }
         let limit = carried.plan.and_then(|plan| self.move_limit(plan));
-        (carried, limit)
+        let effects = carried.due.map(|due| self.replan_in_group(due));
+        (carried, limit, effects.unwrap_or_default())
     }
 
     /// Queues the task again, unless it has ended or the queue refuses it.
     #[inline]
-    pub(super) fn rearm(&mut self, deadline: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
+    pub(super) fn rearm(
+        &mut self,
+        deadline: Timestamp,
+        how: Comeback,
+        enqueue: &mut Enqueue<'_>,
+    ) -> bool {
         let Some(job) = self.stage().job() else { return false };
-        let Some(slot) = enqueue(deadline, J::IS_PERIODIC) else { return false };
+        let Some(slot) = enqueue(deadline, how) else { return false };
         if J::IS_PERIODIC {
             job.set_slot(slot);
         } else {
-            self.extras().control.get_or_insert_default().slot = Some(slot);
+            self.set_slot(slot);
         }
         true
     }
@@ -240,18 +250,23 @@ impl<J: Job> TaskCell<J> {
 
     /// Moves a task that waits for a moment of the wall clock to today's estimate of it. A worker that has
     /// the task does so when it has queued the task.
-    pub(super) fn follow_wall(&mut self, clock: &Clock, move_entry: &mut MoveEntry<'_>) {
-        let Some(view) = self.stage().job().and_then(|job| job.view_wall(clock)) else { return };
+    pub(super) fn follow_wall(&mut self, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Effects {
+        let Some(view) = self.stage().job().and_then(|job| job.view_wall(clock)) else {
+            return Effects::default();
+        };
         let gated = self.extras_if_any().and_then(|extras| extras.gate.as_ref());
         let unless = gated.and_then(|gated| gated.asks_again_at());
         let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
+        let mut due = None;
         if let Some(job) = self.stage().job() {
             let change = Change::Estimate { moment: view.deadline(), unless };
-            if let Err(change) = change_waiting(job, &mut control, change, move_entry) {
-                debug_assert!(matches!(change, Change::Estimate { .. }));
+            match change_waiting(job, &mut control, change, move_entry) {
+                Ok(carried) => due = carried.due,
+                Err(change) => debug_assert!(matches!(change, Change::Estimate { .. })),
             }
         }
         self.extras().control = control;
+        due.map(|due| self.replan_in_group(due)).unwrap_or_default()
     }
 
     pub(super) fn control(&mut self) -> Option<&mut Control> {

@@ -7,13 +7,15 @@
 //! # Plan and entry
 //!
 //! The *plan* is when the task runs next by its schedule. The *entry* is its deadline in the queue.
-//! The two are the same, with two exceptions:
+//! The two are the same, with three exceptions:
 //!
 //! * The task is **paused**. Its entry never falls due, and its plan goes on to age: a pause is
 //!   lateness. After it the entry is the plan again, which may have passed meanwhile, and the policy
 //!   for missed runs sees the same as after a stall. A paused task stays in the queue, so no count,
 //!   no snapshot and no shutdown knows of pauses.
 //! * An **extra run** is asked for. The entry is due now, and the plan stands for after it.
+//! * The task is **held** by its [group](super::group). Its entry never falls due, and nothing else is changed: it
+//!   is *due* as it would be otherwise, and that is when it runs once it is let go.
 //!
 //! # Where the task is
 //!
@@ -92,11 +94,17 @@ struct Standing {
     is_paused: bool,
     /// When an extra run was asked for.
     extra: Option<Timestamp>,
+    is_held: bool,
 }
 
 impl Standing {
     /// Returns the deadline in the queue.
     fn entry(self) -> Timestamp {
+        if self.is_held { Timestamp::NEVER } else { self.due() }
+    }
+
+    /// Returns the deadline that the entry has unless the group of the task holds it.
+    fn due(self) -> Timestamp {
         match self.extra {
             // An extra run that its gate has put off leaves the plan as it is.
             Some(moment) if !self.is_paused => moment.min(self.plan),
@@ -114,7 +122,7 @@ impl Standing {
             Change::Estimate { moment, .. } => self.plan = moment,
             Change::Within(moment) => self.plan = self.plan.min(moment),
             // A run that is due already is the one that was asked for.
-            Change::RunNow(now) if self.entry() <= now => {}
+            Change::RunNow(now) if self.due() <= now => {}
             Change::RunNow(now) if is_periodic => self.extra = Some(now),
             Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
             Change::Pause => self.is_paused = true,
@@ -139,6 +147,7 @@ impl Standing {
 #[derive(Default)]
 pub(super) struct Control {
     is_paused: bool,
+    is_held: bool,
     extra: Option<Timestamp>,
     /// The plan. While the task is in the queue, `None` if it is the deadline there. While a worker
     /// has the task, `None` if the schedule decides.
@@ -160,12 +169,13 @@ impl Control {
 
     fn standing(&self, entry: Timestamp) -> Standing {
         let plan = self.plan.unwrap_or(entry);
-        Standing { plan, is_paused: self.is_paused, extra: self.extra }
+        Standing { plan, is_paused: self.is_paused, extra: self.extra, is_held: self.is_held }
     }
 
     /// Keeps of the standing what the entry does not say.
     fn keep(&mut self, standing: Standing) {
         (self.is_paused, self.extra) = (standing.is_paused, standing.extra);
+        self.is_held = standing.is_held;
         self.plan = Some(standing.plan).filter(|plan| *plan != standing.entry());
     }
 
@@ -175,7 +185,7 @@ impl Control {
         let toggles = (self.is_paused, matches!(change, Change::Pause | Change::Resume));
         let replaced = self.noted(change);
         let had_effect = !toggles.1 || toggles.0 != self.is_paused;
-        Carried { had_effect, plan: None, unused: replaced }
+        Carried { had_effect, plan: None, due: None, unused: replaced }
     }
 
     fn noted(&mut self, change: Change) -> Option<Period> {
@@ -208,19 +218,45 @@ impl Control {
         let plan = self.within.take().map_or(planned, |within| within.min(planned));
         let leaves_wall = mem::take(&mut self.leaves_wall) || plan < planned;
         let (is_paused, extra) = (self.is_paused, self.extra);
-        let standing = Standing { plan, is_paused, extra }.simplified();
+        let standing = Standing { plan, is_paused, extra, is_held: false }.simplified();
         self.keep(standing);
         (standing.entry(), leaves_wall)
     }
 
-    /// Called when a worker begins the run that was queued for `entry`. Returns `true` if it is an extra
-    /// one, after which the plan stands.
-    pub(super) fn starts_extra(&mut self, entry: Timestamp) -> bool {
-        let is_extra = self.extra == Some(entry) && self.plan.is_some();
-        if is_extra {
-            self.extra = None;
-        }
-        is_extra
+    /// Returns `true` if the run that was queued for `entry` is an extra one, after which the plan stands.
+    pub(super) fn is_extra(&self, entry: Timestamp) -> bool {
+        self.extra == Some(entry) && self.plan.is_some()
+    }
+
+    /// Called when a worker begins that extra run.
+    pub(super) fn start_extra(&mut self) {
+        self.extra = None;
+    }
+
+    /// Notes that the group of the task holds it, in the step that queues it. It is due at `due`.
+    pub(super) fn hold(&mut self, due: Timestamp) {
+        self.is_held = true;
+        // It is the plan unless something else is kept already.
+        self.plan.get_or_insert(due);
+    }
+
+    /// Returns when the task is due, if its group holds it.
+    pub(super) fn held_until(&self) -> Option<Timestamp> {
+        self.is_held.then(|| self.standing(Timestamp::NEVER).due())
+    }
+
+    /// Has the task be held no longer, if it is in the queue. Returns its slot, if that is another one.
+    pub(super) fn let_go(
+        &mut self,
+        slot: Option<u32>,
+        move_entry: &mut MoveEntry<'_>,
+    ) -> Option<u32> {
+        let standing = Standing { is_held: false, ..self.standing(Timestamp::NEVER) };
+        let Moved::To(new_slot) = move_entry(slot, &mut |_| (standing.due(), false)) else {
+            return None;
+        };
+        self.keep(standing);
+        new_slot
     }
 
     /// Puts the extra run off for which the task was taken, unless another has been asked for meanwhile.
@@ -235,9 +271,11 @@ impl Control {
 }
 
 /// Moves the entry of the task, under the task's lock. It is passed the slot that the task knows of,
-/// and what chooses the deadline by the present one.
-pub(crate) type MoveEntry<'a> =
-    dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp) -> Timestamp) -> Moved + 'a;
+/// and what chooses the deadline.
+pub(crate) type MoveEntry<'a> = dyn FnMut(Option<u32>, &mut ChooseDeadline<'_>) -> Moved + 'a;
+
+/// Chooses a deadline by the present one, and says whether the task is put off by it.
+pub(crate) type ChooseDeadline<'a> = dyn FnMut(Timestamp) -> (Timestamp, bool) + 'a;
 
 /// What came of moving an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,6 +293,8 @@ pub(super) struct Carried {
     pub(super) had_effect: bool,
     /// The plan of a task that waits, if it is another one.
     pub(super) plan: Option<Timestamp>,
+    /// When a task is due that waits.
+    pub(super) due: Option<Timestamp>,
     /// For the caller to drop, who holds no lock then: a trigger is the user's.
     pub(super) unused: Option<Period>,
 }
@@ -265,7 +305,7 @@ impl Carried {
             Change::Schedule(schedule, _) => Some(schedule),
             _ => None,
         };
-        Self { had_effect: false, plan: None, unused }
+        Self { had_effect: false, plan: None, due: None, unused }
     }
 }
 
@@ -285,11 +325,11 @@ pub(super) fn change_waiting<J: Job>(
     let moved = move_entry(slot, &mut |entry| {
         let before = match control {
             Some(control) => control.standing(entry),
-            None => Standing { plan: entry, is_paused: false, extra: None },
+            None => Standing { plan: entry, is_paused: false, extra: None, is_held: false },
         };
         let after = before.after(&change, J::IS_PERIODIC);
         stood = Some((before, after));
-        after.entry()
+        (after.entry(), after.due() > before.due())
     });
     let (Some((before, after)), Moved::To(new_slot)) = (stood, moved) else {
         return if moved == Moved::Absent { Err(change) } else { Ok(Carried::nothing(change)) };
@@ -316,7 +356,8 @@ pub(super) fn change_waiting<J: Job>(
         _ => None,
     };
     let plan = Some(after.plan).filter(|plan| *plan != before.plan);
-    Ok(Carried { had_effect: !is_toggle || before != after, plan, unused })
+    let due = Some(after.due());
+    Ok(Carried { had_effect: !is_toggle || before != after, plan, due, unused })
 }
 
 /// Notes a change of a periodic task that a worker has, whether it is about to run the task, does so, or has

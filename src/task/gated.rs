@@ -226,10 +226,12 @@ impl<J: Job> Task<J> {
         Ok(cell)
     }
 
-    /// Leaves the lease of a run, if it has one, with the token of its own.
+    /// Tells the group of a run, if there is one. Leaves the lease of the run, if it has one, with the token
+    /// of its own.
     #[cold]
     #[inline(never)]
     pub(super) fn leave_gate(&self, ran: &RunOutcome<J>, is_extra: bool, run: &Run, hooks: &Hooks) {
+        self.count_in_group(ran);
         if !run.is_leased() {
             return;
         }

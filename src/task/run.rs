@@ -17,7 +17,7 @@ use std::{
 
 use super::{
     Job, Runnable,
-    control::{Change, Moved},
+    control::{Change, ChooseDeadline, Moved},
     failure::FailedRun,
     gated::Held,
 };
@@ -472,7 +472,7 @@ impl TaskContext {
         }
         CURRENT.with(|run| {
             let Some(change) = change(run.clock()) else { return false };
-            let mut move_entry = |_, _: &mut dyn FnMut(Timestamp) -> Timestamp| Moved::Absent;
+            let mut move_entry = |_, _: &mut ChooseDeadline<'_>| Moved::Absent;
             self.task.control(change, run.clock(), &mut move_entry).had_effect
         })
     }

@@ -2,7 +2,10 @@
 
 use std::task::Waker;
 
-use super::{Attachment, Awaited, Change, Drops, FailedRun, Hooks, MoveEntry, Run, TaskState};
+use super::{
+    Attachment, Awaited, Change, Comeback, Drops, FailedRun, Hooks, InGroup, MoveEntry, Run,
+    TaskState,
+};
 use crate::{
     CancelReason, CancellationToken,
     sync::Arc,
@@ -10,7 +13,7 @@ use crate::{
 };
 
 /// A task, as workers and the pool see it.
-pub(crate) trait Runnable: Send + Sync {
+pub(crate) trait Runnable: InGroup + Send + Sync {
     /// Runs the task once, with these hooks around it, unless it has ended. Panics are caught.
     fn run(&self, run: &Run, hooks: &Hooks) -> Verdict;
 
@@ -86,8 +89,8 @@ pub(crate) trait Runnable: Send + Sync {
     fn deregister(&self, waker: &Waker);
 }
 
-/// Queues a task again: it is passed the deadline, and whether the task is periodic.
-pub(crate) type Enqueue<'a> = dyn FnMut(Timestamp, bool) -> Option<u32> + 'a;
+/// Queues a task again: it is passed the deadline, and how the task comes back.
+pub(crate) type Enqueue<'a> = dyn FnMut(Timestamp, Comeback) -> Option<u32> + 'a;
 
 /// What came of a [change](Change).
 #[must_use]

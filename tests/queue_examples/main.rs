@@ -18,6 +18,7 @@ mod output;
 #[path = "../program/mod.rs"]
 mod program;
 mod retry;
+mod tenants;
 mod unpaid_orders;
 
 use program::{End, Program};

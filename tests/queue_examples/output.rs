@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::program::{End, LIMIT, Program, closed_pipe};
 
 /// Each example, with a command line that makes it write.
-const CALLS: [(&str, &[&str]); 14] = [
+const CALLS: [(&str, &[&str]); 15] = [
     ("deferred_callbacks", &[]),
     ("late_then_early", &[]),
     ("expiring_cache", &[]),
@@ -20,6 +20,7 @@ const CALLS: [(&str, &[&str]); 14] = [
     ("meeting_reminders", &[]),
     ("meeting_reminders", &["--help"]),
     ("retry", &[]),
+    ("tenants", &[]),
     ("unpaid_orders", &[]),
     ("unpaid_orders", &["--help"]),
 ];

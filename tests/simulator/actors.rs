@@ -28,6 +28,7 @@ impl World {
             Op::Look => self.look(),
             Op::Advance(steps) => self.advance(steps),
             Op::Resize(size) => self.handle.set_core_pool_size(size),
+            Op::Group(group, verb) => self.ask_group(group, verb),
             Op::KeepDelayed(keep) => {
                 self.note(|ledger, _| ledger.is_stopping = true);
                 self.handle.set_executes_existing_delayed_tasks_after_shutdown(keep);
@@ -71,6 +72,7 @@ impl World {
         let workers = seen.active <= seen.pool_size && seen.pool_size <= seen.largest_pool_size;
         self.is_wrong(!workers, &format!("{seen:?} has too few workers"));
         drop(self.handle.pending_tasks());
+        self.look_at_groups();
     }
 
     pub(crate) fn cancel(&self, task: usize) {

@@ -43,6 +43,8 @@ pub(crate) struct Record {
     low: Duration,
     /// The latest such time, once the task has been admitted.
     high: Duration,
+    /// The position among all events at which it was about to be submitted.
+    opened: u64,
     /// The position among all events at which the submission had returned.
     admitted: Option<u64>,
     refused: bool,
@@ -68,9 +70,21 @@ pub(crate) struct Record {
     is_paused: bool,
     began_to_ask: Duration,
     gate: GateRecord,
+    /// `true` once somebody has begun to end its whole group.
+    is_ended_with_group: bool,
     fate: Option<Fate>,
     pub(crate) future: Option<Future>,
     pub(crate) handle: Option<TaskHandle>,
+}
+
+/// What is known of a group.
+pub(crate) struct GroupRecord {
+    /// The number of bodies that run on workers.
+    running: usize,
+    /// The largest limit that there has been.
+    highest: usize,
+    /// The number of threads that end all of its tasks.
+    ending: usize,
 }
 
 /// The gate of a task, and the tick that it was asked about.
@@ -100,6 +114,11 @@ pub(crate) struct Ledger {
     last_end: u64,
     /// `true` once a thread has begun to shut the pool down.
     pub(crate) is_stopping: bool,
+    /// `true` if the order in which the threads took their tasks is unknown.
+    pub(crate) has_many_workers: bool,
+    pub(crate) groups: Vec<GroupRecord>,
+    /// `true` if a task may have to make room for another.
+    pub(crate) discards: bool,
     /// `true` if a hook may have failed a run before its body began.
     pub(crate) hooks_panic: bool,
     /// The number of waits that the passage of time ends.
@@ -126,12 +145,13 @@ impl Ledger {
 
     /// Records the beginning of a submission, and returns the number of the task.
     pub(crate) fn open(&mut self, plan: TaskPlan, now: Duration) -> usize {
-        self.event();
+        let opened = self.event();
         let low = now.saturating_add(plan.when.delay());
         self.tasks.push(Record {
             plan,
             low,
             high: Duration::MAX,
+            opened,
             admitted: None,
             refused: false,
             starts: 0,
@@ -149,6 +169,7 @@ impl Ledger {
             is_paused: false,
             began_to_ask: Duration::ZERO,
             gate: GateRecord::default(),
+            is_ended_with_group: false,
             fate: None,
             future: None,
             handle: None,
@@ -182,6 +203,17 @@ impl Ledger {
     pub(crate) fn starts(&mut self, id: usize, now: Duration, is_worker: bool) {
         self.event();
         let one_worker_order = is_worker.then(|| self.overtaken_by(id)).flatten();
+        let in_group = is_worker.then(|| self.overtaken_in_group_by(id)).flatten();
+        if let Some(other) = in_group {
+            self.violation(format!("task {id} has overtaken task {other} in its group"));
+        }
+        if let Some(group) = self.tasks[id].plan.group.filter(|_| is_worker) {
+            self.groups[group].running += 1;
+            let GroupRecord { running, highest, .. } = self.groups[group];
+            if running > highest {
+                self.violation(format!("{running} tasks of group {group} run at once"));
+            }
+        }
         if let Some(other) = one_worker_order {
             self.violation(format!("task {id} has overtaken task {other}"));
         }
@@ -217,6 +249,9 @@ impl Ledger {
         if is_worker {
             self.last_end = event;
         }
+        if let Some(group) = self.tasks[id].plan.group.filter(|_| is_worker) {
+            self.groups[group].running -= 1;
+        }
         let record = &mut self.tasks[id];
         record.is_running = false;
         record.last_end = now;
@@ -228,7 +263,7 @@ impl Ledger {
     /// has not been. It was in the queue when the worker looked, and is due earlier.
     fn overtaken_by(&self, id: usize) -> Option<usize> {
         let taken = &self.tasks[id];
-        if self.is_stopping || taken.starts > 0 {
+        if self.is_stopping || self.has_many_workers || taken.starts > 0 {
             return None;
         }
         // The worker looked after the last body had ended, and not before this task was due.
@@ -236,12 +271,68 @@ impl Ledger {
         let looked = self.last_end.max(is_due.map_or(0, |(began, _)| *began));
         self.tasks.iter().position(|other| {
             let may_have_run = self.hooks_panic && other.plan.resumes;
-            // A task may have been put off or skipped by its gate.
-            let has_begun = other.starts > 0 || may_have_run || other.plan.gate.is_some();
+            // A task may have been put off or skipped by its gate, or have to wait for its group.
+            let may_wait = other.plan.gate.is_some() || other.plan.group.is_some();
+            let has_begun = other.starts > 0 || may_have_run || may_wait;
             let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
             let was_there = other.admitted.is_some_and(|event| event < looked);
             waits && was_there && other.high < taken.low && other.plan.timeout.is_none()
         })
+    }
+
+    /// Returns a task of the same group, which has never had more than one permit, that should have started before
+    /// this one and has not.
+    fn overtaken_in_group_by(&self, id: usize) -> Option<usize> {
+        let taken = &self.tasks[id];
+        let group = taken.plan.group.filter(|group| self.groups[*group].highest == 1)?;
+        let may_leave = self.is_stopping || self.discards || self.groups[group].ending > 0;
+        if may_leave || taken.starts > 0 {
+            return None;
+        }
+        // The worker asked the group after this task had been opened, and not before it was due.
+        let is_due = self.advances.iter().find(|(_, now)| *now >= taken.low);
+        let asked = taken.opened.max(is_due.map_or(0, |(began, _)| *began));
+        self.tasks.iter().position(|other| {
+            let may_have_run = self.hooks_panic && other.plan.resumes;
+            let has_begun = other.starts > 0 || may_have_run || other.plan.gate.is_some();
+            let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
+            let was_there = other.admitted.is_some_and(|event| event < asked);
+            let comes_before = other.plan.group == Some(group) && other.high < taken.low;
+            waits && was_there && comes_before && other.plan.timeout.is_none()
+        })
+    }
+
+    pub(crate) fn begin_groups(&mut self, limits: &[usize]) {
+        self.groups = limits
+            .iter()
+            .map(|limit| GroupRecord { running: 0, highest: *limit, ending: 0 })
+            .collect();
+    }
+
+    /// Records that a group is about to be given this limit.
+    pub(crate) fn limits_group(&mut self, group: usize, limit: usize) {
+        let highest = &mut self.groups[group].highest;
+        *highest = limit.max(*highest);
+    }
+
+    /// Records that somebody is about to end the tasks of a group.
+    pub(crate) fn ends_group(&mut self, group: usize) {
+        self.groups[group].ending += 1;
+        self.mark_ended_with(group);
+    }
+
+    /// Records that they have been ended.
+    pub(crate) fn ended_group(&mut self, group: usize) {
+        self.groups[group].ending -= 1;
+        // Others may have been submitted meanwhile.
+        self.mark_ended_with(group);
+    }
+
+    fn mark_ended_with(&mut self, group: usize) {
+        self.event();
+        for task in self.tasks.iter_mut().filter(|task| task.plan.group == Some(group)) {
+            (task.is_being_cancelled, task.is_ended_with_group) = (true, true);
+        }
     }
 
     /// Records that the capture is dropped. Returns `true` if its task is panicking just now.
@@ -445,7 +536,9 @@ impl Ledger {
                 say("was cancelled by two");
             }
             let was_requested = record.fate == Some(Fate::Cancelled(CancelReason::Requested));
-            if record.fate.is_some() && was_requested != (record.cancels == 1) {
+            let is_by_group = record.is_ended_with_group && record.cancels == 0;
+            let is_known = record.fate.is_some() && !is_by_group;
+            if is_known && was_requested != (record.cancels == 1) {
                 say(&format!("was cancelled by {}, ended {:?}", record.cancels, record.fate));
             }
             let may_panic = record.has_panicked || self.hooks_panic || captures_panic;

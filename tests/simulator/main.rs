@@ -25,6 +25,7 @@
 
 mod actors;
 mod gates;
+mod groups;
 mod ledger;
 mod scenario;
 mod tasks;

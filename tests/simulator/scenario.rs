@@ -5,11 +5,16 @@ use std::{fmt, time::Duration};
 
 use proptest::{collection::vec, option::weighted, prelude::*};
 
+/// The number of groups.
+pub(crate) const GROUPS: usize = 2;
+
 /// Everything except the order in which the threads run.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) pool: PoolPlan,
     pub(crate) faults: Faults,
+    /// The limits of the groups at first.
+    pub(crate) limits: [usize; GROUPS],
     /// The actors' steps. Those of the first never block: it moves time to its end.
     pub(crate) actors: Vec<Vec<Op>>,
 }
@@ -96,6 +101,22 @@ pub(crate) struct TaskPlan {
     pub(crate) resumes: bool,
     /// What its gate does when it is asked, and answers, if it has one.
     pub(crate) gate: Option<(Act, Answer)>,
+    pub(crate) group: Option<usize>,
+}
+
+/// What is done with a whole group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum GroupVerb {
+    Pause,
+    Resume,
+    SetLimit(usize),
+    Reserve(usize),
+    CancelAll,
+    Shutdown,
+    /// Runs that many of the tasks it gets back.
+    ShutdownNow(usize),
+    ShutdownWithin(Steps),
+    AwaitTermination(Steps),
 }
 
 /// What a gate answers.
@@ -124,6 +145,7 @@ pub(crate) enum Act {
     /// Moves its own next run.
     Move(Steps),
     Submit(When),
+    Group(usize, GroupVerb),
     Join(usize),
     JoinFor(usize, Steps),
     AwaitTermination,
@@ -168,6 +190,7 @@ pub(crate) enum Op {
     Look,
     Advance(Steps),
     Resize(usize),
+    Group(usize, GroupVerb),
     KeepDelayed(bool),
     KeepPeriodic(bool),
     Prestart,
@@ -187,10 +210,13 @@ pub(crate) enum Op {
 pub(crate) fn any() -> impl Strategy<Value = Scenario> {
     let director = vec(quick_op(), 0..8);
     let others = vec(vec(prop_oneof![3 => quick_op(), 2 => blocking_op()], 0..7), 0..3);
-    (pool(), faults(), director, others).prop_map(|(pool, faults, director, others)| {
-        let actors = std::iter::once(director).chain(others).collect();
-        Scenario { pool, faults, actors }
-    })
+    let limits = [1_usize..3, 1_usize..4];
+    (pool(), faults(), limits, director, others).prop_map(
+        |(pool, faults, limits, director, others)| {
+            let actors = std::iter::once(director).chain(others).collect();
+            Scenario { pool, faults, limits, actors }
+        },
+    )
 }
 
 fn pool() -> impl Strategy<Value = PoolPlan> {
@@ -254,8 +280,9 @@ fn task() -> impl Strategy<Value = TaskPlan> {
     ];
     let timeout = weighted(0.15, steps(0, 4));
     let gate = weighted(0.25, (act(), answer()));
-    (when(), kind, act(), on_drop(), timeout, any_bool(), gate).prop_map(
-        |(when, kind, body, capture, timeout, resumes, gate)| TaskPlan {
+    let group = weighted(0.5, 0..GROUPS);
+    (when(), kind, act(), on_drop(), timeout, any_bool(), gate, group).prop_map(
+        |(when, kind, body, capture, timeout, resumes, gate, group)| TaskPlan {
             when,
             kind,
             body,
@@ -263,8 +290,26 @@ fn task() -> impl Strategy<Value = TaskPlan> {
             timeout,
             resumes,
             gate,
+            group,
         },
     )
+}
+
+/// What is done with a group, by a thread that must not wait.
+fn group_verb() -> impl Strategy<Value = GroupVerb> {
+    prop_oneof![
+        4 => Just(GroupVerb::Pause),
+        4 => Just(GroupVerb::Resume),
+        3 => (1_usize..4).prop_map(GroupVerb::SetLimit),
+        1 => (0_usize..3).prop_map(GroupVerb::Reserve),
+        2 => Just(GroupVerb::CancelAll),
+        1 => Just(GroupVerb::Shutdown),
+        1 => Just(GroupVerb::ShutdownNow(0)),
+    ]
+}
+
+fn which_group() -> impl Strategy<Value = usize> {
+    0..GROUPS
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
@@ -317,6 +362,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (which(), verb_of_a_body()).prop_map(|(task, verb)| Act::Ask(task, verb)),
         1 => steps(1, 6).prop_map(Act::Move),
         3 => when().prop_map(Act::Submit),
+        3 => (which_group(), group_verb()).prop_map(|(group, verb)| Act::Group(group, verb)),
         1 => which().prop_map(Act::Join),
         1 => (which(), steps(0, 3)).prop_map(|(task, limit)| Act::JoinFor(task, limit)),
         1 => Just(Act::AwaitTermination),
@@ -348,6 +394,9 @@ fn quick_op() -> impl Strategy<Value = Op> {
         2 => which().prop_map(Op::Poll),
         2 => Just(Op::Look),
         1 => (0_usize..4).prop_map(Op::Resize),
+        5 => (which_group(), group_verb()).prop_map(|(group, verb)| Op::Group(group, verb)),
+        1 => (which_group(), 0_usize..3)
+            .prop_map(|(group, runs)| Op::Group(group, GroupVerb::ShutdownNow(runs))),
         1 => any_bool().prop_map(Op::KeepDelayed),
         1 => any_bool().prop_map(Op::KeepPeriodic),
         1 => Just(Op::Prestart),
@@ -363,6 +412,10 @@ fn blocking_op() -> impl Strategy<Value = Op> {
         3 => (which(), steps(0, 3)).prop_map(|(task, limit)| Op::JoinFor(task, limit)),
         3 => which().prop_map(Op::Await),
         2 => steps(0, 4).prop_map(Op::AwaitTermination),
+        1 => (which_group(), steps(0, 4))
+            .prop_map(|(group, steps)| Op::Group(group, GroupVerb::AwaitTermination(steps))),
+        1 => (which_group(), steps(0, 4))
+            .prop_map(|(group, steps)| Op::Group(group, GroupVerb::ShutdownWithin(steps))),
         1 => steps(0, 4).prop_map(Op::ShutdownWithin),
         1 => which().prop_map(|task| Op::Ask(task, Verb::CancelAndWait)),
         1 => Just(Op::Close),
@@ -391,7 +444,7 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "  {:?}\n  {:?}", self.pool, self.faults)?;
+        writeln!(f, "  {:?}\n  {:?}\n  limits {:?}", self.pool, self.faults, self.limits)?;
         for (number, ops) in self.actors.iter().enumerate() {
             writeln!(f, "  {}:", if number == 0 { "director" } else { "actor" })?;
             for op in ops {

@@ -48,6 +48,9 @@ impl World {
         if let Some((act, answer)) = plan.gate {
             task = task.gate(Gate { world: Arc::clone(self), id, act, answer });
         }
+        if let Some(group) = plan.group {
+            task = task.group(&self.groups[group]);
+        }
         let delay = plan.when.delay();
         let outer = SUBMITTED.with(|own| own.replace(Some(id)));
         let outcome = match plan.kind {
@@ -92,7 +95,8 @@ impl World {
             Act::Ask(task, verb) => self.ask(task, verb),
             Act::Move(steps) => self.move_itself(id, steps),
             Act::Submit(when) => self.submit(TaskPlan::plain(when)),
-            Act::Join(task) => self.join(task),
+            Act::Group(group, verb) => self.ask_group(group, verb),
+            Act::Join(task) => self.join_inside(id, task),
             Act::JoinFor(task, steps) => self.join_for(task, steps),
             Act::AwaitTermination => self.await_termination_inside(),
             Act::Shutdown => self.shutdown(),
@@ -116,7 +120,8 @@ impl TaskPlan {
     /// A task that does nothing.
     const fn plain(when: When) -> Self {
         let (kind, body, capture) = (Kind::Once, Act::Return, OnDrop::Nothing);
-        Self { when, kind, body, capture, timeout: None, resumes: false, gate: None }
+        let (timeout, gate, group) = (None, None, None);
+        Self { when, kind, body, capture, timeout, resumes: false, gate, group }
     }
 }
 

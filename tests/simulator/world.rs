@@ -16,7 +16,7 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, Handle,
+    AbortPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, Group, Handle,
     ManualClock, ScheduledThreadPoolExecutor, Worker,
 };
 use shuttle::{
@@ -41,6 +41,7 @@ pub(crate) struct World {
     /// What the clock showed at first.
     pub(crate) begin: Instant,
     pub(crate) handle: Handle,
+    pub(crate) groups: Vec<Group>,
     executor: Notes<Option<ScheduledThreadPoolExecutor>>,
     ledger: Arc<Notes<Ledger>>,
     faults: Faults,
@@ -126,12 +127,17 @@ impl World {
         let actors = vec![Doing::Work; scenario.actors.len().saturating_sub(1)];
         if !scenario.has_one_worker() {
             // Then the order in which the threads took their tasks is unknown.
-            notes(&ledger).is_stopping = true;
+            notes(&ledger).has_many_workers = true;
         }
+        let group = |limit| executor.group("g").limit(limit).build().expect("not zero");
+        let groups = scenario.limits.into_iter().map(group).collect();
+        notes(&ledger).begin_groups(&scenario.limits);
+        notes(&ledger).discards = matches!(scenario.pool.bound, Some((_, Refusal::DiscardOldest)));
         Arc::new(Self {
             begin: clock.now(),
             clock,
             handle: executor.handle(),
+            groups,
             executor: Notes::new(Some(executor)),
             ledger,
             faults: scenario.faults,
@@ -152,6 +158,11 @@ impl World {
         if is_wrong {
             notes(&self.ledger).violation(what.to_owned());
         }
+    }
+
+    /// Returns `true` until time alone has to bring everything to its end.
+    pub(crate) fn may_disturb(&self) -> bool {
+        self.has_faults.load(Ordering::SeqCst)
     }
 
     /// The faults that are on now.
@@ -249,6 +260,7 @@ impl World {
     fn progress(&self) {
         self.has_faults.store(false, Ordering::SeqCst);
         self.rest();
+        self.resume_groups();
         let tasks = self.note(|ledger, _| ledger.all_admitted());
         let end = self.clock.elapsed() + LONG;
         self.go_on();
@@ -262,6 +274,8 @@ impl World {
         // more to drop.
         let mut rounds = 0..ROUNDS;
         while !missing().is_empty() && rounds.next().is_some() {
+            // A body may have paused its group just now.
+            self.resume_groups();
             thread::yield_now();
         }
         let missing = missing();
@@ -290,7 +304,10 @@ impl World {
     fn look_for_neglect(&self) {
         let is_neglected = || {
             let is_quiet = !self.doings().contains(&Doing::Work);
-            let is_due = self.handle.pending_tasks().iter().any(|task| task.delay().is_zero());
+            // A task that waits for its group needs no worker.
+            let waiting = self.groups.iter().map(|group| group.statistics().waiting).sum::<usize>();
+            let pending = self.handle.pending_tasks();
+            let is_due = pending.iter().filter(|task| task.delay().is_zero()).count() > waiting;
             let now = self.handle.statistics();
             is_quiet && is_due && now.active < now.core_pool_size.max(1)
         };
@@ -357,6 +374,7 @@ impl World {
         self.look();
         let seen = self.handle.statistics();
         self.is_wrong(seen.pending + seen.active > 0, &format!("{seen:?} has something left"));
+        self.groups_have_ended();
         let faults = self.faults;
         self.note(|ledger, _| ledger.check_the_end(faults.capture || faults.result));
         self.is_wrong(Arc::strong_count(&self) > 1, "something of a task is still alive");

@@ -21,7 +21,7 @@ pub struct TaskSummary {
 }
 
 impl TaskSummary {
-    pub(super) fn new(id: u64, name: Option<Arc<str>>) -> Self {
+    pub(in crate::pool) fn new(id: u64, name: Option<Arc<str>>) -> Self {
         Self { id: TaskId(id), name }
     }
 
@@ -38,8 +38,9 @@ impl TaskSummary {
     }
 }
 
-/// What became of an executor's tasks while it was
-/// [shut down with a deadline](crate::Handle::shutdown_within).
+/// What became of the tasks of an executor, or of a group, while it was shut down with a deadline:
+/// [`Handle::shutdown_within`](crate::Handle::shutdown_within),
+/// [`Group::shutdown_within`](crate::Group::shutdown_within).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownReport {
     is_terminated: bool,
@@ -49,7 +50,16 @@ pub struct ShutdownReport {
 }
 
 impl ShutdownReport {
-    /// Returns `true` if every task has ended, and every worker.
+    pub(in crate::pool) fn new(
+        is_terminated: bool,
+        ran: Vec<TaskSummary>,
+        cancelled: Vec<TaskSummary>,
+        still_running: Vec<TaskSummary>,
+    ) -> Self {
+        Self { is_terminated, ran, cancelled, still_running }
+    }
+
+    /// Returns `true` if every task has ended, and every worker of an executor.
     #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.is_terminated

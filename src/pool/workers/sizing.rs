@@ -70,6 +70,7 @@ impl Pool {
         if size < before {
             self.queue.reconsider();
         }
+        self.groups_resized();
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
             // Also after a shutdown, for the tasks that it has left.
             match self.start_worker(|| self.workers.core_size()) {

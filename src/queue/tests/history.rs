@@ -65,6 +65,7 @@ fn admissions() -> impl Strategy<Value = Admission> {
         Just(Admission::Returning),
         Just(Admission::PutOff),
         Just(Admission::Recurring),
+        Just(Admission::Waiting),
         Just(Admission::Closed),
     ]
 }

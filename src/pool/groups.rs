@@ -1,0 +1,286 @@
+//! The groups of a pool: what needs a group, its members and their entries in the queue at once.
+//!
+//! A group decides under its own lock, and knows no queue ([`GroupState`]). What follows from its decisions is done here:
+//! the entries of members whose turn has come are moved to where their plans are, and members that were called off
+//! are ended, one after the other, with no lock held.
+//!
+//! The pool lists its groups, weakly: a group lives as long as a handle of it or a task in it does. The list is read
+//! where all groups have to know of something: another core pool size, and a shutdown.
+//!
+//! # Where groups meet a shutdown
+//!
+//! A held member has a deadline that never comes, and is due all the same. So a shutdown decides about it by its plan
+//! ([`Pool::remove_held_where`]), and a closed queue still admits a task that was taken and has to wait
+//! ([`Return::Waiting`](crate::queue::Return)). It then runs in its turn, as every task that is due does.
+//!
+//! A member that is held because its group is *paused* is as good as a paused task: an executor that does not keep
+//! delayed tasks ends it. A group that is told so under its lock ends what comes later as well, and is
+//! never paused again; so a pause cannot keep an executor from its end where that of a task would not.
+
+use std::time::Duration;
+
+use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary};
+use crate::{
+    CancelReason, WouldDeadlock,
+    queue::{Entry, SnapshotEntry, Ticket},
+    sync::{Arc, Mutex, Parker, Weak},
+    task::{Dispatcher, GroupLimits, GroupState, Keeps, Listed, Run, Runnable},
+    time::Timestamp,
+    unwind::discard,
+    wait,
+};
+
+/// The groups of a pool that are alive.
+#[derive(Default)]
+pub(super) struct Groups(Mutex<Vec<Weak<GroupState>>>);
+
+impl Groups {
+    fn add(&self, group: &Arc<GroupState>) {
+        let mut groups = self.0.lock();
+        groups.retain(|group| group.strong_count() > 0);
+        groups.push(Arc::downgrade(group));
+    }
+
+    fn all(&self) -> Vec<Arc<GroupState>> {
+        self.0.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Returns `true` if the pool has never had a group.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+}
+
+impl Dispatcher for Pool {
+    fn let_go(&self, task: &dyn Runnable, sequence: u64) {
+        // The task knows its slot: a worker has put it back.
+        let ticket = Ticket { slot: u32::MAX, sequence };
+        self.with_entry(ticket, |move_entry| task.let_go(move_entry));
+    }
+}
+
+// The groups, and the size of the pool.
+impl Pool {
+    /// Makes a group. It is told of every later change of the core pool size.
+    pub(crate) fn new_group(
+        self: &Arc<Self>,
+        name: Arc<str>,
+        limit: usize,
+        reserved: usize,
+    ) -> Arc<GroupState> {
+        let limits = GroupLimits { limit, reserved, workers: self.workers.wanted() };
+        let dispatcher: Weak<dyn Dispatcher> = Arc::downgrade(self) as _;
+        let group = Arc::new(GroupState::new(name, dispatcher, limits));
+        self.groups.add(&group);
+        // What has been changed since the group is listed is seen here, or by the thread that changes it.
+        group.resize(|| self.workers.wanted());
+        if let Some(keeps) = self.kept_now() {
+            self.end_called_off(group.executor_closes(keeps), keeps.reason, false);
+        }
+        group
+    }
+
+    pub(crate) fn groups(&self) -> Vec<Arc<GroupState>> {
+        self.groups.all()
+    }
+
+    /// Tells all groups of another core pool size.
+    pub(super) fn groups_resized(&self) {
+        for group in self.groups.all() {
+            group.resize(|| self.workers.wanted());
+            discard(group);
+        }
+    }
+}
+
+// Shutdowns of the pool.
+impl Pool {
+    /// Returns what the pool keeps, if it was shut down.
+    fn kept_now(&self) -> Option<Keeps> {
+        let phase = self.phase();
+        let by_policy = phase == Phase::ShuttingDown;
+        (phase > Phase::Running).then(|| Keeps {
+            delayed: by_policy && self.keeps_delayed(),
+            periodic: by_policy && self.keeps_periodic(),
+            reason: phase.reason(),
+        })
+    }
+
+    /// Tells all groups that the pool was shut down, and ends what only a paused group would still keep.
+    pub(super) fn close_groups(&self) {
+        let Some(keeps) = self.kept_now() else { return };
+        for group in self.groups.all() {
+            self.end_called_off(group.executor_closes(keeps), keeps.reason, false);
+            discard(group);
+        }
+    }
+
+    /// Tells all groups that the pending tasks have been taken out of the queue.
+    pub(super) fn dissolve_groups(&self) {
+        for group in self.groups.all() {
+            group.dissolve();
+            discard(group);
+        }
+    }
+
+    /// Returns when a task is due that has this deadline in the queue, held or not. A task that has left the queue
+    /// meanwhile was due, or is gone; then the answer is this deadline, or when it is due if its group holds it.
+    pub(super) fn due<R>(&self, task: &R, ticket: Ticket, deadline: Timestamp) -> Timestamp
+    where
+        R: Runnable + ?Sized,
+    {
+        if deadline < Timestamp::NEVER {
+            return deadline;
+        }
+        self.due_in_queue(task, ticket).or_else(|| task.held_until()).unwrap_or(deadline)
+    }
+
+    fn due_in_queue<R>(&self, task: &R, ticket: Ticket) -> Option<Timestamp>
+    where
+        R: Runnable + ?Sized,
+    {
+        task.due(&mut |slot| self.queue.deadline(ticket.moved_to(slot)))
+    }
+
+    /// Takes those out of the closed queue, one by one, that are `unwanted` by when they are due, which their
+    /// entries do not say. What comes to be held meanwhile is due.
+    pub(super) fn remove_held_where(
+        &self,
+        reason: CancelReason,
+        unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool,
+    ) {
+        for SnapshotEntry { deadline, ticket, element: task } in self.queue.snapshot(Arc::clone) {
+            // A worker has what is not there.
+            let is_never = deadline == Timestamp::NEVER;
+            let due = if is_never { self.due_in_queue(&*task, ticket) } else { None };
+            if due.is_some_and(|due| unwanted(due, &*task)) {
+                self.remove_pending(&*task, ticket, reason);
+            }
+            discard(task);
+        }
+    }
+}
+
+// What is done with the members of one group.
+impl Pool {
+    /// Ends members that their group has called off, or that run. Returns how many that are: a worker may have been
+    /// faster with one that was called off. With `signal` bodies that run are asked to stop.
+    pub(crate) fn end_called_off(
+        &self,
+        members: Vec<Listed>,
+        reason: CancelReason,
+        signal: bool,
+    ) -> usize {
+        let mut ended = 0;
+        for Listed { task, sequence, slot, is_pending, .. } in members {
+            let task = task.upgrade();
+            let ticket = Ticket { slot, sequence };
+            let end = |task: &Arc<dyn Runnable>| self.cancel(&**task, ticket, reason, signal);
+            ended += usize::from(task.as_ref().is_some_and(end) || is_pending);
+            discard(task);
+        }
+        ended
+    }
+
+    /// Shuts a group down: by the policies of the pool, as it would shut down itself.
+    pub(crate) fn shut_group_down(&self, group: &GroupState) {
+        let keeps = Keeps {
+            delayed: self.keeps_delayed(),
+            periodic: self.keeps_periodic(),
+            reason: CancelReason::GroupShutdown,
+        };
+        self.end_called_off(group.shut_down(keeps, self.clock.read()), keeps.reason, false);
+    }
+
+    /// Shuts a group down at once: takes its pending members out of the queue, and asks the others to stop.
+    pub(crate) fn stop_group(&self, group: &GroupState) -> Vec<DrainedTask> {
+        let reason = CancelReason::GroupShutdown;
+        let context = self.detached_context();
+        let mut drained = Vec::new();
+        for member in group.stop(Keeps { delayed: false, periodic: false, reason }) {
+            let Listed { task, sequence, slot, due, is_pending, .. } = member;
+            let Some(task) = task.upgrade() else { continue };
+            if !is_pending {
+                task.token(self.shutdown.token()).cancel();
+                discard(task);
+                continue;
+            }
+            let ticket = Ticket { slot, sequence };
+            // If it is not there a worker has it, and finds it called off.
+            let removed = self.find(&*task, ticket, |ticket| self.queue.remove(ticket));
+            if let Some(element) = removed {
+                self.entry_removed();
+                element.leave_group();
+                let entry = Entry { deadline: due, sequence, element };
+                drained.push(DrainedTask::new(entry, &context, reason));
+            }
+            discard(task);
+        }
+        drained
+    }
+
+    /// Shuts a group down, and after `patience` at once. Waits for another `grace` for what runs.
+    pub(crate) fn stop_group_within(
+        &self,
+        group: &GroupState,
+        patience: Duration,
+        grace: Duration,
+    ) -> Result<ShutdownReport, WouldDeadlock> {
+        group.open_log();
+        self.shut_group_down(group);
+        let mut is_over = self.await_group(group, patience)?;
+        if !is_over {
+            drop(self.stop_group(group));
+            is_over = self.await_group(group, grace)?;
+        }
+        let (settled, running) = group.read_log();
+        let summaries = |list: Vec<(u64, Option<Arc<str>>)>| {
+            list.into_iter().map(|(id, name)| TaskSummary::new(id, name)).collect()
+        };
+        let named = |Listed { task, sequence, .. }: Listed| {
+            let task = task.upgrade();
+            let name = task.as_ref().and_then(|task| task.name());
+            discard(task);
+            (sequence, name)
+        };
+        let running = running.into_iter().map(named).collect();
+        Ok(ShutdownReport::new(
+            is_over,
+            summaries(settled.ran),
+            summaries(settled.cancelled),
+            summaries(running),
+        ))
+    }
+
+    /// Waits for the end of a group, but no longer than `timeout`. Returns `true` if it has ended.
+    pub(crate) fn await_group(
+        &self,
+        group: &GroupState,
+        timeout: Duration,
+    ) -> Result<bool, WouldDeadlock> {
+        if self.would_wait_for_itself() {
+            return Err(WouldDeadlock(()));
+        }
+        let deadline = self.clock().read().after(timeout);
+        let poll = |waker: &_| group.poll_terminated(waker);
+        let has_ended = wait::block_until(self.clock(), deadline, poll).is_some();
+        if !has_ended {
+            group.forget(Parker::current().waker());
+        }
+        Ok(has_ended)
+    }
+
+    /// Returns `true` if the calling thread runs a member of the group of `task`, holds its only permit, and so
+    /// keeps `task` from starting.
+    pub(super) fn is_blocked_by_own_group(task: &dyn Runnable) -> bool {
+        let Some((group, awaited)) = task.group() else { return false };
+        let own = Run::current().and_then(|run| {
+            let own = run.task.group();
+            discard(run);
+            own
+        });
+        own.is_some_and(|(own, joiner)| {
+            Arc::ptr_eq(&own, &group) && group.is_blocked_by(joiner, awaited)
+        })
+    }
+}

@@ -1,0 +1,400 @@
+//! A group of tasks: how many of them may run at once, in which order, and whether they may at all.
+//!
+//! A group is a limit on a part of a pool. It has a lock of its own and knows its members, but neither the
+//! queue nor what a member runs. A task knows its group by a [`Membership`](super::grouped), which only a
+//! task in a group has, so no other task is asked anything.
+//!
+//! # A task that waits for its group
+//!
+//! A worker that has taken a member asks the group whether it may start. If it may not, the worker puts it
+//! back into the queue, *held*: with a deadline that never comes, as that of a paused task
+//! ([`control`](super::control)). So a member that waits occupies no worker, other tasks that are due pass it,
+//! and it is pending for everybody who counts, lists, moves, cancels or drains. Its plan is kept in the task,
+//! and is what everybody is shown.
+//!
+//! # The order
+//!
+//! Pending members stand in an ordered set, by the moment when they are due and then by their sequence, as they
+//! would in the queue. A member may start if fewer than *free* members stand before it, where *free* is the
+//! number of permits that are left. That is strict: of two workers that have taken two members, the one with
+//! the later member is refused even if it asks first and a permit is free.
+//!
+//! # Why no member is stranded
+//!
+//! While the group is not paused, none of its first *free* pending members is held, except for those that a
+//! thread is about to let go ([`Effects`]). Every step that gives a member another rank, or the group another
+//! number of permits, ends by looking for held members among the first *free*: a run that ends, a member that
+//! leaves, comes back or gets another plan, another limit, another size of the pool, and the end of a pause. It
+//! marks these as no longer held under the group's lock. With that lock released the thread moves their
+//! entries to where their plans are. Nothing can keep it from doing so, because no user code runs in between.
+//!
+//! A member becomes held in one place, in the step that queues it again. That step holds the task's lock, and
+//! asks the group a second time: a permit that was released since the refusal is seen there. What
+//! comes after that step finds a held member, and a thread that lets it go waits for the task's lock, and
+//! finds the entry in the queue. The start of a member takes one permit and one place before all others, so it
+//! changes nobody's turn.
+//!
+//! # Locks
+//!
+//! The lock of a group comes after that of a task, and no lock is taken under it. What a call has to do
+//! about other tasks it returns as [`Effects`], which are carried out by a thread that holds no lock.
+//!
+//! # Members that are not known yet
+//!
+//! A task enters its group when its submission has put it into the queue, or when a worker asks for it, if that
+//! is first. It is not in the order before that: a submitter that waits for room may wait for a task that would
+//! have to wait for it. A submission that is under way keeps a group that was shut down from its end
+//! ([`Joining`]).
+
+mod end;
+mod roll;
+
+use std::task::Waker;
+
+use self::{end::Stage, roll::Roll};
+pub(crate) use self::{
+    end::{Ended, Keeps, Settled},
+    roll::{Counted, Entrant, Listed, Turn},
+};
+use super::Runnable;
+use crate::{
+    CancelReason,
+    sync::{Arc, Mutex, MutexGuard, Weak},
+    time::Timestamp,
+    unwind::{discard, wake_all},
+    wait::{Place, WaitList},
+};
+
+/// What moves the entries of members that are held no longer.
+pub(crate) trait Dispatcher: Send + Sync {
+    /// Lets a task go that its group has held. The caller holds no lock.
+    fn let_go(&self, task: &dyn Runnable, sequence: u64);
+}
+
+/// See the [module](self).
+pub(crate) struct GroupState {
+    name: Arc<str>,
+    dispatcher: Weak<dyn Dispatcher>,
+    roll: Mutex<Roll>,
+}
+
+/// The settings with which a group begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupLimits {
+    /// How many members may run at once.
+    pub(crate) limit: usize,
+    /// How many workers stay free for others.
+    pub(crate) reserved: usize,
+    /// How many workers the pool may have.
+    pub(crate) workers: usize,
+}
+
+/// What remains to be done when a group has changed, by a thread that holds no lock.
+#[must_use = "members would stay held"]
+#[derive(Default)]
+pub(crate) struct Effects {
+    dispatcher: Option<Weak<dyn Dispatcher>>,
+    released: Vec<(u64, Weak<dyn Runnable>)>,
+    wakers: Vec<Waker>,
+}
+
+impl Effects {
+    /// Lets the members go whose turn has come, and wakes those who wait for the end of the group.
+    pub(crate) fn carry_out(self) {
+        let Self { dispatcher, released, wakers } = self;
+        if let Some(dispatcher) = dispatcher.as_ref().and_then(Weak::upgrade) {
+            for (sequence, task) in released {
+                // A task that is gone has left, or is about to.
+                let Some(task) = task.upgrade() else { continue };
+                dispatcher.let_go(&*task, sequence);
+                discard(task);
+            }
+            discard(dispatcher);
+        }
+        wake_all(wakers);
+    }
+}
+
+/// A submission to a group that is under way: the group does not end before this is dropped.
+pub(crate) struct Joining(Arc<GroupState>);
+
+impl Drop for Joining {
+    fn drop(&mut self) {
+        let mut roll = self.0.roll.lock();
+        roll.end.joining -= 1;
+        self.0.settle(roll).carry_out();
+    }
+}
+
+impl GroupState {
+    pub(crate) fn new(
+        name: Arc<str>,
+        dispatcher: Weak<dyn Dispatcher>,
+        limits: GroupLimits,
+    ) -> Self {
+        Self { name, dispatcher, roll: Mutex::new(Roll::new(limits)) }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Returns `true` if this is a group of that pool.
+    pub(crate) fn belongs_to<D: Dispatcher>(&self, dispatcher: &Arc<D>) -> bool {
+        std::ptr::addr_eq(self.dispatcher.as_ptr(), Arc::as_ptr(dispatcher))
+    }
+
+    /// Releases the lock after a change. Returns what remains to be done about it.
+    fn settle(&self, mut roll: MutexGuard<'_, Roll>) -> Effects {
+        let (released, wakers) = (roll.release(), roll.terminate());
+        drop(roll);
+        let dispatcher = (!released.is_empty()).then(|| Weak::clone(&self.dispatcher));
+        Effects { dispatcher, released, wakers }
+    }
+
+    /// Changes the group, with no lock held, and lets the members go whose turn has come.
+    fn change<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> R {
+        let mut roll = self.roll.lock();
+        let answer = change(&mut roll);
+        self.settle(roll).carry_out();
+        answer
+    }
+
+    // Members. What follows is called under the task's lock, except for `join`.
+
+    /// Begins a submission; `None` if the group was shut down.
+    pub(crate) fn join(self: &Arc<Self>) -> Option<Joining> {
+        let mut roll = self.roll.lock();
+        if roll.end.stage > Stage::Open {
+            roll.counts.rejected += 1;
+            return None;
+        }
+        roll.end.joining += 1;
+        Some(Joining(Arc::clone(self)))
+    }
+
+    /// Enters a member that is pending. Returns why it has to end, if it came too late.
+    pub(super) fn enter(
+        &self,
+        sequence: u64,
+        due: Timestamp,
+        entrant: Entrant,
+    ) -> Option<CancelReason> {
+        let mut roll = self.roll.lock();
+        let refusal = roll.end.refuses(entrant.is_periodic, entrant.is_delayed);
+        roll.enter(sequence, due, entrant, refusal);
+        refusal
+    }
+
+    /// Notes the slot of the queue in which a member has been from the beginning.
+    pub(super) fn set_slot(&self, sequence: u64, slot: u32) {
+        self.roll.lock().set_slot(sequence, slot);
+    }
+
+    /// Counts a task that has been in the queue and has ended before it entered.
+    pub(super) fn count_short_lived(&self) {
+        let mut roll = self.roll.lock();
+        roll.counts.submitted += 1;
+        roll.counts.cancelled += 1;
+    }
+
+    /// Asks for a member that a worker has taken whether it may start, and has it start then.
+    pub(super) fn ask(&self, sequence: u64) -> Turn {
+        self.roll.lock().ask(sequence)
+    }
+
+    /// Has a member be pending again, which a worker has. Returns `true` if it is held.
+    pub(super) fn come_back(
+        &self,
+        sequence: u64,
+        due: Timestamp,
+        was_refused: bool,
+    ) -> (bool, Effects) {
+        let mut roll = self.roll.lock();
+        let is_held = roll.come_back(sequence, due, was_refused);
+        (is_held, self.settle(roll))
+    }
+
+    /// Notes that a pending member is due at another moment.
+    pub(super) fn replan(&self, sequence: u64, due: Timestamp) -> Effects {
+        let mut roll = self.roll.lock();
+        roll.replan(sequence, due);
+        self.settle(roll)
+    }
+
+    /// Counts a run of a member.
+    pub(super) fn count_run(&self, has_failed: bool) {
+        let mut roll = self.roll.lock();
+        roll.counts.runs += 1;
+        roll.counts.failed_runs += u64::from(has_failed);
+    }
+
+    /// Has a member leave that has ended, or that is no longer part of the schedule.
+    pub(super) fn leave(
+        &self,
+        sequence: u64,
+        ended: Ended,
+        name: impl FnOnce() -> Option<Arc<str>>,
+    ) -> Effects {
+        let mut roll = self.roll.lock();
+        if roll.leave(sequence, ended) {
+            roll.end.note(sequence, ended, name);
+        }
+        self.settle(roll)
+    }
+
+    // Settings.
+
+    pub(crate) fn limit(&self) -> usize {
+        self.roll.lock().limits.limit
+    }
+
+    pub(crate) fn reserved(&self) -> usize {
+        self.roll.lock().limits.reserved
+    }
+
+    pub(crate) fn set_limit(&self, limit: usize) {
+        self.change(|roll| roll.limits.limit = limit);
+    }
+
+    pub(crate) fn set_reserved(&self, reserved: usize) {
+        self.change(|roll| roll.limits.reserved = reserved);
+    }
+
+    /// Notes how many workers the pool may have. `workers` reads an atomic: of two that resize at once the
+    /// one that gets the lock later reads the newer number.
+    pub(crate) fn resize(&self, workers: impl FnOnce() -> usize) {
+        self.change(|roll| roll.limits.workers = workers());
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.roll.lock().is_paused
+    }
+
+    /// Pauses the group. Returns `false` if it is paused already, or was shut down, or its executor was.
+    pub(crate) fn pause(&self) -> bool {
+        let mut roll = self.roll.lock();
+        let is_possible = !roll.is_paused && roll.end.admits_pauses();
+        roll.is_paused |= is_possible;
+        is_possible
+    }
+
+    /// Ends a pause. Returns `false` if there was none.
+    pub(crate) fn resume(&self) -> bool {
+        self.change(|roll| std::mem::take(&mut roll.is_paused))
+    }
+
+    /// Returns the counts, at one moment.
+    pub(crate) fn counts(&self) -> Counted {
+        self.roll.lock().counted()
+    }
+
+    /// Returns `true` if a member that waits for this pending one, in its run, holds every permit, so that the
+    /// other cannot start before the wait has ended.
+    pub(crate) fn is_blocked_by(&self, joiner: u64, awaited: u64) -> bool {
+        self.roll.lock().is_blocked_by(joiner, awaited)
+    }
+
+    // The end.
+
+    /// Calls off the pending members that are there now: none of them starts from here on. Returns all
+    /// members, for the caller to end them.
+    pub(crate) fn call_off(&self, reason: CancelReason) -> Vec<Listed> {
+        self.roll.lock().call_off(reason, |_| true)
+    }
+
+    /// Admits no more members, and ends a pause. Returns the members that are not kept, called off.
+    pub(crate) fn shut_down(&self, keeps: Keeps, now: Timestamp) -> Vec<Listed> {
+        self.change(|roll| {
+            roll.end.advance(Stage::ShuttingDown, keeps);
+            roll.is_paused = false;
+            roll.call_off(keeps.reason, |member| !keeps.keeps(member.is_periodic, member.due > now))
+        })
+    }
+
+    /// Admits no more members. Returns all that there are, the pending ones called off.
+    pub(crate) fn stop(&self, keeps: Keeps) -> Vec<Listed> {
+        self.change(|roll| {
+            roll.end.advance(Stage::Stopping, keeps);
+            roll.is_paused = false;
+            roll.call_off(keeps.reason, |_| true)
+        })
+    }
+
+    /// Called when the executor is shut down. Returns the members, called off, that a paused group would
+    /// keep from running although the executor does not keep them.
+    pub(crate) fn executor_closes(&self, keeps: Keeps) -> Vec<Listed> {
+        self.change(|roll| {
+            roll.end.executor_closes(keeps);
+            let is_paused = roll.is_paused;
+            roll.call_off(keeps.reason, |member| {
+                is_paused && member.is_pending && !keeps.keeps(member.is_periodic, true)
+            })
+        })
+    }
+
+    /// Called when the executor has given its pending tasks back: they are no members any more.
+    pub(crate) fn dissolve(&self) {
+        self.change(Roll::dissolve);
+    }
+
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.roll.lock().end.stage > Stage::Open
+    }
+
+    pub(crate) fn is_terminated(&self) -> bool {
+        self.roll.lock().end.is_terminated
+    }
+
+    /// Has every member noted that ends from now on.
+    pub(crate) fn open_log(&self) {
+        self.roll.lock().end.open_log();
+    }
+
+    /// Returns the members that have been noted, and those that run now.
+    pub(crate) fn read_log(&self) -> (Settled, Vec<Listed>) {
+        let roll = self.roll.lock();
+        (roll.end.log(), roll.running())
+    }
+
+    /// The poll of [`wait`](crate::wait): an answer once the group was shut down and its last member has
+    /// left.
+    pub(crate) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
+        self.poll_with(waker, WaitList::register)
+    }
+
+    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own.
+    pub(crate) fn poll_terminated_at(
+        &self,
+        place: &mut Option<Place>,
+        waker: &Waker,
+    ) -> Option<()> {
+        self.poll_with(waker, |waiters, waker| waiters.register_at(place, waker))
+    }
+
+    fn poll_with(
+        &self,
+        waker: &Waker,
+        register: impl FnOnce(&mut WaitList, Waker) -> Option<Waker>,
+    ) -> Option<()> {
+        let waker = waker.clone();
+        let mut roll = self.roll.lock();
+        let is_over = roll.end.is_terminated;
+        let unused = if is_over { Some(waker) } else { register(&mut roll.end.waiters, waker) };
+        drop(roll);
+        discard(unused);
+        is_over.then_some(())
+    }
+
+    /// Takes a thread that waits no longer off the list of waiters.
+    pub(crate) fn forget(&self, waker: &Waker) {
+        let unused = self.roll.lock().end.waiters.deregister(waker);
+        discard(unused);
+    }
+
+    /// Takes a future that waits no longer off that list.
+    pub(crate) fn forget_at(&self, place: &mut Option<Place>) {
+        let unused = self.roll.lock().end.waiters.leave(place);
+        discard(unused);
+    }
+}

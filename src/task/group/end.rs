@@ -1,0 +1,132 @@
+//! The end of a group: how far it has come, what is kept, who waits for it, and which members it has seen
+//! leave.
+//!
+//! A group ends in two ways. It is shut down itself; or its executor is, and then the group ends with its last
+//! member although nobody has shut it down. Once either has begun no pause begins any more, as no task can be
+//! paused then: nobody could be sure of the end.
+
+use std::task::Waker;
+
+use super::roll::Name;
+use crate::{CancelReason, sync::Arc, wait::WaitList};
+
+/// How far a group has come by its own shutdown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    #[default]
+    Open,
+    ShuttingDown,
+    Stopping,
+}
+
+/// Which tasks a shutdown keeps, and why the others end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keeps {
+    pub(crate) delayed: bool,
+    pub(crate) periodic: bool,
+    pub(crate) reason: CancelReason,
+}
+
+impl Keeps {
+    pub(super) fn keeps(self, is_periodic: bool, is_delayed: bool) -> bool {
+        if is_periodic { self.periodic } else { self.delayed || !is_delayed }
+    }
+}
+
+/// How a member has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// The members that have ended since a report was asked for: those that ran, and those that were cancelled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settled {
+    pub(crate) ran: Vec<(u64, Option<Arc<str>>)>,
+    pub(crate) cancelled: Vec<(u64, Option<Arc<str>>)>,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct End {
+    pub(super) stage: Stage,
+    /// What the group keeps since it was shut down.
+    keeps: Option<Keeps>,
+    /// What the executor keeps since it was shut down.
+    executor_keeps: Option<Keeps>,
+    /// The number of submissions that are under way.
+    pub(super) joining: usize,
+    pub(super) is_terminated: bool,
+    pub(super) waiters: WaitList,
+    log: Option<Settled>,
+}
+
+impl End {
+    pub(super) fn advance(&mut self, stage: Stage, keeps: Keeps) {
+        self.stage = self.stage.max(stage);
+        self.keeps = Some(keeps);
+    }
+
+    pub(super) fn executor_closes(&mut self, keeps: Keeps) {
+        // A policy that is switched on again brings nothing back.
+        let before = self.executor_keeps;
+        let kept = |is_kept: fn(Keeps) -> bool| before.is_none_or(is_kept) && is_kept(keeps);
+        let (delayed, periodic) = (kept(|keeps| keeps.delayed), kept(|keeps| keeps.periodic));
+        self.executor_keeps = Some(Keeps { delayed, periodic, reason: keeps.reason });
+    }
+
+    pub(super) fn executor_closes_at_once(&mut self) {
+        let reason = CancelReason::ShutdownNow;
+        self.executor_keeps = Some(Keeps { delayed: false, periodic: false, reason });
+    }
+
+    /// Returns `true` if the group may be paused.
+    pub(super) fn admits_pauses(&self) -> bool {
+        self.stage == Stage::Open && self.executor_keeps.is_none()
+    }
+
+    /// Returns why a member has to end that comes too late.
+    pub(super) fn refuses(&self, is_periodic: bool, is_delayed: bool) -> Option<CancelReason> {
+        let keeps = self.keeps?;
+        let is_kept = self.stage < Stage::Stopping && keeps.keeps(is_periodic, is_delayed);
+        (!is_kept).then_some(keeps.reason)
+    }
+
+    /// Returns why a member has to end that would wait for the end of a pause. The executor was shut down, and
+    /// does not keep it.
+    pub(super) fn refuses_to_wait(
+        &self,
+        is_paused: bool,
+        is_periodic: bool,
+    ) -> Option<CancelReason> {
+        let keeps = self.executor_keeps.filter(|_| is_paused)?;
+        (!keeps.keeps(is_periodic, true)).then_some(keeps.reason)
+    }
+
+    pub(super) fn open_log(&mut self) {
+        self.log.get_or_insert_default();
+    }
+
+    /// Notes a member that leaves, if somebody wants to know.
+    pub(super) fn note(&mut self, sequence: u64, ended: Ended, name: impl FnOnce() -> Name) {
+        let Some(log) = &mut self.log else { return };
+        let list = if ended == Ended::Cancelled { &mut log.cancelled } else { &mut log.ran };
+        list.push((sequence, name()));
+    }
+
+    pub(super) fn log(&self) -> Settled {
+        self.log.clone().unwrap_or_default()
+    }
+
+    /// Ends the group, if nothing holds that up. Returns the wakers of those who wait for it.
+    pub(super) fn terminate(&mut self, is_empty: bool) -> Vec<Waker> {
+        let is_ending = self.stage > Stage::Open || self.executor_keeps.is_some();
+        if !is_ending || !is_empty || self.joining > 0 {
+            return Vec::new();
+        }
+        self.is_terminated = true;
+        self.waiters.take()
+    }
+}

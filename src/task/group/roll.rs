@@ -1,0 +1,330 @@
+//! The roll of a group: its members, the order in which they may start, and what has been counted.
+//!
+//! It only decides: every function here runs under the group's lock and calls nothing else. A member is
+//! *pending*, *running* or *called off*.
+//!
+//! ```text
+//!   enter ──▶ pending ◀──────── come_back ──── running ──▶ leave
+//!              │  ▲ release          ask ──────▶ ▲
+//!              ▼  │                               │
+//!             held └── ask ───────────────────────┘        call_off: pending ──▶ called off ──▶ leave
+//! ```
+//!
+//! These hold whenever the lock is free:
+//!
+//! * `order` has one key for each pending member, and no other; `held` counts those that are held.
+//! * `running` counts the members that run, and is at most the number of permits, unless that was lowered.
+//! * `submitted = pending + running + called off + completed + failed + cancelled`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    GroupLimits,
+    end::{End, Ended},
+};
+use crate::{
+    CancelReason,
+    sync::{Arc, Weak},
+    task::Runnable,
+    time::Timestamp,
+};
+
+/// What a worker does with a member that it has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It runs: the member has a permit.
+    Starts,
+    /// It goes back into the queue.
+    Waits,
+    /// It ends as cancelled.
+    Ends(CancelReason),
+}
+
+/// A member that enters.
+pub(crate) struct Entrant {
+    pub(crate) task: Weak<dyn Runnable>,
+    /// The slot of the queue, if it is known.
+    pub(crate) slot: u32,
+    pub(crate) is_periodic: bool,
+    /// True if it was not due when it was submitted.
+    pub(crate) is_delayed: bool,
+}
+
+/// A member, as a list of them has it.
+pub(crate) struct Listed {
+    pub(crate) task: Weak<dyn Runnable>,
+    pub(crate) sequence: u64,
+    pub(crate) slot: u32,
+    pub(crate) due: Timestamp,
+    pub(crate) is_pending: bool,
+    pub(crate) is_periodic: bool,
+}
+
+/// What a group has counted, and how many members there are, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) pending: usize,
+    pub(crate) held: usize,
+    pub(crate) active: usize,
+    pub(crate) totals: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) submitted: u64,
+    pub(crate) rejected: u64,
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) runs: u64,
+    pub(crate) failed_runs: u64,
+}
+
+struct Member {
+    task: Weak<dyn Runnable>,
+    slot: u32,
+    is_periodic: bool,
+    /// When it is due, or was when it started.
+    due: Timestamp,
+    stands: Stands,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    Pending { is_held: bool },
+    Running,
+    CalledOff(CancelReason),
+}
+
+/// See the [module](self).
+pub(super) struct Roll {
+    pub(super) limits: GroupLimits,
+    pub(super) is_paused: bool,
+    pub(super) counts: Counts,
+    pub(super) end: End,
+    members: BTreeMap<u64, Member>,
+    order: BTreeSet<(Timestamp, u64)>,
+    running: usize,
+    held: usize,
+}
+
+impl Roll {
+    pub(super) fn new(limits: GroupLimits) -> Self {
+        Self {
+            limits,
+            is_paused: false,
+            counts: Counts::default(),
+            end: End::default(),
+            members: BTreeMap::new(),
+            order: BTreeSet::new(),
+            running: 0,
+            held: 0,
+        }
+    }
+
+    /// Returns how many members may run at once: at least one, whatever is reserved.
+    fn permits(&self) -> usize {
+        let GroupLimits { limit, reserved, workers } = self.limits;
+        limit.min(workers.saturating_sub(reserved)).max(1)
+    }
+
+    fn free(&self) -> usize {
+        if self.is_paused { 0 } else { self.permits().saturating_sub(self.running) }
+    }
+
+    /// Returns `true` if it is the turn of this pending member.
+    fn is_first(&self, sequence: u64, due: Timestamp) -> bool {
+        let free = self.free();
+        // The first comparison spares a group that is hardly limited the walk.
+        free > 0 && (self.order.len() <= free || self.first(free).any(|key| key == (due, sequence)))
+    }
+
+    fn first(&self, count: usize) -> impl Iterator<Item = (Timestamp, u64)> {
+        self.order.iter().take(count).copied()
+    }
+
+    /// Enters a pending member, which is called off at once if it came too late.
+    pub(super) fn enter(
+        &mut self,
+        sequence: u64,
+        due: Timestamp,
+        entrant: Entrant,
+        refusal: Option<CancelReason>,
+    ) {
+        let Entrant { task, slot, is_periodic, .. } = entrant;
+        let stands = match refusal {
+            Some(reason) => Stands::CalledOff(reason),
+            None => Stands::Pending { is_held: false },
+        };
+        self.members.insert(sequence, Member { task, slot, is_periodic, due, stands });
+        if refusal.is_none() {
+            self.order.insert((due, sequence));
+        }
+        self.counts.submitted += 1;
+    }
+
+    pub(super) fn set_slot(&mut self, sequence: u64, slot: u32) {
+        if let Some(member) = self.members.get_mut(&sequence) {
+            member.slot = slot;
+        }
+    }
+
+    pub(super) fn ask(&mut self, sequence: u64) -> Turn {
+        // The executor has given the others back.
+        let Some(member) = self.members.get(&sequence) else {
+            return Turn::Ends(CancelReason::ShutdownNow);
+        };
+        let (due, is_periodic) = (member.due, member.is_periodic);
+        if let Stands::CalledOff(reason) = member.stands {
+            return Turn::Ends(reason);
+        }
+        if let Some(reason) = self.end.refuses_to_wait(self.is_paused, is_periodic) {
+            return Turn::Ends(reason);
+        }
+        if !self.is_first(sequence, due) {
+            return Turn::Waits;
+        }
+        self.stand(sequence, due, Stands::Running);
+        Turn::Starts
+    }
+
+    /// Has a member be pending that a worker has. It is held if `was_refused` and it is still not its turn.
+    pub(super) fn come_back(&mut self, sequence: u64, due: Timestamp, was_refused: bool) -> bool {
+        let Some(member) = self.members.get(&sequence) else { return false };
+        let is_periodic = member.is_periodic;
+        if matches!(member.stands, Stands::CalledOff(_)) {
+            // A worker takes it once more, and ends it.
+            return false;
+        }
+        self.stand(sequence, due, Stands::Pending { is_held: false });
+        let may_wait = self.end.refuses_to_wait(self.is_paused, is_periodic).is_none();
+        let is_held = was_refused && may_wait && !self.is_first(sequence, due);
+        if is_held {
+            self.stand(sequence, due, Stands::Pending { is_held });
+        }
+        is_held
+    }
+
+    pub(super) fn replan(&mut self, sequence: u64, due: Timestamp) {
+        let Some(member) = self.members.get(&sequence) else { return };
+        if let stands @ Stands::Pending { .. } = member.stands {
+            self.stand(sequence, due, stands);
+        }
+    }
+
+    /// Changes how a member stands, and everything that follows from it.
+    fn stand(&mut self, sequence: u64, due: Timestamp, stands: Stands) {
+        let Some(member) = self.members.get_mut(&sequence) else { return };
+        let before = std::mem::replace(&mut member.stands, stands);
+        let key = (std::mem::replace(&mut member.due, due), sequence);
+        match before {
+            Stands::Pending { is_held } => {
+                self.order.remove(&key);
+                self.held -= usize::from(is_held);
+            }
+            Stands::Running => self.running -= 1,
+            Stands::CalledOff(_) => {}
+        }
+        match stands {
+            Stands::Pending { is_held } => {
+                self.order.insert((due, sequence));
+                self.held += usize::from(is_held);
+            }
+            Stands::Running => self.running += 1,
+            Stands::CalledOff(_) => {}
+        }
+    }
+
+    /// Returns the held members whose turn has come, which are held no longer.
+    pub(super) fn release(&mut self) -> Vec<(u64, Weak<dyn Runnable>)> {
+        if self.held == 0 {
+            return Vec::new();
+        }
+        let is_held = |(_, sequence): &(Timestamp, u64)| {
+            let member = self.members.get(sequence);
+            member.is_some_and(|member| member.stands == Stands::Pending { is_held: true })
+        };
+        let due: Vec<_> = self.first(self.free()).filter(is_held).collect();
+        let mut released = Vec::with_capacity(due.len());
+        for (due, sequence) in due {
+            self.stand(sequence, due, Stands::Pending { is_held: false });
+            if let Some(member) = self.members.get(&sequence) {
+                released.push((sequence, Weak::clone(&member.task)));
+            }
+        }
+        released
+    }
+
+    /// Returns `true` unless the member had left before.
+    pub(super) fn leave(&mut self, sequence: u64, ended: Ended) -> bool {
+        let Some(due) = self.members.get(&sequence).map(|member| member.due) else { return false };
+        self.stand(sequence, due, Stands::CalledOff(CancelReason::Requested));
+        self.members.remove(&sequence);
+        match ended {
+            Ended::Completed => self.counts.completed += 1,
+            Ended::Failed => self.counts.failed += 1,
+            Ended::Cancelled => self.counts.cancelled += 1,
+        }
+        true
+    }
+
+    /// Calls off the pending members that are `unwanted`, and returns all that are.
+    pub(super) fn call_off(
+        &mut self,
+        reason: CancelReason,
+        unwanted: impl Fn(&Listed) -> bool,
+    ) -> Vec<Listed> {
+        let listed: Vec<_> = self.listed().filter(unwanted).collect();
+        for member in listed.iter().filter(|member| member.is_pending) {
+            self.stand(member.sequence, member.due, Stands::CalledOff(reason));
+        }
+        listed
+    }
+
+    pub(super) fn running(&self) -> Vec<Listed> {
+        self.listed().filter(|member| !member.is_pending).collect()
+    }
+
+    fn listed(&self) -> impl Iterator<Item = Listed> {
+        self.members.iter().map(|(sequence, member)| Listed {
+            task: Weak::clone(&member.task),
+            sequence: *sequence,
+            slot: member.slot,
+            due: member.due,
+            is_pending: member.stands != Stands::Running,
+            is_periodic: member.is_periodic,
+        })
+    }
+
+    pub(super) fn dissolve(&mut self) {
+        let pending: Vec<_> = self.listed().filter(|member| member.is_pending).collect();
+        for member in pending {
+            self.leave(member.sequence, Ended::Cancelled);
+        }
+        self.end.executor_closes_at_once();
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        Counted {
+            pending: self.members.len() - self.running,
+            held: self.held,
+            active: self.running,
+            totals: self.counts,
+        }
+    }
+
+    pub(super) fn is_blocked_by(&self, joiner: u64, awaited: u64) -> bool {
+        let stands = |sequence: u64| self.members.get(&sequence).map(|member| member.stands);
+        let has_only_permit = self.running == 1 && self.permits() == 1;
+        let waits = matches!(stands(awaited), Some(Stands::Pending { .. }));
+        has_only_permit && waits && stands(joiner) == Some(Stands::Running)
+    }
+
+    /// Ends the group if nothing of it is left. Returns the wakers of those who wait for that.
+    pub(super) fn terminate(&mut self) -> Vec<std::task::Waker> {
+        self.end.terminate(self.members.is_empty())
+    }
+}
+
+/// The name is read only for a report.
+pub(super) type Name = Option<Arc<str>>;
