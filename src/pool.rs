@@ -19,6 +19,7 @@
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
 //! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
+//! | [`driver`] | in place of all threads, the caller | `has_timer_thread` |
 //!
 //! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
 //!
@@ -63,6 +64,7 @@ mod admission;
 mod callbacks;
 mod deadlock;
 mod drained;
+mod driver;
 mod pool_ref;
 mod rejection;
 mod shutdown;
@@ -99,6 +101,7 @@ pub use self::{
 pub(crate) use self::{
     callbacks::{Callbacks, Replaceable, share_factory, share_handler},
     deadlock::JoinGuard,
+    driver::Driver,
     pool_ref::{PoolRef, PoolRefs},
     shutdown::Phase,
 };
@@ -127,7 +130,10 @@ pub(crate) struct Config {
     pub(crate) timer_slack: Duration,
     /// How long before a deadline a worker wakes; see `Builder::precise`.
     pub(crate) lead: Duration,
-    pub(crate) clock: Clock,
+    /// The system's if there is none: not every machine has that one.
+    pub(crate) clock: Option<Clock>,
+    /// There is no thread: see [`driver`].
+    pub(crate) is_driven: bool,
     /// The number of heaps of the queue.
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
@@ -160,11 +166,12 @@ pub(crate) struct Pool {
     joins: JoinRegistry,
     timeouts: Timeouts,
     wall_clock: WallClock,
+    is_driven: bool,
 }
 
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
-        let clock = &config.clock;
+        let clock = &config.clock.clone().unwrap_or_default();
         Arc::new(Self {
             queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
             capacity: config.max_pending.map(Capacity::new),
@@ -176,7 +183,8 @@ impl Pool {
             wall_clock: WallClock::new(),
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
-            clock: config.clock,
+            is_driven: config.is_driven,
+            clock: clock.clone(),
         })
     }
 

@@ -34,6 +34,7 @@ use self::{lifecycle::Lifecycle, report::EndLog};
 use super::{
     DrainedTasks, Pool,
     deadlock::{PoolScope, Role, is_in_scope_of},
+    driver,
 };
 use crate::{
     CancellationToken, WouldDeadlock,
@@ -81,6 +82,12 @@ impl Shutdown {
     #[must_use]
     pub(super) fn hold(&self) -> bool {
         self.lifecycle.hold()
+    }
+
+    /// Returns `true` if a pool whose queue is finished has begun to stop, and nobody is left who
+    /// would bring about its termination.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.lifecycle.is_abandoned()
     }
 
     /// Returns the parent of every task's token.
@@ -182,6 +189,9 @@ impl Pool {
         let _scope = PoolScope::enter(self, Role::Stopper);
         self.timeouts.close();
         self.wall_clock.close();
+        if self.is_driven {
+            self.workers.remove(driver::NUMBER);
+        }
         self.callbacks.call(FailureSource::Terminated);
         let waiters = self.shutdown.lifecycle.terminate();
         trace::lifecycle("terminated", self.thread_name());
@@ -280,7 +290,7 @@ impl Pool {
     /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
     /// terminated.
     pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        if self.would_wait_for_itself() {
+        if self.would_wait_for_itself() && self.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
         let deadline = self.clock().read().after(timeout);
