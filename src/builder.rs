@@ -5,8 +5,8 @@ mod callbacks;
 use std::{fmt, time::Duration};
 
 use crate::{
-    Clock, ConfigError, DrivenExecutor, DropPolicy, RejectedExecutionHandler, ScheduledThreadPoolExecutor,
-    ThreadFactory,
+    Clock, ConfigError, DrivenExecutor, DropPolicy, RejectedExecutionHandler,
+    ScheduledThreadPoolExecutor, ThreadFactory,
     pool::{Callbacks, Config, share_factory, share_handler},
     sync::cores,
     unwind::{Contained, note_locations},

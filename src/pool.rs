@@ -177,7 +177,7 @@ impl Pool {
             capacity: config.max_pending.map(Capacity::new),
             workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
             spawner: Spawner::new(&config),
-            shutdown: Shutdown::new(clock, config.keep_delayed, config.keep_periodic),
+            shutdown: Shutdown::new(&config, clock),
             joins: JoinRegistry::new(),
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: WallClock::new(),

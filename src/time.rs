@@ -197,6 +197,17 @@ impl Clock {
         matches!(self.source, Source::Manual(_))
     }
 
+    /// Returns `true` if timestamps of the two clocks mean the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.source, &other.source) {
+            (Source::System { origin }, Source::System { origin: others }) => origin == others,
+            (Source::Manual(manual), Source::Manual(others)) => {
+                manual.address() == others.address()
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the manual clock that this is, if it is one.
     pub(crate) fn manual(&self) -> Option<&ManualClock> {
         match &self.source {

@@ -32,7 +32,7 @@ pub(crate) use self::lifecycle::Phase;
 pub use self::report::{ShutdownReport, TaskSummary};
 use self::{lifecycle::Lifecycle, report::EndLog};
 use super::{
-    DrainedTasks, Pool,
+    Config, DrainedTasks, Pool,
     deadlock::{PoolScope, Role, is_in_scope_of},
     driver,
 };
@@ -63,12 +63,17 @@ pub(super) struct Shutdown {
 }
 
 impl Shutdown {
-    pub(super) fn new(clock: &Clock, keep_delayed: bool, keep_periodic: bool) -> Self {
+    pub(super) fn new(config: &Config, clock: &Clock) -> Self {
+        let make_token = if config.is_driven {
+            CancellationToken::without_timer_thread
+        } else {
+            CancellationToken::with_clock
+        };
         Self {
             lifecycle: Lifecycle::new(),
-            keep_delayed: AtomicBool::new(keep_delayed),
-            keep_periodic: AtomicBool::new(keep_periodic),
-            token: CancellationToken::with_clock(clock.clone()),
+            keep_delayed: AtomicBool::new(config.keep_delayed),
+            keep_periodic: AtomicBool::new(config.keep_periodic),
+            token: make_token(clock.clone()),
             log: EndLog::default(),
         }
     }

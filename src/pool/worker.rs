@@ -220,7 +220,6 @@ impl WorkerThread {
         // The thread may belong to somebody who goes on with it.
         Clock::worker_leaves(&parker, before);
     }
-
 }
 
 impl Runner {
