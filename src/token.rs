@@ -120,6 +120,11 @@ impl CancellationToken {
         Self { sees_limits: true, ..Self::with_clock(clock) }
     }
 
+    /// Returns the clock that it sleeps on.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Makes a token that is raised when this one is, and can be raised alone.
     pub(crate) fn child(&self) -> Self {
         let [parent, grandparent] = &self.parents;
