@@ -5,8 +5,8 @@ mod callbacks;
 use std::{fmt, time::Duration};
 
 use crate::{
-    Clock, ConfigError, DropPolicy, RejectedExecutionHandler, ScheduledThreadPoolExecutor,
-    ThreadFactory,
+    Clock, ConfigError, DrivenExecutor, DropPolicy, RejectedExecutionHandler,
+    ScheduledThreadPoolExecutor, ThreadFactory,
     pool::{Callbacks, Config, share_factory, share_handler},
     sync::cores,
     unwind::{Contained, note_locations},
@@ -62,7 +62,8 @@ impl Builder {
                 stack_size: None,
                 timer_slack: Duration::from_nanos(1),
                 lead: Duration::ZERO,
-                clock: Clock::system(),
+                clock: None,
+                is_driven: false,
                 stripes: (2 * cores()).next_power_of_two(),
                 keep_delayed: true,
                 keep_periodic: false,
@@ -218,7 +219,7 @@ impl Builder {
     /// Sets the clock that the executor reads; the default is [`Clock::system`]. A
     /// [`ManualClock`](crate::ManualClock) makes tests exact.
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
-        self.config.clock = clock.into();
+        self.config.clock = Some(clock.into());
         self
     }
 
@@ -260,8 +261,48 @@ impl Builder {
     /// * [`ConfigError::Spawn`] if a thread that was to be prestarted cannot be started; the
     ///   threads before it have ended by then.
     pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
+        self.check()?;
+        let executor = ScheduledThreadPoolExecutor::from_config(self.config);
+        if self.prestart {
+            executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
+        }
+        // The policy is set only now: on an error the drop has to wait, whatever was selected.
+        Ok(executor.on_drop(self.on_drop))
+    }
+
+    /// Builds an executor that starts no thread: the calling thread [runs what is
+    /// due](DrivenExecutor::run_due). What concerns threads has no effect there.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let mut executor = ScheduledThreadPoolExecutor::builder().build_driven()?;
+    /// let answer = executor.submit(|| 6 * 7)?;
+    /// assert_eq!(executor.run_due(), 1);
+    /// assert_eq!(answer.join()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), except that nothing is started that could fail.
+    pub fn build_driven(self) -> Result<DrivenExecutor, ConfigError> {
+        self.check()?;
+        let config = Config {
+            core_pool_size: 1,
+            core_timeout: false,
+            is_driven: true,
+            stripes: 1,
+            lead: Duration::ZERO,
+            ..self.config
+        };
+        Ok(DrivenExecutor::from_config(config, self.on_drop))
+    }
+
+    /// Finds what is wrong with the settings.
+    fn check(&self) -> Result<(), ConfigError> {
         if self.config.thread_name.contains('\0') {
-            return Err(ConfigError::InvalidThreadName(self.config.thread_name));
+            return Err(ConfigError::InvalidThreadName(self.config.thread_name.clone()));
         }
         if self.config.core_timeout && self.config.keep_alive.is_zero() {
             return Err(ConfigError::ZeroKeepAlive);
@@ -272,12 +313,7 @@ impl Builder {
         if self.config.callbacks.hooks.on_failure.is_some() {
             note_locations();
         }
-        let executor = ScheduledThreadPoolExecutor::from_config(self.config);
-        if self.prestart {
-            executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
-        }
-        // The policy is set only now: on an error the drop has to wait, whatever was selected.
-        Ok(executor.on_drop(self.on_drop))
+        Ok(())
     }
 }
 

@@ -142,7 +142,7 @@ pub struct ScheduledThreadPoolExecutor {
 
 impl ScheduledThreadPoolExecutor {
     pub(crate) fn from_config(config: Config) -> Self {
-        let handle = Handle { pool_refs: PoolRefs::to_new_pool(config) };
+        let handle = Handle::to_new_pool(config);
         Self { handle, is_open: true, on_drop: DropPolicy::default() }
     }
 
@@ -494,6 +494,10 @@ impl Handle {
         O: Outcome,
     {
         self.task().repeat(trigger, body)
+    }
+
+    pub(crate) fn to_new_pool(config: Config) -> Self {
+        Self { pool_refs: PoolRefs::to_new_pool(config) }
     }
 
     /// Returns the reference that the calling thread submits through.

@@ -42,6 +42,14 @@ impl<Q> LazyThread<Q> {
         if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
     }
 
+    /// Makes the queue for a caller that takes from it itself. No thread will ever be started.
+    pub(crate) fn do_without(&self, make_queue: impl FnOnce() -> Q) -> Arc<Q> {
+        let queue = self.queue.get_or_init(|| Arc::new(make_queue()));
+        // Ordering: see `running`.
+        self.is_running.store(true, Ordering::Release);
+        Arc::clone(queue)
+    }
+
     /// Starts the thread by `spawn` unless it is running, and returns the queue. No two threads may
     /// call this at once.
     pub(crate) fn start(

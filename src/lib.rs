@@ -117,6 +117,7 @@ mod auto_traits;
 mod builder;
 mod debounce;
 pub mod delay_queue;
+mod driven;
 mod error;
 mod executor;
 mod future;
@@ -148,6 +149,7 @@ pub use crate::{
     builder::Builder,
     debounce::{Debounced, Throttled},
     delay_queue::{DelayQueue, Delayed},
+    driven::DrivenExecutor,
     error::{CancelReason, ConfigError, Failure, RejectionReason, TaskError, WouldDeadlock},
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelOnDrop, ScheduledFuture, TaskHandle},

@@ -20,6 +20,7 @@
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
 //! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
+//! | [`driver`] | in place of all threads, the caller | `has_timer_thread` |
 //!
 //! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
 //!
@@ -64,6 +65,7 @@ mod admission;
 mod callbacks;
 mod deadlock;
 mod drained;
+mod driver;
 mod groups;
 mod pool_ref;
 mod rejection;
@@ -102,6 +104,7 @@ pub use self::{
 pub(crate) use self::{
     callbacks::{Callbacks, Replaceable, share_factory, share_handler},
     deadlock::JoinGuard,
+    driver::Driver,
     pool_ref::{PoolRef, PoolRefs},
     shutdown::Phase,
 };
@@ -131,7 +134,10 @@ pub(crate) struct Config {
     pub(crate) timer_slack: Duration,
     /// How long before a deadline a worker wakes; see `Builder::precise`.
     pub(crate) lead: Duration,
-    pub(crate) clock: Clock,
+    /// The system's if there is none: not every machine has that one.
+    pub(crate) clock: Option<Clock>,
+    /// There is no thread: see [`driver`].
+    pub(crate) is_driven: bool,
     /// The number of heaps of the queue.
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
@@ -165,24 +171,26 @@ pub(crate) struct Pool {
     timeouts: Timeouts,
     wall_clock: WallClock,
     groups: Groups,
+    is_driven: bool,
 }
 
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
-        let clock = &config.clock;
+        let clock = &config.clock.clone().unwrap_or_default();
         Arc::new(Self {
             queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
             capacity: config.max_pending.map(Capacity::new),
             workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
             spawner: Spawner::new(&config),
-            shutdown: Shutdown::new(clock, config.keep_delayed, config.keep_periodic),
+            shutdown: Shutdown::new(&config, clock),
             joins: JoinRegistry::new(),
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: WallClock::new(),
             groups: Groups::default(),
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
-            clock: config.clock,
+            is_driven: config.is_driven,
+            clock: clock.clone(),
         })
     }
 

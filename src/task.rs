@@ -441,10 +441,11 @@ impl<J: Job> Runnable for Task<J> {
         }
     }
 
-    fn may_end_without_worker(&self) -> bool {
+    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
         let mut cell = self.0.lock();
         let has_limit = cell.limit().is_some_and(|limit| limit < Timestamp::NEVER);
-        has_limit || cell.extras_if_any().is_some_and(|extras| extras.is_given_away)
+        has_timer_thread && has_limit
+            || cell.extras_if_any().is_some_and(|extras| extras.is_given_away)
     }
 
     fn give_away(&self) {

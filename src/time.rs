@@ -153,13 +153,15 @@ pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Clock {
-    origin: Instant,
     source: Source,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
-    System,
+    System {
+        origin: Instant,
+    },
+    /// Reads no clock of the system, unless somebody asks it for an [`Instant`].
     Manual(ManualClock),
 }
 
@@ -170,7 +172,7 @@ impl Clock {
     pub fn system() -> Self {
         #[allow(clippy::disallowed_methods, reason = "the one place where a clock begins")]
         let now = Instant::now();
-        Self { origin: long_before(now, PAST), source: Source::System }
+        Self { source: Source::System { origin: long_before(now, PAST) } }
     }
 
     /// Returns the present. Does not block. On a manual clock it is [`ManualClock::now`]; the
@@ -185,7 +187,7 @@ impl Clock {
     #[inline]
     pub(crate) fn read(&self) -> Timestamp {
         match &self.source {
-            Source::System => Timestamp(saturating_nanos(self.origin.elapsed())),
+            Source::System { origin } => Timestamp(saturating_nanos(origin.elapsed())),
             Source::Manual(manual) => manual.read(),
         }
     }
@@ -195,10 +197,21 @@ impl Clock {
         matches!(self.source, Source::Manual(_))
     }
 
+    /// Returns `true` if timestamps of the two clocks mean the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.source, &other.source) {
+            (Source::System { origin }, Source::System { origin: others }) => origin == others,
+            (Source::Manual(manual), Source::Manual(others)) => {
+                manual.address() == others.address()
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the manual clock that this is, if it is one.
     pub(crate) fn manual(&self) -> Option<&ManualClock> {
         match &self.source {
-            Source::System => None,
+            Source::System { .. } => None,
             Source::Manual(manual) => Some(manual),
         }
     }
@@ -214,7 +227,7 @@ impl Clock {
         static SUBMISSIONS: AtomicU64 = AtomicU64::new(1);
         match self.source {
             // Counted from about when the clock was made, so that ids are short.
-            Source::System if cfg!(target_os = "linux") => {
+            Source::System { .. } if cfg!(target_os = "linux") => {
                 now.as_nanos().saturating_sub(PAST_NANOS)
             }
             // Relaxed: orders no other access. The changes of one variable have one order.
@@ -224,7 +237,7 @@ impl Clock {
 
     /// Returns `instant` as a timestamp of this clock; what lies before the origin is the origin.
     pub(crate) fn deadline_of(&self, instant: Instant) -> Timestamp {
-        let nanos = saturating_nanos(instant.saturating_duration_since(self.origin));
+        let nanos = saturating_nanos(instant.saturating_duration_since(self.origin()));
         Timestamp(nanos)
     }
 
@@ -234,14 +247,23 @@ impl Clock {
         if deadline == Timestamp::NEVER {
             return None;
         }
-        self.origin.checked_add(Duration::from_nanos(deadline.0))
+        self.origin().checked_add(Duration::from_nanos(deadline.0))
     }
 
     /// Returns a timestamp that this clock has shown as an [`Instant`]. (No system's clock shows what
     /// an `Instant` cannot represent.)
     #[inline]
     pub(crate) fn shown_at(&self, timestamp: Timestamp) -> Instant {
-        self.instant_of(timestamp).unwrap_or(self.origin)
+        self.instant_of(timestamp).unwrap_or_else(|| self.origin())
+    }
+
+    /// Returns the instant from which timestamps are counted.
+    #[inline]
+    fn origin(&self) -> Instant {
+        match &self.source {
+            Source::System { origin } => *origin,
+            Source::Manual(manual) => manual.base(),
+        }
     }
 
     /// Begins a wait of the calling thread, whose parker this is.
@@ -273,6 +295,20 @@ impl Clock {
         Presence::set_works_for(parker, before.0);
     }
 
+    /// Says that a worker of this clock begins to wait for something that it does not do itself.
+    pub(crate) fn driver_waits(&self) {
+        if let Source::Manual(manual) = &self.source {
+            manual.driver_waits();
+        }
+    }
+
+    /// Says that such a worker has its answer.
+    pub(crate) fn driver_goes_on(&self) {
+        if let Source::Manual(manual) = &self.source {
+            manual.driver_goes_on();
+        }
+    }
+
     /// Tells the clock that a worker thread has ended.
     pub(crate) fn worker_ended(&self) {
         if let Source::Manual(manual) = &self.source {
@@ -283,6 +319,13 @@ impl Clock {
 
 /// For which clock a thread works: the address of a manual clock, or zero.
 pub(crate) struct WorkerOf(usize);
+
+impl WorkerOf {
+    /// Returns `true` if the thread works for that clock, which is a manual one.
+    pub(crate) fn is_of(&self, clock: &Clock) -> bool {
+        clock.manual().is_some_and(|manual| manual.address() == self.0)
+    }
+}
 
 /// One wait of a thread. It lasts until this is dropped, when the thread has its answer.
 pub(crate) struct Wait<'a> {
@@ -328,7 +371,7 @@ impl Default for Clock {
 
 impl From<ManualClock> for Clock {
     fn from(manual: ManualClock) -> Self {
-        Self { origin: manual.base(), source: Source::Manual(manual) }
+        Self { source: Source::Manual(manual) }
     }
 }
 
@@ -362,7 +405,7 @@ mod tests {
     #[test]
     fn an_instant_survives_the_way_there_and_back() {
         let clock = Clock::system();
-        let instant = clock.origin + Duration::from_nanos(123_456_789);
+        let instant = clock.origin() + Duration::from_nanos(123_456_789);
         assert_eq!(clock.instant_of(clock.deadline_of(instant)), Some(instant));
     }
 
@@ -383,7 +426,7 @@ mod tests {
     #[test]
     fn what_lies_before_the_origin_is_the_origin() {
         let clock = Clock::system();
-        if let Some(past) = clock.origin.checked_sub(Duration::from_secs(1)) {
+        if let Some(past) = clock.origin().checked_sub(Duration::from_secs(1)) {
             assert_eq!(clock.deadline_of(past), Timestamp::from_nanos(0));
         }
     }

@@ -73,14 +73,16 @@ pub struct CancellationToken {
     /// That of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
+    /// It looks itself whether its time limit has come, because the thread that would raise it then may
+    /// be late, on a manual clock, or does not exist.
+    sees_limits: bool,
 }
 
 #[derive(Default)]
 struct Signal {
     raised: AtomicBool,
-    /// The time limit that will raise it, in nanoseconds, or zero. Only on a manual clock: there a
-    /// token counts as raised from that very moment on, even if the thread that raises it has not yet
-    /// done so.
+    /// The time limit that will raise it, in nanoseconds, or zero. Only if the token looks itself: it
+    /// then counts as raised from that very moment on, even if no thread has raised it yet.
     limit: AtomicU64,
     waiters: Mutex<WaitList>,
 }
@@ -107,7 +109,20 @@ impl CancellationToken {
     /// assert_eq!(clock.elapsed(), hour);
     /// ```
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
-        Self { own: Arc::default(), parents: [None, None], clock: clock.into() }
+        let clock = clock.into();
+        let sees_limits = clock.is_manual();
+        Self { own: Arc::default(), parents: [None, None], clock, sees_limits }
+    }
+
+    /// As [`with_clock`](Self::with_clock), but it and its children look themselves whether their time
+    /// limits have come: no thread does.
+    pub(crate) fn without_timer_thread(clock: Clock) -> Self {
+        Self { sees_limits: true, ..Self::with_clock(clock) }
+    }
+
+    /// Returns the clock that it sleeps on.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Makes a token that is raised when this one is, and can be raised alone.
@@ -115,12 +130,13 @@ impl CancellationToken {
         let [parent, grandparent] = &self.parents;
         debug_assert!(grandparent.is_none(), "no token has three");
         let parents = [Some(Arc::clone(&self.own)), parent.clone()];
-        Self { own: Arc::default(), parents, clock: self.clock.clone() }
+        let sees_limits = self.sees_limits;
+        Self { own: Arc::default(), parents, clock: self.clock.clone(), sees_limits }
     }
 
     /// Notes when a time limit will raise the token, or that none will.
     pub(crate) fn set_limit(&self, limit: Option<Timestamp>) {
-        let limit = limit.filter(|_| self.clock.is_manual());
+        let limit = limit.filter(|_| self.sees_limits);
         // Relaxed: orders no other access. The clock's lock orders a limit that has come.
         self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
@@ -200,7 +216,8 @@ impl CancellationToken {
     /// Blocks until the token is raised, or until `deadline`; returns `true` if it was raised.
     fn wait_until(&self, deadline: Timestamp) -> bool {
         let poll = |waker: &Waker| self.poll_raised(waker);
-        let is_raised = wait::block_until(&self.clock, deadline, poll).is_some();
+        let end = deadline.min(self.limit());
+        let is_raised = wait::block_until(&self.clock, end, poll).is_some();
         self.deregister(Parker::current().waker());
         is_raised
     }
@@ -214,7 +231,9 @@ impl CancellationToken {
         deadline: Timestamp,
         mut poll: impl FnMut(&Waker) -> Option<R>,
     ) -> Option<R> {
-        let answer = wait::block_until(clock, deadline, |waker| {
+        // A limit is seen by a look at the clock, and nobody wakes for it.
+        let end = if clock.is_same(&self.clock) { deadline.min(self.limit()) } else { deadline };
+        let answer = wait::block_until(clock, end, |waker| {
             let answer = poll(waker).map(Some);
             answer.or_else(|| self.poll_raised(waker).map(|()| None))
         });
@@ -241,8 +260,16 @@ impl CancellationToken {
 
     /// Returns `true` if the moment of a time limit has come that raises the token.
     fn is_at_limit(&self) -> bool {
-        let limit = self.own.limit.load(Ordering::Relaxed);
-        limit > 0 && limit <= self.clock.read().as_nanos()
+        let limit = self.limit();
+        limit < Timestamp::NEVER && limit <= self.clock.read()
+    }
+
+    /// Returns when a time limit raises the token, as far as it looks itself.
+    fn limit(&self) -> Timestamp {
+        match self.own.limit.load(Ordering::Relaxed) {
+            0 => Timestamp::NEVER,
+            limit => Timestamp::from_nanos(limit),
+        }
     }
 
     fn signals(&self) -> impl Iterator<Item = &Signal> {

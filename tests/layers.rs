@@ -29,7 +29,8 @@ const LAYERS: [(&str, u8, &[&str]); 26] = [
     ("pool", 3, &[]),
     ("future", 4, &[]),
     ("task_builder", 4, &["future"]),
-    ("builder", 4, &["executor"]),
+    ("driven", 4, &["executor"]),
+    ("builder", 4, &["driven", "executor"]),
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
     ("together", 4, &["executor", "future"]),
@@ -43,6 +44,7 @@ const LAYERS: [(&str, u8, &[&str]); 26] = [
             "builder",
             "debounce",
             "delay_queue",
+            "driven",
             "executor",
             "future",
             "group",
@@ -54,10 +56,11 @@ const LAYERS: [(&str, u8, &[&str]); 26] = [
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 17] = [
+const HOMES: [(&str, &[&str]); 18] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
     ("debounce", &["Debounced", "Throttled"]),
+    ("driven", &["DrivenExecutor"]),
     ("error", &["ConfigError", "CancelReason", "Failure", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("together", &["InvokeAnyError", "InvokeError"]),

@@ -117,7 +117,7 @@ impl Handle {
         self.pool().purge()
     }
 
-    fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
+    pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
         let now = self.statistics();
         f.debug_struct(what)
             .field("name", &self.pool().thread_name())

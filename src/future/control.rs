@@ -313,8 +313,8 @@ impl Awaited for Leaving {
         self.0.has_left()
     }
 
-    fn may_end_without_worker(&self) -> bool {
-        self.0.may_end_without_worker()
+    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
+        self.0.may_end_without_worker(has_timer_thread)
     }
 
     fn needs_free_worker(&self) -> bool {

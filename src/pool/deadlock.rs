@@ -121,8 +121,8 @@ impl JoinRegistry {
 
 /// Returns `true` if something is not done, and only a worker of its pool can do it. Others may
 /// cancel a task, but nobody can know that they will.
-fn is_stuck(awaited: &dyn Awaited) -> bool {
-    !awaited.is_done() && !awaited.may_end_without_worker()
+fn is_stuck(pool: &Pool, awaited: &dyn Awaited) -> bool {
+    !awaited.is_done() && !awaited.may_end_without_worker(pool.has_timer_thread())
 }
 
 impl Pool {
@@ -140,7 +140,7 @@ impl Pool {
         let is_own = Run::is_of(&task);
         let is_blocked = Self::is_blocked_by_own_group(&*task);
         let awaited = task.awaited();
-        if (is_own || is_blocked) && is_stuck(&*awaited) {
+        if (is_own || is_blocked) && is_stuck(self, &*awaited) {
             return Err(WouldDeadlock(()));
         }
         self.enter_wait(|| awaited)
@@ -182,7 +182,7 @@ impl Pool {
     /// Returns what could still bring one of the registered waits to its end.
     fn remaining_beside_joins(&self) -> Remaining {
         let all = self.joins.snapshot();
-        let stuck = all.iter().filter(|awaited| is_stuck(&***awaited));
+        let stuck = all.iter().filter(|awaited| is_stuck(self, &***awaited));
         let stuck: Vec<_> = stuck.map(|awaited| awaited.needs_free_worker()).collect();
         let live = self.workers.live();
         discard(all);
@@ -221,20 +221,27 @@ pub(super) enum Role {
     Starter,
 }
 
-/// The calling thread acts for a pool, in one role, until this is dropped.
-pub(super) struct PoolScope(());
+/// The calling thread acts for a pool, in one role, until this is dropped, on the same thread.
+pub(super) struct PoolScope((usize, Role));
 
 impl PoolScope {
     pub(super) fn enter(pool: &Pool, role: Role) -> Self {
-        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push((address(pool), role)));
-        Self(())
+        let scope = (address(pool), role);
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(scope));
+        Self(scope)
     }
 }
 
 impl Drop for PoolScope {
     fn drop(&mut self) {
-        // The last scope that was entered is the first to be left.
-        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().pop());
+        // As a rule the last one that was entered. A [driver](super::driver) leaves when it is dropped,
+        // whatever was entered since.
+        let _ = SCOPES.try_with(|scopes| {
+            let mut scopes = scopes.borrow_mut();
+            if let Some(index) = scopes.iter().rposition(|scope| *scope == self.0) {
+                scopes.remove(index);
+            }
+        });
     }
 }
 

@@ -32,8 +32,9 @@ pub(crate) use self::lifecycle::Phase;
 pub use self::report::{ShutdownReport, TaskSummary};
 use self::{lifecycle::Lifecycle, report::EndLog};
 use super::{
-    DrainedTasks, Pool,
+    Config, DrainedTasks, Pool,
     deadlock::{PoolScope, Role, is_in_scope_of},
+    driver,
 };
 use crate::{
     CancellationToken, WouldDeadlock,
@@ -62,12 +63,17 @@ pub(super) struct Shutdown {
 }
 
 impl Shutdown {
-    pub(super) fn new(clock: &Clock, keep_delayed: bool, keep_periodic: bool) -> Self {
+    pub(super) fn new(config: &Config, clock: &Clock) -> Self {
+        let make_token = if config.is_driven {
+            CancellationToken::without_timer_thread
+        } else {
+            CancellationToken::with_clock
+        };
         Self {
             lifecycle: Lifecycle::new(),
-            keep_delayed: AtomicBool::new(keep_delayed),
-            keep_periodic: AtomicBool::new(keep_periodic),
-            token: CancellationToken::with_clock(clock.clone()),
+            keep_delayed: AtomicBool::new(config.keep_delayed),
+            keep_periodic: AtomicBool::new(config.keep_periodic),
+            token: make_token(clock.clone()),
             log: EndLog::default(),
         }
     }
@@ -81,6 +87,12 @@ impl Shutdown {
     #[must_use]
     pub(super) fn hold(&self) -> bool {
         self.lifecycle.hold()
+    }
+
+    /// Returns `true` if a pool whose queue is finished has begun to stop, and nobody is left who
+    /// would bring about its termination.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.lifecycle.is_abandoned()
     }
 
     /// Returns the parent of every task's token.
@@ -185,6 +197,9 @@ impl Pool {
         let _scope = PoolScope::enter(self, Role::Stopper);
         self.timeouts.close();
         self.wall_clock.close();
+        if self.is_driven {
+            self.workers.remove(driver::NUMBER);
+        }
         self.callbacks.call(FailureSource::Terminated);
         let waiters = self.shutdown.lifecycle.terminate();
         trace::lifecycle("terminated", self.thread_name());
@@ -290,7 +305,7 @@ impl Pool {
     /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
     /// terminated.
     pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        if self.would_wait_for_itself() {
+        if self.would_wait_for_itself() && self.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
         let deadline = self.clock().read().after(timeout);

@@ -67,8 +67,8 @@ use crate::{
 };
 
 /// The action of the timer thread when a limit has come.
-type Expiry = Box<dyn FnOnce(&Pool) + Send>;
-type ExpiryQueue = DelayedWorkQueue<Expiry>;
+pub(super) type Expiry = Box<dyn FnOnce(&Pool) + Send>;
+pub(super) type ExpiryQueue = DelayedWorkQueue<Expiry>;
 
 /// See the [module](self).
 pub(super) struct Timeouts {
@@ -88,6 +88,11 @@ impl Timeouts {
     /// Returns how many limits have been exceeded, of tasks and of single runs.
     pub(super) fn exceeded(&self) -> u64 {
         self.exceeded.load(Ordering::Relaxed)
+    }
+
+    /// Returns the queue of a pool without a timer thread.
+    pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
+        self.thread.do_without(|| ExpiryQueue::new(clock.clone(), self.stripes, self.lead))
     }
 
     /// Ends the timer thread. No timeout expires after this.
@@ -116,9 +121,7 @@ impl TimerThread {
                 discard(entry.element);
                 continue;
             }
-            if let Err(payload) = contain(|| (entry.element)(pool)) {
-                discard(payload);
-            }
+            pool.expire(entry.element);
             pool.release_hold();
         }
     }
@@ -203,6 +206,13 @@ impl Pool {
         self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
         self.release_hold();
         started.map(drop)
+    }
+
+    /// Runs what expires. The caller holds up termination.
+    pub(super) fn expire(&self, expiry: Expiry) {
+        if let Err(payload) = contain(|| expiry(self)) {
+            discard(payload);
+        }
     }
 
     /// Counts and records that a one-shot task has been ended by its limit.

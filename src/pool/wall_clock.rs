@@ -46,7 +46,7 @@ use crate::{
     queue::Ticket,
     sync::{Arc, Parker},
     task::Runnable,
-    time::WallWatch,
+    time::{Clock, WallWatch},
     trace,
 };
 
@@ -58,6 +58,11 @@ pub(super) struct WallClock {
 impl WallClock {
     pub(super) fn new() -> Self {
         Self { watcher: LazyThread::new() }
+    }
+
+    /// Returns the watch of a pool without a watcher.
+    pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<WallWatch> {
+        self.watcher.do_without(|| WallWatch::without_timer(clock.clone()))
     }
 
     /// Ends the watcher.
@@ -133,7 +138,7 @@ impl Pool {
     }
 
     /// Moves all tasks that are on the wall clock.
-    fn wall_clock_was_set(&self) {
+    pub(super) fn wall_clock_was_set(&self) {
         if !self.shutdown.hold() {
             return;
         }

@@ -175,10 +175,15 @@ impl fmt::Debug for Worker {
 
 /// One worker, as the pool counts it until this is dropped.
 pub(super) struct WorkerThread {
+    runner: Runner,
+    name: String,
+}
+
+/// What a worker does with a task that it has taken, and what the others know of this worker.
+pub(super) struct Runner {
     pool: Arc<Pool>,
     number: usize,
     stats: Arc<WorkerStats>,
-    name: String,
     /// Other threads may rely on this worker to look for a task: it has been idle, or is about to
     /// search.
     is_relied_on: Cell<bool>,
@@ -193,35 +198,56 @@ impl WorkerThread {
         stats: Arc<WorkerStats>,
         name: String,
     ) -> Self {
-        let (is_relied_on, will_search) = (Cell::new(true), Cell::new(true));
-        Self { pool, number, stats, name, is_relied_on, will_search }
+        Self { runner: Runner::new(pool, number, stats, true), name }
     }
 
     /// All that a worker does.
     pub(super) fn work(self) {
         // Until the very end: the hooks below must not wait for this thread either.
-        let _scope = PoolScope::enter(&self.pool, Role::Worker);
-        self.pool.worker_started(self.number);
-        let callbacks = self.pool.callbacks();
+        let Runner { pool, number, .. } = &self.runner;
+        let _scope = PoolScope::enter(pool, Role::Worker);
+        pool.worker_started(*number);
+        let callbacks = pool.callbacks();
         let parker = Parker::current();
-        let before = self.pool.clock().worker_begins(&parker);
-        set_timer_slack(self.pool.spawner.timer_slack());
+        let before = pool.clock().worker_begins(&parker);
+        set_timer_slack(pool.spawner.timer_slack());
         trace::worker("started", &self.name);
         callbacks.call(FailureSource::ThreadStart);
-        self.run_tasks();
+        self.runner.run_tasks();
         callbacks.call(FailureSource::ThreadStop);
         trace::worker("ended", &self.name);
         drop(self);
         // The thread may belong to somebody who goes on with it.
         Clock::worker_leaves(&parker, before);
     }
+}
+
+impl Runner {
+    /// That of a worker which is about to search at first, or which nobody ever relies on.
+    pub(super) fn new(
+        pool: Arc<Pool>,
+        number: usize,
+        stats: Arc<WorkerStats>,
+        will_search: bool,
+    ) -> Self {
+        let (is_relied_on, will_search) = (Cell::new(will_search), Cell::new(will_search));
+        Self { pool, number, stats, is_relied_on, will_search }
+    }
+
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Returns what all runs on this worker have in common.
+    pub(super) fn context(&self) -> Rc<WorkerContext> {
+        let stop = self.pool.shutdown.token().clone();
+        let (clock, stats) = (self.pool.clock().clone(), Arc::clone(&self.stats));
+        Rc::new(WorkerContext::new(clock, stop, stats, true))
+    }
 
     /// Takes and runs tasks until there is nothing more to do for this worker.
     fn run_tasks(&self) {
-        let pool = &*self.pool;
-        let stop = pool.shutdown.token().clone();
-        let (clock, stats) = (pool.clock().clone(), Arc::clone(&self.stats));
-        let worker = Rc::new(WorkerContext::new(clock, stop, stats, true));
+        let (pool, worker) = (&*self.pool, self.context());
         // The queue calls `parker` only if nothing was due at first, and from then on counts this
         // worker as idle; it calls `limit` each time it has looked in vain. So a worker that finds
         // its next task at once is never relied on.
@@ -241,7 +267,13 @@ impl WorkerThread {
         }
     }
 
-    fn process(&self, worker: &Rc<WorkerContext>, entry: Entry<Arc<dyn Runnable>>, now: Timestamp) {
+    /// Runs a task, and puts it back if it is to run again.
+    pub(super) fn process(
+        &self,
+        worker: &Rc<WorkerContext>,
+        entry: Entry<Arc<dyn Runnable>>,
+        now: Timestamp,
+    ) {
         let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
         let (task, hooks) = (run.task(), &pool.callbacks().hooks);
@@ -330,8 +362,9 @@ impl WorkerThread {
 
 impl Drop for WorkerThread {
     fn drop(&mut self) {
-        self.pool.workers.remove(self.number);
-        self.pool.release_hold();
-        self.pool.clock().worker_ended();
+        let Runner { pool, number, .. } = &self.runner;
+        pool.workers.remove(*number);
+        pool.release_hold();
+        pool.clock().worker_ended();
     }
 }

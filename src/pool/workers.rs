@@ -338,6 +338,14 @@ impl Workers {
         Some(SpawnPermit { workers: self })
     }
 
+    /// Adds the one worker of a pool without threads: its caller. Returns its number and its statistics.
+    pub(super) fn add_driver(&self) -> (usize, Arc<WorkerStats>) {
+        let (number, stats) = SpawnPermit { workers: self }.add_worker();
+        self.mark_started(number);
+        self.search_done(number);
+        (number, stats)
+    }
+
     /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if
     /// idle workers are to check again: there are too many now, or one that stayed because all others
     /// waited for tasks need not any more.

@@ -62,7 +62,7 @@ use self::{
 use super::{
     Admission, AdmissionState, Drained, Entry, Refused, Return, Ticket,
     waiters::Waiters,
-    waiting::{self, Source},
+    waiting::{self, AsyncWaiter, Source},
 };
 use crate::{
     sync::Parker,
@@ -183,6 +183,37 @@ impl<E> DelayedWorkQueue<E> {
         waiting::take_until_by(self, parker, limit)
     }
 
+    /// Takes the first element if it was due at `now` and has a sequence below `end`; does not wait.
+    pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<Entry<E>> {
+        if self.head() > now {
+            return None;
+        }
+        self.pop_due(now, |sequence| sequence < end)
+    }
+
+    /// Returns the nearest deadline that is published, which an element that is far away may
+    /// [fall short of](super::heap); does not lock.
+    pub(crate) fn published_head(&self) -> Timestamp {
+        self.head()
+    }
+
+    /// Returns the deadline of the first element.
+    pub(crate) fn first_deadline(&self) -> Timestamp {
+        self.first_two()[0]
+    }
+
+    /// Lists a waiter that looks by itself at the moment that this returns: the first deadline. Its
+    /// waker is woken if an element comes that is due before, and once the queue is finished. It is
+    /// listed until [`unwatch`](Self::unwatch) or the next call of this.
+    pub(crate) fn watch(&self, waiter: &mut AsyncWaiter<()>, waker: &Waker) -> Timestamp {
+        waiting::watch(self, waiter, waker)
+    }
+
+    /// Takes a waiter off the list that [`watch`](Self::watch) has put there.
+    pub(crate) fn unwatch(&self, waiter: &mut AsyncWaiter<()>) {
+        waiting::cancel_wait(self, waiter);
+    }
+
     /// Ends the search of a thread in [`take_until_by`](Self::take_until_by) that will take nothing.
     /// Returns the waiter that the caller has to wake for the elements that are left.
     pub(crate) fn end_search(&self) -> Option<Waker> {
@@ -195,24 +226,30 @@ impl<E> DelayedWorkQueue<E> {
         wake_all(self.waiters.notify_all());
     }
 
-    fn pop_due(&self, now: Timestamp) -> Option<Entry<E>> {
+    fn pop_due(&self, now: Timestamp, is_wanted: impl Fn(u64) -> bool) -> Option<Entry<E>> {
         let mut ready = self.ready.lock();
-        let taken = self.pop_first_due(&mut ready, now);
+        let taken = self.pop_first_due(&mut ready, now, is_wanted);
         if taken.is_some() {
             ready.count_taken();
         }
         taken
     }
 
-    /// Takes the first entry of all if it is due; see the head of the module.
-    fn pop_first_due(&self, ready: &mut LockedReady<'_, E>, now: Timestamp) -> Option<Entry<E>> {
+    /// Takes the first entry of all if it is due, and if its sequence is wanted; see the head of the
+    /// module.
+    fn pop_first_due(
+        &self,
+        ready: &mut LockedReady<'_, E>,
+        now: Timestamp,
+        is_wanted: impl Fn(u64) -> bool,
+    ) -> Option<Entry<E>> {
         loop {
             let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
             let (nearest, head) = heads.min_by_key(|(_, head)| *head)?;
             let first_ready = ready.first_key();
             let is_ready = first_ready.is_some_and(|(deadline, _)| deadline < head);
             if is_ready || head > now {
-                return ready.pop_due(now);
+                return ready.pop_due(now, is_wanted);
             }
             let mut stripe = self.stripes[nearest].lock();
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
@@ -226,9 +263,11 @@ impl<E> DelayedWorkQueue<E> {
                 continue;
             } else if other == key.0 {
                 drop(stripe);
-                return self.pop_among_equals(ready, now);
+                return self.pop_among_equals(ready, now, is_wanted);
             } else if first_ready.is_some_and(|first| first < key) {
-                return ready.pop_due(now);
+                return ready.pop_due(now, is_wanted);
+            } else if !is_wanted(key.1) {
+                return None;
             }
             let limit = if first_ready.is_some() { 0 } else { BATCH };
             let taken = stripe.pop_batch(limit, now, |entry| ready.push(entry));
@@ -241,7 +280,12 @@ impl<E> DelayedWorkQueue<E> {
 
     /// As [`pop_first_due`](Self::pop_first_due), but with all locks held.
     #[cold]
-    fn pop_among_equals(&self, ready: &mut LockedReady<'_, E>, now: Timestamp) -> Option<Entry<E>> {
+    fn pop_among_equals(
+        &self,
+        ready: &mut LockedReady<'_, E>,
+        now: Timestamp,
+        is_wanted: impl Fn(u64) -> bool,
+    ) -> Option<Entry<E>> {
         let mut stripes = self.lock_all();
         while !stripes.iter_mut().all(LockedStripe::is_exact) {
             drop(stripes);
@@ -250,15 +294,15 @@ impl<E> DelayedWorkQueue<E> {
         let firsts = stripes.iter_mut().filter_map(|stripe| stripe.first_key().zip(Some(stripe)));
         match firsts.min_by_key(|(key, _)| *key) {
             Some((key, stripe)) if ready.first_key().is_none_or(|first| key < first) => {
-                if key.0 <= now { stripe.pop() } else { None }
+                if key.0 <= now && is_wanted(key.1) { stripe.pop() } else { None }
             }
-            _ => ready.pop_due(now),
+            _ => ready.pop_due(now, is_wanted),
         }
     }
 
     /// Takes the first element of all out, due or not.
     pub(crate) fn remove_first(&self) -> Option<Entry<E>> {
-        let removed = self.pop_among_equals(&mut self.ready.lock(), Timestamp::NEVER);
+        let removed = self.pop_among_equals(&mut self.ready.lock(), Timestamp::NEVER, |_| true);
         self.notify_all_if_finished();
         removed
     }
@@ -406,7 +450,7 @@ impl<E> Source for DelayedWorkQueue<E> {
 
     #[inline(always)]
     fn take_due(&self, now: Timestamp) -> Option<Entry<E>> {
-        if self.head() <= now { self.pop_due(now) } else { None }
+        if self.head() <= now { self.pop_due(now, |_| true) } else { None }
     }
 
     #[inline]

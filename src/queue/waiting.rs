@@ -277,6 +277,28 @@ pub(super) fn poll_take<Q: Source, A>(
     }
 }
 
+/// Lists a waiter that takes nothing here and looks by itself at the moment that this returns: the first
+/// deadline, since it is the only waiter. Its waker is woken if an element comes that is due before.
+/// Once the queue is closed and empty the waiter is not listed, and the moment never comes.
+pub(super) fn watch<Q: Source>(
+    queue: &Q,
+    waiter: &mut AsyncWaiter<()>,
+    waker: &Waker,
+) -> Timestamp {
+    loop {
+        let search = waiter.search(queue);
+        let round = queue.waiters().round();
+        if queue.is_finished() {
+            return Timestamp::NEVER;
+        }
+        let begun = search.begin_wait(waker.clone(), round);
+        waiter.listed = Some(Listed { id: begun.id, _alarm: None });
+        if !begun.must_look_again {
+            return begun.until;
+        }
+    }
+}
+
 /// Ends the wait of a waiter that will not be polled again.
 pub(super) fn cancel_wait<Q: Source, A>(queue: &Q, waiter: &mut AsyncWaiter<A>) {
     if waiter.listed.is_some() {

@@ -14,8 +14,9 @@ use crate::{TaskError, sync::Arc, unwind::discard};
 pub(crate) trait Awaited: Send + Sync {
     /// Returns `true` if it is done, so that whoever waits for it goes on.
     fn is_done(&self) -> bool;
-    /// Returns `true` if it can become done although no worker of the pool runs anything.
-    fn may_end_without_worker(&self) -> bool;
+    /// Returns `true` if it can become done although no worker of the pool runs anything, in a pool that
+    /// has a timer thread or has none.
+    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool;
     /// Returns `true` if no worker has begun what is awaited, so that another worker could do it.
     fn needs_free_worker(&self) -> bool;
 }
@@ -101,8 +102,8 @@ impl<J: Job> Awaited for Task<J> {
         self.state().is_done()
     }
 
-    fn may_end_without_worker(&self) -> bool {
-        Runnable::may_end_without_worker(self)
+    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
+        Runnable::may_end_without_worker(self, has_timer_thread)
     }
 
     fn needs_free_worker(&self) -> bool {

@@ -202,7 +202,7 @@ impl Run {
             id: TaskId(self.id),
             number: self.number.get(),
             missed: self.missed.get(),
-            planned: self.clock().instant_of(self.planned()),
+            planned: self.planned(),
             lateness: self.lateness(),
         }
     }
@@ -329,7 +329,7 @@ pub struct TaskContext {
     id: TaskId,
     number: u64,
     missed: u64,
-    planned: Option<Instant>,
+    planned: Timestamp,
     lateness: Duration,
 }
 
@@ -363,7 +363,7 @@ impl TaskContext {
     /// Returns the moment for which this run was planned; `None` if no [`Instant`] can represent it.
     #[must_use]
     pub fn planned(&self) -> Option<Instant> {
-        self.planned
+        self.stop.clock().instant_of(self.planned)
     }
 
     /// Returns how long after that moment the run started.

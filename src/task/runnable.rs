@@ -54,8 +54,8 @@ pub(crate) trait Runnable: InGroup + Send + Sync {
     fn end_limited_run(&self, is_over: bool);
 
     /// Returns `true` if the task can end although no worker of its pool runs it: it has a time
-    /// limit, or somebody outside the pool may run it.
-    fn may_end_without_worker(&self) -> bool;
+    /// limit, and its pool a timer thread, or somebody outside the pool may run it.
+    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool;
     /// Notes that somebody outside the pool may run the task from now on.
     fn give_away(&self);
 

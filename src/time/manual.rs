@@ -68,7 +68,7 @@ pub(super) use self::presence::Presence;
 use self::state::{Alarm, Sleeper, State};
 use super::{PAST, Timestamp, long_before, saturating_nanos};
 use crate::{
-    sync::{Arc, Condvar, Mutex, Parker},
+    sync::{Arc, Condvar, Mutex, OnceLock, Parker},
     unwind::{discard, wake_all},
 };
 
@@ -118,8 +118,9 @@ pub struct ManualClock {
 }
 
 struct Shared {
-    /// The instant from which timestamps are counted.
-    base: Instant,
+    /// The instant from which timestamps are counted: found when it is first asked for, because there
+    /// are machines without a clock.
+    base: OnceLock<Instant>,
     /// The timestamp from which [`ManualClock::elapsed`] counts.
     origin: Timestamp,
     state: Mutex<State>,
@@ -151,12 +152,10 @@ impl ManualClock {
 
     /// Returns a clock that reaches back `past` before its present.
     fn with_past(elapsed: Duration, past: Duration) -> Self {
-        #[allow(clippy::disallowed_methods, reason = "any instant serves as the origin")]
-        let start = Instant::now();
-        let base = long_before(start, past.saturating_sub(elapsed));
-        let origin = Timestamp(saturating_nanos(start.saturating_duration_since(base)));
+        let origin = Timestamp(saturating_nanos(past.saturating_sub(elapsed)));
         let now = origin.after(elapsed).min(Timestamp::LAST);
         let state = Mutex::new(State::new(now, wall::at_first(elapsed)));
+        let base = OnceLock::new();
         let shared = Shared { base, origin, state, changed: Condvar::default() };
         Self { shared: Arc::new(shared) }
     }
@@ -165,8 +164,8 @@ impl ManualClock {
     /// not block.
     #[must_use]
     pub fn now(&self) -> Instant {
-        let since_base = Duration::from_nanos(self.read().0);
-        self.shared.base.checked_add(since_base).unwrap_or(self.shared.base)
+        let (base, since_base) = (self.base(), Duration::from_nanos(self.read().0));
+        base.checked_add(since_base).unwrap_or(base)
     }
 
     /// Returns the time from the origin to the present. Does not block.
@@ -349,7 +348,11 @@ impl ManualClock {
     }
 
     pub(super) fn base(&self) -> Instant {
-        self.shared.base
+        *self.shared.base.get_or_init(|| {
+            #[allow(clippy::disallowed_methods, reason = "any instant serves as the origin")]
+            let some = Instant::now();
+            long_before(some, Duration::from_nanos(self.shared.origin.0))
+        })
     }
 
     pub(super) fn read(&self) -> Timestamp {
@@ -421,6 +424,14 @@ impl ManualClock {
     /// Returns what tells this clock from all others, for as long as it exists.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
+    }
+
+    pub(super) fn driver_waits(&self) {
+        self.shared.state.lock().driver_waits();
+    }
+
+    pub(super) fn driver_goes_on(&self) {
+        self.shared.state.lock().driver_goes_on();
     }
 
     pub(super) fn worker_ended(&self) {

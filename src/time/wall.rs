@@ -96,7 +96,7 @@ impl Clock {
     /// Returns the present as a timestamp and on the wall clock.
     pub(crate) fn read_both(&self) -> (Timestamp, SystemTime) {
         match &self.source {
-            Source::System => {
+            Source::System { .. } => {
                 // In this order: see the head of the module.
                 let now = self.read();
                 #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
@@ -191,6 +191,15 @@ impl WallWatch {
     /// Begins to watch the wall clock.
     pub(crate) fn new(clock: Clock) -> Self {
         let timer = if clock.is_manual() { None } else { SetTimer::new().ok() };
+        Self::with_timer(clock, timer)
+    }
+
+    /// The same for a caller that looks itself, again and again.
+    pub(crate) fn without_timer(clock: Clock) -> Self {
+        Self::with_timer(clock, None)
+    }
+
+    fn with_timer(clock: Clock, timer: Option<SetTimer>) -> Self {
         let told =
             Told { is_over: false, lead: clock.wall_lead(), watcher: None, sleeps_on: false };
         Self { clock, told: Mutex::new(told), timer }
@@ -201,9 +210,7 @@ impl WallWatch {
         let parker = Parker::current();
         let waker = parker.waker().clone();
         self.told.lock().watcher = Some(waker);
-        if let Some(manual) = self.clock.manual() {
-            manual.watch_wall(&parker);
-        }
+        self.attend(&parker);
         while !self.told.lock().is_over {
             if self.has_changed() {
                 changed();
@@ -211,9 +218,36 @@ impl WallWatch {
                 self.sleep(&parker);
             }
         }
+        self.leave(&parker);
+    }
+
+    /// Has the calling thread, whose parker this is, be woken when a manual clock is set.
+    pub(crate) fn attend(&self, parker: &Parker) {
         if let Some(manual) = self.clock.manual() {
-            manual.unwatch_wall(&parker);
+            manual.watch_wall(parker);
         }
+    }
+
+    /// Ends what [`attend`](Self::attend) began.
+    pub(crate) fn leave(&self, parker: &Parker) {
+        if let Some(manual) = self.clock.manual() {
+            manual.unwatch_wall(parker);
+        }
+    }
+
+    /// Returns when a caller is to look again at the latest, if it looks [without a
+    /// timer](Self::without_timer) and nobody wakes it when the clock is set.
+    pub(crate) fn next_look(&self) -> Timestamp {
+        if self.clock.is_manual() || !Waiting::is_anybody() {
+            return Timestamp::NEVER;
+        }
+        self.clock.read().after(TICK)
+    }
+
+    /// Returns `true` if the wall clock has been set since this was last asked, and somebody waits for
+    /// one of its moments.
+    pub(crate) fn concerns_anybody(&self) -> bool {
+        Waiting::is_anybody() && self.has_changed()
     }
 
     /// Returns `true` if the wall clock has been set since this was last asked.

@@ -156,7 +156,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
         let (id, task) = (future.id(), future.task());
         let is_of_another_pool = !Arc::ptr_eq(future.pool(), self.handle.pool());
-        let is_independent = task.may_end_without_worker();
+        let is_independent = task.may_end_without_worker(self.handle.pool().has_timer_thread());
         let (number, takers) =
             self.shared.step(|state| state.admit(future, is_of_another_pool, is_independent));
         wake_all(takers.into_values());
@@ -484,7 +484,7 @@ impl Awaited for Gate {
         self.0.lock().is_open
     }
 
-    fn may_end_without_worker(&self) -> bool {
+    fn may_end_without_worker(&self, _: bool) -> bool {
         self.0.lock().may_open_without_worker
     }
 

@@ -19,6 +19,7 @@ mod cancellation;
 mod clock;
 mod control;
 mod delay_queue;
+mod driven;
 mod futures;
 mod gates;
 mod groups;

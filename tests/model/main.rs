@@ -5,6 +5,7 @@
 #![cfg(shuttle)]
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod driven;
 mod gates;
 mod groups;
 mod shutdown;

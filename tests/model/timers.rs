@@ -20,13 +20,13 @@ const STEP: Duration = Duration::from_nanos(10);
 
 /// What a thread that drives a future sleeps on.
 #[derive(Default)]
-struct Signal {
+pub(crate) struct Signal {
     is_set: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Signal {
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let mut is_set = self.is_set.lock().expect("nobody panics");
         while !*is_set {
             is_set = self.changed.wait(is_set).expect("nobody panics");

@@ -10,6 +10,7 @@
     reason = "a test with processes and threads of its own"
 )]
 
+mod event_loop;
 mod expiring_cache;
 mod heartbeats;
 mod meeting_reminders;

@@ -9,6 +9,7 @@ use crate::program::{End, LIMIT, Program, closed_pipe};
 /// Each example, with a command line that makes it write.
 const CALLS: [(&str, &[&str]); 15] = [
     ("deferred_callbacks", &[]),
+    ("event_loop", &[]),
     ("late_then_early", &[]),
     ("expiring_cache", &[]),
     ("expiring_cache", &["--help"]),

@@ -128,6 +128,13 @@ impl Lifecycle {
         is_end
     }
 
+    /// Returns `true` if the pool is to stop, and nobody holds it up.
+    pub(super) fn is_abandoned(&self) -> bool {
+        let progress = self.progress.lock();
+        let is_stopping = Phase::Running < progress.phase && progress.phase < Phase::Tidying;
+        is_stopping && progress.holds == 0
+    }
+
     /// Terminates the pool. Returns the wakers of those that wait for this.
     #[must_use]
     pub(super) fn terminate(&self) -> Vec<Waker> {

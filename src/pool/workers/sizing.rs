@@ -66,6 +66,9 @@ impl Workers {
 
 impl Pool {
     pub(crate) fn set_core_pool_size(self: &Arc<Self>, size: usize) {
+        if self.is_driven {
+            return;
+        }
         let before = self.workers.set_core_size(size);
         if size < before {
             self.queue.reconsider();

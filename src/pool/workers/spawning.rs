@@ -82,6 +82,10 @@ impl Pool {
         self: &Arc<Self>,
         wanted: impl Fn() -> usize,
     ) -> io::Result<bool> {
+        if self.is_driven {
+            // The caller is the only worker.
+            return Ok(false);
+        }
         if deadlock::is_starting_thread_of(self) {
             // The thread factory submits something, for which a worker is being started as well.
             let has_worker = self.workers.started() > 0;

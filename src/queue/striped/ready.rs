@@ -172,10 +172,16 @@ impl<E> LockedReady<'_, E> {
         self.publish();
     }
 
-    /// Takes the first entry if it was due at `now`. It may not have been: the thread that put it here
-    /// may have read the clock later than the caller.
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<E>> {
-        if self.contents.list.front()?.deadline > now {
+    /// Takes the first entry if it was due at `now`, and if its sequence is wanted. It may not have been
+    /// due: the thread that put it here may have read the clock later than the caller.
+    #[inline]
+    pub(super) fn pop_due(
+        &mut self,
+        now: Timestamp,
+        is_wanted: impl Fn(u64) -> bool,
+    ) -> Option<Entry<E>> {
+        let first = self.contents.list.front()?;
+        if first.deadline > now || !is_wanted(first.sequence) {
             return None;
         }
         let entry = self.contents.list.pop_front();

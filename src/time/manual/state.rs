@@ -23,6 +23,8 @@ pub(super) struct State {
     is_auto: bool,
     /// How many threads wait and are no workers, each from its first sleep to the end of its wait.
     waiting: usize,
+    /// How many workers wait for something besides: each drives an executor until that is there.
+    waiting_drivers: usize,
     /// Whether all sleepers have been woken since the clock moved, or since a wait began.
     have_looked: bool,
     /// What the wall clock showed at the timestamp.
@@ -58,6 +60,7 @@ impl State {
             workers: 0,
             is_auto: false,
             waiting: 0,
+            waiting_drivers: 0,
             have_looked: false,
             wall: (now, wall),
             wall_watchers: Vec::new(),
@@ -168,6 +171,16 @@ impl State {
         self.waiting -= 1;
     }
 
+    /// Counts a worker that waits for something itself.
+    pub(super) fn driver_waits(&mut self) {
+        self.waiting_drivers += 1;
+        self.have_looked = false;
+    }
+
+    pub(super) fn driver_goes_on(&mut self) {
+        self.waiting_drivers -= 1;
+    }
+
     /// Moves to the next deadline, if a thread waits and only time can move anything. Returns the
     /// alarms to be fired once the lock is released; after that it must be called again.
     #[must_use]
@@ -189,7 +202,7 @@ impl State {
 
     /// Returns `true` if a thread waits, and all that wait or work are asleep.
     fn is_waited_for(&self) -> bool {
-        self.waiting > 0
+        self.waiting + self.waiting_drivers > 0
             && self.sleepers.len() == self.waiting + self.workers
             && !self.sleepers.iter().any(|sleeper| is_woken(&sleeper.thread))
     }

@@ -1,0 +1,175 @@
+//! A server in one thread: an event loop of mio, and a driven executor for all that is timed.
+//!
+//! The loop sleeps in mio for as long as the executor says, and runs what is due when it wakes. A waker of mio ends
+//! its sleep if another thread submits something that is due before. A guest is greeted, hears its words
+//! again, and is shown out when it has been silent for too long; a beat shows that time passes. No thread
+//! is started but that of the guest, who is here so that somebody comes.
+//!
+//! ```text
+//! cargo run --example event_loop
+//! ```
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a program of its own: it does not use the crate's inner parts"
+)]
+
+#[allow(dead_code, reason = "other examples use the rest")]
+mod common;
+
+use std::{
+    error::Error,
+    io::{self, ErrorKind, Read, Write},
+    net::{Shutdown, SocketAddr},
+    process::ExitCode,
+    sync::{
+        Arc,
+        mpsc::{self, Sender},
+    },
+    task::{Wake, Waker},
+    thread,
+    time::Duration,
+};
+
+use mio::{
+    Events, Interest, Poll, Token,
+    net::{TcpListener, TcpStream},
+};
+use punctual::{DrivenExecutor, Handle, ScheduledFuture, ScheduledThreadPoolExecutor};
+
+use crate::common::{complain, end, say};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+const WAKE: Token = Token(0);
+const DOOR: Token = Token(1);
+const GUEST: Token = Token(2);
+
+const BEAT: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_millis(120);
+
+/// What ends the sleep of the loop, as the executor knows it.
+struct LoopWaker(mio::Waker);
+
+impl Wake for LoopWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.wake().unwrap_or_else(|error| complain(format_args!("error: no wake-up: {error}")));
+    }
+}
+
+/// What the tasks want of the loop, which alone has the sockets.
+enum Order {
+    Beat(u32),
+    ShowOut,
+}
+
+struct Guest {
+    stream: TcpStream,
+    silence: ScheduledFuture<()>,
+}
+
+impl Guest {
+    fn welcome(
+        mut stream: TcpStream,
+        poll: &Poll,
+        executor: &Handle,
+        orders: &Sender<Order>,
+    ) -> Result<Self> {
+        poll.registry().register(&mut stream, GUEST, Interest::READABLE)?;
+        let orders = orders.clone();
+        let silence =
+            executor.schedule(PATIENCE, move || orders.send(Order::ShowOut).unwrap_or_default())?;
+        say(format_args!("a guest has come"));
+        Ok(Self { stream, silence })
+    }
+
+    /// Repeats what it says, and is patient again.
+    fn listen(&mut self) -> io::Result<()> {
+        let mut words = [0; 64];
+        loop {
+            match self.stream.read(&mut words) {
+                Ok(0) => return Ok(()),
+                Ok(length) => {
+                    self.silence.reschedule(PATIENCE);
+                    self.stream.write_all(&words[..length])?;
+                    say(format_args!(
+                        "it says {}",
+                        String::from_utf8_lossy(&words[..length]).trim()
+                    ));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    end(serve())
+}
+
+fn serve() -> Result<()> {
+    let (mut poll, mut events) = (Poll::new()?, Events::with_capacity(16));
+    let mut executor: DrivenExecutor = ScheduledThreadPoolExecutor::builder().build_driven()?;
+    let waker = LoopWaker(mio::Waker::new(poll.registry(), WAKE)?);
+    executor.set_waker(Waker::from(Arc::new(waker)));
+
+    let mut door = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    poll.registry().register(&mut door, DOOR, Interest::READABLE)?;
+    let (address, handle) = (door.local_addr()?, executor.handle());
+    let visitor = thread::spawn(move || visit(address, &handle));
+
+    let (orders, todo) = mpsc::channel();
+    let (beats, mut number) = (orders.clone(), 0);
+    executor.schedule_at_fixed_rate(BEAT, BEAT, move || {
+        number += 1;
+        beats.send(Order::Beat(number)).unwrap_or_default();
+    })?;
+    let mut guest: Option<Guest> = None;
+    loop {
+        executor.run_due();
+        for order in todo.try_iter() {
+            match order {
+                Order::Beat(number) => say(format_args!("beat {number}")),
+                Order::ShowOut => {
+                    say(format_args!("the guest was silent for {PATIENCE:?}"));
+                    if let Some(guest) = guest.take() {
+                        guest.stream.shutdown(Shutdown::Both)?;
+                    }
+                    executor.shutdown();
+                }
+            }
+        }
+        // The only place where this thread sleeps.
+        if executor.is_terminated() {
+            break;
+        }
+        match poll.poll(&mut events, executor.time_until_next()) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+            _ => {}
+        }
+        for event in &events {
+            match (event.token(), &mut guest) {
+                (DOOR, None) => {
+                    guest = Some(Guest::welcome(door.accept()?.0, &poll, &executor, &orders)?);
+                }
+                (GUEST, Some(guest)) => guest.listen()?,
+                _ => {}
+            }
+        }
+    }
+    say(format_args!("the executor has terminated"));
+    visitor.join().unwrap_or_else(|_| Err("the visitor has panicked".into()))
+}
+
+/// A guest, in a thread of its own. It speaks twice, and has the loop say something as well.
+fn visit(address: SocketAddr, executor: &Handle) -> Result<()> {
+    let (mut stream, mut heard) = (std::net::TcpStream::connect(address)?, [0; 64]);
+    for words in ["good morning\n", "how do you do\n"] {
+        stream.write_all(words.as_bytes())?;
+        stream.read_exact(&mut heard[..words.len()])?;
+    }
+    executor.execute(|| say(format_args!("another thread says that it was heard")))?;
+    while stream.read(&mut heard)? > 0 {}
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! The executor without threads: its caller runs what is due.
+//!
+//! [`DrivenExecutor`] owns a pool, as the [owner](crate::ScheduledThreadPoolExecutor) of one with threads
+//! does, and dereferences to the same [`Handle`]. What is peculiar to it is in the pool (`pool::driver`):
+//! here are the public verbs, and the owner's drop.
+//!
+//! It is not `Send`. An executor that may be moved could be driven by anybody, so nobody could tell that a wait for
+//! one of its tasks will never end; one that stays where it is refuses such a wait.
+
+use std::{
+    fmt,
+    future::Future,
+    ops::Deref,
+    pin::pin,
+    task::{Context, Poll, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    DropPolicy, Handle,
+    pool::{Config, Driver},
+    time::Timestamp,
+};
+
+/// An executor that starts no thread: it runs its tasks when it is called. For event loops, games,
+/// simulators, and targets that have one thread. [`Builder::build_driven`](crate::Builder::build_driven) makes one.
+///
+/// It has everything that an executor with one worker has: its methods are those of [`Handle`], to which it
+/// dereferences, and handles may be used in any thread. In place of the worker, the timer thread and the one
+/// that watches the wall clock, the thread that owns it calls [`run_due`](Self::run_due), and asks it
+/// [how long it may sleep](Self::time_until_next):
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+///
+/// let clock = ManualClock::new();
+/// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
+/// let second = Duration::from_secs(1);
+/// let tea = executor.schedule(3 * second, || "tea")?;
+/// let beat = executor.schedule_at_fixed_rate(second, second, || ())?;
+///
+/// // An event loop would wait for events, for no longer than this, where the clock is advanced here.
+/// while let Some(span) = executor.time_until_next().filter(|_| !tea.is_done()) {
+///     clock.advance(span);
+///     executor.run_due();
+/// }
+/// assert_eq!(clock.elapsed(), 3 * second);
+/// assert_eq!(tea.join()?, "tea");
+/// assert!(beat.cancel());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+///
+/// # In an event loop
+///
+/// Other threads may submit while the loop sleeps. [`set_waker`](Self::set_waker) takes a waker that ends that
+/// sleep; it is woken if the moment that the loop was told turns out to be too late, and not for any other
+/// submission.
+///
+/// # Which waits are refused
+///
+/// The executor stays in the thread in which it was built, because it is not `Send`. So in this thread a
+/// [`join`](crate::ScheduledFuture::join) of a task that has not ended could never return, and fails with
+/// [`WouldDeadlock`](crate::WouldDeadlock), as [`await_termination`](Handle::await_termination) does;
+/// other threads may wait. [`run_until`](Self::run_until) waits and runs what is due meanwhile. A wait with a
+/// time limit is not refused, and waits in vain.
+///
+/// # What is different
+///
+/// * Nothing happens between two calls: tasks are as late as the caller is. A [time
+///   limit](crate::TaskBuilder::timeout) still counts from its moment, but who waits for the task, or for its
+///   token, learns of it in the next call.
+/// * [`run_due`](Self::run_due) finds out that the wall clock was set; see there.
+/// * It has one worker from the beginning until it has terminated. The settings that are about threads have no
+///   effect: their number, names, stacks, [factory](crate::ThreadFactory), keep-alive, timer slack, and the
+///   callbacks at the [start](crate::Builder::on_thread_start) and the
+///   [end](crate::Builder::on_thread_stop) of each.
+/// * A task may run on a stack that is deep already.
+///
+/// # Stopping
+///
+/// After a [`shutdown`](Handle::shutdown), by any handle, further calls of `run_due` run what the policies
+/// keep. The executor has terminated when nothing is left: in the call that ran the last task, or at once
+/// if there was none. The drop does what [`DropPolicy`] says, in this thread: by default it runs what is
+/// due, and cancels the rest. Since nobody else could do it, [`DropPolicy::ShutdownBackground`] does the same, and
+/// [`DropPolicy::Close`] sleeps here until the last task has run.
+///
+/// ```compile_fail,E0277
+/// fn is_send<T: Send>(_: T) {}
+/// is_send(punctual::ScheduledThreadPoolExecutor::builder().build_driven().unwrap()); // error
+/// ```
+pub struct DrivenExecutor {
+    handle: Handle,
+    driver: Driver,
+    waker: Option<Waker>,
+    on_drop: DropPolicy,
+}
+
+impl DrivenExecutor {
+    pub(crate) fn from_config(config: Config, on_drop: DropPolicy) -> Self {
+        let handle = Handle::to_new_pool(config);
+        let driver = Driver::new(handle.pool());
+        Self { handle, driver, waker: None, on_drop }
+    }
+
+    /// Returns a handle, which schedules tasks in any thread and does not keep the executor alive.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Runs every task that is due, in order, and lets the time limits expire that have come. Returns how many
+    /// tasks it has run. Never sleeps. A panic of a task does not leave it.
+    ///
+    /// Only what was due *when it was called* is run: a task that one of these tasks submits without delay
+    /// waits for the next call, so no task can keep the caller here by submitting itself again. A periodic task makes
+    /// up for the runs that it has missed, if its [policy](crate::MissedRuns) says so.
+    ///
+    /// If the wall clock was set since the last call, this one moves the tasks that are planned
+    /// [on it](crate::trigger::Due::Wall) first. Nobody is told of that before: a caller that sleeps as
+    /// long as [`time_until_next`](Self::time_until_next) says finds out within 30 s, and runs no task too
+    /// early.
+    ///
+    /// Costs three locks and two readings of the clock beside the tasks, and less than that if nothing is due.
+    ///
+    /// ```
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let builder = ScheduledThreadPoolExecutor::builder().clock(ManualClock::new());
+    /// let mut executor = builder.build_driven()?;
+    /// let handle = executor.handle();
+    /// executor.execute(move || handle.execute(|| ()).unwrap_or_default())?;
+    /// assert_eq!(executor.run_due(), 1);
+    /// assert_eq!(executor.run_due(), 1); // the other one
+    /// assert_eq!(executor.run_due(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn run_due(&mut self) -> usize {
+        self.driver.run_due(usize::MAX)
+    }
+
+    /// As [`run_due`](Self::run_due), but runs one task, the first that is due. Returns `false` if none is. For
+    /// a caller that has a budget of time, such as a frame of a game.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn run_one(&mut self) -> bool {
+        self.driver.run_due(1) > 0
+    }
+
+    /// Returns how long the caller may sleep until it has to call [`run_due`](Self::run_due) again: zero if
+    /// something is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing due, and does no harm.
+    ///
+    /// It is exact for tasks and time limits. While anybody in the process waits for a moment of the wall clock
+    /// it is at most 30 s, unless the executor is on a [`ManualClock`](crate::ManualClock).
+    ///
+    /// Beside the answer it does one thing: from now until the next call of a method that runs tasks, the
+    /// [waker](Self::set_waker) is woken if the answer turns out to be too long.
+    #[must_use]
+    pub fn time_until_next(&mut self) -> Option<Duration> {
+        let next = match &self.waker {
+            Some(waker) => self.driver.arm(waker),
+            None => self.driver.next(),
+        };
+        (next < Timestamp::NEVER).then(|| next.since(self.handle.clock().read()))
+    }
+
+    /// As [`time_until_next`](Self::time_until_next), as a point in time; the present if something is due.
+    #[must_use]
+    pub fn next_deadline(&mut self) -> Option<Instant> {
+        let span = self.time_until_next()?;
+        self.handle.clock().now().checked_add(span)
+    }
+
+    /// Sets the waker that ends the caller's sleep. It is woken, in the thread that is the reason, at most
+    /// once after each call of [`time_until_next`](Self::time_until_next): if a task or a time limit becomes due
+    /// sooner than this has said, and when the executor has nothing left to run after a shutdown, or has terminated.
+    /// Without a waker such news waits for the next call.
+    ///
+    /// Most event loops have something that another thread may use to end their sleep: a `Waker` of mio, a
+    /// ping of calloop, a proxy of winit. Put behind [`Wake`](std::task::Wake), it is a waker. A waker that
+    /// panics is contained.
+    pub fn set_waker(&mut self, waker: Waker) {
+        self.driver.disarm();
+        self.waker = Some(waker);
+    }
+
+    /// Runs everything when it is due until the future is ready, and sleeps in between. Returns what the
+    /// future returns. This is the way to wait in the thread of the executor, for a task of it as well as for anything else.
+    ///
+    /// On a [`ManualClock`](crate::ManualClock) it counts as a worker, and as a wait: somebody has to move the
+    /// clock, or it [goes on by itself](crate::ManualClock::set_auto_advance).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let mut executor = ScheduledThreadPoolExecutor::builder().build_driven()?;
+    /// let answer = executor.schedule(Duration::from_millis(2), || 6 * 7)?;
+    /// assert_eq!(executor.run_until(answer)?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the future does.
+    pub fn run_until<F: Future>(&mut self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        self.driver.drive_until(|waker| {
+            match future.as_mut().poll(&mut Context::from_waker(waker)) {
+                Poll::Ready(output) => Some(output),
+                Poll::Pending => None,
+            }
+        })
+    }
+
+    /// [Shuts down](Handle::shutdown), and runs what the policies keep, however far in the future that is.
+    /// Sleeps in between. On a [`ManualClock`](crate::ManualClock) somebody has to move it, or it [goes on
+    /// by itself](crate::ManualClock::set_auto_advance). Java: `close`.
+    pub fn close(mut self) {
+        self.shut_down_and_wait();
+    }
+
+    fn shut_down_and_wait(&mut self) {
+        self.handle.shutdown();
+        let termination = self.handle.termination();
+        self.run_until(termination);
+    }
+}
+
+impl Deref for DrivenExecutor {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for DrivenExecutor {
+    fn drop(&mut self) {
+        let pool = self.handle.pool();
+        let policy = if thread::panicking() { DropPolicy::ShutdownNow } else { self.on_drop };
+        match policy {
+            DropPolicy::Stop | DropPolicy::ShutdownBackground => pool.stop(),
+            DropPolicy::Close => self.shut_down_and_wait(),
+            DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
+        }
+        // What is due, and all that is left if somebody has shut it down before.
+        self.driver.run_due(usize::MAX);
+    }
+}
+
+impl fmt::Debug for DrivenExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.describe(f, "DrivenExecutor")
+    }
+}

@@ -1,0 +1,265 @@
+//! The driver: in place of all threads of a pool, its caller.
+//!
+//! ```text
+//!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
+//!   timer thread          ──▶           ── expires the limits that have come, each at its place in the order
+//!   watcher                             ── looks whether the wall clock was set
+//!                               arm     ── when to call next, and who is woken if that gets nearer
+//! ```
+//!
+//! A pool with a driver is set up so that nothing asks for a thread: the driver is counted as the one
+//! worker from the beginning to the termination, and the queues of the timer thread and of the watcher
+//! are there as if these had been started ([`LazyThread::do_without`](crate::lazy_thread)). A
+//! submission, an end, a change of a schedule is therefore the same code as always, and costs the same.
+//! The driver takes from the same queues under the same locks, and runs a task by the same
+//! [`Runner`] as a worker.
+//!
+//! # What is due
+//!
+//! A call takes the tasks that were due when it began: those whose deadline had come by then and that were
+//! submitted before. It draws a sequence for that, and stops at the first task that has a later one. So a task
+//! that submits another without delay, or in the past, does not keep the caller; nor does a clock that
+//! stands still. A periodic task keeps its sequence, and makes up for the runs that are due, each later than the
+//! one before; these are finitely many. Limits are bounded in the same way.
+//!
+//! # Termination
+//!
+//! A worker holds up termination for as long as it lives. The driver does so only while it runs
+//! something: nobody knows when its caller comes next, and with nothing left to do a shutdown need not wait
+//! for that. So there are three threads that may be the one that terminates the pool: a shutdown that
+//! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
+//! cancelled after the shutdown, when nobody held anything ([`is_abandoned`](Lifecycle)).
+//!
+//! [`Lifecycle`]: super::shutdown
+//!
+//! # Why no wake-up is lost
+//!
+//! [`Driver::arm`] says when the driver has to be called next, and who is woken if that turns out to be too
+//! late. Three things can make it so, and each has a protocol of its own, in which the driver takes part:
+//!
+//! * *A task, or a limit, comes near*: the driver is listed as one that waits in both queues, and is the only
+//!   one there, so it is their leader. The [queue](crate::queue) argues that a thread which makes a head nearer
+//!   than the leader's moment either wakes the leader or comes before its last look.
+//! * *A queue is finished*: whoever closes it, or takes out the last element, wakes all who wait, or
+//!   begins a new round, which the driver sees when it is listed.
+//! * *The pool terminates*: its waker is on the list of those who wait for that.
+//!
+//! While the driver runs something it is not listed: it looks at everything before it says when to call again.
+//! A waker that was used counts as one that searches, until the next call of either kind.
+//!
+//! # The thread at home
+//!
+//! A driver cannot be sent to another thread, and nobody else runs its tasks. So the thread that has it is
+//! in the [scope](super::deadlock) of the pool's worker for as long as the driver lives, and not only while it runs a
+//! task: a wait of this thread for one of these tasks, or for the end of the pool, would never end and is
+//! refused, as it is in a task on the only worker of a pool. There is no timer thread either, so a time limit
+//! is no reason to let such a wait begin ([`Pool::has_timer_thread`]).
+//!
+//! # The wall clock
+//!
+//! [`Driver::run_due`] compares the two clocks if somebody waits for a moment of the wall clock. So a step of that
+//! clock is seen by the next call, and `arm` asks for one within 30 s. That is what a watcher does where the
+//! system does not tell it.
+
+use std::{rc::Rc, task::Waker};
+
+use super::{
+    Pool,
+    deadlock::{PoolScope, Role},
+    timeouts::ExpiryQueue,
+    worker::Runner,
+};
+use crate::{
+    queue::AsyncWaiter,
+    sync::{Arc, Parker},
+    task::WorkerContext,
+    time::{Clock, Timestamp, WallWatch, WorkerOf},
+    wait::Place,
+};
+
+/// The number of the driver among the workers of its pool.
+pub(super) const NUMBER: usize = 1;
+
+/// See the [module](self).
+pub(crate) struct Driver {
+    runner: Runner,
+    worker: Rc<WorkerContext>,
+    limits: Arc<ExpiryQueue>,
+    wall: Arc<WallWatch>,
+    /// Its places in the lists of those that wait: for a task, for a limit, for the termination.
+    for_task: AsyncWaiter<()>,
+    for_limit: AsyncWaiter<()>,
+    for_end: Option<Place>,
+    _at_home: PoolScope,
+}
+
+impl Pool {
+    /// Returns `true` if limits expire although no worker does anything.
+    #[inline]
+    pub(crate) fn has_timer_thread(&self) -> bool {
+        !self.is_driven
+    }
+}
+
+impl Driver {
+    /// Becomes the one worker of a pool that was made for a driver, and that nobody else knows yet.
+    pub(crate) fn new(pool: &Arc<Pool>) -> Self {
+        debug_assert!(pool.is_driven);
+        let (number, stats) = pool.workers.add_driver();
+        debug_assert_eq!(number, NUMBER);
+        let runner = Runner::new(Arc::clone(pool), number, stats, false);
+        Self {
+            worker: runner.context(),
+            runner,
+            limits: pool.timeouts.do_without_thread(pool.clock()),
+            wall: pool.wall_clock.do_without_thread(pool.clock()),
+            for_task: AsyncWaiter::new(),
+            for_limit: AsyncWaiter::new(),
+            for_end: None,
+            _at_home: PoolScope::enter(pool, Role::Worker),
+        }
+    }
+
+    fn pool(&self) -> &Arc<Pool> {
+        self.runner.pool()
+    }
+
+    /// Runs what is due, but no more than `most` tasks. Returns how many it has taken.
+    pub(crate) fn run_due(&mut self, most: usize) -> usize {
+        self.disarm();
+        let pool = self.pool();
+        if self.wall.concerns_anybody() {
+            pool.wall_clock_was_set();
+        }
+        let now = pool.clock().read();
+        let published = pool.queue.published_head().min(self.limits.published_head());
+        if published > now && !pool.queue.is_finished() || !pool.shutdown.hold() {
+            return 0;
+        }
+        let taken = self.run_due_at(now, most);
+        pool.release_hold();
+        taken
+    }
+
+    fn run_due_at(&self, now: Timestamp, most: usize) -> usize {
+        let (pool, limits) = (&**self.pool(), &self.limits);
+        let end = pool.queue.next_sequence(0, now);
+        let end_of_limits = limits.next_sequence(0, now);
+        let mut taken = 0;
+        while taken < most {
+            if self.is_limit_next(now) {
+                if let Some(entry) = limits.take_due_before(now, end_of_limits) {
+                    pool.expire(entry.element);
+                    continue;
+                }
+            }
+            let Some(entry) = pool.queue.take_due_before(now, end) else { break };
+            taken += 1;
+            pool.release_capacity();
+            self.runner.process(&self.worker, entry, pool.clock().read());
+        }
+        taken
+    }
+
+    /// Returns `true` if a limit has come, and no task was due before. The limit comes first.
+    fn is_limit_next(&self, now: Timestamp) -> bool {
+        self.limits.published_head() <= now
+            && self.limits.first_deadline() <= self.pool().queue.first_deadline()
+    }
+
+    /// Returns when the driver has to be called next; never if nothing is pending.
+    pub(crate) fn next(&self) -> Timestamp {
+        let pool = self.pool();
+        if pool.queue.is_finished() {
+            return self.next_at_end();
+        }
+        self.no_later_than_look(pool.queue.first_deadline().min(self.limits.first_deadline()))
+    }
+
+    /// Returns the earlier one of a moment and the next look at the wall clock, if anything is pending.
+    fn no_later_than_look(&self, first: Timestamp) -> Timestamp {
+        if first < Timestamp::NEVER { first.min(self.wall.next_look()) } else { first }
+    }
+
+    /// The same if the queue is finished.
+    fn next_at_end(&self) -> Timestamp {
+        if self.pool().shutdown.is_abandoned() { Timestamp::PAST } else { Timestamp::NEVER }
+    }
+
+    /// The same, and from now until the next call the waker is woken if that moment turns out to be too
+    /// late, or the pool terminates.
+    pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
+        let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
+        let pool = runner.pool();
+        let first = limits.watch(for_limit, waker).min(pool.queue.watch(for_task, waker));
+        if pool.poll_terminated_at(for_end, waker).is_some() {
+            return Timestamp::NEVER;
+        }
+        if pool.queue.is_finished() { self.next_at_end() } else { self.no_later_than_look(first) }
+    }
+
+    /// Has nobody woken from now on.
+    pub(crate) fn disarm(&mut self) {
+        let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
+        limits.unwatch(for_limit);
+        runner.pool().queue.unwatch(for_task);
+        runner.pool().forget_termination_at(for_end);
+    }
+
+    /// Runs everything when it is due, until `poll` has an answer, and sleeps in between.
+    pub(crate) fn drive_until<R>(&mut self, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
+        let (clock, parker) = (self.pool().clock().clone(), Parker::current());
+        let attending = Attending::begin(&clock, Arc::clone(&self.wall), &parker);
+        let wait = clock.wait(&parker);
+        loop {
+            if let Some(answer) = poll(parker.waker()) {
+                self.disarm();
+                drop((wait, attending));
+                return answer;
+            }
+            if self.run_due(usize::MAX) == 0 {
+                let next = self.arm(parker.waker());
+                wait.park_until(next);
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.disarm();
+    }
+}
+
+/// The calling thread is a worker of the clock, and waits for something itself, until this is dropped.
+struct Attending<'a> {
+    clock: &'a Clock,
+    wall: Arc<WallWatch>,
+    parker: &'a Parker,
+    /// What the thread was before; none if it was a worker of this clock anyway.
+    before: Option<WorkerOf>,
+}
+
+impl<'a> Attending<'a> {
+    fn begin(clock: &'a Clock, wall: Arc<WallWatch>, parker: &'a Parker) -> Self {
+        let before = clock.worker_begins(parker);
+        let before = (!before.is_of(clock)).then_some(before);
+        if before.is_some() {
+            clock.worker_starts();
+            clock.driver_waits();
+        }
+        wall.attend(parker);
+        Self { clock, wall, parker, before }
+    }
+}
+
+impl Drop for Attending<'_> {
+    fn drop(&mut self) {
+        self.wall.leave(self.parker);
+        if let Some(before) = self.before.take() {
+            Clock::worker_leaves(self.parker, before);
+            self.clock.driver_goes_on();
+            self.clock.worker_ended();
+        }
+    }
+}

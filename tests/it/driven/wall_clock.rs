@@ -1,0 +1,52 @@
+//! Tasks on the wall clock, without a thread that watches it.
+
+use std::time::Duration;
+
+use punctual::{ScheduledThreadPoolExecutor, trigger::at};
+
+use super::{SECOND, Wakes, driven, run_for};
+use crate::support::Log;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// M201: the first call after the clock was set finds every task where it belongs then.
+#[test]
+fn a_call_follows_the_wall_clock() {
+    let (clock, mut executor) = driven();
+    let begin = clock.wall_time();
+    let log = Log::new();
+    let (ran, shown) = (log.clone(), clock.clone());
+    let moments = [begin + HOUR, begin + 2 * HOUR, begin + 3 * HOUR];
+    let task = executor.repeat(at(moments), move || {
+        ran.push((shown.elapsed(), shown.wall_time().duration_since(begin).unwrap()));
+    });
+    let task = task.unwrap();
+    assert_eq!(executor.time_until_next(), Some(HOUR));
+    clock.set_wall_time(begin + HOUR - SECOND);
+    assert_eq!(executor.run_due(), 0);
+    assert_eq!((executor.time_until_next(), task.delay()), (Some(SECOND), Some(SECOND)));
+    // Ahead, beyond the moment: it is due in the very call that sees it.
+    clock.set_wall_time(begin + HOUR + SECOND);
+    assert_eq!(executor.run_due(), 1);
+    // Back: the next moment is further away.
+    clock.set_wall_time(begin);
+    executor.run_due();
+    assert_eq!(executor.time_until_next(), Some(2 * HOUR));
+    run_for(&clock, &mut executor, 3 * HOUR);
+    let ran = [(Duration::ZERO, HOUR + SECOND), (2 * HOUR, 2 * HOUR), (3 * HOUR, 3 * HOUR)];
+    assert_eq!(log.entries(), ran);
+}
+
+/// On the system's clock, which nobody sets here, the caller is to look within half a minute; and not at all if
+/// nothing waits.
+#[test]
+fn the_caller_looks_within_half_a_minute() {
+    let mut executor = ScheduledThreadPoolExecutor::builder().build_driven().unwrap();
+    let _wakes = Wakes::of(&mut executor);
+    assert_eq!(executor.time_until_next(), None);
+    let task = executor.repeat(at([executor.clock().wall_time() + HOUR]), || ()).unwrap();
+    let told = executor.time_until_next().unwrap();
+    assert!(told <= 30 * SECOND && told > 20 * SECOND, "{told:?}");
+    assert!(task.cancel());
+    assert_eq!(executor.time_until_next(), None);
+}
