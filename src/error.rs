@@ -318,6 +318,8 @@ pub enum ConfigError {
     /// The bound on waiting tasks is zero. Such an executor would never run anything, because each task
     /// waits for a moment until a worker takes it.
     ZeroMaxPending,
+    /// The time after which [starvation](crate::Builder::on_starvation) is reported is zero.
+    ZeroStarvationTime,
     /// A [prestarted](crate::Builder::prestart_core_threads) core thread could not be started, for this
     /// reason.
     Spawn(io::Error),
@@ -335,6 +337,10 @@ impl fmt::Display for ConfigError {
             Self::ZeroMaxPending => f.write_str(
                 "an executor with `max_pending` zero would never run a task; let at least one wait, \
                  or leave `max_pending` out for no bound",
+            ),
+            Self::ZeroStarvationTime => f.write_str(
+                "starvation cannot be reported after no time at all, since every task waits for a moment; \
+                 set a longer one, of seconds for instance",
             ),
             Self::Spawn(error) => write!(
                 f,

@@ -18,6 +18,7 @@
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
+//! | [`observing`] | what is watched of workers and runs | `observed`, `observation`, `histograms` |
 //! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
 //!
 //! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
@@ -63,6 +64,7 @@ mod admission;
 mod callbacks;
 mod deadlock;
 mod drained;
+mod observing;
 mod pool_ref;
 mod rejection;
 mod shutdown;
@@ -75,10 +77,13 @@ mod workers;
 
 use std::time::Duration;
 
+#[cfg(feature = "histograms")]
+pub use self::observing::Histograms;
 use self::{
     admission::Capacity,
     deadlock::JoinRegistry,
     drained::DetachedContext,
+    observing::Observing,
     rejection::Rejections,
     shutdown::Shutdown,
     timeouts::Timeouts,
@@ -88,6 +93,7 @@ use self::{
 pub use self::{
     callbacks::Shared,
     drained::{DrainedTask, DrainedTasks, RejectedExecutionError},
+    observing::{RunningTask, SlowRun, Starvation},
     rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy,
@@ -99,6 +105,7 @@ pub use self::{
 pub(crate) use self::{
     callbacks::{Callbacks, Replaceable, share_factory, share_handler},
     deadlock::JoinGuard,
+    observing::ObservingConfig,
     pool_ref::{PoolRef, PoolRefs},
     shutdown::Phase,
 };
@@ -135,6 +142,7 @@ pub(crate) struct Config {
     pub(crate) thread_factory: Callback<dyn ThreadFactory>,
     pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
+    pub(crate) observing: ObservingConfig,
 }
 
 impl Config {
@@ -160,11 +168,16 @@ pub(crate) struct Pool {
     joins: JoinRegistry,
     timeouts: Timeouts,
     wall_clock: WallClock,
+    observing: Observing,
+    /// Something is added to each task that is submitted.
+    minds_submissions: bool,
 }
 
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let clock = &config.clock;
+        let observing = Observing::new(config.observing);
+        let is_decorated = config.callbacks.decorate.is_some();
         Arc::new(Self {
             queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
             capacity: config.max_pending.map(Capacity::new),
@@ -174,6 +187,8 @@ impl Pool {
             joins: JoinRegistry::new(),
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: WallClock::new(),
+            minds_submissions: is_decorated || observing.minds_submissions(),
+            observing,
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
             clock: config.clock,
@@ -188,6 +203,12 @@ impl Pool {
     #[inline]
     pub(crate) fn callbacks(&self) -> &Callbacks {
         &self.callbacks
+    }
+
+    /// Returns `true` if something is added to each task that is submitted.
+    #[inline]
+    pub(crate) fn minds_submissions(&self) -> bool {
+        self.minds_submissions
     }
 
     pub(crate) fn workers(&self) -> &Workers {

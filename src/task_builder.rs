@@ -4,7 +4,8 @@
 //! settings become a task, and the task is handed to the pool.
 
 use std::{
-    io, panic,
+    io,
+    panic::{self, Location},
     time::{Duration, Instant},
 };
 
@@ -48,13 +49,16 @@ pub struct TaskBuilder<'a> {
     missed: Option<MissedRuns>,
     on_failure: FailurePolicy,
     timeout: Option<Duration>,
+    /// `None` for the default of the executor.
+    warn_after: Option<Duration>,
     gate: Option<Arc<dyn RunGate>>,
 }
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
         let on_failure = FailurePolicy::default();
-        Self { pool_refs, name: None, missed: None, on_failure, timeout: None, gate: None }
+        let (name, missed, gate) = (None, None, None);
+        Self { pool_refs, name, missed, on_failure, timeout: None, warn_after: None, gate }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -119,6 +123,18 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
+    /// Sets how long a run of the task may take before it is named: by one warning event, and to the
+    /// callback for [slow runs](crate::Builder::on_slow_run), each with the place where the task was
+    /// scheduled. The run goes on; [`timeout`](Self::timeout) is what ends a task. The default is that of the
+    /// [executor](crate::Builder::warn_after), if it has one; `Duration::MAX` is never.
+    ///
+    /// A run that takes exactly this long is named as well. Costs two allocations for the task, and one for
+    /// each run with an entry in the queue of the timer thread, which the first such task starts.
+    pub fn warn_after(mut self, limit: Duration) -> Self {
+        self.warn_after = Some(limit);
+        self
+    }
+
     /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place:
     /// see [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
     /// [`DrainedTask`](crate::DrainedTask), does not ask it.
@@ -132,6 +148,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::execute`](crate::Handle::execute).
+    #[track_caller]
     pub fn execute<F>(self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,
@@ -144,6 +161,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::submit`](crate::Handle::submit).
+    #[track_caller]
     pub fn submit<F, T>(self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -157,6 +175,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::schedule`](crate::Handle::schedule).
+    #[track_caller]
     pub fn schedule<F, T>(
         self,
         delay: Duration,
@@ -175,6 +194,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::schedule_at`](crate::Handle::schedule_at).
+    #[track_caller]
     pub fn schedule_at<F, T>(
         self,
         instant: impl Into<Option<Instant>>,
@@ -201,6 +221,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// The same as [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
     #[doc(alias = "scheduleAtFixedRate")]
+    #[track_caller]
     pub fn schedule_at_fixed_rate<F>(
         self,
         initial_delay: Duration,
@@ -221,6 +242,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// The same as [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
     #[doc(alias = "scheduleWithFixedDelay")]
+    #[track_caller]
     pub fn schedule_with_fixed_delay<F>(
         self,
         initial_delay: Duration,
@@ -233,6 +255,7 @@ impl<'a> TaskBuilder<'a> {
         self.launch_periodic(initial_delay, Period::FixedDelay { delay }, closure)
     }
 
+    #[track_caller]
     fn launch_periodic<F>(
         self,
         initial_delay: Duration,
@@ -256,6 +279,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Panics
     ///
     /// The same as [`Handle::repeat`](crate::Handle::repeat).
+    #[track_caller]
     pub fn repeat<G, F, O>(
         self,
         trigger: G,
@@ -281,6 +305,7 @@ impl<'a> TaskBuilder<'a> {
 impl TaskBuilder<'_> {
     /// Makes a task of the job and hands it to the pool.
     #[inline(never)]
+    #[track_caller]
     fn launch<J: Job>(
         self,
         job: J,
@@ -296,11 +321,13 @@ impl TaskBuilder<'_> {
         };
         let budget = self.timeout.filter(|_| !J::IS_PERIODIC);
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let wrapper = match self.wrapper::<J>(pool_ref, now, deadline) {
+        let scheduled_at = Location::caller();
+        let wrapper = match self.wrapper::<J>(pool_ref, now, deadline, scheduled_at) {
             Ok(wrapper) => wrapper,
             Err(payload) => resume_unwind(job, payload),
         };
-        let task = Task::new(job, self.name, wrapper);
+        let observation = pool_ref.pool().observation(self.name.as_ref());
+        let task = Task::new(job, self.name, wrapper).observed(observation);
         let task = match self.gate {
             None => task,
             Some(gate) => task.gated(gate),
@@ -341,18 +368,25 @@ impl TaskBuilder<'_> {
         pool_ref: &PoolRef,
         now: Timestamp,
         deadline: Timestamp,
+        scheduled_at: &'static Location<'static>,
     ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
         let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_failure));
-        match &pool_ref.pool().callbacks().decorate {
-            None => Ok(budget),
+        let decorated = match &pool_ref.pool().callbacks().decorate {
+            None => budget,
             Some(decorate) => {
                 let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };
                 let wrapper = contain(|| decorate(&submission))?;
-                Ok(Some(wrapper.around(budget)))
+                Some(wrapper.around(budget))
             }
-        }
+        };
+        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after());
+        let watch = warn_after.and_then(|limit| pool_ref.watch_runs(limit, scheduled_at));
+        Ok(match watch {
+            None => decorated,
+            Some(watch) => Some(watch.around(decorated)),
+        })
     }
 }
 
@@ -363,6 +397,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
             .field("missed_runs", &self.missed)
             .field("on_failure", &self.on_failure)
             .field("timeout", &self.timeout)
+            .field("warn_after", &self.warn_after)
             .field("gate", &self.gate.is_some())
             .finish_non_exhaustive()
     }
@@ -370,6 +405,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
 
 /// Submits a closure of which nothing more is said than when it runs, as of most.
 #[inline]
+#[track_caller]
 pub(crate) fn schedule<F, T>(
     pool_refs: &PoolRefs,
     delay: Duration,
@@ -395,6 +431,7 @@ where
 /// As [`schedule`] without delay, for a caller that wants no future: nobody shares the task with the
 /// queue, and so nobody counts.
 #[inline]
+#[track_caller]
 pub(crate) fn execute<F>(pool_refs: &PoolRefs, closure: F) -> Result<(), RejectedExecutionError>
 where
     F: FnOnce() + Send + 'static,
@@ -417,7 +454,7 @@ where
 /// else has a say in it or is told of it.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
-    pool.is_staffed() && pool.callbacks().decorate.is_none() && !trace::is_listening()
+    pool.is_staffed() && !pool.minds_submissions() && !trace::is_listening()
 }
 
 /// Returns what comes of a submission that was refused.

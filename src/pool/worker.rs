@@ -15,6 +15,7 @@ use std::{cell::Cell, fmt, io, rc::Rc};
 use super::{
     Pool,
     deadlock::{PoolScope, Role},
+    observing::{Observer, Unobserved},
 };
 use crate::{
     queue::{Entry, Ticket},
@@ -208,7 +209,10 @@ impl WorkerThread {
         set_timer_slack(self.pool.spawner.timer_slack());
         trace::worker("started", &self.name);
         callbacks.call(FailureSource::ThreadStart);
-        self.run_tasks();
+        match self.pool.observed(&self.stats) {
+            None => self.run_tasks(&Unobserved),
+            Some(observed) => self.run_tasks(&observed),
+        }
         callbacks.call(FailureSource::ThreadStop);
         trace::worker("ended", &self.name);
         drop(self);
@@ -217,7 +221,7 @@ impl WorkerThread {
     }
 
     /// Takes and runs tasks until there is nothing more to do for this worker.
-    fn run_tasks(&self) {
+    fn run_tasks(&self, observer: &impl Observer) {
         let pool = &*self.pool;
         let stop = pool.shutdown.token().clone();
         let (clock, stats) = (pool.clock().clone(), Arc::clone(&self.stats));
@@ -226,6 +230,7 @@ impl WorkerThread {
         // worker as idle; it calls `limit` each time it has looked in vain. So a worker that finds
         // its next task at once is never relied on.
         let limit = |since| {
+            observer.looks(since);
             self.search_done();
             pool.idle_limit(self.number, since)
         };
@@ -234,14 +239,21 @@ impl WorkerThread {
             Parker::current()
         };
         while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
+            observer.takes(now);
             pool.release_capacity();
             // Before the task, which may take long.
             self.stop_being_relied_on();
-            self.process(&worker, entry, now);
+            self.process(&worker, entry, now, observer);
         }
     }
 
-    fn process(&self, worker: &Rc<WorkerContext>, entry: Entry<Arc<dyn Runnable>>, now: Timestamp) {
+    fn process(
+        &self,
+        worker: &Rc<WorkerContext>,
+        entry: Entry<Arc<dyn Runnable>>,
+        now: Timestamp,
+        observer: &impl Observer,
+    ) {
         let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
         let (task, hooks) = (run.task(), &pool.callbacks().hooks);
@@ -259,6 +271,7 @@ impl WorkerThread {
             }
             Verdict::TooLate => {}
         }
+        observer.leaves(&run);
         // This may be the last reference to a result that nobody wants.
         hooks.drops(sequence).discard(run);
     }
@@ -318,6 +331,7 @@ impl WorkerThread {
 impl Drop for WorkerThread {
     fn drop(&mut self) {
         self.pool.workers.remove(self.number);
+        self.pool.watch_for_starvation();
         self.pool.release_hold();
         self.pool.clock().worker_ended();
     }

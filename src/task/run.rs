@@ -21,6 +21,8 @@ use super::{
     failure::FailedRun,
     gated::Held,
 };
+#[cfg(feature = "histograms")]
+use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
     gate::Lease,
@@ -45,6 +47,10 @@ pub(crate) struct WorkerContext {
     /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
     /// has nothing to set up.
     held: RefCell<Option<Held>>,
+    /// Where the present run is recorded, if that is not the worker's own recorder; here for the same
+    /// reason.
+    #[cfg(feature = "histograms")]
+    recorders: Cell<Option<Arc<Recorders>>>,
 }
 
 impl WorkerContext {
@@ -54,7 +60,15 @@ impl WorkerContext {
         stats: Arc<WorkerStats>,
         keeps_limits: bool,
     ) -> Self {
-        Self { clock, stop, stats, keeps_limits, held: RefCell::default() }
+        Self {
+            clock,
+            stop,
+            stats,
+            keeps_limits,
+            held: RefCell::default(),
+            #[cfg(feature = "histograms")]
+            recorders: Cell::default(),
+        }
     }
 }
 
@@ -130,6 +144,18 @@ impl Run {
         self.worker.held.borrow_mut().take()
     }
 
+    /// Has the run recorded elsewhere than in the worker's own recorder, if there is such a place.
+    #[cfg(feature = "histograms")]
+    pub(super) fn record_in(&self, recorders: Option<Arc<Recorders>>) {
+        self.worker.recorders.set(recorders);
+    }
+
+    /// Returns where the run is recorded, if that is not the worker's own recorder.
+    #[cfg(feature = "histograms")]
+    pub(crate) fn take_recorders(&self) -> Option<Arc<Recorders>> {
+        self.worker.recorders.take()
+    }
+
     /// Calls `part`, which is not the body, as the thread's current run.
     pub(super) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
         CURRENT.set(self, part)
@@ -148,6 +174,8 @@ impl Run {
             name: self.task.name(),
             run: self.number.get(),
             lateness: self.lateness(),
+            submitter: self.task.submitter(),
+            is_periodic: self.task.is_periodic(),
         };
         let run_time = || self.clock().read().since(self.started());
         trace::in_span(fields, run_time, || CURRENT.set(self, body))
@@ -234,11 +262,11 @@ impl Run {
         self.id
     }
 
-    pub(super) fn planned(&self) -> Timestamp {
+    pub(crate) fn planned(&self) -> Timestamp {
         self.planned.get()
     }
 
-    pub(super) fn started(&self) -> Timestamp {
+    pub(crate) fn started(&self) -> Timestamp {
         self.started.get()
     }
 

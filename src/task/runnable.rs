@@ -7,6 +7,7 @@ use crate::{
     CancelReason, CancellationToken,
     sync::Arc,
     time::{Clock, Timestamp},
+    trace::SubmitterSpan,
 };
 
 /// A task, as workers and the pool see it.
@@ -65,6 +66,8 @@ pub(crate) trait Runnable: Send + Sync {
 
     fn state(&self) -> TaskState;
     fn name(&self) -> Option<Arc<str>>;
+    /// Returns the span in which the task was submitted, if it is kept.
+    fn submitter(&self) -> Option<SubmitterSpan>;
     fn is_periodic(&self) -> bool;
 
     /// Returns the slot of the queue that the task was given when it was last queued again; `None`

@@ -21,7 +21,7 @@ pub struct TaskSummary {
 }
 
 impl TaskSummary {
-    pub(super) fn new(id: u64, name: Option<Arc<str>>) -> Self {
+    pub(in crate::pool) fn new(id: u64, name: Option<Arc<str>>) -> Self {
         Self { id: TaskId(id), name }
     }
 

@@ -1,0 +1,185 @@
+//! What a pool is doing: what is watched of it where somebody has asked for that.
+//!
+//! | what | where it is watched | when |
+//! |---|---|---|
+//! | histograms (`histograms`) | on the worker | each time it looks for a task |
+//! | starvation ([`starvation`]) | on the timer thread | at most once in the set time, while all workers are busy |
+//! | slow runs ([`watchdog`]) | on the timer thread, by an entry for each run | when the run has taken that long |
+//!
+//! # What is not asked for costs nothing
+//!
+//! The loop of a worker is compiled twice: for an [`Observer`] that does nothing, and for one that
+//! watches ([`Observed`]). A worker decides between the two when it begins, so in a pool where
+//! nothing is watched there is no branch for it. A slow run is watched by a [wrapper](crate::task::Wrapper) around the
+//! closure, which a task without it does not have.
+//!
+//! # The reading of the clock
+//!
+//! Two readings say how long a run took, and a third would cost more than all the rest of what is
+//! recorded. A worker reads the clock when it looks for a task, which it does right after each run. So
+//! a run is recorded then, with that reading for its end, and before the worker sleeps or takes
+//! the next one. Therefore a snapshot may lack a run whose outcome can be seen already.
+
+#[cfg(feature = "histograms")]
+mod histograms;
+mod starvation;
+mod watchdog;
+
+use std::time::Duration;
+
+#[cfg(feature = "histograms")]
+pub use self::histograms::Histograms;
+use self::starvation::StarvationWatch;
+pub use self::{
+    starvation::{RunningTask, Starvation},
+    watchdog::SlowRun,
+};
+use super::Pool;
+#[cfg(feature = "histograms")]
+use crate::histogram::Recorders;
+use crate::{
+    statistics::WorkerStats,
+    sync::Arc,
+    task::{Observation, Run},
+    time::Timestamp,
+    trace,
+};
+
+/// What a pool was asked to watch; the builder fills it in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ObservingConfig {
+    /// How many names have histograms of their own; `None` if there are no histograms at all.
+    #[cfg(feature = "histograms")]
+    pub(crate) histogram_names: Option<usize>,
+    pub(crate) starvation_after: Option<Duration>,
+    /// How long a run may take of which nothing else is said.
+    pub(crate) warn_after: Option<Duration>,
+    pub(crate) submitter_span: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Observing {
+    config: ObservingConfig,
+    #[cfg(feature = "histograms")]
+    histograms: Option<histograms::PoolHistograms>,
+    starvation: Option<StarvationWatch>,
+}
+
+impl Observing {
+    pub(super) fn new(config: ObservingConfig) -> Self {
+        Self {
+            #[cfg(feature = "histograms")]
+            histograms: config.histogram_names.map(histograms::PoolHistograms::new),
+            starvation: config.starvation_after.map(StarvationWatch::new),
+            config,
+        }
+    }
+
+    /// Returns `true` if submissions have something added to them.
+    pub(super) fn minds_submissions(&self) -> bool {
+        self.config.warn_after.is_some() || self.config.submitter_span
+    }
+}
+
+/// Sees what a worker does; see the [module](self).
+pub(super) trait Observer {
+    /// The worker looks for a task, and has read the clock for that.
+    #[inline(always)]
+    fn looks(&self, _now: Timestamp) {}
+
+    /// The worker has taken a task.
+    #[inline(always)]
+    fn takes(&self, _now: Timestamp) {}
+
+    /// The worker has done with a task that it has taken.
+    #[inline(always)]
+    fn leaves(&self, _run: &Run) {}
+}
+
+/// Sees nothing.
+pub(super) struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// Sees one worker.
+pub(super) struct Observed<'a> {
+    pool: &'a Pool,
+    stats: &'a WorkerStats,
+    #[cfg(feature = "histograms")]
+    histograms: Option<histograms::WorkerHistograms<'a>>,
+}
+
+impl Observer for Observed<'_> {
+    fn looks(&self, _now: Timestamp) {
+        #[cfg(feature = "histograms")]
+        if let Some(histograms) = &self.histograms {
+            histograms.record(_now);
+        }
+    }
+
+    fn takes(&self, now: Timestamp) {
+        self.looks(now);
+        if let Some(starvation) = &self.pool.observing.starvation {
+            starvation.taken(self.pool, self.stats, now);
+        }
+    }
+
+    fn leaves(&self, _run: &Run) {
+        #[cfg(feature = "histograms")]
+        if let Some(histograms) = &self.histograms {
+            histograms.note(_run, self.stats);
+        }
+    }
+}
+
+impl Pool {
+    /// Returns what watches a worker; `None` if nothing of it is watched.
+    pub(super) fn observed<'a>(&'a self, stats: &'a WorkerStats) -> Option<Observed<'a>> {
+        let is_any = self.observing.starvation.is_some();
+        #[cfg(feature = "histograms")]
+        let is_any = is_any || self.observing.histograms.is_some();
+        is_any.then(|| Observed {
+            pool: self,
+            stats,
+            #[cfg(feature = "histograms")]
+            histograms: self.observing.histograms.as_ref().map(|all| all.of_worker(stats)),
+        })
+    }
+
+    /// Returns what is watched of a task that is about to be submitted.
+    pub(crate) fn observation(&self, _name: Option<&Arc<str>>) -> Observation {
+        let config = &self.observing.config;
+        Observation {
+            submitter: if config.submitter_span { trace::SubmitterSpan::current() } else { None },
+            #[cfg(feature = "histograms")]
+            recorders: _name.and_then(|name| self.recorders_of(name)),
+        }
+    }
+
+    #[cfg(feature = "histograms")]
+    fn recorders_of(&self, name: &Arc<str>) -> Option<Arc<Recorders>> {
+        self.observing.histograms.as_ref()?.of_name(name)
+    }
+
+    /// Returns the histograms; `None` if none are kept.
+    #[cfg(feature = "histograms")]
+    pub(crate) fn histograms(&self) -> Option<Histograms> {
+        self.observing.histograms.as_ref().map(histograms::PoolHistograms::snapshot)
+    }
+
+    /// Returns how long a run may take, where the task does not say so.
+    pub(crate) fn warn_after(&self) -> Option<Duration> {
+        self.observing.config.warn_after
+    }
+
+    /// Called before a worker is started: what watches it from the timer thread needs that thread.
+    #[cold]
+    pub(super) fn begin_to_observe(self: &Arc<Self>) {
+        if self.observing.starvation.is_none() {
+            return;
+        }
+        // What only watches fails no submission.
+        self.ensure_timer_thread().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.watch_for_starvation();
+    }
+}
