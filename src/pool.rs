@@ -18,7 +18,7 @@
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
-//! | [`observing`] | what is watched of workers and runs | `observed`, `observation`, `histograms` |
+//! | [`observing`] | what is watched of workers and runs | `observed`, `observation`, `begin_to_observe` |
 //! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
 //!
 //! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
@@ -171,6 +171,8 @@ pub(crate) struct Pool {
     observing: Observing,
     /// Something is added to each task that is submitted.
     minds_submissions: bool,
+    /// There is a bound, or workers are observed.
+    minds_takes: bool,
 }
 
 impl Pool {
@@ -187,6 +189,7 @@ impl Pool {
             joins: JoinRegistry::new(),
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: WallClock::new(),
+            minds_takes: config.max_pending.is_some() || observing.minds_takes(),
             minds_submissions: is_decorated || observing.minds_submissions(),
             observing,
             rejections: Rejections::new(config.rejection),

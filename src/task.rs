@@ -78,6 +78,7 @@ mod run;
 mod runnable;
 mod state;
 mod triggered;
+mod worker_context;
 
 pub(crate) use self::{
     alarm::Alarm,
@@ -88,8 +89,9 @@ pub(crate) use self::{
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
     period::Period,
-    run::{CurrentRun, Run, Subject, WorkerContext},
+    run::{CurrentRun, Run, Subject},
     runnable::{Cancellation, Changed, Enqueue, Runnable, Verdict},
+    worker_context::WorkerContext,
 };
 pub use self::{
     decorate::{Done, Submission, TaskRun},

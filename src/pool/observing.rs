@@ -8,10 +8,11 @@
 //!
 //! # What is not asked for costs nothing
 //!
-//! The loop of a worker is compiled twice: for an [`Observer`] that does nothing, and for one that
-//! watches ([`Observed`]). A worker decides between the two when it begins, so in a pool where
-//! nothing is watched there is no branch for it. A slow run is watched by a [wrapper](crate::task::Wrapper) around the
-//! closure, which a task without it does not have.
+//! A worker that takes a task asks whether the pool has a bound or watches its workers, where it asked
+//! for the bound alone before: one question for both. A submission asks in the same way whether there is a decorator
+//! or something else that is added to a task. Each of the two is one byte of the pool, which never changes. A slow run
+//! is watched by a [wrapper](crate::task::Wrapper) around the closure, which a task without it does not
+//! have. Everything else is behind these branches.
 //!
 //! # The reading of the clock
 //!
@@ -38,9 +39,8 @@ use super::Pool;
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
 use crate::{
-    statistics::WorkerStats,
     sync::Arc,
-    task::{Observation, Run},
+    task::{Observation, WorkerContext},
     time::Timestamp,
     trace,
 };
@@ -61,7 +61,7 @@ pub(crate) struct ObservingConfig {
 pub(super) struct Observing {
     config: ObservingConfig,
     #[cfg(feature = "histograms")]
-    histograms: Option<histograms::PoolHistograms>,
+    histograms: Option<Arc<histograms::PoolHistograms>>,
     starvation: Option<StarvationWatch>,
 }
 
@@ -69,10 +69,21 @@ impl Observing {
     pub(super) fn new(config: ObservingConfig) -> Self {
         Self {
             #[cfg(feature = "histograms")]
-            histograms: config.histogram_names.map(histograms::PoolHistograms::new),
+            histograms: config
+                .histogram_names
+                .map(|names| Arc::new(histograms::PoolHistograms::new(names))),
             starvation: config.starvation_after.map(StarvationWatch::new),
             config,
         }
+    }
+
+    /// Returns `true` if workers are watched.
+    pub(super) fn minds_takes(&self) -> bool {
+        #[cfg(feature = "histograms")]
+        let has_histograms = self.histograms.is_some();
+        #[cfg(not(feature = "histograms"))]
+        let has_histograms = false;
+        self.starvation.is_some() || has_histograms
     }
 
     /// Returns `true` if submissions have something added to them.
@@ -81,68 +92,50 @@ impl Observing {
     }
 }
 
-/// Sees what a worker does; see the [module](self).
-pub(super) trait Observer {
-    /// The worker looks for a task, and has read the clock for that.
-    #[inline(always)]
-    fn looks(&self, _now: Timestamp) {}
-
-    /// The worker has taken a task.
-    #[inline(always)]
-    fn takes(&self, _now: Timestamp) {}
-
-    /// The worker has done with a task that it has taken.
-    #[inline(always)]
-    fn leaves(&self, _run: &Run) {}
-}
-
-/// Sees nothing.
-pub(super) struct Unobserved;
-
-impl Observer for Unobserved {}
-
-/// Sees one worker.
-pub(super) struct Observed<'a> {
-    pool: &'a Pool,
-    stats: &'a WorkerStats,
+/// What watches one worker.
+pub(super) struct Observed {
     #[cfg(feature = "histograms")]
-    histograms: Option<histograms::WorkerHistograms<'a>>,
+    histograms: Option<histograms::WorkerHistograms>,
 }
 
-impl Observer for Observed<'_> {
-    fn looks(&self, _now: Timestamp) {
+impl Observed {
+    /// The worker has looked for a task in vain, and has read the clock for that.
+    pub(super) fn looks(&self, _worker: &WorkerContext, _now: Timestamp) {
         #[cfg(feature = "histograms")]
         if let Some(histograms) = &self.histograms {
-            histograms.record(_now);
+            histograms.record(_worker, _now);
         }
     }
 
-    fn takes(&self, now: Timestamp) {
-        self.looks(now);
-        if let Some(starvation) = &self.pool.observing.starvation {
-            starvation.taken(self.pool, self.stats, now);
-        }
-    }
-
-    fn leaves(&self, _run: &Run) {
+    /// The worker has taken a task, which was due when it was `planned`.
+    pub(super) fn takes(
+        &self,
+        pool: &Pool,
+        worker: &WorkerContext,
+        _planned: Timestamp,
+        now: Timestamp,
+    ) {
         #[cfg(feature = "histograms")]
         if let Some(histograms) = &self.histograms {
-            histograms.note(_run, self.stats);
+            histograms.record(worker, now);
+            histograms.begin(_planned, now);
+        }
+        if let Some(starvation) = &pool.observing.starvation {
+            starvation.taken(pool, &worker.stats, now);
         }
     }
 }
 
 impl Pool {
-    /// Returns what watches a worker; `None` if nothing of it is watched.
-    pub(super) fn observed<'a>(&'a self, stats: &'a WorkerStats) -> Option<Observed<'a>> {
-        let is_any = self.observing.starvation.is_some();
-        #[cfg(feature = "histograms")]
-        let is_any = is_any || self.observing.histograms.is_some();
-        is_any.then(|| Observed {
-            pool: self,
-            stats,
+    /// Returns what watches a worker that is about to start; `None` if nothing of it is watched.
+    pub(super) fn observed(&self) -> Option<Observed> {
+        self.observing.minds_takes().then(|| Observed {
             #[cfg(feature = "histograms")]
-            histograms: self.observing.histograms.as_ref().map(|all| all.of_worker(stats)),
+            histograms: self
+                .observing
+                .histograms
+                .as_ref()
+                .map(histograms::PoolHistograms::of_worker),
         })
     }
 
@@ -164,7 +157,7 @@ impl Pool {
     /// Returns the histograms; `None` if none are kept.
     #[cfg(feature = "histograms")]
     pub(crate) fn histograms(&self) -> Option<Histograms> {
-        self.observing.histograms.as_ref().map(histograms::PoolHistograms::snapshot)
+        self.observing.histograms.as_ref().map(|histograms| histograms.snapshot())
     }
 
     /// Returns how long a run may take, where the task does not say so.

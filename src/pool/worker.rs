@@ -15,7 +15,7 @@ use std::{cell::Cell, fmt, io, rc::Rc};
 use super::{
     Pool,
     deadlock::{PoolScope, Role},
-    observing::{Observer, Unobserved},
+    observing::Observed,
 };
 use crate::{
     queue::{Entry, Ticket},
@@ -183,6 +183,8 @@ pub(super) struct WorkerThread {
     /// Other threads may rely on this worker to look for a task: it has been idle, or is about to
     /// search.
     is_relied_on: Cell<bool>,
+    /// What watches it, if anything does.
+    observed: Option<Observed>,
     /// It is about to search, as [`Workers`](super::workers::Workers) knows, and has not yet.
     will_search: Cell<bool>,
 }
@@ -195,7 +197,8 @@ impl WorkerThread {
         name: String,
     ) -> Self {
         let (is_relied_on, will_search) = (Cell::new(true), Cell::new(true));
-        Self { pool, number, stats, name, is_relied_on, will_search }
+        let observed = pool.observed();
+        Self { pool, number, stats, name, is_relied_on, observed, will_search }
     }
 
     /// All that a worker does.
@@ -209,10 +212,7 @@ impl WorkerThread {
         set_timer_slack(self.pool.spawner.timer_slack());
         trace::worker("started", &self.name);
         callbacks.call(FailureSource::ThreadStart);
-        match self.pool.observed(&self.stats) {
-            None => self.run_tasks(&Unobserved),
-            Some(observed) => self.run_tasks(&observed),
-        }
+        self.run_tasks();
         callbacks.call(FailureSource::ThreadStop);
         trace::worker("ended", &self.name);
         drop(self);
@@ -221,7 +221,7 @@ impl WorkerThread {
     }
 
     /// Takes and runs tasks until there is nothing more to do for this worker.
-    fn run_tasks(&self, observer: &impl Observer) {
+    fn run_tasks(&self) {
         let pool = &*self.pool;
         let stop = pool.shutdown.token().clone();
         let (clock, stats) = (pool.clock().clone(), Arc::clone(&self.stats));
@@ -230,7 +230,9 @@ impl WorkerThread {
         // worker as idle; it calls `limit` each time it has looked in vain. So a worker that finds
         // its next task at once is never relied on.
         let limit = |since| {
-            observer.looks(since);
+            if let Some(observed) = &self.observed {
+                observed.looks(&worker, since);
+            }
             self.search_done();
             pool.idle_limit(self.number, since)
         };
@@ -239,21 +241,26 @@ impl WorkerThread {
             Parker::current()
         };
         while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
-            observer.takes(now);
-            pool.release_capacity();
+            if pool.minds_takes {
+                self.mind_take(&worker, entry.deadline, now);
+            }
             // Before the task, which may take long.
             self.stop_being_relied_on();
-            self.process(&worker, entry, now, observer);
+            self.process(&worker, entry, now);
         }
     }
 
-    fn process(
-        &self,
-        worker: &Rc<WorkerContext>,
-        entry: Entry<Arc<dyn Runnable>>,
-        now: Timestamp,
-        observer: &impl Observer,
-    ) {
+    /// Does what there is to do about a taken entry in a pool with a bound, or one that is observed. It
+    /// is one question for both, so that a pool without either has only that one to ask.
+    #[inline(never)]
+    fn mind_take(&self, worker: &WorkerContext, planned: Timestamp, now: Timestamp) {
+        self.pool.release_capacity();
+        if let Some(observed) = &self.observed {
+            observed.takes(&self.pool, worker, planned, now);
+        }
+    }
+
+    fn process(&self, worker: &Rc<WorkerContext>, entry: Entry<Arc<dyn Runnable>>, now: Timestamp) {
         let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
         let (task, hooks) = (run.task(), &pool.callbacks().hooks);
@@ -271,7 +278,6 @@ impl WorkerThread {
             }
             Verdict::TooLate => {}
         }
-        observer.leaves(&run);
         // This may be the last reference to a result that nobody wants.
         hooks.drops(sequence).discard(run);
     }

@@ -9,7 +9,7 @@
 //! [`Invocation`](super::hooks::Invocation).
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     fmt,
     rc::Rc,
     time::{Duration, Instant},
@@ -20,6 +20,7 @@ use super::{
     control::{Change, Moved},
     failure::FailedRun,
     gated::Held,
+    worker_context::WorkerContext,
 };
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
@@ -34,43 +35,6 @@ use crate::{
 };
 
 scoped_thread_local!(static CURRENT: Run);
-
-/// What all runs on one worker have in common.
-pub(crate) struct WorkerContext {
-    clock: Clock,
-    /// The parent of the tasks' tokens.
-    stop: CancellationToken,
-    pub(crate) stats: Arc<WorkerStats>,
-    /// True if runs observe the time limits of their tasks, and ask their gates. A run by hand does not:
-    /// the timer thread that would raise the token may be gone.
-    keeps_limits: bool,
-    /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
-    /// has nothing to set up.
-    held: RefCell<Option<Held>>,
-    /// Where the present run is recorded, if that is not the worker's own recorder; here for the same
-    /// reason.
-    #[cfg(feature = "histograms")]
-    recorders: Cell<Option<Arc<Recorders>>>,
-}
-
-impl WorkerContext {
-    pub(crate) fn new(
-        clock: Clock,
-        stop: CancellationToken,
-        stats: Arc<WorkerStats>,
-        keeps_limits: bool,
-    ) -> Self {
-        Self {
-            clock,
-            stop,
-            stats,
-            keeps_limits,
-            held: RefCell::default(),
-            #[cfg(feature = "histograms")]
-            recorders: Cell::default(),
-        }
-    }
-}
 
 /// One run of one task.
 #[cfg_attr(any(shuttle, loom), derive(Clone))]
@@ -119,6 +83,8 @@ impl Run {
     /// Records that the run starts only now: its gate had to be asked.
     pub(super) fn starts_now(&self) {
         self.started.set(self.clock().read());
+        #[cfg(feature = "histograms")]
+        self.worker.passed.set(Some((self.planned(), self.started())));
     }
 
     /// Keeps what the run holds of its gate.
@@ -148,12 +114,6 @@ impl Run {
     #[cfg(feature = "histograms")]
     pub(super) fn record_in(&self, recorders: Option<Arc<Recorders>>) {
         self.worker.recorders.set(recorders);
-    }
-
-    /// Returns where the run is recorded, if that is not the worker's own recorder.
-    #[cfg(feature = "histograms")]
-    pub(crate) fn take_recorders(&self) -> Option<Arc<Recorders>> {
-        self.worker.recorders.take()
     }
 
     /// Calls `part`, which is not the body, as the thread's current run.
@@ -262,11 +222,11 @@ impl Run {
         self.id
     }
 
-    pub(crate) fn planned(&self) -> Timestamp {
+    pub(super) fn planned(&self) -> Timestamp {
         self.planned.get()
     }
 
-    pub(crate) fn started(&self) -> Timestamp {
+    pub(super) fn started(&self) -> Timestamp {
         self.started.get()
     }
 

@@ -11,9 +11,8 @@ use std::{cell::Cell, collections::HashMap};
 
 use crate::{
     histogram::{Recorder, Recorders, RunHistograms, Sample},
-    statistics::WorkerStats,
     sync::{Arc, Mutex},
-    task::Run,
+    task::WorkerContext,
     time::Timestamp,
 };
 
@@ -36,16 +35,20 @@ impl PoolHistograms {
         Self { workers: Mutex::default(), names: Mutex::default(), most_names }
     }
 
-    /// Returns what records the runs of a worker that begins.
-    pub(super) fn of_worker(&self, stats: &WorkerStats) -> WorkerHistograms<'_> {
+    /// Returns what records the runs of a worker that is about to start.
+    pub(super) fn of_worker(self: &Arc<Self>) -> WorkerHistograms {
         let free = self.workers.lock().free.pop();
         let own = free.unwrap_or_else(|| {
             let made = Arc::new(Recorder::new());
             self.workers.lock().all.push(Arc::clone(&made));
             made
         });
-        let runs = Cell::new(stats.runs());
-        WorkerHistograms { of_pool: self, own, runs, pending: Cell::new(None) }
+        WorkerHistograms {
+            of_pool: Arc::clone(self),
+            own,
+            runs: Cell::new(0),
+            taken: Cell::new(None),
+        }
     }
 
     /// Returns where the runs of tasks with this name are recorded; `None` if that is not apart.
@@ -101,35 +104,31 @@ impl PoolHistograms {
 }
 
 /// What records the runs of one worker.
-pub(super) struct WorkerHistograms<'a> {
-    of_pool: &'a PoolHistograms,
+pub(super) struct WorkerHistograms {
+    of_pool: Arc<PoolHistograms>,
     own: Arc<Recorder>,
-    /// How many runs the worker had had when it last left a task.
+    /// How many runs of the worker have been recorded.
     runs: Cell<u64>,
-    /// The run that has ended and is recorded at the next reading of the clock.
-    pending: Cell<Option<EndedRun>>,
+    /// For when the task was planned that the worker took last, and when it took it.
+    taken: Cell<Option<(Timestamp, Timestamp)>>,
 }
 
-struct EndedRun {
-    started: Timestamp,
-    planned: Timestamp,
-    recorders: Option<Arc<Recorders>>,
-}
-
-impl WorkerHistograms<'_> {
-    /// Notes the run that has ended, unless none has taken place.
-    pub(super) fn note(&self, run: &Run, stats: &WorkerStats) {
-        let recorders = run.take_recorders();
-        let runs = stats.runs();
-        if self.runs.replace(runs) != runs {
-            let (started, planned) = (run.started(), run.planned());
-            self.pending.set(Some(EndedRun { started, planned, recorders }));
-        }
+impl WorkerHistograms {
+    /// Notes that the worker has taken a task.
+    pub(super) fn begin(&self, planned: Timestamp, started: Timestamp) {
+        self.taken.set(Some((planned, started)));
     }
 
-    /// Records the run that ended last; the clock shows `now`.
-    pub(super) fn record(&self, now: Timestamp) {
-        let Some(EndedRun { started, planned, recorders }) = self.pending.take() else { return };
+    /// Records the run of the task that the worker took last, if there was one; the clock shows `now`.
+    pub(super) fn record(&self, worker: &WorkerContext, now: Timestamp) {
+        let Some(taken) = self.taken.take() else { return };
+        // Before all else: they are of this task, whether or not it has run.
+        let (recorders, passed) = worker.take_recorded();
+        let runs = worker.stats.runs();
+        if self.runs.replace(runs) == runs {
+            return;
+        }
+        let (planned, started) = passed.unwrap_or(taken);
         let (lateness, run_time) = (started.since(planned), now.since(started));
         let sample = Sample { lateness, run_time };
         match recorders {
@@ -139,7 +138,7 @@ impl WorkerHistograms<'_> {
     }
 }
 
-impl Drop for WorkerHistograms<'_> {
+impl Drop for WorkerHistograms {
     fn drop(&mut self) {
         self.of_pool.workers.lock().free.push(Arc::clone(&self.own));
     }
