@@ -320,7 +320,7 @@ impl<J: Job> Runnable for Task<J> {
             let extras = cell.extras();
             (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
             #[cfg(feature = "histograms")]
-            run.record_in(extras.observation.recorders.clone());
+            run.record_in(extras.observation.recorders.as_ref());
         }
         let Some(job) = cell.stage().start() else {
             run.stats().count_cancelled();

@@ -10,15 +10,16 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 25] = [
+const LAYERS: [(&str, u8, &[&str]); 26] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
     ("unwind", 1, &[]),
     ("wait", 1, &["time"]),
     ("trace", 1, &["error", "unwind"]),
-    ("statistics", 1, &[]),
+    ("statistics", 1, &["time"]),
     ("lazy_thread", 1, &[]),
+    ("histogram", 1, &["time"]),
     ("error", 1, &["unwind"]),
     ("token", 2, &[]),
     ("trigger", 2, &[]),
@@ -69,6 +70,8 @@ const HOMES: [(&str, &[&str]); 17] = [
             "RejectedExecutionHandler",
             "Shared",
             "ShutdownReport",
+            "SlowRun",
+            "Starvation",
             "Statistics",
             "StockPolicy",
             "ThreadFactory",

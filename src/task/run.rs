@@ -110,10 +110,10 @@ impl Run {
         self.worker.held.borrow_mut().take()
     }
 
-    /// Has the run recorded elsewhere than in the worker's own recorder, if there is such a place.
+    /// Has the run recorded apart, if there is a place for that.
     #[cfg(feature = "histograms")]
-    pub(super) fn record_in(&self, recorders: Option<Arc<Recorders>>) {
-        self.worker.recorders.set(recorders);
+    pub(super) fn record_in(&self, recorders: Option<&Arc<Recorders>>) {
+        self.worker.record_in(recorders);
     }
 
     /// Calls `part`, which is not the body, as the thread's current run.

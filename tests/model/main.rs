@@ -6,6 +6,7 @@
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod gates;
+mod observing;
 mod shutdown;
 mod support;
 mod tasks;

@@ -10,7 +10,7 @@
 use std::{cell::Cell, collections::HashMap};
 
 use crate::{
-    histogram::{Recorder, Recorders, RunHistograms, Sample},
+    histogram::{Recorder, Recorders, RunHistograms},
     sync::{Arc, Mutex},
     task::WorkerContext,
     time::Timestamp,
@@ -122,19 +122,9 @@ impl WorkerHistograms {
     /// Records the run of the task that the worker took last, if there was one; the clock shows `now`.
     pub(super) fn record(&self, worker: &WorkerContext, now: Timestamp) {
         let Some(taken) = self.taken.take() else { return };
-        // Before all else: they are of this task, whether or not it has run.
-        let (recorders, passed) = worker.take_recorded();
         let runs = worker.stats.runs();
-        if self.runs.replace(runs) == runs {
-            return;
-        }
-        let (planned, started) = passed.unwrap_or(taken);
-        let (lateness, run_time) = (started.since(planned), now.since(started));
-        let sample = Sample { lateness, run_time };
-        match recorders {
-            None => self.own.record(sample),
-            Some(recorders) => recorders.record(&self.own, sample),
-        }
+        let is_run = self.runs.replace(runs) != runs;
+        worker.record(&self.own, taken, now, is_run);
     }
 }
 

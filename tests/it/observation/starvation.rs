@@ -54,6 +54,17 @@ impl Scene {
         eventually("the next look is armed", || self.clock.next_deadline() == Some(rest));
     }
 
+    /// Moves the clock until the timer thread has nothing to wait for.
+    fn until_nobody_looks(&self) {
+        eventually("nobody looks", || {
+            let is_idle = self.clock.next_deadline().is_none();
+            if !is_idle {
+                self.clock.advance(AFTER);
+            }
+            is_idle
+        });
+    }
+
     /// How long each reported starvation had lasted.
     fn waited(&self) -> Vec<Duration> {
         self.log.entries().iter().map(Starvation::waited).collect()
@@ -146,18 +157,18 @@ fn a_task_that_starts_ends_it() {
     scene.end();
 }
 
-/// While a worker is idle nobody looks, and what has been armed before is the last look.
+/// While a worker is idle nobody looks; what has been armed before is the last look.
 #[test]
 fn an_idle_pool_is_not_looked_at() {
     let scene = Scene::new(2);
-    scene.occupy("one", 1);
     scene.executor.execute(|| ()).unwrap();
-    eventually("one is idle", || scene.executor.statistics().completed == 1);
-    // At first a look is armed; it finds a worker that is idle.
-    scene.clock.advance(AFTER);
-    eventually("nobody looks", || scene.clock.next_deadline().is_none());
-    scene.clock.advance(LONG);
+    scene.executor.execute(|| ()).unwrap();
+    scene.clock.run_for(2 * AFTER);
     assert_eq!(scene.clock.next_deadline(), None);
+    scene.occupy("one", 1);
+    // The other is idle, so the look that is armed is the last.
+    scene.until_nobody_looks();
+    scene.clock.advance(LONG);
     // The worker that was idle takes a task, and from then on there is none.
     scene.occupy("other", 1);
     scene.executor.execute(|| ()).unwrap();
@@ -175,13 +186,16 @@ fn an_idle_pool_is_not_looked_at() {
 fn the_last_idle_worker_that_retires_has_the_others_looked_at() {
     let scene = Scene::new(2);
     scene.occupy("it", 1);
-    scene.executor.execute(|| ()).unwrap();
-    eventually("one is idle", || scene.executor.statistics().completed == 1);
-    scene.clock.advance(AFTER);
-    eventually("nobody looks", || scene.clock.next_deadline().is_none());
+    scene.executor.submit(|| ()).unwrap().join().unwrap();
+    scene.until_nobody_looks();
     scene.executor.set_core_pool_size(1);
-    scene.clock.advance(LONG);
-    eventually("it retires", || scene.executor.pool_size() == 1);
+    eventually("it retires", || {
+        let is_gone = scene.executor.pool_size() == 1;
+        if !is_gone {
+            scene.clock.advance(AFTER);
+        }
+        is_gone
+    });
     scene.looks_in(AFTER);
     scene.executor.execute(|| ()).unwrap();
     scene.clock.advance(AFTER);
