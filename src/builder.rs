@@ -1,13 +1,14 @@
 //! The builder: it collects the settings, checks them, and makes the executor.
 
 mod callbacks;
+mod observing;
 
 use std::{fmt, time::Duration};
 
 use crate::{
     Clock, ConfigError, DrivenExecutor, DropPolicy, RejectedExecutionHandler,
     ScheduledThreadPoolExecutor, ThreadFactory,
-    pool::{Callbacks, Config, share_factory, share_handler},
+    pool::{Callbacks, Config, ObservingConfig, share_factory, share_handler},
     sync::cores,
     unwind::{Contained, note_locations},
 };
@@ -70,6 +71,7 @@ impl Builder {
                 thread_factory,
                 rejection,
                 callbacks: Callbacks::default(),
+                observing: ObservingConfig::default(),
             },
             prestart: false,
             on_drop: DropPolicy::default(),
@@ -258,6 +260,7 @@ impl Builder {
     /// * [`ConfigError::InvalidThreadName`] if no thread can have the name.
     /// * [`ConfigError::ZeroKeepAlive`] if core threads may time out and the keep-alive is zero.
     /// * [`ConfigError::ZeroMaxPending`] if no task may be pending.
+    /// * [`ConfigError::ZeroStarvationTime`] if starvation is to be reported after no time at all.
     /// * [`ConfigError::Spawn`] if a thread that was to be prestarted cannot be started; the
     ///   threads before it have ended by then.
     pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
@@ -310,6 +313,9 @@ impl Builder {
         if self.config.max_pending == Some(0) {
             return Err(ConfigError::ZeroMaxPending);
         }
+        if self.config.observing.starvation_after == Some(Duration::ZERO) {
+            return Err(ConfigError::ZeroStarvationTime);
+        }
         if self.config.callbacks.hooks.on_failure.is_some() {
             note_locations();
         }
@@ -330,6 +336,7 @@ impl fmt::Debug for Builder {
             .field("on_drop", &self.on_drop)
             .field("clock", &config.clock)
             .field("callbacks", &config.callbacks)
+            .field("observing", &config.observing)
             .finish_non_exhaustive()
     }
 }

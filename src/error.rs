@@ -335,6 +335,8 @@ pub enum ConfigError {
     /// The limit of a [group](crate::Group) is zero. Such a group would never run anything: to keep its tasks from
     /// running, pause it.
     ZeroLimit,
+    /// The time after which [starvation](crate::Builder::on_starvation) is reported is zero.
+    ZeroStarvationTime,
     /// A [prestarted](crate::Builder::prestart_core_threads) core thread could not be started, for this
     /// reason.
     Spawn(io::Error),
@@ -356,6 +358,10 @@ impl fmt::Display for ConfigError {
             Self::ZeroLimit => f.write_str(
                 "a group with a limit of zero would never run a task; let at least one run, \
                  and pause the group to keep its tasks from running",
+            ),
+            Self::ZeroStarvationTime => f.write_str(
+                "starvation cannot be reported after no time at all, since every task waits for a moment; \
+                 set a longer one, of seconds for instance",
             ),
             Self::Spawn(error) => write!(
                 f,

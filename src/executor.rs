@@ -231,6 +231,7 @@ impl Handle {
     /// [`RejectedExecutionError`] if the executor was shut down, has no
     /// [capacity](crate::Builder::max_pending) left, or has no worker and cannot start one. The
     /// error owns the task, and [returns it](RejectedExecutionError::into_task).
+    #[track_caller]
     pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,
@@ -299,6 +300,7 @@ impl Handle {
     /// ```
     #[doc(alias = "async")]
     #[doc(alias = "spawn")]
+    #[track_caller]
     pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -327,6 +329,7 @@ impl Handle {
     /// # Errors
     ///
     /// As [`execute`](Self::execute).
+    #[track_caller]
     pub fn schedule<F, T>(
         &self,
         delay: Duration,
@@ -361,6 +364,7 @@ impl Handle {
     /// # Errors
     ///
     /// As [`execute`](Self::execute).
+    #[track_caller]
     pub fn schedule_at<F, T>(
         &self,
         instant: impl Into<Option<Instant>>,
@@ -405,6 +409,7 @@ impl Handle {
     /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero;
     /// otherwise as [`execute`](Self::execute).
     #[doc(alias = "scheduleAtFixedRate")]
+    #[track_caller]
     pub fn schedule_at_fixed_rate<F>(
         &self,
         initial_delay: Duration,
@@ -443,6 +448,7 @@ impl Handle {
     /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the delay is zero;
     /// otherwise as [`execute`](Self::execute).
     #[doc(alias = "scheduleWithFixedDelay")]
+    #[track_caller]
     pub fn schedule_with_fixed_delay<F>(
         &self,
         initial_delay: Duration,
@@ -483,6 +489,7 @@ impl Handle {
     /// # Panics
     ///
     /// If the trigger panics when it is asked for the first run.
+    #[track_caller]
     pub fn repeat<G, F, O>(
         &self,
         trigger: G,

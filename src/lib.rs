@@ -54,6 +54,9 @@
 //! | ask somebody just before each run whether it takes place | [`TaskBuilder::gate`], [`gate`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
+//! | see how late tasks are and how long they take | [`Builder::histograms`], with the feature `histograms` |
+//! | be told of runs that take long, and of tasks that cannot start | [`Builder::on_slow_run`], [`TaskBuilder::warn_after`], [`Builder::on_starvation`] |
+//! | see work under the span that scheduled it | [`Builder::submitter_span`] |
 //! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
 //! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | sleep, tick and limit the time of a future in async code | [`sleep`](Handle::sleep), [`interval`](Handle::interval), [`timeout`](Handle::timeout) |
@@ -104,6 +107,7 @@
 //! * `tracing` (default): spans and events about every task, with the target `punctual`. They cost next
 //!   to nothing without a subscriber.
 //! * `timer-slack` (default): on Linux, workers ask the system to wake them without slack.
+//! * `histograms`: [`Builder::histograms`], how late tasks are and how long they take. It adds `hdrhistogram`.
 //! * `stream`: [`DelayQueue::stream`] is a `futures_core::Stream`.
 //! * `cron`: [`trigger::cron`](trigger), runs by the calendar of a time zone. It adds `jiff`, which reads
 //!   the time zone files of the system.
@@ -135,6 +139,8 @@ mod task;
 mod token;
 pub mod trigger;
 // Layer 1: time, waiting, user code, counts, threads on demand, events.
+#[cfg(feature = "histograms")]
+mod histogram;
 mod lazy_thread;
 mod statistics;
 mod time;
@@ -160,8 +166,8 @@ pub use crate::{
     pool::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         DrainedTask, DrainedTasks, ExecutorState, RejectedExecutionError, RejectedExecutionHandler,
-        RejectedTask, Rejection, Shared, ShutdownReport, Statistics, StockPolicy, TaskSummary,
-        ThreadFactory, Worker,
+        RejectedTask, Rejection, RunningTask, Shared, ShutdownReport, SlowRun, Starvation,
+        Statistics, StockPolicy, TaskSummary, ThreadFactory, Worker,
     },
     task::{
         Done, FailedRun, FailurePolicy, FailureReport, FailureSource, MissedRuns, Outcome,
@@ -176,6 +182,11 @@ pub use crate::{
     token::{CancellationToken, Cancelled, WaitForCancellation},
     trigger::Trigger,
     unwind::PanicLocation,
+};
+#[cfg(feature = "histograms")]
+pub use crate::{
+    histogram::{Histogram, HistogramBucket, RunHistograms},
+    pool::Histograms,
 };
 
 /// Runs the README's examples as tests.

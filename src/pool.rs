@@ -19,6 +19,7 @@
 //! | [`groups`] | the groups of tasks | `new_group`, `stop_group`, `close_groups` |
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
+//! | [`observing`] | what is watched of workers and runs | `observed`, `observation`, `begin_to_observe` |
 //! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
 //! | [`driver`] | in place of all threads, the caller | `has_timer_thread` |
 //!
@@ -67,6 +68,7 @@ mod deadlock;
 mod drained;
 mod driver;
 mod groups;
+mod observing;
 mod pool_ref;
 mod rejection;
 mod shutdown;
@@ -79,11 +81,14 @@ mod workers;
 
 use std::time::Duration;
 
+#[cfg(feature = "histograms")]
+pub use self::observing::Histograms;
 use self::{
     admission::Capacity,
     deadlock::JoinRegistry,
     drained::DetachedContext,
     groups::Groups,
+    observing::Observing,
     rejection::Rejections,
     shutdown::Shutdown,
     timeouts::Timeouts,
@@ -93,6 +98,7 @@ use self::{
 pub use self::{
     callbacks::Shared,
     drained::{DrainedTask, DrainedTasks, RejectedExecutionError},
+    observing::{RunningTask, SlowRun, Starvation},
     rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy,
@@ -105,6 +111,7 @@ pub(crate) use self::{
     callbacks::{Callbacks, Replaceable, share_factory, share_handler},
     deadlock::JoinGuard,
     driver::Driver,
+    observing::ObservingConfig,
     pool_ref::{PoolRef, PoolRefs},
     shutdown::Phase,
 };
@@ -145,6 +152,7 @@ pub(crate) struct Config {
     pub(crate) thread_factory: Callback<dyn ThreadFactory>,
     pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
+    pub(crate) observing: ObservingConfig,
 }
 
 impl Config {
@@ -172,11 +180,18 @@ pub(crate) struct Pool {
     wall_clock: WallClock,
     groups: Groups,
     is_driven: bool,
+    observing: Observing,
+    /// Something is added to each task that is submitted.
+    minds_submissions: bool,
+    /// There is a bound, or workers are observed.
+    minds_takes: bool,
 }
 
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let clock = &config.clock.clone().unwrap_or_default();
+        let observing = Observing::new(config.observing, config.is_driven);
+        let is_decorated = config.callbacks.decorate.is_some();
         Arc::new(Self {
             queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
             capacity: config.max_pending.map(Capacity::new),
@@ -187,6 +202,9 @@ impl Pool {
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: WallClock::new(),
             groups: Groups::default(),
+            minds_takes: config.max_pending.is_some() || observing.minds_takes(),
+            minds_submissions: is_decorated || observing.minds_submissions(),
+            observing,
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
             is_driven: config.is_driven,
@@ -202,6 +220,12 @@ impl Pool {
     #[inline]
     pub(crate) fn callbacks(&self) -> &Callbacks {
         &self.callbacks
+    }
+
+    /// Returns `true` if something is added to each task that is submitted.
+    #[inline]
+    pub(crate) fn minds_submissions(&self) -> bool {
+        self.minds_submissions
     }
 
     pub(crate) fn workers(&self) -> &Workers {

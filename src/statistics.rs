@@ -9,9 +9,12 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use crate::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Timestamp,
 };
 
 /// See the [module](self).
@@ -25,6 +28,8 @@ struct Counters {
     /// Its name, if it has one.
     name: Mutex<Option<Arc<str>>>,
     has_name: AtomicBool,
+    /// When its worker took it, in nanoseconds; written only where starvation is watched for.
+    busy_since: AtomicU64,
     completed: AtomicU64,
     failed: AtomicU64,
     cancelled: AtomicU64,
@@ -112,6 +117,23 @@ impl WorkerStats {
     /// Counts a task that was cancelled on its way here, or between two runs.
     pub(crate) fn count_cancelled(&self) {
         add(&self.0.cancelled, 1);
+    }
+
+    /// Notes when the worker has taken a task.
+    pub(crate) fn set_busy_since(&self, now: Timestamp) {
+        self.0.busy_since.store(now.as_nanos(), Ordering::Release);
+    }
+
+    /// Returns when the worker last took a task, as far as that is noted.
+    pub(crate) fn busy_since(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.busy_since.load(Ordering::Acquire))
+    }
+
+    /// Returns how many runs the worker has counted; called on its own thread.
+    #[cfg(feature = "histograms")]
+    pub(crate) fn runs(&self) -> u64 {
+        // Relaxed: this thread has written it.
+        self.0.runs.load(Ordering::Relaxed)
     }
 
     pub(crate) fn totals(&self) -> Totals {

@@ -80,10 +80,11 @@ mod run;
 mod runnable;
 mod state;
 mod triggered;
+mod worker_context;
 
 pub(crate) use self::{
     alarm::Alarm,
-    cell::Attachment,
+    cell::{Attachment, Observation},
     claim::{Awaited, Claim},
     control::{Change, ChooseDeadline, MoveEntry, Moved},
     decorate::Wrapper,
@@ -92,8 +93,9 @@ pub(crate) use self::{
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
     period::Period,
-    run::{CurrentRun, Run, Subject, WorkerContext},
+    run::{CurrentRun, Run, Subject},
     runnable::{Cancellation, Changed, Enqueue, Runnable, Verdict},
+    worker_context::WorkerContext,
 };
 pub use self::{
     decorate::{Done, Submission, TaskRun},
@@ -118,6 +120,7 @@ use crate::{
     statistics::Ended,
     sync::{Arc, Mutex, MutexGuard, rank},
     time::{Clock, Timestamp},
+    trace::SubmitterSpan,
     unwind::{discard, discard_with, wake_all},
 };
 
@@ -139,6 +142,14 @@ impl<J: Job> Task<J> {
             (extras.name, extras.wrapper) = (name, wrapper);
         }
         Self(Mutex::new(cell))
+    }
+
+    /// Adds what is watched of the task to one that is not queued yet.
+    pub(crate) fn observed(self, observation: Observation) -> Self {
+        if observation.is_any() {
+            self.0.lock().extras().observation = observation;
+        }
+        self
     }
 
     /// Adds a time limit, `budget` after `deadline`, to a task that is not queued yet.
@@ -272,6 +283,7 @@ impl<J: Job> Task<J> {
         self.discard(leftovers.wrapper, drops);
         self.discard(leftovers.attachment, drops);
         drops.discard(leftovers.gate);
+        discard(leftovers.submitter);
         self.discard(unclaimed, drops);
     }
 
@@ -322,6 +334,8 @@ impl<J: Job> Runnable for Task<J> {
             }
             let extras = cell.extras();
             (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
+            #[cfg(feature = "histograms")]
+            run.record_in(extras.observation.recorders.as_ref());
         }
         let Some(job) = cell.stage().start() else {
             run.stats().count_cancelled();
@@ -474,6 +488,10 @@ impl<J: Job> Runnable for Task<J> {
 
     fn name(&self) -> Option<Arc<str>> {
         self.0.lock().extras_if_any().and_then(|extras| extras.name.clone())
+    }
+
+    fn submitter(&self) -> Option<SubmitterSpan> {
+        self.0.lock().extras_if_any()?.observation.submitter.clone()
     }
 
     fn is_periodic(&self) -> bool {

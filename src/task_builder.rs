@@ -6,7 +6,8 @@
 mod joining;
 
 use std::{
-    io, panic,
+    io,
+    panic::{self, Location},
     time::{Duration, Instant},
 };
 
@@ -51,6 +52,8 @@ pub struct TaskBuilder<'a> {
     missed: Option<MissedRuns>,
     on_failure: FailurePolicy,
     timeout: Option<Duration>,
+    /// `None` for the default of the executor.
+    warn_after: Option<Duration>,
     gate: Option<Arc<dyn RunGate>>,
     group: Option<Arc<GroupState>>,
 }
@@ -58,8 +61,9 @@ pub struct TaskBuilder<'a> {
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
         let on_failure = FailurePolicy::default();
-        let (timeout, gate, group) = (None, None, None);
-        Self { pool_refs, name: None, missed: None, on_failure, timeout, gate, group }
+        let (name, missed, timeout, warn_after) = (None, None, None, None);
+        let (gate, group) = (None, None);
+        Self { pool_refs, name, missed, on_failure, timeout, warn_after, gate, group }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -124,6 +128,18 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
+    /// Sets how long a run of the task may take before it is named: by one warning event, and to the
+    /// callback for [slow runs](crate::Builder::on_slow_run), each with the place where the task was
+    /// scheduled. The run goes on; [`timeout`](Self::timeout) is what ends a task. The default is that of the
+    /// [executor](crate::Builder::warn_after), if it has one; `Duration::MAX` is never.
+    ///
+    /// A run that takes exactly this long is named as well. Costs two allocations for the task, and one for
+    /// each run with an entry in the queue of the timer thread, which the first such task starts.
+    pub fn warn_after(mut self, limit: Duration) -> Self {
+        self.warn_after = Some(limit);
+        self
+    }
+
     /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place:
     /// see [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
     /// [`DrainedTask`](crate::DrainedTask), does not ask it.
@@ -142,6 +158,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::execute`](crate::Handle::execute).
+    #[track_caller]
     pub fn execute<F>(self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,
@@ -154,6 +171,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::submit`](crate::Handle::submit).
+    #[track_caller]
     pub fn submit<F, T>(self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -167,6 +185,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::schedule`](crate::Handle::schedule).
+    #[track_caller]
     pub fn schedule<F, T>(
         self,
         delay: Duration,
@@ -185,6 +204,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::schedule_at`](crate::Handle::schedule_at).
+    #[track_caller]
     pub fn schedule_at<F, T>(
         self,
         instant: impl Into<Option<Instant>>,
@@ -211,6 +231,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// The same as [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
     #[doc(alias = "scheduleAtFixedRate")]
+    #[track_caller]
     pub fn schedule_at_fixed_rate<F>(
         self,
         initial_delay: Duration,
@@ -231,6 +252,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// The same as [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
     #[doc(alias = "scheduleWithFixedDelay")]
+    #[track_caller]
     pub fn schedule_with_fixed_delay<F>(
         self,
         initial_delay: Duration,
@@ -243,6 +265,7 @@ impl<'a> TaskBuilder<'a> {
         self.launch_periodic(initial_delay, Period::FixedDelay { delay }, closure)
     }
 
+    #[track_caller]
     fn launch_periodic<F>(
         self,
         initial_delay: Duration,
@@ -266,6 +289,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Panics
     ///
     /// The same as [`Handle::repeat`](crate::Handle::repeat).
+    #[track_caller]
     pub fn repeat<G, F, O>(
         self,
         trigger: G,
@@ -291,6 +315,7 @@ impl<'a> TaskBuilder<'a> {
 impl TaskBuilder<'_> {
     /// Makes a task of the job and hands it to the pool.
     #[inline(never)]
+    #[track_caller]
     fn launch<J: Job>(
         self,
         job: J,
@@ -307,11 +332,13 @@ impl TaskBuilder<'_> {
         };
         let budget = self.timeout.filter(|_| !J::IS_PERIODIC);
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let wrapper = match self.wrapper::<J>(pool_ref, now, deadline) {
+        let scheduled_at = Location::caller();
+        let wrapper = match self.wrapper::<J>(pool_ref, now, deadline, scheduled_at) {
             Ok(wrapper) => wrapper,
             Err(payload) => resume_unwind(job, payload),
         };
-        let task = Task::new(job, self.name, wrapper);
+        let observation = pool_ref.pool().observation(self.name.as_ref());
+        let task = Task::new(job, self.name, wrapper).observed(observation);
         let task = match self.gate {
             None => task,
             Some(gate) => task.gated(gate),
@@ -360,18 +387,25 @@ impl TaskBuilder<'_> {
         pool_ref: &PoolRef,
         now: Timestamp,
         deadline: Timestamp,
+        scheduled_at: &'static Location<'static>,
     ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
         let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_failure));
-        match &pool_ref.pool().callbacks().decorate {
-            None => Ok(budget),
+        let decorated = match &pool_ref.pool().callbacks().decorate {
+            None => budget,
             Some(decorate) => {
                 let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };
                 let wrapper = contain(|| decorate(&submission))?;
-                Ok(Some(wrapper.around(budget)))
+                Some(wrapper.around(budget))
             }
-        }
+        };
+        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after());
+        let watch = warn_after.and_then(|limit| pool_ref.watch_runs(limit, scheduled_at));
+        Ok(match watch {
+            None => decorated,
+            Some(watch) => Some(watch.around(decorated)),
+        })
     }
 }
 
@@ -382,6 +416,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
             .field("missed_runs", &self.missed)
             .field("on_failure", &self.on_failure)
             .field("timeout", &self.timeout)
+            .field("warn_after", &self.warn_after)
             .field("gate", &self.gate.is_some())
             .finish_non_exhaustive()
     }
@@ -389,6 +424,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
 
 /// Submits a closure of which nothing more is said than when it runs, as of most.
 #[inline]
+#[track_caller]
 pub(crate) fn schedule<F, T>(
     pool_refs: &PoolRefs,
     delay: Duration,
@@ -414,6 +450,7 @@ where
 /// As [`schedule`] without delay, for a caller that wants no future: nobody shares the task with the
 /// queue, and so nobody counts.
 #[inline]
+#[track_caller]
 pub(crate) fn execute<F>(pool_refs: &PoolRefs, closure: F) -> Result<(), RejectedExecutionError>
 where
     F: FnOnce() + Send + 'static,
@@ -436,7 +473,7 @@ where
 /// else has a say in it or is told of it.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
-    pool.is_staffed() && pool.callbacks().decorate.is_none() && !trace::is_listening()
+    pool.is_staffed() && !pool.minds_submissions() && !trace::is_listening()
 }
 
 /// Returns what comes of a submission that was refused.

@@ -1,36 +1,35 @@
 //! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. This is
 //! the only file that knows the feature `tracing`.
 //!
-//! | what | level | fields |
-//! |---|---|---|
-//! | span `task`, around each run | info | `task`, `name`, `run`, `lateness_us` |
-//! | a task was scheduled | debug | `task`, `name`, `delay_us` |
-//! | a run started | debug | in its span |
-//! | a run ended | debug | `run_time_us`, in its span |
-//! | a task was cancelled | debug | `task`, `name`, `reason` |
-//! | a task was rejected | debug | `task`, `name`, `reason` |
-//! | a task or a hook panicked, or the drop of a task's value | error | `panic`, in its span |
-//! | a run returned an `Err` | error | `error`, in its span |
-//! | a periodic task ended although its user did not end it | warn | `task`, `name`, `reason` |
-//! | a worker started, ended | debug | `worker` |
-//! | a worker could not be started | warn | `error` |
-//! | shutdown, shut down now, dropped, terminated | debug | `executor` |
+//! The page `docs/events.md` lists them all, with their levels and fields; a test reads both that page
+//! and this file (`tests/events.rs`). So each event is written as one call of a macro, with its message as a
+//! literal.
 //!
 //! `task` is the text of the task's id. The target is always `punctual`. Without a subscriber, each
 //! event on the path of a task costs one load and a branch. A subscriber is user code, so it is called
 //! with no lock held, and one that panics on a worker does not end the worker.
+//!
+//! # The span of the submitter
+//!
+//! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task holds it until
+//! it has ended, as a future that is instrumented holds its span. The one run of a one-shot task is a
+//! child of it. The runs of a periodic task are not: they would be children of a span whose work is long over, in
+//! one trace that never ends. Each is in a trace of its own, and follows from the submitter's
+//! span, which is a link where traces are exported. A span that is cloned or
+//! dropped calls the subscriber, so it is shared by an `Arc`, which may be cloned under a lock.
 
 #[cfg(feature = "tracing")]
 mod events {
-    use std::{fmt, io, time::Duration};
+    use std::{fmt, io, panic::Location, time::Duration};
 
     use tracing::{
-        Level, Span, debug, enabled, error, info_span, level_filters::LevelFilter, span::Entered,
-        warn,
+        Level, Span, debug, enabled, error, field::Empty, info_span, level_filters::LevelFilter,
+        span::Entered, warn,
     };
 
     use crate::{
         Failure, TaskId,
+        sync::Arc,
         unwind::{contain, discard},
     };
 
@@ -84,8 +83,7 @@ mod events {
         let span = RunSpan(new_span(fields()));
         let entered = span.enter();
         let result = run();
-        emit(|| debug!(target: TARGET, run_time_us = micros(run_time()), "ended"));
-        leave(entered);
+        span.end(entered, run_time());
         result
     }
 
@@ -96,19 +94,30 @@ mod events {
         listens(Level::INFO, || enabled!(target: TARGET, Level::INFO))
     }
 
-    fn new_span(SpanFields { id, name, run, lateness }: SpanFields) -> Span {
+    fn new_span(fields: SpanFields) -> Span {
+        let SpanFields { id, name, run, lateness, submitter, is_periodic } = fields;
         let mut span = Span::none();
+        macro_rules! task_span {
+            ($($parent:tt)*) => {
+                info_span!(
+                    target: TARGET, $($parent)* "task",
+                    task = %TaskId(id), name = name.as_deref(), run, lateness_us = micros(lateness),
+                    queue_wait_us = micros(lateness), run_time_us = Empty,
+                )
+            };
+        }
         emit(|| {
-            span = info_span!(
-                target: TARGET, "task",
-                task = %TaskId(id), name = name.as_deref(), run, lateness_us = micros(lateness)
-            );
+            span = match &submitter {
+                Some(SubmitterSpan(submitter)) if is_periodic => {
+                    let span = task_span!();
+                    span.follows_from(&submitter.0);
+                    span
+                }
+                Some(SubmitterSpan(submitter)) => task_span!(parent: &submitter.0,),
+                None => task_span!(),
+            };
         });
         span
-    }
-
-    fn leave(entered: Option<Entered<'_>>) {
-        emit(|| drop(entered));
     }
 
     /// The span of one run. Dropping it calls the subscriber.
@@ -120,6 +129,13 @@ mod events {
             emit(|| debug!(target: TARGET, "started"));
             entered
         }
+
+        fn end(&self, entered: Option<Entered<'_>>, run_time: Duration) {
+            let run_time_us = micros(run_time);
+            emit(|| _ = self.0.record("run_time_us", run_time_us));
+            emit(|| debug!(target: TARGET, run_time_us, "ended"));
+            emit(|| drop(entered));
+        }
     }
 
     impl Drop for RunSpan {
@@ -129,12 +145,29 @@ mod events {
         }
     }
 
+    /// The span in which a task was submitted; see the head of the module.
+    #[derive(Clone)]
+    pub(crate) struct SubmitterSpan(Arc<RunSpan>);
+
+    impl SubmitterSpan {
+        /// Returns the span that is current, if there is one and a subscriber wants the spans of runs.
+        pub(crate) fn current() -> Option<Self> {
+            if !is_listening_to_runs() {
+                return None;
+            }
+            let span = contain(Span::current).map_err(discard).ok()?;
+            (!span.is_none()).then(|| Self(Arc::new(RunSpan(span))))
+        }
+    }
+
     /// The fields of the span of a run.
     pub(crate) struct SpanFields {
         pub(crate) id: u64,
         pub(crate) name: Option<std::sync::Arc<str>>,
         pub(crate) run: u64,
         pub(crate) lateness: Duration,
+        pub(crate) submitter: Option<SubmitterSpan>,
+        pub(crate) is_periodic: bool,
     }
 
     pub(crate) fn failed(whose: &str, failure: &Failure) {
@@ -149,6 +182,42 @@ mod events {
     pub(crate) fn ended(id: u64, name: Option<&str>, reason: &str) {
         emit(
             || warn!(target: TARGET, task = %TaskId(id), name, reason, "a periodic task was ended"),
+        );
+    }
+
+    pub(crate) fn skipped_by_gate(id: u64, name: Option<&str>, run: u64) {
+        emit(|| debug!(target: TARGET, task = %TaskId(id), name, run, "skipped by its gate"));
+    }
+
+    pub(crate) fn put_off_by_gate(id: u64, name: Option<&str>, run: u64, delay: Duration) {
+        let delay_us = micros(delay);
+        emit(
+            || debug!(target: TARGET, task = %TaskId(id), name, run, delay_us, "put off by its gate"),
+        );
+    }
+
+    pub(crate) fn slow_run(
+        id: u64,
+        name: Option<&str>,
+        run: u64,
+        running: Duration,
+        scheduled_at: &Location<'_>,
+    ) {
+        let (task, running_us) = (TaskId(id), micros(running));
+        emit(
+            || warn!(target: TARGET, %task, name, run, running_us, %scheduled_at, "a run takes long"),
+        );
+    }
+
+    pub(crate) fn starvation(
+        waited: Duration,
+        id: u64,
+        name: Option<&str>,
+        running: &dyn fmt::Display,
+    ) {
+        let (task, waited_us) = (TaskId(id), micros(waited));
+        emit(
+            || warn!(target: TARGET, %task, name, waited_us, %running, "nothing that is due could start"),
         );
     }
 
@@ -175,7 +244,7 @@ mod events {
 
 #[cfg(not(feature = "tracing"))]
 mod events {
-    use std::{fmt, io, time::Duration};
+    use std::{fmt, io, panic::Location, time::Duration};
 
     use crate::Failure;
 
@@ -201,8 +270,24 @@ mod events {
         pub(crate) name: Option<std::sync::Arc<str>>,
         pub(crate) run: u64,
         pub(crate) lateness: Duration,
+        pub(crate) submitter: Option<SubmitterSpan>,
+        pub(crate) is_periodic: bool,
     }
 
+    /// There is none.
+    #[derive(Clone)]
+    pub(crate) enum SubmitterSpan {}
+
+    impl SubmitterSpan {
+        pub(crate) fn current() -> Option<Self> {
+            None
+        }
+    }
+
+    pub(crate) fn skipped_by_gate(_: u64, _: Option<&str>, _: u64) {}
+    pub(crate) fn put_off_by_gate(_: u64, _: Option<&str>, _: u64, _: Duration) {}
+    pub(crate) fn slow_run(_: u64, _: Option<&str>, _: u64, _: Duration, _: &Location<'_>) {}
+    pub(crate) fn starvation(_: Duration, _: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn failed(_: &str, _: &Failure) {}
     pub(crate) fn ended(_: u64, _: Option<&str>, _: &str) {}
     pub(crate) fn rejected(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}

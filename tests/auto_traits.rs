@@ -30,14 +30,16 @@ use punctual::{
     FailureSource, Group, GroupBuilder, GroupStatistics, GroupTermination, Handle, Interval,
     InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock, MissedRuns,
     PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError, RejectedExecutionHandler,
-    RejectedTask, Rejection, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
-    ShutdownReport, Sleep, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext,
-    TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination,
-    ThreadFactory, Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker,
-    WouldDeadlock,
+    RejectedTask, Rejection, RejectionReason, RunningTask, ScheduledFuture,
+    ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, SlowRun, Starvation, Statistics,
+    StockPolicy, Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun,
+    TaskSet, TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError,
+    TimerStopped, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
+#[cfg(feature = "histograms")]
+use punctual::{Histogram, HistogramBucket, Histograms, RunHistograms};
 
 /// Determines whether a type has a trait: the type's own constant, where the bound holds, hides the
 /// trait's.
@@ -109,7 +111,23 @@ fn assert_true(lines: &[Line]) {
 fn public_types() -> Vec<Line> {
     let mut lines = always_public();
     lines.extend(calendar_types());
+    lines.extend(histogram_types());
     lines
+}
+
+#[cfg(feature = "histograms")]
+fn histogram_types() -> Vec<Line> {
+    lines! {
+        Histogram: all;
+        HistogramBucket: all;
+        Histograms: all;
+        RunHistograms: all;
+    }
+}
+
+#[cfg(not(feature = "histograms"))]
+fn histogram_types() -> Vec<Line> {
+    Vec::new()
 }
 
 #[cfg(feature = "cron")]
@@ -184,7 +202,10 @@ fn always_public() -> Vec<Line> {
         ScheduledThreadPoolExecutor: all;
         Shared<dyn RejectedExecutionHandler>: all;
         Shared<dyn ThreadFactory>: all;
+        RunningTask: all;
         ShutdownReport: all;
+        SlowRun: all;
+        Starvation: all;
         Sleep: all;
         Statistics: all;
         StockPolicy: all;
@@ -296,6 +317,9 @@ fn every_public_type_has_a_line() {
         let mut text = fs::read_to_string(root().join(file)).expect("a source");
         if cfg!(not(feature = "cron")) {
             text = text.replace("#[cfg(feature = \"cron\")]\npub use ", "");
+        }
+        if cfg!(not(feature = "histograms")) {
+            text = text.replace("#[cfg(feature = \"histograms\")]\npub use ", "");
         }
         let names = exported(&text).filter(|name| is_type(&all, name)).chain(defined(&text));
         for name in names {

@@ -171,7 +171,7 @@ impl Builder {
         self
     }
 
-    fn callbacks(&mut self) -> &mut Callbacks {
+    pub(super) fn callbacks(&mut self) -> &mut Callbacks {
         &mut self.config.callbacks
     }
 

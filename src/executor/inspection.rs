@@ -24,6 +24,16 @@ impl Handle {
         self.pool().statistics()
     }
 
+    /// Returns how late tasks started and how long they took, in the pool and by name; `None` unless
+    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and
+    /// each worker that there ever was at once; a worker that records a run meanwhile waits for one of
+    /// these.
+    #[cfg(feature = "histograms")]
+    #[must_use]
+    pub fn histograms(&self) -> Option<crate::Histograms> {
+        self.pool().histograms()
+    }
+
     /// Returns how many workers there are, without one that is still being started. Java:
     /// `getPoolSize`.
     #[doc(alias = "getPoolSize")]

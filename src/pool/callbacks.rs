@@ -8,7 +8,8 @@
 use std::{any::Any, fmt, io, ops::Deref};
 
 use super::{
-    RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy, ThreadFactory, Worker,
+    RejectedExecutionHandler, RejectedTask, Rejection, SlowRun, Starvation, StockPolicy,
+    ThreadFactory, Worker,
 };
 use crate::{
     sync::{Arc, Mutex, thread},
@@ -18,9 +19,11 @@ use crate::{
 
 type Decorator = dyn Fn(&Submission<'_>) -> Wrapper + Send + Sync;
 type Occasion = dyn Fn() + Send + Sync;
+pub(super) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
+type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 
 /// The callbacks that the builder was given: hooks, decorator, and those for the start and end of
-/// threads and for termination.
+/// threads, for termination, and for what is watched.
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
@@ -28,6 +31,8 @@ pub(crate) struct Callbacks {
     pub(crate) thread_start: Option<Callback<Occasion>>,
     pub(crate) thread_stop: Option<Callback<Occasion>>,
     pub(crate) terminated: Option<Callback<Occasion>>,
+    pub(crate) slow_run: Option<Callback<OnSlowRun>>,
+    pub(crate) starvation: Option<Callback<OnStarvation>>,
 }
 
 impl Callbacks {
@@ -53,6 +58,8 @@ impl fmt::Debug for Callbacks {
             .field("thread_start", &self.thread_start.is_some())
             .field("thread_stop", &self.thread_stop.is_some())
             .field("terminated", &self.terminated.is_some())
+            .field("slow_run", &self.slow_run.is_some())
+            .field("starvation", &self.starvation.is_some())
             .finish()
     }
 }

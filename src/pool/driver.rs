@@ -155,8 +155,14 @@ impl Driver {
             }
             let Some(entry) = pool.queue.take_due_before(now, end) else { break };
             taken += 1;
-            pool.release_capacity();
-            self.runner.process(&self.worker, entry, pool.clock().read());
+            let started = pool.clock().read();
+            if pool.minds_takes {
+                self.runner.mind_take(&self.worker, entry.deadline, started);
+            }
+            self.runner.process(&self.worker, entry, started);
+        }
+        if pool.minds_takes {
+            self.runner.note_look(&self.worker, pool.clock().read());
         }
         taken
     }

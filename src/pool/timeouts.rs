@@ -95,6 +95,22 @@ impl Timeouts {
         self.thread.do_without(|| ExpiryQueue::new(clock.clone(), self.stripes, self.lead))
     }
 
+    /// Has the timer thread call `look` at `moment`, unless the pool ends before; `now` is the present.
+    /// Returns `false` if there is no such thread.
+    pub(super) fn call_at(&self, now: Timestamp, moment: Timestamp, look: Expiry) -> bool {
+        let Some(queue) = self.thread.running() else {
+            discard(look);
+            return false;
+        };
+        match queue.offer(0, now, moment, look) {
+            Ok(_) => true,
+            Err(refused) => {
+                discard(refused.element);
+                false
+            }
+        }
+    }
+
     /// Ends the timer thread. No timeout expires after this.
     pub(super) fn close(&self) {
         let Some(queue) = self.thread.queue() else { return };
@@ -134,7 +150,7 @@ impl Drop for TimerThread {
 }
 
 /// The queue that the timeouts of a task go to.
-struct Timer {
+pub(super) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
     clock: Clock,
@@ -143,7 +159,7 @@ struct Timer {
 
 impl Timer {
     /// Returns `None` if there has never been a timer thread: then the pool is at its end.
-    fn of(pool_ref: &PoolRef) -> Option<Self> {
+    pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
         let queue = Arc::clone(pool.timeouts.thread.queue()?);
         let (stripe, clock) = (pool_ref.stripe(), pool.clock().clone());
@@ -151,7 +167,7 @@ impl Timer {
     }
 
     /// Has the timer thread call `expiry` at `deadline`, unless the pool ends before.
-    fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
+    pub(super) fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
         match self.queue.offer(self.stripe, self.clock.read(), deadline, expiry) {
             Ok(ticket) => Some(TimeoutGuard { queue: Arc::clone(&self.queue), ticket }),
             Err(refused) => {
@@ -163,7 +179,7 @@ impl Timer {
 }
 
 /// A timeout that is armed. Dropping it disarms the timeout.
-struct TimeoutGuard {
+pub(super) struct TimeoutGuard {
     queue: Arc<ExpiryQueue>,
     ticket: Ticket,
 }

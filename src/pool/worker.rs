@@ -15,6 +15,7 @@ use std::{cell::Cell, fmt, io, rc::Rc};
 use super::{
     Pool,
     deadlock::{PoolScope, Role},
+    observing::Observed,
 };
 use crate::{
     queue::{Entry, Ticket},
@@ -187,6 +188,8 @@ pub(super) struct Runner {
     /// Other threads may rely on this worker to look for a task: it has been idle, or is about to
     /// search.
     is_relied_on: Cell<bool>,
+    /// What watches it, if anything does.
+    observed: Option<Observed>,
     /// It is about to search, as [`Workers`](super::workers::Workers) knows, and has not yet.
     will_search: Cell<bool>,
 }
@@ -231,7 +234,8 @@ impl Runner {
         will_search: bool,
     ) -> Self {
         let (is_relied_on, will_search) = (Cell::new(will_search), Cell::new(will_search));
-        Self { pool, number, stats, is_relied_on, will_search }
+        let observed = pool.observed();
+        Self { pool, number, stats, is_relied_on, observed, will_search }
     }
 
     pub(super) fn pool(&self) -> &Arc<Pool> {
@@ -252,6 +256,7 @@ impl Runner {
         // worker as idle; it calls `limit` each time it has looked in vain. So a worker that finds
         // its next task at once is never relied on.
         let limit = |since| {
+            self.note_look(&worker, since);
             self.search_done();
             pool.idle_limit(self.number, since)
         };
@@ -260,10 +265,29 @@ impl Runner {
             Parker::current()
         };
         while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
-            pool.release_capacity();
+            if pool.minds_takes {
+                self.mind_take(&worker, entry.deadline, now);
+            }
             // Before the task, which may take long.
             self.stop_being_relied_on();
             self.process(&worker, entry, now);
+        }
+    }
+
+    /// Notes that the worker has looked for a task in vain; the clock shows `now`.
+    pub(super) fn note_look(&self, worker: &WorkerContext, now: Timestamp) {
+        if let Some(observed) = &self.observed {
+            observed.looks(worker, now);
+        }
+    }
+
+    /// Does what there is to do about a taken entry in a pool with a bound, or one that is observed. It
+    /// is one question for both, so that a pool without either has only that one to ask.
+    #[inline(never)]
+    pub(super) fn mind_take(&self, worker: &WorkerContext, planned: Timestamp, now: Timestamp) {
+        self.pool.release_capacity();
+        if let Some(observed) = &self.observed {
+            observed.takes(&self.pool, worker, planned, now);
         }
     }
 
@@ -364,6 +388,7 @@ impl Drop for WorkerThread {
     fn drop(&mut self) {
         let Runner { pool, number, .. } = &self.runner;
         pool.workers.remove(*number);
+        pool.watch_for_starvation();
         pool.release_hold();
         pool.clock().worker_ended();
     }

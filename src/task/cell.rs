@@ -23,11 +23,14 @@ use super::{
     runnable::Enqueue,
     state::{CancelOutcome, Stage, TaskState},
 };
+#[cfg(feature = "histograms")]
+use crate::histogram::Recorders;
 use crate::{
     CancelReason, CancellationToken, TaskError,
     gate::RunGate,
     sync::Arc,
     time::{Clock, Timestamp},
+    trace::SubmitterSpan,
     wait::WaitList,
 };
 
@@ -76,6 +79,26 @@ pub(super) struct Extras {
     pub(super) group: Option<Box<Membership>>,
     /// What has been asked of the task while it was alive.
     pub(super) control: Option<Box<Control>>,
+    pub(super) observation: Observation,
+}
+
+/// What is watched of a task, from its submission on.
+#[derive(Default)]
+pub(crate) struct Observation {
+    /// The span in which it was submitted.
+    pub(crate) submitter: Option<SubmitterSpan>,
+    /// Where its runs are recorded, if that is not the worker's own recorder.
+    #[cfg(feature = "histograms")]
+    pub(crate) recorders: Option<Arc<Recorders>>,
+}
+
+impl Observation {
+    pub(super) fn is_any(&self) -> bool {
+        let is_any = self.submitter.is_some();
+        #[cfg(feature = "histograms")]
+        let is_any = is_any || self.recorders.is_some();
+        is_any
+    }
 }
 
 /// Until when a task that runs once has to have ended.
@@ -93,6 +116,7 @@ pub(super) struct Leftovers {
     pub(super) wrapper: Option<Wrapper>,
     pub(super) attachment: Option<Attachment>,
     pub(super) gate: Option<Arc<dyn RunGate>>,
+    pub(super) submitter: Option<SubmitterSpan>,
     pub(super) token: Option<CancellationToken>,
 }
 
@@ -309,6 +333,7 @@ impl<J: Job> TaskCell<J> {
         waiters.extend(extras.awaiting.take());
         let (wrapper, attachment) = (extras.wrapper.take(), extras.attachment.take());
         let gate = extras.gate.take().map(|gated| gated.into_gate());
-        Leftovers { waiters, wrapper, attachment, gate, token: extras.token.clone() }
+        let (submitter, token) = (extras.observation.submitter.take(), extras.token.clone());
+        Leftovers { waiters, wrapper, attachment, gate, submitter, token }
     }
 }

@@ -45,6 +45,7 @@ use crate::{
     gate::{Entry, Lease, RunEnd, RunGate, Tick},
     sync::{Arc, MutexGuard},
     time::Timestamp,
+    trace,
     unwind::discard,
 };
 
@@ -263,8 +264,13 @@ impl<J: Job> Task<J> {
             cell.extras().control.get_or_insert_default().put_extra_off(asked.entry);
         }
         drop(cell);
-        gateway.run.stats().leave();
-        self.rest_unrun(job, asked.entry, gateway.run, gateway.hooks)
+        let run = gateway.run;
+        run.stats().leave();
+        if trace::is_listening() {
+            let wait = asked.entry.since(run.clock().read());
+            trace::put_off_by_gate(run.id(), run.task().name().as_deref(), run.number(), wait);
+        }
+        self.rest_unrun(job, asked.entry, run, gateway.hooks)
     }
 
     /// Leaves the run out.
@@ -272,6 +278,9 @@ impl<J: Job> Task<J> {
         let &Gateway { run, hooks, is_extra, .. } = gateway;
         let skipped = job.skip(is_extra, run, hooks);
         run.stats().leave();
+        if trace::is_listening() {
+            trace::skipped_by_gate(run.id(), run.task().name().as_deref(), run.number());
+        }
         // The panic of a trigger ends the task as it does after a run, and so counts as one.
         let is_run = matches!(skipped, RunOutcome::Ended(Err(_)));
         if !is_run {

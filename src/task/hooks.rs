@@ -244,6 +244,10 @@ pub enum FailureSource {
     Lease,
     /// The drop of a capture, a result or another value of a task.
     Drop,
+    /// The callback for [slow runs](crate::Builder::on_slow_run).
+    SlowRun,
+    /// The callback for [starvation](crate::Builder::on_starvation).
+    Starvation,
     /// Nobody's code failed: a run of a periodic task exceeded its
     /// [time limit](crate::TaskBuilder::timeout), and that has ended the task.
     TimeLimit,
@@ -265,6 +269,8 @@ impl FailureSource {
             Self::Trigger => "the trigger of a task",
             Self::Gate => "the gate of a task",
             Self::Lease => "the lease of a run",
+            Self::SlowRun => "the callback for slow runs",
+            Self::Starvation => "the callback for starvation",
             Self::Drop => "the drop of a task's value",
             Self::TimeLimit | Self::Displaced => "a periodic task",
         }

@@ -9,7 +9,7 @@
 //! [`Invocation`](super::hooks::Invocation).
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     fmt,
     rc::Rc,
     time::{Duration, Instant},
@@ -20,7 +20,10 @@ use super::{
     control::{Change, ChooseDeadline, Moved},
     failure::FailedRun,
     gated::Held,
+    worker_context::WorkerContext,
 };
+#[cfg(feature = "histograms")]
+use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
     gate::Lease,
@@ -32,31 +35,6 @@ use crate::{
 };
 
 scoped_thread_local!(static CURRENT: Run);
-
-/// What all runs on one worker have in common.
-pub(crate) struct WorkerContext {
-    clock: Clock,
-    /// The parent of the tasks' tokens.
-    stop: CancellationToken,
-    pub(crate) stats: Arc<WorkerStats>,
-    /// True if runs observe the time limits of their tasks, and ask their gates. A run by hand does not:
-    /// the timer thread that would raise the token may be gone.
-    keeps_limits: bool,
-    /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
-    /// has nothing to set up.
-    held: RefCell<Option<Held>>,
-}
-
-impl WorkerContext {
-    pub(crate) fn new(
-        clock: Clock,
-        stop: CancellationToken,
-        stats: Arc<WorkerStats>,
-        keeps_limits: bool,
-    ) -> Self {
-        Self { clock, stop, stats, keeps_limits, held: RefCell::default() }
-    }
-}
 
 /// One run of one task.
 #[cfg_attr(any(shuttle, loom), derive(Clone))]
@@ -105,6 +83,8 @@ impl Run {
     /// Records that the run starts only now: its gate had to be asked.
     pub(super) fn starts_now(&self) {
         self.started.set(self.clock().read());
+        #[cfg(feature = "histograms")]
+        self.worker.passed.set(Some((self.planned(), self.started())));
     }
 
     /// Keeps what the run holds of its gate.
@@ -130,6 +110,12 @@ impl Run {
         self.worker.held.borrow_mut().take()
     }
 
+    /// Has the run recorded apart, if there is a place for that.
+    #[cfg(feature = "histograms")]
+    pub(super) fn record_in(&self, recorders: Option<&Arc<Recorders>>) {
+        self.worker.record_in(recorders);
+    }
+
     /// Calls `part`, which is not the body, as the thread's current run.
     pub(super) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
         CURRENT.set(self, part)
@@ -148,6 +134,8 @@ impl Run {
             name: self.task.name(),
             run: self.number.get(),
             lateness: self.lateness(),
+            submitter: self.task.submitter(),
+            is_periodic: self.task.is_periodic(),
         };
         let run_time = || self.clock().read().since(self.started());
         trace::in_span(fields, run_time, || CURRENT.set(self, body))

@@ -10,6 +10,7 @@ use crate::{
     CancelReason, CancellationToken,
     sync::Arc,
     time::{Clock, Timestamp},
+    trace::SubmitterSpan,
 };
 
 /// A task, as workers and the pool see it.
@@ -68,6 +69,8 @@ pub(crate) trait Runnable: InGroup + Send + Sync {
 
     fn state(&self) -> TaskState;
     fn name(&self) -> Option<Arc<str>>;
+    /// Returns the span in which the task was submitted, if it is kept.
+    fn submitter(&self) -> Option<SubmitterSpan>;
     fn is_periodic(&self) -> bool;
 
     /// Returns the slot of the queue that the task was given when it was last queued again; `None`

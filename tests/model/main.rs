@@ -8,6 +8,7 @@
 mod driven;
 mod gates;
 mod groups;
+mod observing;
 mod shutdown;
 mod support;
 mod tasks;

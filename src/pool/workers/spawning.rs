@@ -91,6 +91,7 @@ impl Pool {
             let has_worker = self.workers.started() > 0;
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
         }
+        self.begin_to_observe();
         let Some(permit) = self.workers.spawn_permit(|started| started < wanted()) else {
             return Ok(false);
         };

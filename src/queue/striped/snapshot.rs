@@ -9,7 +9,7 @@
 //!   offered + returned = taken + removed + len
 //! ```
 
-use super::{DelayedWorkQueue, Source};
+use super::{DelayedWorkQueue, LockedStripe, Source};
 use crate::{
     queue::{SnapshotEntry, Ticket, in_order},
     time::Timestamp,
@@ -35,6 +35,30 @@ impl<E> DelayedWorkQueue<E> {
     /// Returns `true` if no entry with a finite deadline is visible; does not lock.
     pub(crate) fn seems_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
+    }
+
+    /// Returns the deadline and the sequence of the element that would be taken first, if it was due at
+    /// `now`, with what `view` makes of it. `view` runs under the locks, so it is no user code.
+    pub(crate) fn first_due<V>(
+        &self,
+        now: Timestamp,
+        view: impl FnOnce(&E) -> V,
+    ) -> Option<(Timestamp, u64, V)> {
+        if self.head() > now {
+            return None;
+        }
+        let ready = self.ready.lock();
+        let mut stripes = self.lock_all();
+        while !stripes.iter_mut().all(LockedStripe::is_exact) {
+            drop(stripes);
+            stripes = self.lock_all();
+        }
+        let of_stripes = stripes.iter().filter_map(|stripe| stripe.peek());
+        let of_stripes = of_stripes.map(|(due, ticket, element)| (due, ticket.sequence, element));
+        let listed = ready.entries().map(|entry| (entry.deadline, entry.sequence, &entry.element));
+        let first = of_stripes.chain(listed).min_by_key(|(due, sequence, _)| (*due, *sequence));
+        let (due, sequence, element) = first.filter(|(due, ..)| *due <= now)?;
+        Some((due, sequence, view(element)))
     }
 
     /// Returns the number of elements, due or not.

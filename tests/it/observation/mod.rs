@@ -1,7 +1,16 @@
-//! What can be observed of an executor: statistics, the pending tasks, `Debug` and `Display`, and
-//! events for `tracing`.
+//! What can be observed of an executor: statistics, the pending tasks, `Debug` and `Display`, events
+//! for `tracing`, histograms, starvation and slow runs.
 
+#[cfg(feature = "tracing")]
+mod collector;
+#[cfg(feature = "histograms")]
+mod histograms;
 mod pending_tasks;
 mod printing;
+mod slow_runs;
+mod starvation;
 mod statistics;
+#[cfg(feature = "tracing")]
+mod submitter_spans;
+#[cfg(feature = "tracing")]
 mod tracing_events;

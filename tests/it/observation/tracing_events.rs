@@ -1,187 +1,15 @@
 //! Events for `tracing`: every event and span of a task, with its fields.
-//!
-//! A subscriber that is set for one thread does not reach the workers, so there is one for the
-//! process. It records events and spans with a text that begins with `traced`, and each test looks
-//! for its own.
 
-#![cfg(feature = "tracing")]
+use std::{panic::panic_any, sync::Mutex, thread, time::Duration};
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, HashMap},
-    fmt,
-    panic::panic_any,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-    time::Duration,
+use punctual::{
+    ManualClock, ScheduledThreadPoolExecutor,
+    gate::{self, Entry},
 };
+use tracing::Level;
 
-use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-use tracing::{
-    Event, Level, Metadata, Subscriber,
-    field::{Field, Visit},
-    span::{Attributes, Id, Record},
-    subscriber::Interest,
-};
-
-use crate::support::{Log, in_time, manual, manual_with, ms, worker_of};
-
-/// Fields by name, as text; the message is one of them.
-#[derive(Clone, Debug, Default)]
-struct Fields(BTreeMap<&'static str, String>);
-
-impl Fields {
-    fn get(&self, name: &str) -> &str {
-        self.0.get(name).map_or("", String::as_str)
-    }
-
-    fn contains(&self, text: &str) -> bool {
-        self.0.values().any(|value| value == text)
-    }
-
-    fn is_traced(&self) -> bool {
-        self.0.values().any(|value| value.starts_with("traced"))
-    }
-}
-
-impl Visit for Fields {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name(), value.to_owned());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-}
-
-/// An event or a new span; the span in which it happened.
-#[derive(Clone, Debug)]
-struct Said {
-    level: Level,
-    fields: Fields,
-    span: Option<Fields>,
-    is_span: bool,
-}
-
-thread_local! {
-    static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-}
-
-#[derive(Default)]
-struct Collector {
-    next_id: AtomicU64,
-    open: Mutex<HashMap<u64, Fields>>,
-    said: Mutex<Vec<Said>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Collector {
-    /// The collector of the process.
-    fn get() -> &'static Self {
-        static COLLECTOR: OnceLock<Arc<Collector>> = OnceLock::new();
-        COLLECTOR.get_or_init(|| {
-            let collector = Arc::new(Self::default());
-            let dispatch = tracing::Dispatch::new(Shared(Arc::clone(&collector)));
-            tracing::dispatcher::set_global_default(dispatch).expect("there is no other");
-            // Other tests run meanwhile. Call sites that they reached for the first time between
-            // these two steps were registered as of no interest to any subscriber.
-            tracing::callsite::rebuild_interest_cache();
-            collector
-        })
-    }
-
-    /// Everything recorded so far in which this text is the value of a field, of the event or of
-    /// its span.
-    fn said_about(&self, text: &str) -> Vec<Said> {
-        let is_about = |said: &&Said| {
-            let within = said.span.as_ref();
-            said.fields.contains(text) || within.is_some_and(|span| span.contains(text))
-        };
-        lock(&self.said).iter().filter(is_about).cloned().collect()
-    }
-
-    fn say(&self, level: Level, fields: Fields, is_span: bool) {
-        let current = ENTERED.with_borrow(|entered| entered.last().copied());
-        let span = current.and_then(|id| lock(&self.open).get(&id).cloned());
-        if fields.is_traced() || span.as_ref().is_some_and(Fields::is_traced) {
-            lock(&self.said).push(Said { level, fields, span, is_span });
-        }
-    }
-}
-
-/// The collector as a subscriber. On a thread whose name begins with `throws in` and the name of
-/// one of its methods, that method panics.
-struct Shared(Arc<Collector>);
-
-fn maybe_throw(method: &str) {
-    let current = thread::current();
-    let throws_in = current.name().and_then(|name| name.strip_prefix("throws in "));
-    if throws_in.is_some_and(|name| name.starts_with(method)) {
-        panic_any("a subscriber");
-    }
-}
-
-impl Subscriber for Shared {
-    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if metadata.target() == "punctual" { Interest::sometimes() } else { Interest::never() }
-    }
-
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        maybe_throw("enabled");
-        metadata.target() == "punctual"
-    }
-
-    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        maybe_throw("new_span");
-        let mut fields = Fields::default();
-        attributes.record(&mut fields);
-        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed) + 1;
-        lock(&self.0.open).insert(id, fields.clone());
-        self.0.say(*attributes.metadata().level(), fields, true);
-        Id::from_u64(id)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        maybe_throw("event");
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        self.0.say(*event.metadata().level(), fields, false);
-    }
-
-    fn enter(&self, span: &Id) {
-        maybe_throw("enter");
-        ENTERED.with_borrow_mut(|entered| entered.push(span.into_u64()));
-    }
-
-    fn exit(&self, _: &Id) {
-        maybe_throw("exit");
-        ENTERED.with_borrow_mut(|entered| entered.pop());
-    }
-
-    fn try_close(&self, span: Id) -> bool {
-        maybe_throw("try_close");
-        lock(&self.0.open).remove(&span.into_u64());
-        true
-    }
-}
-
-/// The one event with this message, or the one span, among those recorded.
-fn only<'a>(said: &'a [Said], message: &str) -> &'a Said {
-    let is_it = |said: &&Said| said.fields.get("message") == message;
-    let found: Vec<_> = said.iter().filter(is_it).collect();
-    assert_eq!(found.len(), 1, "{message:?} in {said:#?}");
-    found[0]
-}
+use super::collector::{Collector, only};
+use crate::support::{Counter, Log, in_time, manual, manual_with, ms, worker_of};
 
 /// An executor whose events are recorded, on a clock that stands still.
 fn listened_to() -> (&'static Collector, ManualClock, ScheduledThreadPoolExecutor) {
@@ -335,6 +163,71 @@ fn a_panic_is_told_to_the_handler_and_by_an_event() {
     }
 }
 
+/// A run that its gate skips or puts off is reported, with which run it is and for how long.
+#[test]
+fn what_a_gate_decides_is_told() {
+    let (collector, clock, executor) = listened_to();
+    let answers = Mutex::new([Entry::Again(ms(4)), Entry::Skip, Entry::Run].into_iter());
+    let task = executor.task().name("traced gate");
+    let task = task.gate(gate::from_fn(move |_| answers.lock().unwrap().next().unwrap()));
+    let beat = task.schedule_at_fixed_rate(ms(1), ms(10), || ()).expect("accepted");
+    clock.run_for(ms(12));
+    let said = collector.said_about("traced gate");
+    let put_off = only(&said, "put off by its gate");
+    assert_eq!((put_off.level, put_off.fields.get("run")), (Level::DEBUG, "1"));
+    assert_eq!(put_off.fields.get("delay_us"), "4000");
+    let skipped = only(&said, "skipped by its gate");
+    assert_eq!((skipped.level, skipped.fields.get("run")), (Level::DEBUG, "1"));
+    assert_eq!(skipped.fields.get("task"), beat.id().to_string());
+    beat.cancel();
+}
+
+/// A run that takes long is a warning, with the place where its task was scheduled.
+#[test]
+fn a_slow_run_is_a_warning() {
+    let (collector, clock, executor) = listened_to();
+    let (time, task) = (clock.clone(), executor.task().name("traced slow").warn_after(ms(5)));
+    let line = line!() + 1;
+    task.execute(move || time.advance(ms(7))).expect("accepted");
+    clock.run_until_idle();
+    executor.close().expect("not a task");
+    let said = collector.said_about("traced slow");
+    let slow = only(&said, "a run takes long");
+    assert_eq!((slow.level, slow.fields.get("run")), (Level::WARN, "1"));
+    assert_eq!(slow.fields.get("running_us"), "7000");
+    let place = slow.fields.get("scheduled_at");
+    assert!(place.starts_with(&format!("{}:{line}:", file!())), "{place}");
+}
+
+/// A pool in which nothing that is due can start is a warning, which names what waits and what occupies the
+/// workers.
+#[test]
+fn starvation_is_a_warning() {
+    let collector = Collector::get();
+    let reported = Counter::new();
+    let told = reported.clone();
+    let (clock, executor) =
+        manual_with(|builder| builder.on_starvation(ms(10), move |_| told.add()));
+    let (begun, gate) = (Counter::new(), Counter::new());
+    let (begin, open) = (begun.clone(), gate.clone());
+    let body = move || {
+        begin.add();
+        open.wait_for(1);
+    };
+    executor.task().name("traced hog").execute(body).expect("accepted");
+    begun.wait_for(1);
+    let next = executor.task().name("traced next").submit(|| ()).expect("accepted");
+    clock.advance(ms(10));
+    reported.wait_for(1);
+    gate.add();
+    executor.close().expect("not a task");
+    let said = collector.said_about("traced next");
+    let starved = only(&said, "nothing that is due could start");
+    assert_eq!((starved.level, starved.fields.get("waited_us")), (Level::WARN, "10000"));
+    assert_eq!(starved.fields.get("task"), next.id().to_string());
+    assert!(starved.fields.get("running").ends_with(" \"traced hog\" for 10ms"), "{starved:?}");
+}
+
 /// The start and end of workers, each kind of shutdown, and termination are reported.
 #[test]
 fn the_end_of_an_executor_is_told() {
@@ -383,7 +276,7 @@ fn a_subscriber_that_panics_ends_no_worker() {
         let executor = executor.expect("the name is good");
         in_thread_survives(executor)
     };
-    let methods = ["enabled", "new_span", "event", "enter", "exit", "try_close"];
+    let methods = ["enabled", "new_span", "event", "enter", "record", "exit", "try_close"];
     let (survived, died): (Vec<&str>, Vec<&str>) =
         methods.iter().partition(|method| survives(method));
     assert_eq!((survived, died), (methods.to_vec(), vec![]));

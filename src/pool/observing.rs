@@ -1,0 +1,180 @@
+//! What a pool is doing: what is watched of it where somebody has asked for that.
+//!
+//! | what | where it is watched | when |
+//! |---|---|---|
+//! | histograms (`histograms`) | on the worker | each time it looks for a task |
+//! | starvation ([`starvation`]) | on the timer thread | at most once in the set time, while all workers are busy |
+//! | slow runs ([`watchdog`]) | on the timer thread, by an entry for each run | when the run has taken that long |
+//!
+//! # What is not asked for costs nothing
+//!
+//! A worker that takes a task asks whether the pool has a bound or watches its workers, where it asked
+//! for the bound alone before: one question for both. A submission asks in the same way whether there is a decorator
+//! or something else that is added to a task. Each of the two is one byte of the pool, which never changes. A slow run
+//! is watched by a [wrapper](crate::task::Wrapper) around the closure, which a task without it does not
+//! have. Everything else is behind these branches.
+//!
+//! # The reading of the clock
+//!
+//! Two readings say how long a run took, and a third would cost more than all the rest of what is
+//! recorded. A worker reads the clock when it looks for a task, which it does right after each run. So
+//! a run is recorded then, with that reading for its end, and before the worker sleeps or takes
+//! the next one. Therefore a snapshot may lack a run whose outcome can be seen already.
+
+#[cfg(feature = "histograms")]
+mod histograms;
+mod starvation;
+mod watchdog;
+
+use std::time::Duration;
+
+#[cfg(feature = "histograms")]
+pub use self::histograms::Histograms;
+use self::starvation::StarvationWatch;
+pub use self::{
+    starvation::{RunningTask, Starvation},
+    watchdog::SlowRun,
+};
+use super::Pool;
+#[cfg(feature = "histograms")]
+use crate::histogram::Recorders;
+use crate::{
+    sync::Arc,
+    task::{Observation, WorkerContext},
+    time::Timestamp,
+    trace,
+};
+
+/// What a pool was asked to watch; the builder fills it in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ObservingConfig {
+    /// How many names have histograms of their own; `None` if there are no histograms at all.
+    #[cfg(feature = "histograms")]
+    pub(crate) histogram_names: Option<usize>,
+    pub(crate) starvation_after: Option<Duration>,
+    /// How long a run may take of which nothing else is said.
+    pub(crate) warn_after: Option<Duration>,
+    pub(crate) submitter_span: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Observing {
+    config: ObservingConfig,
+    #[cfg(feature = "histograms")]
+    histograms: Option<Arc<histograms::PoolHistograms>>,
+    starvation: Option<StarvationWatch>,
+}
+
+impl Observing {
+    /// A pool without threads has nobody who could look at it while its worker is busy.
+    pub(super) fn new(mut config: ObservingConfig, is_driven: bool) -> Self {
+        config.starvation_after = config.starvation_after.filter(|_| !is_driven);
+        Self {
+            #[cfg(feature = "histograms")]
+            histograms: config
+                .histogram_names
+                .map(|names| Arc::new(histograms::PoolHistograms::new(names))),
+            starvation: config.starvation_after.map(StarvationWatch::new),
+            config,
+        }
+    }
+
+    /// Returns `true` if workers are watched.
+    pub(super) fn minds_takes(&self) -> bool {
+        #[cfg(feature = "histograms")]
+        let has_histograms = self.histograms.is_some();
+        #[cfg(not(feature = "histograms"))]
+        let has_histograms = false;
+        self.starvation.is_some() || has_histograms
+    }
+
+    /// Returns `true` if submissions have something added to them.
+    pub(super) fn minds_submissions(&self) -> bool {
+        self.config.warn_after.is_some() || self.config.submitter_span
+    }
+}
+
+/// What watches one worker.
+pub(super) struct Observed {
+    #[cfg(feature = "histograms")]
+    histograms: Option<histograms::WorkerHistograms>,
+}
+
+impl Observed {
+    /// The worker has looked for a task in vain, and has read the clock for that.
+    pub(super) fn looks(&self, _worker: &WorkerContext, _now: Timestamp) {
+        #[cfg(feature = "histograms")]
+        if let Some(histograms) = &self.histograms {
+            histograms.record(_worker, _now);
+        }
+    }
+
+    /// The worker has taken a task, which was due when it was `planned`.
+    pub(super) fn takes(
+        &self,
+        pool: &Pool,
+        worker: &WorkerContext,
+        _planned: Timestamp,
+        now: Timestamp,
+    ) {
+        #[cfg(feature = "histograms")]
+        if let Some(histograms) = &self.histograms {
+            histograms.record(worker, now);
+            histograms.begin(_planned, now);
+        }
+        if let Some(starvation) = &pool.observing.starvation {
+            starvation.taken(pool, &worker.stats, now);
+        }
+    }
+}
+
+impl Pool {
+    /// Returns what watches a worker that is about to start; `None` if nothing of it is watched.
+    pub(super) fn observed(&self) -> Option<Observed> {
+        self.observing.minds_takes().then(|| Observed {
+            #[cfg(feature = "histograms")]
+            histograms: self
+                .observing
+                .histograms
+                .as_ref()
+                .map(histograms::PoolHistograms::of_worker),
+        })
+    }
+
+    /// Returns what is watched of a task that is about to be submitted.
+    pub(crate) fn observation(&self, _name: Option<&Arc<str>>) -> Observation {
+        let config = &self.observing.config;
+        Observation {
+            submitter: if config.submitter_span { trace::SubmitterSpan::current() } else { None },
+            #[cfg(feature = "histograms")]
+            recorders: _name.and_then(|name| self.recorders_of(name)),
+        }
+    }
+
+    #[cfg(feature = "histograms")]
+    fn recorders_of(&self, name: &Arc<str>) -> Option<Arc<Recorders>> {
+        self.observing.histograms.as_ref()?.of_name(name)
+    }
+
+    /// Returns the histograms; `None` if none are kept.
+    #[cfg(feature = "histograms")]
+    pub(crate) fn histograms(&self) -> Option<Histograms> {
+        self.observing.histograms.as_ref().map(|histograms| histograms.snapshot())
+    }
+
+    /// Returns how long a run may take, where the task does not say so.
+    pub(crate) fn warn_after(&self) -> Option<Duration> {
+        self.observing.config.warn_after
+    }
+
+    /// Called before a worker is started: what watches it from the timer thread needs that thread.
+    #[cold]
+    pub(super) fn begin_to_observe(self: &Arc<Self>) {
+        if self.observing.starvation.is_none() {
+            return;
+        }
+        // What only watches fails no submission.
+        self.ensure_timer_thread().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.watch_for_starvation();
+    }
+}

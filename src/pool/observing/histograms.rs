@@ -1,0 +1,168 @@
+//! The histograms of a pool: a recorder for each worker, one for each name, and the snapshot of all.
+//!
+//! A worker has a recorder to itself for as long as it lives, and leaves it to the next worker. So there
+//! are never more of them than there were workers at once, and what has been recorded stays.
+//!
+//! The first names that are submitted have a recorder each, up to the number that the builder was
+//! given, and keep it. The runs of any other task are recorded by its worker, and so count for
+//! the pool alone: a program that puts a number into each name does not run out of memory.
+
+use std::{cell::Cell, collections::HashMap};
+
+use crate::{
+    histogram::{Recorder, Recorders, RunHistograms},
+    sync::{Arc, Mutex},
+    task::WorkerContext,
+    time::Timestamp,
+};
+
+/// See the [module](self).
+pub(super) struct PoolHistograms {
+    workers: Mutex<WorkerRecorders>,
+    names: Mutex<HashMap<Arc<str>, Arc<Recorders>>>,
+    most_names: usize,
+}
+
+#[derive(Default)]
+struct WorkerRecorders {
+    all: Vec<Arc<Recorder>>,
+    /// Those of workers that have ended.
+    free: Vec<Arc<Recorder>>,
+}
+
+impl PoolHistograms {
+    pub(super) fn new(most_names: usize) -> Self {
+        Self { workers: Mutex::default(), names: Mutex::default(), most_names }
+    }
+
+    /// Returns what records the runs of a worker that is about to start.
+    pub(super) fn of_worker(self: &Arc<Self>) -> WorkerHistograms {
+        let free = self.workers.lock().free.pop();
+        let own = free.unwrap_or_else(|| {
+            let made = Arc::new(Recorder::new());
+            self.workers.lock().all.push(Arc::clone(&made));
+            made
+        });
+        WorkerHistograms {
+            of_pool: Arc::clone(self),
+            own,
+            runs: Cell::new(0),
+            taken: Cell::new(None),
+        }
+    }
+
+    /// Returns where the runs of tasks with this name are recorded; `None` if that is not apart.
+    pub(super) fn of_name(&self, name: &Arc<str>) -> Option<Arc<Recorders>> {
+        {
+            let names = self.names.lock();
+            if let Some(known) = names.get(name) {
+                return Some(Arc::clone(known));
+            }
+            if names.len() >= self.most_names {
+                return None;
+            }
+        }
+        // Its memory is allocated without the lock.
+        let made = Arc::new(Recorders::of_name(Arc::new(Recorder::new())));
+        let mut names = self.names.lock();
+        if let Some(known) = names.get(name) {
+            return Some(Arc::clone(known));
+        }
+        if names.len() >= self.most_names {
+            return None;
+        }
+        names.insert(Arc::clone(name), Arc::clone(&made));
+        Some(made)
+    }
+
+    /// Returns what has been recorded so far.
+    pub(super) fn snapshot(&self) -> Histograms {
+        let workers = self.workers.lock().all.clone();
+        let named: Vec<_> = {
+            let names = self.names.lock();
+            names
+                .iter()
+                .map(|(name, recorders)| (Arc::clone(name), Arc::clone(recorders)))
+                .collect()
+        };
+        let mut pool = RunHistograms::new();
+        workers.iter().for_each(|recorder| recorder.add_to(&mut pool));
+        let mut names: Vec<_> = named
+            .into_iter()
+            .map(|(name, recorders)| {
+                let mut own = RunHistograms::new();
+                if let Some(recorder) = &recorders.of_name {
+                    recorder.add_to(&mut own);
+                }
+                pool.add(&own);
+                (name, own)
+            })
+            .collect();
+        names.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Histograms { pool, names }
+    }
+}
+
+/// What records the runs of one worker.
+pub(super) struct WorkerHistograms {
+    of_pool: Arc<PoolHistograms>,
+    own: Arc<Recorder>,
+    /// How many runs of the worker have been recorded.
+    runs: Cell<u64>,
+    /// For when the task was planned that the worker took last, and when it took it.
+    taken: Cell<Option<(Timestamp, Timestamp)>>,
+}
+
+impl WorkerHistograms {
+    /// Notes that the worker has taken a task.
+    pub(super) fn begin(&self, planned: Timestamp, started: Timestamp) {
+        self.taken.set(Some((planned, started)));
+    }
+
+    /// Records the run of the task that the worker took last, if there was one; the clock shows `now`.
+    pub(super) fn record(&self, worker: &WorkerContext, now: Timestamp) {
+        let Some(taken) = self.taken.take() else { return };
+        let runs = worker.stats.runs();
+        let is_run = self.runs.replace(runs) != runs;
+        worker.record(&self.own, taken, now, is_run);
+    }
+}
+
+impl Drop for WorkerHistograms {
+    fn drop(&mut self) {
+        self.of_pool.workers.lock().free.push(Arc::clone(&self.own));
+    }
+}
+
+/// How late runs started and how long they took, in a pool and by name; from
+/// [`Handle::histograms`](crate::Handle::histograms).
+///
+/// A snapshot: it does not change any more. A run is in it from the moment at which its worker looks for the
+/// next task, which is shortly after its outcome can be seen.
+#[derive(Clone, Debug)]
+pub struct Histograms {
+    pool: RunHistograms,
+    names: Vec<(Arc<str>, RunHistograms)>,
+}
+
+impl Histograms {
+    /// Returns the histograms of all runs.
+    #[must_use]
+    pub fn pool(&self) -> &RunHistograms {
+        &self.pool
+    }
+
+    /// Returns the names that are kept apart, in alphabetical order, each with the histograms of the runs
+    /// of all tasks with that name.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = (&str, &RunHistograms)> + '_ {
+        self.names.iter().map(|(name, histograms)| (&**name, histograms))
+    }
+
+    /// Returns the histograms of the runs of all tasks with this name; `None` if the name is not kept
+    /// apart.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&RunHistograms> {
+        let place = self.names.binary_search_by(|(other, _)| (**other).cmp(name)).ok()?;
+        Some(&self.names[place].1)
+    }
+}

@@ -1,0 +1,252 @@
+//! Starvation: nothing that is due can start, because all workers are occupied.
+//!
+//! A pool starves from the moment at which a task is due, or was last taken if that is later, until a
+//! worker takes one. After the set time the timer thread says so, once, and then each time the wait
+//! has doubled: after one, two, four, eight set times and so on. So a pool that hangs for good is
+//! reported again and again, but not often.
+//!
+//! # One look at a time
+//!
+//! A *look* is an entry in the queue of the timer thread. It asks three things: whether a worker is idle;
+//! which task that is due is the first; and when a worker has last taken one. Nothing has to tell it that a task is
+//! due or has been taken meanwhile: of the two, the later moment says since when the pool starves, and
+//! so when the next look is, exactly. If nothing is due now, nothing can have starved before a set
+//! time from now. So there is one look in a set time, however much goes on between two.
+//!
+//! A look that finds an idle worker is the last one: what is due next will be taken by that worker. A worker that
+//! takes a task has a look armed if none is. So a pool with an idle worker is not looked at.
+//!
+//! # Why no starvation is missed
+//!
+//! > If all workers are busy, a look is armed, for a moment at most one set time after the last task
+//! > was taken or, if that is later, after the last look.
+//!
+//! `armed` and the number of idle workers are written and read across each other:
+//!
+//! | the worker | the look |
+//! |---|---|
+//! | 1. is no longer idle, as the queue knows | 1. lowers `armed` |
+//! | 2. reads `armed`; if it is down, raises it and arms a look | 2. counts the idle workers; if there is none, raises `armed` and arms the next look |
+//!
+//! All four are sequentially consistent, so one of the two sees the other; and if both do, the one that
+//! raises `armed` arms the look. The other threads by which the number of idle workers
+//! shrinks do the same as a worker that takes a task: one that starts a worker, and one that has removed one that retires.
+//!
+//! # What may be just over
+//!
+//! A worker that takes a task at the very moment of a look may come before or after it. The report says what
+//! the look has seen.
+
+use std::{fmt, time::Duration};
+
+use crate::{
+    TaskId,
+    pool::{Pool, TaskSummary},
+    statistics::WorkerStats,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::FailureSource,
+    time::Timestamp,
+    trace,
+    unwind::discard,
+};
+
+/// See the [module](self).
+pub(super) struct StarvationWatch {
+    after: Duration,
+    /// A look is armed, or is about to be.
+    armed: AtomicBool,
+}
+
+/// What looks have said of one starvation.
+#[derive(Clone, Copy, Default)]
+struct Episode {
+    /// Since when the pool has starved.
+    since: Option<Timestamp>,
+    /// For how many set times it has to starve to be reported again.
+    again_at: u32,
+}
+
+impl StarvationWatch {
+    pub(super) fn new(after: Duration) -> Self {
+        Self { after, armed: AtomicBool::new(false) }
+    }
+
+    /// Notes that a worker has taken a task.
+    pub(super) fn taken(&self, pool: &Pool, stats: &WorkerStats, now: Timestamp) {
+        stats.set_busy_since(now);
+        self.ensure_armed(pool, now);
+    }
+
+    fn ensure_armed(&self, pool: &Pool, now: Timestamp) {
+        // Ordering: see the head of the module.
+        if !self.armed.load(Ordering::SeqCst) {
+            self.arm(pool, now, now.after(self.after), Episode::default());
+        }
+    }
+
+    /// Arms a look, unless one is armed.
+    fn arm(&self, pool: &Pool, now: Timestamp, moment: Timestamp, episode: Episode) {
+        if self.armed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let look = move |pool: &Pool| pool.look_for_starvation(episode);
+        if !pool.timeouts.call_at(now, moment, Box::new(look)) {
+            self.armed.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Pool {
+    /// Arms a look if starvation is watched for and none is armed: a worker is being started, or has
+    /// been removed.
+    pub(in crate::pool) fn watch_for_starvation(&self) {
+        if let Some(watch) = &self.observing.starvation {
+            watch.ensure_armed(self, self.clock().read());
+        }
+    }
+
+    /// One look, on the timer thread; see the head of the module.
+    fn look_for_starvation(&self, before: Episode) {
+        let Some(watch) = &self.observing.starvation else { return };
+        watch.armed.store(false, Ordering::SeqCst);
+        if self.queue.waiting() > 0 || self.workers.live() == 0 || self.queue.is_finished() {
+            return;
+        }
+        let now = self.clock().read();
+        let first = self.queue.first_due(now, Arc::clone).map(|(due, id, task)| {
+            let name = task.name();
+            discard(task);
+            (due, TaskSummary::new(id, name))
+        });
+        let workers = self.workers.worker_stats();
+        let last_taken = workers.iter().map(|stats| stats.busy_since()).max();
+        let since =
+            first.as_ref().map(|(due, ..)| last_taken.map_or(*due, |taken| taken.max(*due)));
+        let mut episode = before;
+        if episode.since != since {
+            episode = Episode { since, again_at: 1 };
+        }
+        let waited = since.map_or(Duration::ZERO, |since| now.since(since));
+        let is_over = first.is_some() && waited >= watch.after.saturating_mul(episode.again_at);
+        if let (Some((_, next)), true) = (first, is_over) {
+            episode.again_at = episode.again_at.saturating_mul(2);
+            let running = running(&workers, now);
+            self.tell_starvation(&Starvation { waited, next, running });
+        }
+        let rest = if waited < watch.after { watch.after - waited } else { watch.after };
+        watch.arm(self, now, now.after(rest), episode);
+    }
+
+    fn tell_starvation(&self, starvation: &Starvation) {
+        let Starvation { waited, next, running } = starvation;
+        trace::starvation(*waited, next.id().0, next.name(), &Occupants(running));
+        let callbacks = self.callbacks();
+        if let Some(callback) = &callbacks.starvation {
+            let source = FailureSource::Starvation;
+            callbacks.hooks.call_aside(source, || callback(starvation));
+        }
+    }
+}
+
+/// Returns what occupies the workers.
+fn running(workers: &[Arc<WorkerStats>], now: Timestamp) -> Vec<RunningTask> {
+    let running = workers.iter().filter_map(|stats| {
+        let (id, name) = stats.current()?;
+        let running_for = now.since(stats.busy_since());
+        Some(RunningTask { task: TaskSummary::new(id, name), running_for })
+    });
+    running.collect()
+}
+
+/// A pool in which nothing that is due could start for a set time: the argument of
+/// [`Builder::on_starvation`](crate::Builder::on_starvation). Its `Display` is a line for a log.
+#[derive(Clone, Debug)]
+pub struct Starvation {
+    waited: Duration,
+    next: TaskSummary,
+    running: Vec<RunningTask>,
+}
+
+impl Starvation {
+    /// Returns how long the task that would be next has been due without any task having started.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Returns the task that would be next.
+    #[must_use]
+    pub fn next_task(&self) -> &TaskSummary {
+        &self.next
+    }
+
+    /// Returns the tasks that occupy the workers.
+    #[must_use]
+    pub fn running(&self) -> &[RunningTask] {
+        &self.running
+    }
+}
+
+/// A task that occupies a worker; from [`Starvation::running`].
+#[derive(Clone, Debug)]
+pub struct RunningTask {
+    task: TaskSummary,
+    running_for: Duration,
+}
+
+impl RunningTask {
+    /// Returns the number of the task.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.task.id()
+    }
+
+    /// Returns the name of the task, if it was given one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.task.name()
+    }
+
+    /// Returns how long the task has occupied its worker.
+    #[must_use]
+    pub fn running_for(&self) -> Duration {
+        self.running_for
+    }
+}
+
+/// The tasks that occupy the workers, as a text.
+struct Occupants<'a>(&'a [RunningTask]);
+
+impl fmt::Display for Occupants<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, one) in self.0.iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            write!(f, "{comma}{} for {:?}", Named(&one.task), one.running_for)?;
+        }
+        Ok(())
+    }
+}
+
+/// A task by its id, and by its name if it has one.
+struct Named<'a>(&'a TaskSummary);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.id())?;
+        match self.0.name() {
+            Some(name) => write!(f, " {name:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Starvation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { waited, next, running } = self;
+        write!(f, "nothing that is due has started for {waited:?}: task {} waits", Named(next))?;
+        write!(f, ", and the workers run {}", Occupants(running))
+    }
+}

@@ -1,0 +1,98 @@
+//! What all runs on one worker have in common, and what the present one of them has that most have not.
+//!
+//! A worker has one run at a time. What only some runs have is kept here and not in the
+//! [`Run`](super::Run), so that the others have nothing to set up; it is only ever touched on the
+//! worker's thread.
+
+#[cfg(feature = "histograms")]
+use std::cell::Cell;
+use std::cell::RefCell;
+
+use super::gated::Held;
+use crate::{CancellationToken, statistics::WorkerStats, sync::Arc, time::Clock};
+#[cfg(feature = "histograms")]
+use crate::{
+    histogram::{Recorder, Recorders, Sample},
+    time::Timestamp,
+};
+
+/// What all runs on one worker have in common.
+pub(crate) struct WorkerContext {
+    pub(super) clock: Clock,
+    /// The parent of the tasks' tokens.
+    pub(super) stop: CancellationToken,
+    pub(crate) stats: Arc<WorkerStats>,
+    /// True if runs observe the time limits of their tasks, and ask their gates. A run by hand does not:
+    /// the timer thread that would raise the token may be gone.
+    pub(super) keeps_limits: bool,
+    /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
+    /// has nothing to set up.
+    pub(super) held: RefCell<Option<Held>>,
+    /// Where a run is recorded that is recorded apart. It is kept after the run, so that the next run of the
+    /// same task, or of one with the same name, need not count a reference up and down.
+    #[cfg(feature = "histograms")]
+    recorders: RefCell<Option<Arc<Recorders>>>,
+    /// The present run is recorded apart.
+    #[cfg(feature = "histograms")]
+    is_apart: Cell<bool>,
+    /// For when the present run was planned and when it started, if its gate was asked.
+    #[cfg(feature = "histograms")]
+    pub(super) passed: Cell<Option<(Timestamp, Timestamp)>>,
+}
+
+impl WorkerContext {
+    pub(crate) fn new(
+        clock: Clock,
+        stop: CancellationToken,
+        stats: Arc<WorkerStats>,
+        keeps_limits: bool,
+    ) -> Self {
+        Self {
+            clock,
+            stop,
+            stats,
+            keeps_limits,
+            held: RefCell::default(),
+            #[cfg(feature = "histograms")]
+            recorders: RefCell::default(),
+            #[cfg(feature = "histograms")]
+            is_apart: Cell::new(false),
+            #[cfg(feature = "histograms")]
+            passed: Cell::default(),
+        }
+    }
+
+    /// Has the present run recorded apart, if there is a place for that.
+    #[cfg(feature = "histograms")]
+    pub(super) fn record_in(&self, recorders: Option<&Arc<Recorders>>) {
+        let Some(recorders) = recorders else { return };
+        self.is_apart.set(true);
+        let mut kept = self.recorders.borrow_mut();
+        if kept.as_ref().is_none_or(|kept| !Arc::ptr_eq(kept, recorders)) {
+            *kept = Some(Arc::clone(recorders));
+        }
+    }
+
+    /// Records the last run, for which `own` is the worker's recorder. `taken` is for when it was planned and when it
+    /// was taken, and `ended` when it ended; `is_run` is false if it did not take place.
+    #[cfg(feature = "histograms")]
+    pub(crate) fn record(
+        &self,
+        own: &Recorder,
+        taken: (Timestamp, Timestamp),
+        ended: Timestamp,
+        is_run: bool,
+    ) {
+        let (is_apart, passed) = (self.is_apart.take(), self.passed.take());
+        if !is_run {
+            return;
+        }
+        let (planned, started) = passed.unwrap_or(taken);
+        let (lateness, run_time) = (started.since(planned), ended.since(started));
+        let sample = Sample { lateness, run_time };
+        match &*self.recorders.borrow() {
+            Some(recorders) if is_apart => recorders.record(own, sample),
+            _ => own.record(sample),
+        }
+    }
+}
