@@ -54,7 +54,7 @@
 //! | ask somebody just before each run whether it takes place | [`TaskBuilder::gate`], [`gate`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
-//! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
+//! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug`; [metrics and snapshots as data](#features) |
 //! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | sleep, tick and limit the time of a future in async code | [`sleep`](Handle::sleep), [`interval`](Handle::interval), [`timeout`](Handle::timeout) |
 //! | delay values without running tasks | [`DelayQueue`] |
@@ -107,6 +107,13 @@
 //! * `stream`: [`DelayQueue::stream`] is a `futures_core::Stream`.
 //! * `cron`: [`trigger::cron`](trigger), runs by the calendar of a time zone. It adds `jiff`, which reads
 //!   the time zone files of the system.
+//! * `metrics`: [`Handle::publish_metrics`] hands the statistics to whichever recorder of the crate
+//!   `metrics` the program has installed. It adds `metrics`.
+//! * `serde`: what can be seen of an executor can be serialised: [`Statistics`], [`ExecutorState`],
+//!   [`TaskState`], [`TaskId`], [`CancelReason`], [`FailedRun`], [`ShutdownReport`] and [`PendingTask`].
+//!   It adds `serde`.
+//!
+//!   [`Handle::publish_metrics`]: Handle#method.publish_metrics
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -120,6 +127,10 @@ pub mod delay_queue;
 mod error;
 mod executor;
 mod future;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(feature = "serde")]
+mod serialized;
 mod task_builder;
 mod timer;
 mod together;

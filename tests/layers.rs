@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 25] = [
+const LAYERS: [(&str, u8, &[&str]); 27] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -35,6 +35,8 @@ const LAYERS: [(&str, u8, &[&str]); 25] = [
     ("together", 4, &["executor", "future"]),
     ("debounce", 4, &["executor", "future", "task_builder"]),
     ("timer", 4, &["executor"]),
+    ("metrics", 4, &["executor"]),
+    ("serialized", 4, &["executor"]),
     (
         "auto_traits",
         4,

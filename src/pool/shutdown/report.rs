@@ -15,6 +15,7 @@ use crate::{
 
 /// Which task it was; from a [`ShutdownReport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TaskSummary {
     id: TaskId,
     name: Option<Arc<str>>,
@@ -41,6 +42,7 @@ impl TaskSummary {
 /// What became of an executor's tasks while it was
 /// [shut down with a deadline](crate::Handle::shutdown_within).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ShutdownReport {
     is_terminated: bool,
     ran: Vec<TaskSummary>,
