@@ -97,6 +97,11 @@ impl Error for TaskError {
 
 /// Why a task was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum CancelReason {
     /// Somebody called `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's

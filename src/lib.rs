@@ -57,7 +57,7 @@
 //! | see how late tasks are and how long they take | [`Builder::histograms`], with the feature `histograms` |
 //! | be told of runs that take long, and of tasks that cannot start | [`Builder::on_slow_run`], [`TaskBuilder::warn_after`], [`Builder::on_starvation`] |
 //! | see work under the span that scheduled it | [`Builder::submitter_span`] |
-//! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug` |
+//! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug`; [metrics and snapshots as data](#features) |
 //! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | sleep, tick and limit the time of a future in async code | [`sleep`](Handle::sleep), [`interval`](Handle::interval), [`timeout`](Handle::timeout) |
 //! | delay values without running tasks | [`DelayQueue`] |
@@ -111,6 +111,13 @@
 //! * `stream`: [`DelayQueue::stream`] is a `futures_core::Stream`.
 //! * `cron`: [`trigger::cron`](trigger), runs by the calendar of a time zone. It adds `jiff`, which reads
 //!   the time zone files of the system.
+//! * `metrics`: [`Handle::publish_metrics`] hands the statistics to whichever recorder of the crate
+//!   `metrics` the program has installed. It adds `metrics`.
+//! * `serde`: what can be seen of an executor can be serialised: [`Statistics`], [`ExecutorState`],
+//!   [`TaskState`], [`TaskId`], [`CancelReason`], [`FailedRun`], [`ShutdownReport`] and [`PendingTask`].
+//!   It adds `serde`.
+//!
+//!   [`Handle::publish_metrics`]: Handle#method.publish_metrics
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -126,6 +133,10 @@ mod error;
 mod executor;
 mod future;
 mod group;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(feature = "serde")]
+mod serialized;
 mod task_builder;
 mod timer;
 mod together;

@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 26] = [
+const LAYERS: [(&str, u8, &[&str]); 28] = [
     ("id", 0, &[]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -38,6 +38,8 @@ const LAYERS: [(&str, u8, &[&str]); 26] = [
     ("debounce", 4, &["executor", "future", "task_builder"]),
     ("timer", 4, &["executor"]),
     ("group", 4, &["executor", "future", "task_builder"]),
+    ("metrics", 4, &["executor"]),
+    ("serialized", 4, &["executor"]),
     (
         "auto_traits",
         4,

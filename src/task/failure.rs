@@ -93,6 +93,7 @@ impl Default for FailurePolicy {
 /// A run of a periodic task that failed; from
 /// [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FailedRun {
     pub(super) run_number: u64,
     pub(super) in_a_row: u32,

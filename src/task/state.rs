@@ -35,6 +35,11 @@ use crate::{CancelReason, Failure, TaskError};
 /// The state of a task; from [`ScheduledFuture::state`](crate::ScheduledFuture::state). Java:
 /// `Future.State`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum TaskState {
     /// The task waits until it is due, or for a worker. A periodic task is also in this state

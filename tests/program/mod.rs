@@ -70,7 +70,7 @@ impl Program {
         example: &str,
         args: impl IntoIterator<Item: AsRef<OsStr>>,
     ) -> Self {
-        let mut command = Command::new(program(example));
+        let mut command = Command::new(path(example));
         command.args(args).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let child = SharedChild::spawn(&mut command).expect("the example is built");
         let mut stderr = child.take_stderr().expect("it is piped");
@@ -214,7 +214,7 @@ pub(crate) fn full_disk() -> Stdio {
 }
 
 /// The path `target/debug/examples/NAME`, found from `target/debug/deps/this_test`.
-fn program(example: &str) -> PathBuf {
+pub(crate) fn path(example: &str) -> PathBuf {
     let this = env::current_exe().expect("a test has a path");
     let profile = this.ancestors().nth(2).expect("it is deep in the target directory");
     let program = profile.join("examples").join(example).with_extension(env::consts::EXE_EXTENSION);

@@ -15,6 +15,7 @@ use crate::{
 
 /// Which task it was; from a [`ShutdownReport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TaskSummary {
     id: TaskId,
     name: Option<Arc<str>>,
@@ -42,6 +43,7 @@ impl TaskSummary {
 /// [`Handle::shutdown_within`](crate::Handle::shutdown_within),
 /// [`Group::shutdown_within`](crate::Group::shutdown_within).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ShutdownReport {
     is_terminated: bool,
     ran: Vec<TaskSummary>,

@@ -1,12 +1,16 @@
 //! What can be observed of an executor: statistics, the pending tasks, `Debug` and `Display`, events
-//! for `tracing`, histograms, starvation and slow runs.
+//! for `tracing`, histograms, starvation and slow runs; the same as metrics and as data.
 
 #[cfg(feature = "tracing")]
 mod collector;
 #[cfg(feature = "histograms")]
 mod histograms;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod pending_tasks;
 mod printing;
+#[cfg(feature = "serde")]
+mod serialized;
 mod slow_runs;
 mod starvation;
 mod statistics;

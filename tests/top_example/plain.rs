@@ -1,0 +1,98 @@
+//! Without a terminal, or on a dumb one.
+
+use std::process::Stdio;
+
+use crate::{
+    SIZE, Terminal,
+    program::{Program, full_disk},
+    terminal::lines,
+};
+
+/// The table after five seconds, word for word: the manual clock makes it exact.
+const TABLE: &str = include_str!("screens/plain.txt");
+
+/// Into a pipe it prints one table, as text, and ends.
+#[test]
+fn into_a_pipe_it_prints_text() {
+    let end = Program::start("top", ["--manual", "--every", "5s"]).end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+    let lines: Vec<_> = end.stdout.iter().map(|line| line.trim_end()).collect();
+    assert_eq!(lines.join("\n").trim_end(), TABLE.trim_end());
+}
+
+/// With a time, it prints one after each period, and the last one at the end.
+#[test]
+fn it_prints_as_often_as_it_is_told() {
+    let end = Program::start("top", ["--manual", "--every=2s", "--for=5s"]).end();
+    let heads =
+        end.stdout.iter().filter_map(|line| line.split_once(": ")?.0.strip_prefix("after "));
+    assert_eq!(heads.collect::<Vec<_>>(), ["2.0 s", "4.0 s", "5.0 s"]);
+    assert_eq!(end.code, Some(0), "{end:?}");
+    // On the system clock too.
+    let end = Program::start("top", ["--every=50ms", "--for=120ms"]).end();
+    let heads = end.stdout.iter().filter(|line| line.starts_with("after "));
+    assert_eq!((end.code, heads.count()), (Some(0), 3), "{end:?}");
+}
+
+/// A dumb terminal gets text without a single control sequence, and so does one that says nothing about itself.
+#[test]
+fn a_dumb_terminal_gets_text() {
+    for kind in ["dumb", ""] {
+        let end = Terminal::start_as(kind, "top", &["--manual"], SIZE).end();
+        assert_eq!(end.code, Some(0));
+        end.has_restored();
+        assert!(!end.written.contains(&0x1b), "{:?}", String::from_utf8_lossy(&end.written));
+        assert!(lines(&end.screen).iter().any(|line| line.contains("renewal")));
+    }
+    let end = Terminal::start("top", &["--manual", "--plain"], SIZE).end();
+    assert!(!end.written.contains(&0x1b) && end.code == Some(0));
+}
+
+/// Ctrl-C ends it at once, whatever it waits for.
+#[test]
+fn an_interrupt_ends_it() {
+    let mut program = Program::start("top", ["--every", "1s", "--for", "1h"]);
+    program.read_until("after ");
+    program.interrupt();
+    let end = program.end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+}
+
+/// A reader that has gone ends it quietly, and a full disk with an error.
+#[test]
+fn output_that_cannot_be_written_ends_it() {
+    let mut program = Program::start("top", ["--manual", "--every", "1s", "--for", "10000h"]);
+    program.read_until("after ");
+    program.stop_reading();
+    let end = program.end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+    let end = Program::start_into(full_disk(), "top", ["--manual"]).end();
+    assert_eq!(end.code, Some(1), "{end:?}");
+    assert!(end.stderr.starts_with("error: cannot write the output: "), "{end:?}");
+}
+
+/// Nothing at all: no input, no output, no terminal.
+#[test]
+fn it_runs_with_nothing() {
+    let end = Program::start_into(Stdio::null(), "top", ["--manual"]).end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+}
+
+/// A command line that cannot be understood ends with exit code 2, and the usage is shown when asked for.
+#[test]
+fn a_wrong_command_line_is_refused() {
+    for (args, cause) in [
+        (&["--nope"][..], "unknown option --nope"),
+        (&["now"], "unknown argument now"),
+        (&["--every"], "--every wants a duration"),
+        (&["--every", "soon"], "--every: bad duration \"soon\""),
+        (&["--every", "0s"], "--every: it must be more than zero"),
+        (&["--for=0ms"], "--for: it must be more than zero"),
+    ] {
+        let end = Program::start("top", args).end();
+        assert_eq!((end.code, end.stdout.len()), (Some(2), 0), "{args:?}: {end:?}");
+        assert!(end.stderr.contains(cause), "{args:?}: {end:?}");
+    }
+    let help = Program::start("top", ["-h"]).end();
+    assert!(help.code == Some(0) && help.has_line(&["Usage: top"]), "{help:?}");
+}
