@@ -383,6 +383,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
             .field("on_failure", &self.on_failure)
             .field("timeout", &self.timeout)
             .field("gate", &self.gate.is_some())
+            .field("group", &self.group.as_ref().map(|group| group.name()))
             .finish_non_exhaustive()
     }
 }

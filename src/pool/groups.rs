@@ -211,6 +211,8 @@ impl Pool {
             if let Some(element) = removed {
                 self.entry_removed();
                 element.leave_group();
+                // From now on its holder may run it.
+                element.give_away();
                 let entry = Entry { deadline: due, sequence, element };
                 drained.push(DrainedTask::new(entry, &context, reason));
             }

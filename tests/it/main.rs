@@ -21,6 +21,7 @@ mod control;
 mod delay_queue;
 mod futures;
 mod gates;
+mod group_limits;
 mod groups;
 mod hooks;
 mod load;
