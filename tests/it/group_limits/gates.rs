@@ -44,7 +44,7 @@ fn a_skip_releases_the_permit() {
     assert_sound(now);
 }
 
-/// M173: a gate that puts its run off releases the permit, and the others go on meanwhile.
+/// A gate that puts its run off releases the permit, and the others go on meanwhile.
 #[test]
 fn a_run_that_is_put_off_releases_the_permit() {
     let (clock, executor) = manual(2);
