@@ -19,7 +19,7 @@ use crate::{CancelReason, ConfigError, Handle, TaskBuilder, sync::Arc, task::Gro
 ///
 /// It is made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it
 /// changes nothing: the tasks of a group without handles go on, under its limit. [`Handle::groups`] finds it
-/// again as long as it has tasks.
+/// again as long as there is a task of it, or the future of one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -95,8 +95,8 @@ impl Handle {
         GroupBuilder::new(self, name.into())
     }
 
-    /// Returns the groups of this executor that are alive, in the order in which they were made: those that have
-    /// a handle or a task. Takes time linear in their number.
+    /// Returns the groups of this executor that are alive, in the order in which they were made: those of which there is
+    /// a handle, a task, or the future of one. Takes time linear in their number.
     #[must_use]
     pub fn groups(&self) -> Vec<Group> {
         let groups = self.pool().groups().into_iter();

@@ -205,32 +205,6 @@ impl<J: Job> Task<J> {
         if timed_out { Verdict::TimedOut } else { Verdict::Ended }
     }
 
-    /// As [`finish`](Self::finish), where no run has just ended: compiled once.
-    #[cold]
-    #[inline(never)]
-    fn finish_unrun(
-        &self,
-        ending: Ending<J::Output>,
-        is_run: bool,
-        run: &Run,
-        hooks: &Hooks,
-    ) -> Verdict {
-        self.finish(ending, false, is_run, (run, hooks))
-    }
-
-    /// Ends a repeated task whose trigger has ended without a result.
-    #[cold]
-    fn exhaust(&self, wrapper: Option<Wrapper>, is_run: bool, run: &Run, hooks: &Hooks) -> Verdict {
-        self.discard(wrapper, hooks.drops(run.id()));
-        let mut cell = self.0.lock();
-        cell.stage().exhaust();
-        let is_cancelled = cell.stage().state() == TaskState::Cancelled;
-        let ended = if is_cancelled { Ended::Cancelled } else { Ended::Completed };
-        run.count_end(is_run, false, ended);
-        self.release(cell, false, hooks.drops(run.id()));
-        Verdict::Ended
-    }
-
     /// Completes a call that has ended the task other than by a run: releases the lock, wakes the
     /// waiters, and drops what is left over. Returns where the task was found.
     fn complete_cancel(

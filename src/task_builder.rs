@@ -418,6 +418,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
             .field("timeout", &self.timeout)
             .field("warn_after", &self.warn_after)
             .field("gate", &self.gate.is_some())
+            .field("group", &self.group.as_ref().map(|group| group.name()))
             .finish_non_exhaustive()
     }
 }

@@ -23,7 +23,10 @@ use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary};
 use crate::{
     CancelReason, WouldDeadlock,
     queue::{Entry, SnapshotEntry, Ticket},
-    sync::{Arc, Mutex, Parker, Weak},
+    sync::{
+        Arc, Mutex, Parker, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Dispatcher, GroupLimits, GroupState, Keeps, Listed, Run, Runnable},
     time::Timestamp,
     unwind::discard,
@@ -32,22 +35,32 @@ use crate::{
 
 /// The groups of a pool that are alive.
 #[derive(Default)]
-pub(super) struct Groups(Mutex<Vec<Weak<GroupState>>>);
+pub(super) struct Groups {
+    list: Mutex<Vec<Weak<GroupState>>>,
+    /// Set for good with the first group, so that a pool without groups does not look for them.
+    has_any: AtomicBool,
+}
 
 impl Groups {
     fn add(&self, group: &Arc<GroupState>) {
-        let mut groups = self.0.lock();
+        let mut groups = self.list.lock();
         groups.retain(|group| group.strong_count() > 0);
         groups.push(Arc::downgrade(group));
+        drop(groups);
+        // Ordering: a thread that makes a group writes this and then reads the phase; a shutdown advances the phase
+        // and then reads this. So one of the two sees the other.
+        self.has_any.store(true, Ordering::SeqCst);
     }
 
     fn all(&self) -> Vec<Arc<GroupState>> {
-        self.0.lock().iter().filter_map(Weak::upgrade).collect()
+        self.list.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Returns `true` if the pool has never had a group.
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        // Ordering: see `add`.
+        !self.has_any.load(Ordering::SeqCst)
     }
 }
 
@@ -108,6 +121,9 @@ impl Pool {
 
     /// Tells all groups that the pool was shut down, and ends what only a paused group would still keep.
     pub(super) fn close_groups(&self) {
+        if self.groups.is_empty() {
+            return;
+        }
         let Some(keeps) = self.kept_now() else { return };
         for group in self.groups.all() {
             self.end_called_off(group.executor_closes(keeps), keeps.reason, false);
@@ -116,7 +132,15 @@ impl Pool {
     }
 
     /// Tells all groups that the pending tasks have been taken out of the queue.
+    #[inline]
     pub(super) fn dissolve_groups(&self) {
+        if !self.groups.is_empty() {
+            self.dissolve_all();
+        }
+    }
+
+    #[cold]
+    fn dissolve_all(&self) {
         for group in self.groups.all() {
             group.dissolve();
             discard(group);
@@ -211,6 +235,8 @@ impl Pool {
             if let Some(element) = removed {
                 self.entry_removed();
                 element.leave_group();
+                // From now on its holder may run it.
+                element.give_away();
                 let entry = Entry { deadline: due, sequence, element };
                 drained.push(DrainedTask::new(entry, &context, reason));
             }

@@ -9,8 +9,13 @@
 //! counted.
 //!
 //! After a question the task is queued again, due or not. If it is due another taking runs it.
+//!
+//! A series may also end here, because its trigger has, or has panicked.
 
-use super::{Enqueue, Failure, Hooks, Job, Run, Task, Verdict, Wrapper, cell::TaskCell, discard};
+use super::{
+    Enqueue, Failure, Hooks, Job, Run, Task, TaskState, Verdict, Wrapper, cell::TaskCell, discard,
+    state::Ending,
+};
 use crate::{CancelReason, statistics::Ended, sync::MutexGuard, time::Timestamp};
 
 impl<J: Job> Task<J> {
@@ -107,6 +112,38 @@ impl<J: Job> Task<J> {
                 run.stats().count_ended(ended);
             }
         })
+    }
+
+    /// As [`finish`](Self::finish), where no run has just ended: compiled once.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn finish_unrun(
+        &self,
+        ending: Ending<J::Output>,
+        is_run: bool,
+        run: &Run,
+        hooks: &Hooks,
+    ) -> Verdict {
+        self.finish(ending, false, is_run, (run, hooks))
+    }
+
+    /// Ends a repeated task whose trigger has ended without a result.
+    #[cold]
+    pub(super) fn exhaust(
+        &self,
+        wrapper: Option<Wrapper>,
+        is_run: bool,
+        run: &Run,
+        hooks: &Hooks,
+    ) -> Verdict {
+        self.discard(wrapper, hooks.drops(run.id()));
+        let mut cell = self.0.lock();
+        cell.stage().exhaust();
+        let is_cancelled = cell.stage().state() == TaskState::Cancelled;
+        let ended = if is_cancelled { Ended::Cancelled } else { Ended::Completed };
+        run.count_end(is_run, false, ended);
+        self.release(cell, false, hooks.drops(run.id()));
+        Verdict::Ended
     }
 
     /// Asks the trigger for the next run again, in place of the run for which the task was taken.

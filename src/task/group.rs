@@ -54,7 +54,7 @@ use std::task::Waker;
 use self::{end::Stage, roll::Roll};
 pub(crate) use self::{
     end::{Ended, Keeps, Settled},
-    roll::{Counted, Entrant, Listed, Turn},
+    roll::{Counted, Entrant, Listed, Queued, Turn},
 };
 use super::Runnable;
 use crate::{
@@ -203,16 +203,16 @@ impl GroupState {
         self.roll.lock().ask(sequence)
     }
 
-    /// Has a member be pending again, which a worker has. Returns `true` if it is held.
+    /// Has a member be pending again, which a worker has.
     pub(super) fn come_back(
         &self,
         sequence: u64,
         due: Timestamp,
         was_refused: bool,
-    ) -> (bool, Effects) {
+    ) -> (Queued, Effects) {
         let mut roll = self.roll.lock();
-        let is_held = roll.come_back(sequence, due, was_refused);
-        (is_held, self.settle(roll))
+        let queued = roll.come_back(sequence, due, was_refused);
+        (queued, self.settle(roll))
     }
 
     /// Notes that a pending member is due at another moment.

@@ -18,7 +18,7 @@ use super::{
     Job, Run, Runnable, Task, TaskState, Verdict,
     cell::TaskCell,
     control::{Control, MoveEntry},
-    group::{Effects, Ended, Entrant, GroupState, Turn},
+    group::{Effects, Ended, Entrant, GroupState, Queued, Turn},
     job::RunOutcome,
 };
 use crate::{
@@ -211,13 +211,17 @@ impl<J: Job> TaskCell<J> {
             return (due, usual, Effects::default());
         };
         let was_refused = std::mem::take(&mut membership.was_refused);
-        let (is_held, effects) = membership.group.come_back(sequence, due, was_refused);
+        let (queued, effects) = membership.group.come_back(sequence, due, was_refused);
         let how = if was_refused { Comeback::Waiting } else { usual };
-        if !is_held {
-            return (due, how, effects);
-        }
-        self.extras().control.get_or_insert_default().hold(due);
-        (Timestamp::NEVER, how, effects)
+        let entry = match queued {
+            Queued::AsPlanned => due,
+            Queued::ToBeEnded => Timestamp::from_nanos(0),
+            Queued::Held => {
+                self.extras().control.get_or_insert_default().hold(due);
+                Timestamp::NEVER
+            }
+        };
+        (entry, how, effects)
     }
 
     /// Tells the group that the task, which is in the queue, is due at another moment.

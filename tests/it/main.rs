@@ -22,6 +22,7 @@ mod delay_queue;
 mod driven;
 mod futures;
 mod gates;
+mod group_limits;
 mod groups;
 mod hooks;
 mod load;

@@ -240,6 +240,22 @@ fn an_end_of_the_group_strands_nobody() {
     }
 }
 
+/// A group is stopped while a series comes back from its run: the series ends, and the group with it.
+#[test]
+fn a_series_ends_with_its_group() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let group = group(&executor, 1);
+        let series = group.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
+        let series = series.expect("it is open");
+        drop(group.shutdown_now());
+        assert_eq!(group.await_termination(Duration::MAX), Ok(true));
+        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+        executor.close().expect("not on a worker");
+        assert_at_rest(&group);
+    });
+}
+
 /// A group is shut down while a submission is under way: the task is refused, or it runs before the end.
 #[test]
 fn a_submission_meets_the_end_of_its_group() {

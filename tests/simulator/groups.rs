@@ -2,7 +2,7 @@
 
 use punctual::{DrainedTask, Group};
 
-use crate::{scenario::GroupVerb, world::World};
+use crate::{ledger::Ledger, scenario::GroupVerb, world::World};
 
 impl World {
     /// Does something with a group, between two notes in the ledger.
@@ -79,6 +79,92 @@ impl World {
         for group in self.groups.iter().filter(|group| !is_over(group)) {
             let what = format!("something is left: {group:?}, {:?}", group.statistics());
             self.is_wrong(true, &what);
+        }
+    }
+}
+
+/// What is known of a group.
+pub(crate) struct GroupRecord {
+    /// The number of bodies that run on workers.
+    running: usize,
+    /// The largest limit that there has been.
+    highest: usize,
+    /// The number of threads that end all of its tasks.
+    ending: usize,
+}
+
+impl GroupRecord {
+    pub(crate) fn ends(&mut self) {
+        self.running -= 1;
+    }
+}
+
+impl Ledger {
+    /// Records that a body begins on a worker: after those that come before it, and not beside too many.
+    pub(crate) fn starts_in_group(&mut self, id: usize) {
+        let Some(group) = self.tasks[id].plan.group else { return };
+        if let Some(other) = self.overtaken_in_group_by(id) {
+            self.violation(format!("task {id} has overtaken task {other} in its group"));
+        }
+        self.groups[group].running += 1;
+        let GroupRecord { running, highest, .. } = self.groups[group];
+        if running > highest {
+            self.violation(format!("{running} tasks of group {group} run at once"));
+        }
+    }
+
+    /// Returns a task of the same group, which has never had more than one permit, that should have started before
+    /// this one and has not.
+    fn overtaken_in_group_by(&self, id: usize) -> Option<usize> {
+        let taken = &self.tasks[id];
+        let group = taken.plan.group.filter(|group| self.groups[*group].highest == 1)?;
+        let may_leave = self.is_stopping || self.discards || self.groups[group].ending > 0;
+        if may_leave || taken.starts > 0 {
+            return None;
+        }
+        // The worker asked the group after this task had been opened, and not before it was due.
+        let is_due = self.advances.iter().find(|(_, now)| *now >= taken.low);
+        let asked = taken.opened.max(is_due.map_or(0, |(began, _)| *began));
+        self.tasks.iter().position(|other| {
+            let may_have_run = self.hooks_panic && other.plan.resumes;
+            let has_begun = other.starts > 0 || may_have_run || other.plan.gate.is_some();
+            let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
+            let was_there = other.admitted.is_some_and(|event| event < asked);
+            let comes_before = other.plan.group == Some(group) && other.high < taken.low;
+            waits && was_there && comes_before && other.plan.timeout.is_none()
+        })
+    }
+
+    pub(crate) fn begin_groups(&mut self, limits: &[usize]) {
+        self.groups = limits
+            .iter()
+            .map(|limit| GroupRecord { running: 0, highest: *limit, ending: 0 })
+            .collect();
+    }
+
+    /// Records that a group is about to be given this limit.
+    pub(crate) fn limits_group(&mut self, group: usize, limit: usize) {
+        let highest = &mut self.groups[group].highest;
+        *highest = limit.max(*highest);
+    }
+
+    /// Records that somebody is about to end the tasks of a group.
+    pub(crate) fn ends_group(&mut self, group: usize) {
+        self.groups[group].ending += 1;
+        self.mark_ended_with(group);
+    }
+
+    /// Records that they have been ended.
+    pub(crate) fn ended_group(&mut self, group: usize) {
+        self.groups[group].ending -= 1;
+        // Others may have been submitted meanwhile.
+        self.mark_ended_with(group);
+    }
+
+    fn mark_ended_with(&mut self, group: usize) {
+        self.event();
+        for task in self.tasks.iter_mut().filter(|task| task.plan.group == Some(group)) {
+            (task.is_being_cancelled, task.is_ended_with_group) = (true, true);
         }
     }
 }

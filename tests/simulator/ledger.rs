@@ -9,6 +9,7 @@ use std::time::Duration;
 use punctual::{CancelReason, ScheduledFuture, TaskError, TaskHandle, gate::Tick};
 
 use crate::{
+    groups::GroupRecord,
     scenario::{Answer, Kind, TaskPlan, Verb, When},
     tasks::Receipt,
 };
@@ -40,23 +41,23 @@ pub(crate) enum Fate {
 pub(crate) struct Record {
     pub(crate) plan: TaskPlan,
     /// The earliest time that the first run may be planned for.
-    low: Duration,
+    pub(crate) low: Duration,
     /// The latest such time, once the task has been admitted.
-    high: Duration,
+    pub(crate) high: Duration,
     /// The position among all events at which it was about to be submitted.
-    opened: u64,
+    pub(crate) opened: u64,
     /// The position among all events at which the submission had returned.
-    admitted: Option<u64>,
+    pub(crate) admitted: Option<u64>,
     refused: bool,
-    starts: u32,
+    pub(crate) starts: u32,
     is_running: bool,
     /// Set just before the body panics: a second panic in a capture would abort the process.
     pub(crate) is_panicking: bool,
     has_panicked: bool,
     last_end: Duration,
-    drops: u32,
+    pub(crate) drops: u32,
     /// `true` once a thread has called `cancel`, even if the call has not returned yet.
-    is_being_cancelled: bool,
+    pub(crate) is_being_cancelled: bool,
     /// The number of `cancel` calls that reported success.
     cancels: u32,
     /// `true` if it was cancelled before it was due.
@@ -71,20 +72,10 @@ pub(crate) struct Record {
     began_to_ask: Duration,
     gate: GateRecord,
     /// `true` once somebody has begun to end its whole group.
-    is_ended_with_group: bool,
+    pub(crate) is_ended_with_group: bool,
     fate: Option<Fate>,
     pub(crate) future: Option<Future>,
     pub(crate) handle: Option<TaskHandle>,
-}
-
-/// What is known of a group.
-pub(crate) struct GroupRecord {
-    /// The number of bodies that run on workers.
-    running: usize,
-    /// The largest limit that there has been.
-    highest: usize,
-    /// The number of threads that end all of its tasks.
-    ending: usize,
 }
 
 /// The gate of a task, and the tick that it was asked about.
@@ -109,7 +100,7 @@ pub(crate) struct Ledger {
     /// The number of events so far.
     pub(crate) events: u64,
     /// The event at which each advance of the clock began, and the time it led to.
-    advances: Vec<(u64, Duration)>,
+    pub(crate) advances: Vec<(u64, Duration)>,
     /// The event at which a body last ended on a worker.
     last_end: u64,
     /// `true` once a thread has begun to shut the pool down.
@@ -138,7 +129,7 @@ impl Ledger {
         self.violations.push(text);
     }
 
-    fn event(&mut self) -> u64 {
+    pub(crate) fn event(&mut self) -> u64 {
         self.events += 1;
         self.events
     }
@@ -203,16 +194,8 @@ impl Ledger {
     pub(crate) fn starts(&mut self, id: usize, now: Duration, is_worker: bool) {
         self.event();
         let one_worker_order = is_worker.then(|| self.overtaken_by(id)).flatten();
-        let in_group = is_worker.then(|| self.overtaken_in_group_by(id)).flatten();
-        if let Some(other) = in_group {
-            self.violation(format!("task {id} has overtaken task {other} in its group"));
-        }
-        if let Some(group) = self.tasks[id].plan.group.filter(|_| is_worker) {
-            self.groups[group].running += 1;
-            let GroupRecord { running, highest, .. } = self.groups[group];
-            if running > highest {
-                self.violation(format!("{running} tasks of group {group} run at once"));
-            }
+        if is_worker {
+            self.starts_in_group(id);
         }
         if let Some(other) = one_worker_order {
             self.violation(format!("task {id} has overtaken task {other}"));
@@ -250,7 +233,7 @@ impl Ledger {
             self.last_end = event;
         }
         if let Some(group) = self.tasks[id].plan.group.filter(|_| is_worker) {
-            self.groups[group].running -= 1;
+            self.groups[group].ends();
         }
         let record = &mut self.tasks[id];
         record.is_running = false;
@@ -278,61 +261,6 @@ impl Ledger {
             let was_there = other.admitted.is_some_and(|event| event < looked);
             waits && was_there && other.high < taken.low && other.plan.timeout.is_none()
         })
-    }
-
-    /// Returns a task of the same group, which has never had more than one permit, that should have started before
-    /// this one and has not.
-    fn overtaken_in_group_by(&self, id: usize) -> Option<usize> {
-        let taken = &self.tasks[id];
-        let group = taken.plan.group.filter(|group| self.groups[*group].highest == 1)?;
-        let may_leave = self.is_stopping || self.discards || self.groups[group].ending > 0;
-        if may_leave || taken.starts > 0 {
-            return None;
-        }
-        // The worker asked the group after this task had been opened, and not before it was due.
-        let is_due = self.advances.iter().find(|(_, now)| *now >= taken.low);
-        let asked = taken.opened.max(is_due.map_or(0, |(began, _)| *began));
-        self.tasks.iter().position(|other| {
-            let may_have_run = self.hooks_panic && other.plan.resumes;
-            let has_begun = other.starts > 0 || may_have_run || other.plan.gate.is_some();
-            let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
-            let was_there = other.admitted.is_some_and(|event| event < asked);
-            let comes_before = other.plan.group == Some(group) && other.high < taken.low;
-            waits && was_there && comes_before && other.plan.timeout.is_none()
-        })
-    }
-
-    pub(crate) fn begin_groups(&mut self, limits: &[usize]) {
-        self.groups = limits
-            .iter()
-            .map(|limit| GroupRecord { running: 0, highest: *limit, ending: 0 })
-            .collect();
-    }
-
-    /// Records that a group is about to be given this limit.
-    pub(crate) fn limits_group(&mut self, group: usize, limit: usize) {
-        let highest = &mut self.groups[group].highest;
-        *highest = limit.max(*highest);
-    }
-
-    /// Records that somebody is about to end the tasks of a group.
-    pub(crate) fn ends_group(&mut self, group: usize) {
-        self.groups[group].ending += 1;
-        self.mark_ended_with(group);
-    }
-
-    /// Records that they have been ended.
-    pub(crate) fn ended_group(&mut self, group: usize) {
-        self.groups[group].ending -= 1;
-        // Others may have been submitted meanwhile.
-        self.mark_ended_with(group);
-    }
-
-    fn mark_ended_with(&mut self, group: usize) {
-        self.event();
-        for task in self.tasks.iter_mut().filter(|task| task.plan.group == Some(group)) {
-            (task.is_being_cancelled, task.is_ended_with_group) = (true, true);
-        }
     }
 
     /// Records that the capture is dropped. Returns `true` if its task is panicking just now.

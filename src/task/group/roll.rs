@@ -40,6 +40,17 @@ pub(crate) enum Turn {
     Ends(CancelReason),
 }
 
+/// How a member is queued that comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queued {
+    /// For when it is due.
+    AsPlanned,
+    /// So that it is never due.
+    Held,
+    /// So that a worker takes it at once, asks, and ends it.
+    ToBeEnded,
+}
+
 /// A member that enters.
 pub(crate) struct Entrant {
     pub(crate) task: Weak<dyn Runnable>,
@@ -189,20 +200,25 @@ impl Roll {
     }
 
     /// Has a member be pending that a worker has. It is held if `was_refused` and it is still not its turn.
-    pub(super) fn come_back(&mut self, sequence: u64, due: Timestamp, was_refused: bool) -> bool {
-        let Some(member) = self.members.get(&sequence) else { return false };
+    pub(super) fn come_back(&mut self, sequence: u64, due: Timestamp, was_refused: bool) -> Queued {
+        let Some(member) = self.members.get(&sequence) else { return Queued::AsPlanned };
         let is_periodic = member.is_periodic;
         if matches!(member.stands, Stands::CalledOff(_)) {
-            // A worker takes it once more, and ends it.
-            return false;
+            return Queued::ToBeEnded;
+        }
+        if let Some(reason) = self.end.refuses(is_periodic, false) {
+            // It ran when the group was stopped.
+            self.stand(sequence, due, Stands::CalledOff(reason));
+            return Queued::ToBeEnded;
         }
         self.stand(sequence, due, Stands::Pending { is_held: false });
         let may_wait = self.end.refuses_to_wait(self.is_paused, is_periodic).is_none();
         let is_held = was_refused && may_wait && !self.is_first(sequence, due);
-        if is_held {
-            self.stand(sequence, due, Stands::Pending { is_held });
+        if !is_held {
+            return Queued::AsPlanned;
         }
-        is_held
+        self.stand(sequence, due, Stands::Pending { is_held });
+        Queued::Held
     }
 
     pub(super) fn replan(&mut self, sequence: u64, due: Timestamp) {

@@ -203,6 +203,25 @@ fn a_group_is_shut_down_at_once() {
     assert_eq!(executor.submit(|| 7).unwrap().join().unwrap(), 7);
 }
 
+/// A worker may wait for a task that was given back: its holder may run it.
+#[test]
+fn a_worker_may_wait_for_what_was_given_back() {
+    let (_clock, executor) = manual(1);
+    let group = executor.group("g").build().unwrap();
+    let later = group.schedule(ms(100), || 7).unwrap();
+    let mut drained = group.shutdown_now();
+    let started = Counter::new();
+    let tells = started.clone();
+    let joins = executor.submit(move || {
+        tells.add();
+        later.join()
+    });
+    let joins = joins.unwrap();
+    started.wait_for(1);
+    drained.pop().unwrap().run();
+    assert_eq!(joins.join().unwrap().unwrap(), 7);
+}
+
 /// A shutdown with a deadline reports what ran, what was cancelled, and what does not stop.
 #[test]
 fn a_shutdown_with_a_deadline() {

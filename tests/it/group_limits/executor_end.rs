@@ -10,7 +10,7 @@ use crate::support::{
     ms,
 };
 
-/// M182, M183: the drop of the owner runs what is due and waits for its group, in its turn, and cancels the rest.
+/// M183: the drop of the owner runs what is due and waits for its group, in its turn, and cancels the rest.
 #[test]
 fn a_drop_runs_what_is_due() {
     let (clock, executor) = manual(3);
@@ -38,6 +38,26 @@ fn a_drop_runs_what_is_due() {
     assert_terminated(&handle);
     assert!(group.is_terminated() && !group.is_shutdown());
     assert_sound(group.statistics());
+}
+
+/// M182: a task that has to wait only after the drop has begun runs as well.
+#[test]
+fn a_drop_runs_what_has_yet_to_wait() {
+    let (clock, executor) = manual(2);
+    let (group, other) =
+        (executor.group("g").limit(1).build().unwrap(), executor.group("h").build().unwrap());
+    let (busy, beside) = (Busy::start(&group), Busy::start(&other));
+    let task = group.schedule(ms(1), || 7).unwrap();
+    let later = executor.schedule(ms(100), || ()).unwrap();
+    clock.advance(ms(5));
+    let handle = executor.handle();
+    let dropped = elsewhere(move || drop(executor));
+    eventually("it is dropped", || later.is_done() && handle.is_shutdown());
+    beside.end();
+    eventually("it waits or has ended", || task.is_done() || group.statistics().waiting == 1);
+    busy.end();
+    assert_eq!(task.join().unwrap(), 7);
+    dropped.get();
 }
 
 /// A task that was moved away while it waited is not due.
@@ -131,7 +151,7 @@ fn shutdown_now_gives_back_what_waits() {
     assert_sound(group.statistics());
 }
 
-/// A paused group keeps no executor from its end where a paused task would not.
+/// M184: a paused group keeps no executor from its end where a paused task would not.
 #[test]
 fn a_paused_group_is_as_good_as_paused_tasks() {
     for policy in [DropPolicy::Stop, DropPolicy::Close, DropPolicy::ShutdownNow] {
@@ -158,7 +178,7 @@ fn a_paused_group_is_as_good_as_paused_tasks() {
     }
 }
 
-/// M184: a due task of a paused group that no worker has looked at yet is ended as well.
+/// A due task of a paused group that no worker has looked at yet is ended as well.
 #[test]
 fn a_drop_ends_what_nobody_has_looked_at() {
     let (clock, executor) = manual(1);

@@ -44,7 +44,7 @@ fn a_skip_releases_the_permit() {
     assert_sound(now);
 }
 
-/// M173: a gate that puts its run off releases the permit, and the others go on meanwhile.
+/// A gate that puts its run off releases the permit, and the others go on meanwhile.
 #[test]
 fn a_run_that_is_put_off_releases_the_permit() {
     let (clock, executor) = manual(2);
@@ -72,6 +72,30 @@ fn a_run_that_is_put_off_releases_the_permit() {
         [("asked", ms(10), 1), ("other", ms(10), 0), ("asked", ms(35), 2), ("runs", ms(35), 0)];
     assert_eq!(log.entries(), expected);
     assert_sound(group.statistics());
+}
+
+/// A run that is put off by its gate while the group is stopped does not come back.
+#[test]
+fn a_run_that_is_put_off_ends_with_its_group() {
+    for is_series in [false, true] {
+        let (_clock, executor) = manual(1);
+        let group = executor.group("g").build().unwrap();
+        let stops = group.clone();
+        let gate = from_fn(move |_| {
+            drop(stops.shutdown_now());
+            Entry::Again(ms(1_000))
+        });
+        let task = group.task().gate(gate);
+        let is_ended = if is_series {
+            let series = task.schedule_at_fixed_rate(ms(0), ms(10), || ()).unwrap();
+            series.join().is_err()
+        } else {
+            task.submit(|| ()).unwrap().join().is_err()
+        };
+        assert!(is_ended);
+        eventually("the group ends", || group.is_terminated());
+        assert_sound(group.statistics());
+    }
 }
 
 /// A gate that panics, and one whose task is cancelled meanwhile, release the permit.

@@ -176,7 +176,7 @@ fn a_group_belongs_to_its_executor() {
     assert_eq!((runs.get(), group.statistics().submitted), (1, 0));
 }
 
-/// M173: the periods of two tasks in one group interleave, and each releases its permit after each run.
+/// The periods of two tasks in one group interleave, and each releases its permit after each run.
 #[test]
 fn periodic_tasks_take_turns() {
     let (clock, executor) = manual(2);
@@ -190,6 +190,25 @@ fn periodic_tasks_take_turns() {
     clock.run_for(ms(50));
     assert_eq!(log.entries(), ["a", "b"].repeat(5));
     assert_eq!((overlap.most(), group.statistics().runs), (1, 10));
+}
+
+/// M173: a series releases its permit after each run, to a task that has waited for it meanwhile.
+#[test]
+fn a_series_releases_its_permit() {
+    let (_clock, executor) = manual(2);
+    let group = executor.group("g").limit(1).build().unwrap();
+    let (started, go_on) = (Counter::new(), Counter::new());
+    let (starts, goes) = (started.clone(), go_on.clone());
+    let series = group.schedule_at_fixed_rate(ms(0), ms(10), move || {
+        starts.add();
+        goes.wait_for(1);
+    });
+    started.wait_for(1);
+    let waits = group.submit(|| 7).unwrap();
+    eventually("it waits", || group.statistics().waiting == 1);
+    go_on.add();
+    assert_eq!(waits.join().unwrap(), 7);
+    assert!(series.unwrap().cancel());
 }
 
 /// A task whose body panics releases its permit.
