@@ -25,15 +25,15 @@ use std::{
 use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelOnDrop,
     CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
-    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
-    ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy, FailureReport,
-    FailureSource, Handle, Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached,
-    ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
-    RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, Statistics, StockPolicy,
-    Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet,
-    TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped,
-    WaitForCancellation, Worker, WouldDeadlock,
+    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
+    DropPolicy, ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy,
+    FailureReport, FailureSource, Handle, Interval, InvokeAnyError, InvokeError, JoinAll, Limit,
+    LimitReached, ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask,
+    RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason,
+    ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, Statistics,
+    StockPolicy, Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun,
+    TaskSet, TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError,
+    TimerStopped, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -148,6 +148,7 @@ fn always_public() -> Vec<Line> {
         DiscardOldestPolicy: all;
         DiscardPolicy: all;
         Done<'static>: all;
+        DrivenExecutor: Unpin UnwindSafe RefUnwindSafe;
         DropPolicy: all;
         ExecutorCompletionService<u32>: all;
         ExecutorState: all;

@@ -54,10 +54,7 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
         "a drop that does not wait is to have cancelled what it cancels; that of the stand-in is another thread's",
         &["load::backlog::very_many_tasks_can_be_dropped_on_a_small_stack"],
     ),
-    (
-        "it counts the threads that wait, and that of the stand-in waits",
-        &["clock::auto_advance::"],
-    ),
+    ("it counts the threads that wait, and that of the stand-in waits", &["clock::auto_advance::"]),
 ];
 
 /// Returns `true` if the calling thread is that of such a test. The test runner calls its threads by the
