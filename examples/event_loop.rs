@@ -1,9 +1,8 @@
 //! A server in one thread: an event loop of mio, and a driven executor for all that is timed.
 //!
-//! The loop sleeps in mio for as long as the executor says, and runs what is due when it wakes. A waker of mio ends
-//! its sleep if another thread submits something that is due before. A guest is greeted, hears its words
-//! again, and is shown out when it has been silent for too long; a beat shows that time passes. No thread
-//! is started but that of the guest, who is here so that somebody comes.
+//! The loop sleeps in mio for as long as the executor says, and runs what is due when it wakes. A waker of mio
+//! ends its sleep if another thread submits something that is due before. A guest hears its words again, and is
+//! shown out when it has been silent for too long; it has a thread of its own, the only one that is started.
 //!
 //! ```text
 //! cargo run --example event_loop
@@ -57,12 +56,6 @@ impl Wake for LoopWaker {
     }
 }
 
-/// What the tasks want of the loop, which alone has the sockets.
-enum Order {
-    Beat(u32),
-    ShowOut,
-}
-
 struct Guest {
     stream: TcpStream,
     silence: ScheduledFuture<()>,
@@ -73,12 +66,10 @@ impl Guest {
         mut stream: TcpStream,
         poll: &Poll,
         executor: &Handle,
-        orders: &Sender<Order>,
+        end: Sender<()>,
     ) -> Result<Self> {
         poll.registry().register(&mut stream, GUEST, Interest::READABLE)?;
-        let orders = orders.clone();
-        let silence =
-            executor.schedule(PATIENCE, move || orders.send(Order::ShowOut).unwrap_or_default())?;
+        let silence = executor.schedule(PATIENCE, move || end.send(()).unwrap_or_default())?;
         say(format_args!("a guest has come"));
         Ok(Self { stream, silence })
     }
@@ -119,39 +110,33 @@ fn serve() -> Result<()> {
     let (address, handle) = (door.local_addr()?, executor.handle());
     let visitor = thread::spawn(move || visit(address, &handle));
 
-    let (orders, todo) = mpsc::channel();
-    let (beats, mut number) = (orders.clone(), 0);
+    // A task runs in this thread, but has nothing of what the loop has: it tells the loop what to do.
+    let (end, ended) = mpsc::channel();
+    let mut number = 0;
     executor.schedule_at_fixed_rate(BEAT, BEAT, move || {
         number += 1;
-        beats.send(Order::Beat(number)).unwrap_or_default();
+        say(format_args!("beat {number}"));
     })?;
     let mut guest: Option<Guest> = None;
     loop {
         executor.run_due();
-        for order in todo.try_iter() {
-            match order {
-                Order::Beat(number) => say(format_args!("beat {number}")),
-                Order::ShowOut => {
-                    say(format_args!("the guest was silent for {PATIENCE:?}"));
-                    if let Some(guest) = guest.take() {
-                        guest.stream.shutdown(Shutdown::Both)?;
-                    }
-                    executor.shutdown();
-                }
-            }
+        if ended.try_recv().is_ok() {
+            say(format_args!("the guest was silent for {PATIENCE:?}"));
+            guest.take().map_or(Ok(()), |guest| guest.stream.shutdown(Shutdown::Both))?;
+            executor.shutdown();
         }
         // The only place where this thread sleeps.
         if executor.is_terminated() {
             break;
         }
-        match poll.poll(&mut events, executor.time_until_next()) {
-            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
-            _ => {}
-        }
+        let slept = poll.poll(&mut events, executor.time_until_next());
+        slept.or_else(
+            |error| if error.kind() == ErrorKind::Interrupted { Ok(()) } else { Err(error) },
+        )?;
         for event in &events {
             match (event.token(), &mut guest) {
                 (DOOR, None) => {
-                    guest = Some(Guest::welcome(door.accept()?.0, &poll, &executor, &orders)?);
+                    guest = Some(Guest::welcome(door.accept()?.0, &poll, &executor, end.clone())?);
                 }
                 (GUEST, Some(guest)) => guest.listen()?,
                 _ => {}

@@ -44,6 +44,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use crate::{
     builder::Builder,
     delay_queue::DelayQueue,
+    driven::DrivenExecutor,
     error::{ConfigError, Failure, RejectionReason},
     executor::Handle,
     future::{ScheduledFuture, TaskHandle},
@@ -69,6 +70,8 @@ macro_rules! unwind_safe {
 // Locks, and reference counts of what is behind a lock.
 unwind_safe!(Sleep, Interval);
 unwind_safe!(Group, GroupBuilder<'_>, GroupTermination);
+// No panic of a task leaves it; one of a future in `run_until` leaves nothing half done.
+unwind_safe!(DrivenExecutor);
 unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken, ManualClock);
 
 impl<T> UnwindSafe for ScheduledFuture<T> {}

@@ -25,10 +25,10 @@ use std::{
 use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelOnDrop,
     CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
-    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DropPolicy,
-    ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy, FailureReport,
-    FailureSource, Group, GroupBuilder, GroupStatistics, GroupTermination, Handle, Interval,
-    InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock, MissedRuns,
+    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
+    DropPolicy, ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy,
+    FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics, GroupTermination, Handle,
+    Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock, MissedRuns,
     PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError, RejectedExecutionHandler,
     RejectedTask, Rejection, RejectionReason, RunningTask, ScheduledFuture,
     ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, SlowRun, Starvation, Statistics,
@@ -167,6 +167,7 @@ fn always_public() -> Vec<Line> {
         DiscardOldestPolicy: all;
         DiscardPolicy: all;
         Done<'static>: all;
+        DrivenExecutor: Unpin UnwindSafe RefUnwindSafe;
         DropPolicy: all;
         ExecutorCompletionService<u32>: all;
         ExecutorState: all;

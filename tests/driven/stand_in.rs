@@ -63,10 +63,12 @@ impl Driven {
         Ok(Self { handle, orders, thread: Some(thread), on_drop })
     }
 
-    /// Waits for the end, and for the thread.
+    /// Waits for the end, and for the thread. The clock sees who waits for an order that takes time, and not who
+    /// waits for a drop: the thread that drops is no worker of it any more.
     fn finish(&mut self, order: Order) -> Result<(), WouldDeadlock> {
         self.orders.give(order);
-        let ended = self.handle.await_termination(Duration::MAX);
+        let timeout = if order == Order::Finish { Duration::MAX } else { Duration::ZERO };
+        let ended = self.handle.await_termination(timeout);
         if ended.is_ok() {
             self.orders.give(Order::Drop);
             self.thread.take().map(JoinHandle::join);
@@ -186,7 +188,10 @@ impl Deref for ScheduledThreadPoolExecutor {
 
 impl fmt::Debug for ScheduledThreadPoolExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+        match &self.0 {
+            Inner::Driven(driven) => driven.handle.fmt(f),
+            Inner::Threads(real) => real.fmt(f),
+        }
     }
 }
 

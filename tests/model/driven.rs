@@ -53,12 +53,15 @@ fn no_caller_sleeps_through_a_submission() {
                 thread::spawn(move || {
                     for _ in 0..tasks {
                         let runs = runs.clone();
-                        handle.execute(move || drop(runs.add())).expect("it is open");
+                        let body = move || {
+                            runs.add();
+                        };
+                        handle.execute(body).expect("it is open");
                     }
                 })
             });
             drive(&mut executor, &signal, |_| runs.get() == 3);
-            submitters.map(|thread| thread.join().expect("nobody panics"));
+            submitters.into_iter().for_each(|thread| thread.join().expect("nobody panics"));
             drop(later);
         });
     }
@@ -113,7 +116,9 @@ fn two_shutdowns_and_a_call_end_it_once() {
         let counted = ends.clone();
         let clock = punctual::ManualClock::new();
         let builder = ScheduledThreadPoolExecutor::builder().clock(clock);
-        let builder = builder.terminated(move || drop(counted.add()));
+        let builder = builder.terminated(move || {
+            counted.add();
+        });
         let mut executor = builder.build_driven().expect("valid settings");
         executor.execute(|| ()).expect("it is open");
         let stoppers = [true, false].map(|is_now| {
@@ -126,7 +131,7 @@ fn two_shutdowns_and_a_call_end_it_once() {
         let end = executor.termination();
         executor.run_until(end);
         assert_eq!(ends.get(), 1);
-        stoppers.map(|thread| thread.join().expect("nobody panics"));
+        stoppers.into_iter().for_each(|thread| thread.join().expect("nobody panics"));
     });
 }
 
