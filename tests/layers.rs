@@ -70,6 +70,7 @@ const HOMES: [(&str, &[&str]); 17] = [
             "RejectedExecutionHandler",
             "Shared",
             "ShutdownReport",
+            "Histograms",
             "SlowRun",
             "Starvation",
             "Statistics",
