@@ -77,6 +77,7 @@ const HOMES: [(&str, &[&str]); 18] = [
             "RejectedExecutionHandler",
             "Shared",
             "ShutdownReport",
+            "Histograms",
             "SlowRun",
             "Starvation",
             "Statistics",

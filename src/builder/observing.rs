@@ -68,7 +68,7 @@ impl Builder {
     ///     })
     ///     .build()?;
     /// let (end, ends) = mpsc::channel();
-    /// executor.task().name("upload").execute(move || drop(ends.recv::<()>()))?;
+    /// executor.task().name("upload").execute(move || drop(ends.recv()))?;
     /// executor.task().name("heartbeat").execute(|| ())?;
     /// let starvation = told.recv()?;
     /// assert_eq!(starvation.next_task().name(), Some("heartbeat"));
@@ -111,7 +111,7 @@ impl Builder {
     ///     .build()?;
     /// let (end, ends) = mpsc::channel();
     /// let task = executor.task().name("report").warn_after(Duration::from_millis(5));
-    /// task.execute(move || drop(ends.recv::<()>()))?;
+    /// task.execute(move || drop(ends.recv()))?;
     /// let slow = told.recv()?; // while it runs
     /// assert_eq!((slow.name(), slow.run_number()), (Some("report"), 1));
     /// assert!(slow.scheduled_at().file().ends_with(".rs"));

@@ -131,7 +131,10 @@ impl Observed {
 impl Pool {
     /// Returns what watches a worker that is about to start; `None` if nothing of it is watched.
     pub(super) fn observed(&self) -> Option<Observed> {
-        self.observing.minds_takes().then(|| Observed {
+        if !self.observing.minds_takes() {
+            return None;
+        }
+        Some(Observed {
             #[cfg(feature = "histograms")]
             histograms: self
                 .observing

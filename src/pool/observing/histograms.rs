@@ -154,6 +154,7 @@ impl Histograms {
 
     /// Returns the names that are kept apart, in alphabetical order, each with the histograms of the runs
     /// of all tasks with that name.
+    #[must_use]
     pub fn names(&self) -> impl ExactSizeIterator<Item = (&str, &RunHistograms)> + '_ {
         self.names.iter().map(|(name, histograms)| (&**name, histograms))
     }

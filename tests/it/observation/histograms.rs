@@ -70,7 +70,7 @@ fn a_stall_is_seen_in_every_run_that_it_delays() {
     assert_eq!(run_times(seen.pool()), (6, ms(5), Some(ms(5))));
 }
 
-/// A name has histograms of its own, and its runs count for the pool as well, each once.
+/// M193: a name has histograms of its own, and its runs count for the pool as well, each once.
 #[test]
 fn names_are_kept_apart_and_count_for_the_pool() {
     let (clock, executor) = manual_with(|builder| builder.histograms(2));
@@ -91,7 +91,7 @@ fn names_are_kept_apart_and_count_for_the_pool() {
     assert_eq!(run_times(seen.pool()), (5, ms(31), Some(ms(16))));
 }
 
-/// A run that fails is recorded; what does not run is not.
+/// M194: a run that fails is recorded; what does not run is not.
 #[test]
 fn exactly_the_runs_are_recorded() {
     let (clock, executor) = manual_with(|builder| builder.histograms(9));

@@ -77,7 +77,7 @@ impl Scene {
     }
 }
 
-/// It is reported when the first task has been due for just as long as was set, with what is due and what occupies the
+/// M189: it is reported when the first task has been due for just as long as was set, with what is due and what occupies the
 /// workers, and since when.
 #[test]
 fn it_is_reported_when_a_task_has_been_due_for_the_set_time() {
@@ -110,7 +110,7 @@ fn it_is_reported_when_a_task_has_been_due_for_the_set_time() {
     scene.end();
 }
 
-/// It is reported again each time it has lasted twice as long, and a look is made once in the set time.
+/// M190: it is reported again each time it has lasted twice as long, and a look is made once in the set time.
 #[test]
 fn it_is_reported_again_when_it_has_doubled() {
     let scene = Scene::new(1);
@@ -124,7 +124,7 @@ fn it_is_reported_again_when_it_has_doubled() {
     scene.end();
 }
 
-/// A task that starts ends it; the next one is reported when it has lasted for the set time itself, counted from that
+/// M188: a task that starts ends it; the next one is reported when it has lasted for the set time itself, counted from that
 /// start.
 #[test]
 fn a_task_that_starts_ends_it() {
@@ -181,7 +181,7 @@ fn an_idle_pool_is_not_looked_at() {
     assert_eq!(log.entries().len(), 1);
 }
 
-/// An idle worker that retires leaves only busy ones behind: they are looked at from then on.
+/// M187: an idle worker that retires leaves only busy ones behind: they are looked at from then on.
 #[test]
 fn the_last_idle_worker_that_retires_has_the_others_looked_at() {
     let scene = Scene::new(2);

@@ -53,7 +53,7 @@ fn the_run_time_is_recorded_in_the_span() {
     );
 }
 
-/// The runs of a periodic task are no children of it. Each follows from it, and it is held until the task has ended.
+/// M195: the runs of a periodic task are no children of it. Each follows from it, and it is held until the task has ended.
 #[test]
 fn the_runs_of_a_periodic_task_follow_from_it() {
     let (collector, clock, executor) = following(true);
