@@ -253,8 +253,8 @@ fn one_state_is_one() {
     let notes = Notes::default();
     let states = ["running", "shutting_down", "stopping", "terminated"];
     let shown = || {
-        notes.publish(&executor, "it");
-        states.map(|state| notes.value("punctual_executor_state", &["it", state]))
+        notes.publish(&executor, "mail");
+        states.map(|state| notes.value("punctual_executor_state", &["mail", state]))
     };
     let (begun, gate) = (Counter::new(), Counter::new());
     let (begin, wait) = (begun.clone(), gate.clone());
