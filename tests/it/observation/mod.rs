@@ -1,11 +1,9 @@
-//! What can be observed of an executor: statistics, the pending tasks, `Debug` and `Display`, and
-//! events for `tracing`; the same as metrics and as data.
+//! What can be observed of an executor: statistics, the pending tasks, `Debug` and `Display`,
+//! events for `tracing`, and the statistics as metrics.
 
 #[cfg(feature = "metrics")]
 mod metrics;
 mod pending_tasks;
 mod printing;
-#[cfg(feature = "serde")]
-mod serialized;
 mod statistics;
 mod tracing_events;
