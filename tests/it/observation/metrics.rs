@@ -23,9 +23,12 @@ use crate::support::{Counter, LONG, manual, ms};
 #[derive(Default)]
 struct Notes {
     series: Mutex<BTreeMap<Key, Arc<Series>>>,
-    /// The type, the unit and the description of each name.
-    described: Mutex<BTreeMap<String, (&'static str, Option<Unit>, String)>>,
+    /// By name.
+    described: Mutex<BTreeMap<String, Description>>,
 }
+
+/// The type, the unit and the meaning of a metric.
+type Description = (&'static str, Option<Unit>, String);
 
 /// The value of a series, as the bits of a gauge or the number of a counter.
 #[derive(Default)]
