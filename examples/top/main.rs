@@ -59,7 +59,10 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), Box<dyn Error + Send + Sync>> {
     let stop = CancellationToken::new();
     let stopped = stop.clone();
-    ctrlc::set_handler(move || stopped.cancel())?;
+    ctrlc::set_handler(move || {
+        stopped.cancel();
+        screen::insist();
+    })?;
     // Before the executor is made, whose own hook then comes first and calls this one.
     screen::keep_panics_off();
     let demo = Demo::start(options.is_manual)?;

@@ -5,12 +5,16 @@
 //! *of a task* is another matter: the executor contains it, the view shows it, and its message would only be
 //! written across the table. [`current_task`] tells the two apart.
 //!
-//! A signal does not end the program at once (`main.rs`), so it ends as after a key.
+//! A signal does not end the program at once (`main.rs`), so it ends as after a key. It may have come because the terminal has gone; then
+//! whoever reads keys may find the end of the input again and again, and not come back (crossterm 0.29 does that). So the
+//! thread that has the signal insists, after a while.
 
 use std::{
     io::{self, Stdout},
-    panic,
+    panic, process,
     sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
 };
 
 use punctual::current_task;
@@ -26,6 +30,9 @@ use ratatui::{
         },
     },
 };
+
+/// How long the program has to end by itself after a signal.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// True while the terminal is not as it was.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
@@ -64,6 +71,13 @@ fn restore() {
         let _ = execute!(io::stdout(), EndSynchronizedUpdate, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
+}
+
+/// Ends the program if it has not ended by itself soon.
+pub(crate) fn insist() {
+    thread::sleep(GRACE);
+    restore();
+    process::exit(1);
 }
 
 /// Keeps the messages of panics off the table.

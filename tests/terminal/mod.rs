@@ -114,15 +114,17 @@ impl Terminal {
 
     /// Starts it in a terminal that says that it is of this kind.
     pub(crate) fn start_as(kind: &str, example: &str, args: &[&str], size: (u16, u16)) -> Self {
+        let command = Command::new(path(example)).args(args).env("TERM", kind);
+        Self::spawn(command, size)
+    }
+
+    /// Starts a command, whose input and output are the terminal unless it says otherwise.
+    pub(crate) fn spawn(command: Command, size: (u16, u16)) -> Self {
         let (pty, pts) = open().expect("there are pseudo-terminals");
         pty.resize(Size::new(size.0, size.1)).expect("it has a size");
         let settings = settings(&pty);
-        let mut command = Command::new(path(example)).args(args);
-        command = command
-            .env("TERM", kind)
-            .env("RUST_BACKTRACE", "0")
-            .env_remove("NO_COLOR")
-            .env_remove("COLORTERM");
+        let command = command.env("RUST_BACKTRACE", "0");
+        let mut command = command.env_remove("NO_COLOR").env_remove("COLORTERM");
         let child = command.spawn_borrowed(&pts).expect("the example is built");
         let mut parser = Parser::new_with_callbacks(
             at_least_one(size.0),

@@ -22,6 +22,9 @@ fn r_runs_a_task_now() {
     task(&terminal, &["> renewal", "completed", "–", "1      0"]);
     terminal.press("r");
     task(&terminal, &["renewal cannot run"]);
+    // One that is paused runs as well, and stays paused; it takes a while, so the clock has to move.
+    terminal.press("kkr ");
+    task(&terminal, &["> cleanup", "paused", "–", "10 ms", "1      0"]);
 }
 
 /// `p` keeps the task from running, and `u` has it go on.

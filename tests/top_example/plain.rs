@@ -1,10 +1,12 @@
 //! Without a terminal, or on a dumb one.
 
-use std::process::Stdio;
+use std::{fs, process::Stdio};
+
+use pty_process::blocking::Command;
 
 use crate::{
     SIZE, Terminal,
-    program::{Program, full_disk},
+    program::{Program, TempFile, full_disk, path},
     terminal::lines,
 };
 
@@ -46,6 +48,25 @@ fn a_dumb_terminal_gets_text() {
     }
     let end = Terminal::start("top", &["--manual", "--plain"], SIZE).end();
     assert!(!end.written.contains(&0x1b) && end.code == Some(0));
+}
+
+/// It takes both a terminal to draw on and one to read keys from: with one of them alone it prints text.
+#[test]
+fn half_a_terminal_is_none() {
+    let command =
+        || Command::new(path("top")).args(["--manual", "--every=5s"]).env("TERM", "xterm-256color");
+    let end = Terminal::spawn(command().stdin(Stdio::null()), SIZE).end();
+    assert_eq!(end.code, Some(0));
+    assert!(!end.written.contains(&0x1b), "{:?}", String::from_utf8_lossy(&end.written));
+    assert!(lines(&end.screen).iter().any(|line| line.contains("renewal")));
+
+    let file = TempFile::new("txt", "");
+    let output = fs::File::create(file.path()).expect("it can be written");
+    let end = Terminal::spawn(command().stdout(output), SIZE).end();
+    assert_eq!(end.code, Some(0));
+    end.has_left_nothing();
+    let text = fs::read_to_string(file.path()).expect("it was written");
+    assert_eq!(text.trim_end(), TABLE.trim_end());
 }
 
 /// Ctrl-C ends it at once, whatever it waits for.

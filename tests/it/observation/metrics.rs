@@ -23,9 +23,12 @@ use crate::support::{Counter, LONG, manual, ms};
 #[derive(Default)]
 struct Notes {
     series: Mutex<BTreeMap<Key, Arc<Series>>>,
-    /// The type, the unit and the description of each name.
-    described: Mutex<BTreeMap<String, (&'static str, Option<Unit>, String)>>,
+    /// By name.
+    described: Mutex<BTreeMap<String, Description>>,
 }
+
+/// The type, the unit and the meaning of a metric.
+type Description = (&'static str, Option<Unit>, String);
 
 /// The value of a series, as the bits of a gauge or the number of a counter.
 #[derive(Default)]
@@ -253,8 +256,8 @@ fn one_state_is_one() {
     let notes = Notes::default();
     let states = ["running", "shutting_down", "stopping", "terminated"];
     let shown = || {
-        notes.publish(&executor, "it");
-        states.map(|state| notes.value("punctual_executor_state", &["it", state]))
+        notes.publish(&executor, "mail");
+        states.map(|state| notes.value("punctual_executor_state", &["mail", state]))
     };
     let (begun, gate) = (Counter::new(), Counter::new());
     let (begin, wait) = (begun.clone(), gate.clone());

@@ -1,5 +1,5 @@
 //! What can be observed of an executor: statistics, the pending tasks, `Debug` and `Display`, events
-//! for `tracing`, histograms, starvation and slow runs; the same as metrics and as data.
+//! for `tracing`, histograms, starvation and slow runs; the statistics as metrics.
 
 #[cfg(feature = "tracing")]
 mod collector;
@@ -9,8 +9,6 @@ mod histograms;
 mod metrics;
 mod pending_tasks;
 mod printing;
-#[cfg(feature = "serde")]
-mod serialized;
 mod slow_runs;
 mod starvation;
 mod statistics;
