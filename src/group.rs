@@ -135,6 +135,36 @@ impl Group {
         &self.handle
     }
 
+    /// Returns how late the runs of the group's tasks have started and how long they took, since the group was made; `None`
+    /// if the executor keeps no [histograms](crate::Builder::histograms). Costs what
+    /// [`Handle::histograms`] does for one name.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor =
+    ///     ScheduledThreadPoolExecutor::builder().clock(clock.clone()).histograms(10).build()?;
+    /// let mail = executor.group("mail").limit(1).build()?;
+    /// for _ in 0..2 {
+    ///     let time = clock.clone();
+    ///     mail.submit(move || time.advance(Duration::from_millis(3)))?;
+    /// }
+    /// clock.run_until_idle();
+    /// let seen = mail.histograms().expect("they are kept");
+    /// assert_eq!(seen.lateness().max(), Some(Duration::from_millis(3)), "one waited for the other");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[cfg(feature = "histograms")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
+    #[must_use]
+    pub fn histograms(&self) -> Option<crate::RunHistograms> {
+        let mut seen = crate::RunHistograms::new();
+        self.state.recorder.as_ref()?.add_to(&mut seen);
+        Some(seen)
+    }
+
     /// Returns how many tasks of the group may run at once, as it was set; `usize::MAX` if it was not.
     #[must_use]
     pub fn limit(&self) -> usize {

@@ -7,10 +7,10 @@
 //!
 //! # No run is counted twice
 //!
-//! A task that is recorded apart has [`Recorders`]: one for its name, and those of the groups that it is
+//! A task that is recorded apart has [`Recorders`]: one for its name, and that of the group that it is
 //! in. Its runs go to the recorder of its name *in place of* the worker's own, since what a pool has done is the
-//! sum of the workers' recorders and of those of the names; and they go to the groups' *as well*, which
-//! that sum leaves out. So a run costs one recorder whether or not its task has a name.
+//! sum of the workers' recorders and of those of the names; and they go to the group's *as well*, which
+//! that sum leaves out. So a run costs one recorder whether or not its task has a name, and two in a group.
 //!
 //! # Memory
 //!
@@ -108,19 +108,19 @@ impl Recorder {
 pub(crate) struct Recorders {
     /// The one of the task's name, in place of the worker's own.
     pub(crate) of_name: Option<Arc<Recorder>>,
-    /// Those of what the task belongs to, beside the one above.
-    pub(crate) of_groups: Box<[Arc<Recorder>]>,
+    /// The one of the task's group, beside the one above.
+    pub(crate) of_group: Option<Arc<Recorder>>,
 }
 
 impl Recorders {
     pub(crate) fn of_name(recorder: Arc<Recorder>) -> Self {
-        Self { of_name: Some(recorder), of_groups: Box::default() }
+        Self { of_name: Some(recorder), of_group: None }
     }
 
     /// Records a run that a worker has made, whose own recorder is `own`.
     pub(crate) fn record(&self, own: &Recorder, sample: Sample) {
         self.of_name.as_deref().unwrap_or(own).record(sample);
-        for recorder in &self.of_groups {
+        if let Some(recorder) = &self.of_group {
             recorder.record(sample);
         }
     }

@@ -22,7 +22,7 @@
 //! # Where to add one
 //!
 //! [`METRICS`] is the list. `docs/observing.md` has the same list for readers, and a test compares the two. What has a label more
-//! than `executor` is published beside it, as [`publish_state`] does; that is also the place for quantiles, one series for each.
+//! than `executor` is published beside it, as [`publish_state`] does, and as quantiles are, one series for each.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
@@ -119,6 +119,10 @@ impl Handle {
         let executor: Arc<str> = executor.into();
         METRICS.iter().for_each(|metric| metric.publish(&now, &executor));
         publish_state(now.state, &executor);
+        #[cfg(feature = "histograms")]
+        if let Some(seen) = self.histograms() {
+            quantiles::publish(seen.pool(), &executor);
+        }
     }
 }
 
@@ -135,6 +139,49 @@ impl Metric {
                 describe_gauge!(self.name, Unit::Count, self.meaning);
                 #[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
                 gauge!(self.name, EXECUTOR => executor).set(read(now) as f64);
+            }
+        }
+    }
+}
+
+/// How late runs start and how long they take, where an executor keeps histograms.
+#[cfg(feature = "histograms")]
+mod quantiles {
+    use metrics::{Unit, describe_gauge, gauge};
+
+    use super::EXECUTOR;
+    use crate::{
+        histogram::{Histogram, RunHistograms},
+        sync::Arc,
+    };
+
+    const LATENESS: &str = "punctual_run_lateness_seconds";
+    const LATENESS_MEANING: &str =
+        "How late runs have started that this share of all does not exceed.";
+    const RUN_TIME: &str = "punctual_run_time_seconds";
+    const RUN_TIME_MEANING: &str =
+        "How long runs have taken that this share of all does not exceed.";
+
+    const QUANTILES: [(f64, &str); 5] =
+        [(0.5, "0.5"), (0.9, "0.9"), (0.99, "0.99"), (0.999, "0.999"), (1.0, "1")];
+
+    /// Publishes the quantiles of all runs so far, if there were any.
+    pub(super) fn publish(runs: &RunHistograms, executor: &Arc<str>) {
+        publish_one(LATENESS, LATENESS_MEANING, runs.lateness(), executor);
+        publish_one(RUN_TIME, RUN_TIME_MEANING, runs.run_time(), executor);
+    }
+
+    fn publish_one(
+        name: &'static str,
+        meaning: &'static str,
+        durations: &Histogram,
+        executor: &Arc<str>,
+    ) {
+        describe_gauge!(name, Unit::Seconds, meaning);
+        for (share, label) in QUANTILES {
+            if let Some(value) = durations.quantile(share) {
+                let series = gauge!(name, EXECUTOR => Arc::clone(executor), "quantile" => label);
+                series.set(value.as_secs_f64());
             }
         }
     }

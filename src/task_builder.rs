@@ -337,7 +337,7 @@ impl TaskBuilder<'_> {
             Ok(wrapper) => wrapper,
             Err(payload) => resume_unwind(job, payload),
         };
-        let observation = pool_ref.pool().observation(self.name.as_ref());
+        let observation = pool_ref.pool().observation(self.name.as_ref(), self.group.as_ref());
         let task = Task::new(job, self.name, wrapper).observed(observation);
         let task = match self.gate {
             None => task,

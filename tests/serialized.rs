@@ -102,6 +102,8 @@ fn statistics_are_their_fields() {
     executor.schedule(LONG, || ()).unwrap();
     let now = executor.statistics();
     has_listed_fields("Statistics", &now);
+    let group = executor.group("mail").build().unwrap();
+    has_listed_fields("GroupStatistics", &group.statistics());
     let written = to_value(now).unwrap();
     assert_eq!(written["state"], json!("running"));
     assert_eq!(written["completed"], json!(1));

@@ -83,7 +83,10 @@ impl Pool {
     ) -> Arc<GroupState> {
         let limits = GroupLimits { limit, reserved, workers: self.workers.wanted() };
         let dispatcher: Weak<dyn Dispatcher> = Arc::downgrade(self) as _;
-        let group = Arc::new(GroupState::new(name, dispatcher, limits));
+        let group = GroupState::new(name, dispatcher, limits);
+        #[cfg(feature = "histograms")]
+        let group = group.recorded(self.new_recorder());
+        let group = Arc::new(group);
         self.groups.add(&group);
         // What has been changed since the group is listed is seen here, or by the thread that changes it.
         group.resize(|| self.workers.wanted());

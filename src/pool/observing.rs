@@ -37,10 +37,10 @@ pub use self::{
 };
 use super::Pool;
 #[cfg(feature = "histograms")]
-use crate::histogram::Recorders;
+use crate::histogram::{Recorder, Recorders};
 use crate::{
     sync::Arc,
-    task::{Observation, WorkerContext},
+    task::{GroupState, Observation, WorkerContext},
     time::Timestamp,
     trace,
 };
@@ -145,18 +145,36 @@ impl Pool {
     }
 
     /// Returns what is watched of a task that is about to be submitted.
-    pub(crate) fn observation(&self, _name: Option<&Arc<str>>) -> Observation {
+    pub(crate) fn observation(
+        &self,
+        _name: Option<&Arc<str>>,
+        _group: Option<&Arc<GroupState>>,
+    ) -> Observation {
         let config = &self.observing.config;
         Observation {
             submitter: if config.submitter_span { trace::SubmitterSpan::current() } else { None },
             #[cfg(feature = "histograms")]
-            recorders: _name.and_then(|name| self.recorders_of(name)),
+            recorders: self.recorders_of(_name, _group.map(|group| &**group)),
         }
     }
 
     #[cfg(feature = "histograms")]
-    fn recorders_of(&self, name: &Arc<str>) -> Option<Arc<Recorders>> {
-        self.observing.histograms.as_ref()?.of_name(name)
+    fn recorders_of(
+        &self,
+        name: Option<&Arc<str>>,
+        group: Option<&GroupState>,
+    ) -> Option<Arc<Recorders>> {
+        let histograms = self.observing.histograms.as_ref()?;
+        let named = name.and_then(|name| histograms.of_name(name));
+        let Some(of_group) = group.and_then(|group| group.recorder.clone()) else { return named };
+        let of_name = named.and_then(|recorders| recorders.of_name.clone());
+        Some(Arc::new(Recorders { of_name, of_group: Some(of_group) }))
+    }
+
+    /// Returns where the runs of a new group are recorded, if there are histograms.
+    #[cfg(feature = "histograms")]
+    pub(super) fn new_recorder(&self) -> Option<Arc<Recorder>> {
+        self.observing.histograms.as_ref().map(|_| Arc::new(Recorder::new()))
     }
 
     /// Returns the histograms; `None` if none are kept.

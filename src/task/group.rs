@@ -57,6 +57,8 @@ pub(crate) use self::{
     roll::{Counted, Entrant, Listed, Queued, Turn},
 };
 use super::Runnable;
+#[cfg(feature = "histograms")]
+use crate::histogram::Recorder;
 use crate::{
     CancelReason,
     sync::{Arc, Mutex, MutexGuard, Weak},
@@ -75,6 +77,9 @@ pub(crate) trait Dispatcher: Send + Sync {
 pub(crate) struct GroupState {
     name: Arc<str>,
     dispatcher: Weak<dyn Dispatcher>,
+    /// Where the runs of members are recorded, if they are.
+    #[cfg(feature = "histograms")]
+    pub(crate) recorder: Option<Arc<Recorder>>,
     roll: Mutex<Roll>,
 }
 
@@ -132,7 +137,19 @@ impl GroupState {
         dispatcher: Weak<dyn Dispatcher>,
         limits: GroupLimits,
     ) -> Self {
-        Self { name, dispatcher, roll: Mutex::new(Roll::new(limits)) }
+        Self {
+            name,
+            dispatcher,
+            #[cfg(feature = "histograms")]
+            recorder: None,
+            roll: Mutex::new(Roll::new(limits)),
+        }
+    }
+
+    /// Has the runs of members recorded there.
+    #[cfg(feature = "histograms")]
+    pub(crate) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
+        Self { recorder, ..self }
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {

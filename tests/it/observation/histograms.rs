@@ -181,3 +181,25 @@ fn there_are_none_unless_they_are_asked_for() {
     clock.run_until_idle();
     assert!(executor.histograms().is_none());
 }
+
+/// The runs of a group's tasks are recorded for the group as well, with a name and without, and count for the pool once.
+#[test]
+fn groups_are_recorded_beside_the_pool() {
+    let (clock, executor) = manual_with(|builder| builder.histograms(1));
+    let group = executor.group("mail").limit(1).build().unwrap();
+    assert_eq!(group.histograms().unwrap().runs(), 0);
+    for (name, step) in [(Some("a"), 1), (None, 2)] {
+        let time = clock.clone();
+        let task = name.map_or(group.task(), |name| group.task().name(name));
+        task.execute(move || time.advance(ms(step))).unwrap();
+    }
+    let time = clock.clone();
+    executor.task().name("a").execute(move || time.advance(ms(4))).unwrap();
+    clock.run_until_idle();
+    let seen = executor.histograms().unwrap();
+    assert_eq!(run_times(&group.histograms().unwrap()), (2, ms(3), Some(ms(2))));
+    assert_eq!(run_times(seen.named("a").unwrap()), (2, ms(5), Some(ms(4))));
+    assert_eq!(run_times(seen.pool()), (3, ms(7), Some(ms(4))));
+    let without = ScheduledThreadPoolExecutor::new(1);
+    assert!(without.group("mail").build().unwrap().histograms().is_none());
+}

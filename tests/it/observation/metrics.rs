@@ -134,7 +134,7 @@ fn listed() -> BTreeSet<[String; 4]> {
 #[test]
 fn the_page_lists_what_is_published() {
     let notes = Notes::default();
-    notes.publish(&ScheduledThreadPoolExecutor::new(1), "it");
+    notes.publish(&after_a_run(), "it");
     let series = notes.series.lock().unwrap();
     let described = notes.described.lock().unwrap();
     let mut published = BTreeSet::new();
@@ -143,12 +143,46 @@ fn the_page_lists_what_is_published() {
         let (kind, unit, meaning) = &described[key.name()];
         assert_eq!(*kind == "gauge", *series.is_gauge.lock().unwrap(), "{key}");
         assert_eq!(*kind == "counter", key.name().ends_with("_total"), "{key}");
-        let is_state = key.name() == "punctual_executor_state";
-        assert_eq!(*unit, (!is_state).then_some(Unit::Count), "{key}");
+        let of_all = match key.name() {
+            "punctual_executor_state" => None,
+            name if name.ends_with("_seconds") => Some(Unit::Seconds),
+            _ => Some(Unit::Count),
+        };
+        assert_eq!(*unit, of_all, "{key}");
         published.insert([key.name(), kind, &labels.join(", "), meaning].map(str::to_owned));
     }
-    assert_eq!(published, listed());
+    let has_quantiles = cfg!(feature = "histograms");
+    let listed = listed()
+        .into_iter()
+        .filter(|[_, _, labels, _]| has_quantiles || !labels.contains("quantile"));
+    assert_eq!(published, listed.collect());
     assert_eq!(described.len(), published.len());
+}
+
+/// An executor that keeps what it can keep, after a run that was three seconds late and took four.
+fn after_a_run() -> ScheduledThreadPoolExecutor {
+    let clock = punctual::ManualClock::new();
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).clock(clock.clone());
+    #[cfg(feature = "histograms")]
+    let builder = builder.histograms(0);
+    let executor = builder.build().unwrap();
+    let time = clock.clone();
+    executor.schedule(ms(2_000), move || time.advance(ms(4_000))).unwrap();
+    clock.advance(ms(5_000));
+    clock.run_until_idle();
+    executor
+}
+
+/// Lateness and run time are published where they are kept, in seconds.
+#[cfg(feature = "histograms")]
+#[test]
+fn quantiles_are_in_seconds() {
+    let notes = Notes::default();
+    notes.publish(&after_a_run(), "it");
+    for quantile in ["0.5", "0.9", "0.99", "0.999", "1"] {
+        assert_eq!(notes.value("punctual_run_lateness_seconds", &["it", quantile]), 3);
+        assert_eq!(notes.value("punctual_run_time_seconds", &["it", quantile]), 4);
+    }
 }
 
 /// Each number is that of the statistics, each under the name that says so.
