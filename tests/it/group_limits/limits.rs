@@ -207,6 +207,7 @@ fn a_series_releases_its_permit() {
     let waits = group.submit(|| 7).unwrap();
     eventually("it waits", || group.statistics().waiting == 1);
     go_on.add();
+    eventually("it has its turn", || waits.is_done());
     assert_eq!(waits.join().unwrap(), 7);
     assert!(series.unwrap().cancel());
 }
