@@ -58,7 +58,7 @@ fn two_workers_start_in_order() {
     });
 }
 
-/// M179: with two permits and three tasks nobody waits for ever.
+/// With two permits and three tasks nobody waits for ever.
 #[test]
 fn permits_go_round() {
     check(|| {

@@ -1,7 +1,5 @@
 //! How many tasks of a group run at once, in which order, and what that leaves to others.
 
-use std::time::Duration;
-
 use punctual::{ConfigError, RejectionReason, TaskError};
 
 use super::support::{Busy, Overlap, assert_sound, noting};
@@ -119,7 +117,7 @@ fn workers_are_reserved() {
     group.set_reserved(0);
     d_started.wait_for(1);
     assert_eq!(group.reserved(), 0);
-    [a, b, c, d].map(Busy::end);
+    [a, b, c, d].into_iter().for_each(Busy::end);
 }
 
 /// One task may run, however many workers are reserved, and in a pool that has shrunk.
@@ -207,6 +205,7 @@ fn a_series_releases_its_permit() {
     let waits = group.submit(|| 7).unwrap();
     eventually("it waits", || group.statistics().waiting == 1);
     go_on.add();
+    eventually("it has its turn", || waits.is_done());
     assert_eq!(waits.join().unwrap(), 7);
     assert!(series.unwrap().cancel());
 }
@@ -269,5 +268,4 @@ fn groups_are_listed() {
     assert!(task.is_done());
     drop(task);
     eventually("the last task is gone", || executor.groups().is_empty());
-    let _ = Duration::ZERO;
 }
