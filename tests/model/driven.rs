@@ -40,7 +40,7 @@ fn drive(
     }
 }
 
-/// G81, M204: threads submit while the caller is about to sleep, for ever or until a later moment.
+/// G81: threads submit while the caller is about to sleep, for ever or until a later moment.
 #[test]
 fn no_caller_sleeps_through_a_submission() {
     for has_later in [false, true] {
@@ -82,7 +82,7 @@ fn no_caller_sleeps_through_a_change() {
     });
 }
 
-/// M202, M205: a shutdown, and the cancellation of the last task after it, in any order with the calls: the executor
+/// A shutdown, and the cancellation of the last task after it, in any order with the calls: the executor
 /// terminates, the caller learns of it, and what was admitted has run or was cancelled.
 #[test]
 fn the_caller_learns_of_the_end() {
@@ -135,7 +135,7 @@ fn two_shutdowns_and_a_call_end_it_once() {
     });
 }
 
-/// M203: the drop races a thread that submits and waits: that thread never waits for ever.
+/// The drop races a thread that submits and waits: that thread never waits for ever.
 #[test]
 fn nobody_waits_for_a_driver_that_is_gone() {
     check(|| {

@@ -77,12 +77,12 @@ fn a_wait_for_the_end_is_refused_until_it_has_come() {
 fn executors_come_and_go_in_any_order() {
     let (_, mut first) = driven();
     let (_, second) = driven();
-    let waits = [first.submit(|| ()).unwrap(), second.submit(|| ()).unwrap()];
-    let refused = |task: usize| matches!(waits[task].join(), Err(TaskError::WouldDeadlock));
-    assert!(refused(0) && refused(1));
     let (_, third) = driven();
+    let waits = [&*first, &*second, &*third].map(|executor| executor.submit(|| ()).unwrap());
+    let refused = |task: usize| matches!(waits[task].join(), Err(TaskError::WouldDeadlock));
+    assert!(refused(0) && refused(1) && refused(2));
     drop(second);
-    assert!(refused(0) && !refused(1), "it was run by the drop");
+    assert!(refused(0) && !refused(1) && refused(2), "it was run by the drop");
     drop(third);
     assert!(refused(0));
     first.run_due();

@@ -76,7 +76,7 @@ fn one_wake_up_for_each_sleep() {
     }
 }
 
-/// M205: a shutdown that leaves nothing, and the end, wake the caller.
+/// A shutdown that leaves nothing, and the end, wake the caller.
 #[test]
 fn the_end_wakes_the_caller() {
     assert!(wakes_by(|executor| drop(executor.shutdown_now())) > 0);
@@ -89,7 +89,7 @@ fn the_end_wakes_the_caller() {
     assert!(executor.is_terminated());
 }
 
-/// A shutdown whose hook is slow has been seen, and does not keep the caller busy: it is woken once more at the end.
+/// M205: a shutdown whose hook is slow has been seen, and does not keep the caller busy: it is woken once more at the end.
 #[test]
 fn nobody_polls_for_an_end_that_another_thread_brings() {
     let (in_hook, go_on) = (Counter::new(), Counter::new());
