@@ -47,7 +47,7 @@ fn a_worker_takes_a_task_while_a_look_ends() {
     });
 }
 
-/// M187: an idle worker retires while a look finds it idle: the one that is left is busy, and a look is armed.
+/// M186: an idle worker retires while a look finds it idle: the one that is left is busy, and a look is armed.
 #[test]
 fn a_worker_retires_while_a_look_ends() {
     check(|| {
@@ -78,7 +78,7 @@ fn a_worker_retires_while_a_look_ends() {
     });
 }
 
-/// M191, M192: a run ends while its time is over: it is named once, by the timer thread or by the worker.
+/// A run ends while its time is over: it is named once, by the timer thread or by the worker.
 #[test]
 fn a_run_ends_while_its_time_is_over() {
     check(|| {
