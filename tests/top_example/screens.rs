@@ -1,5 +1,6 @@
 //! What the screen shows.
 
+use rustix::process::Signal;
 use vt100::Color;
 
 use crate::{SIZE, Terminal, manual, terminal::lines};
@@ -77,11 +78,10 @@ fn no_size_is_too_small() {
     for (rows, columns) in sizes {
         terminal.resize(rows, columns);
     }
-    terminal.resize(1, 1);
-    terminal.press("jr");
     terminal.resize(SIZE.0, SIZE.1);
-    terminal.frame_with(&["metrics runs now"]);
-    terminal.press("q");
+    shows(&terminal, "start", START);
+    // Not by a key: crossterm 0.29 may leave one that comes together with a new size until the next one comes.
+    terminal.signal(Signal::TERM);
     // The emulator has forgotten what did not fit.
     terminal.end().has_restored_modes();
 }
