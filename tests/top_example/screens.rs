@@ -47,17 +47,11 @@ fn colours_say_what_they_say() {
     assert!(cell("next run", 4).bold());
 }
 
-/// The program, which looks again only when something happens: a frame for another size is drawn because of the size.
-fn patient() -> Terminal {
-    let terminal = Terminal::start("top", &["--manual", "--every", "1h"], SIZE);
-    terminal.frame_with(&["renewal"]);
-    terminal
-}
-
-/// A smaller terminal shows less, and what it shows is whole.
+/// A smaller terminal shows less, and what it shows is whole. (A signal for a new size may be lost in crossterm 0.29, if it comes
+/// together with another; the next look draws for the new size as well.)
 #[test]
 fn a_smaller_terminal_shows_less() {
-    let terminal = patient();
+    let terminal = manual();
     for (size, file) in [
         ((16, 80), include_str!("screens/without_bars.txt")),
         ((10, 40), include_str!("screens/small.txt")),
@@ -73,7 +67,7 @@ fn a_smaller_terminal_shows_less() {
 /// Every size is drawn, down to a single cell, and the program lives; in the end all is there again.
 #[test]
 fn no_size_is_too_small() {
-    let terminal = patient();
+    let terminal = manual();
     let sizes = (1..=26).flat_map(|rows| [1, 3, 13, 34, 200].map(|columns| (rows, columns)));
     for (rows, columns) in sizes {
         terminal.resize(rows, columns);
