@@ -4,7 +4,7 @@
 //! without, in turns. The rounds are interleaved, so that whatever else the machine does meets both alike, and the
 //! medians of the rounds are shown, with the median of the differences within each round.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "it measures")]
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::print_stdout)]
 
 use std::{
     mem,

@@ -90,14 +90,14 @@ fn nothing_has_no_quantile() {
     assert_eq!(lateness.buckets().count(), 0);
 }
 
-/// The runs of a named task go to the recorder of its name in place of the worker's, and to those of its
-/// groups as well.
+/// The runs of a named task go to the recorder of its name in place of the worker's, and to that of its
+/// group as well.
 #[test]
 fn a_run_is_recorded_once_for_the_pool() {
     let [own, name, group] = [(); 3].map(|()| Arc::new(Recorder::new()));
     let sample = Sample { lateness: Duration::ZERO, run_time: Duration::ZERO };
     Recorders::of_name(Arc::clone(&name)).record(&own, sample);
-    let grouped = Recorders { of_name: None, of_groups: Box::new([Arc::clone(&group)]) };
+    let grouped = Recorders { of_name: None, of_group: Some(Arc::clone(&group)) };
     grouped.record(&own, sample);
     grouped.record(&own, sample);
     let runs = [own, name, group].map(|recorder| {

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::program::{End, LIMIT, Program, closed_pipe};
 
 /// Each example, with a command line that makes it write.
-const CALLS: [(&str, &[&str]); 15] = [
+const CALLS: [(&str, &[&str]); 16] = [
     ("deferred_callbacks", &[]),
     ("event_loop", &[]),
     ("late_then_early", &[]),

@@ -56,7 +56,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn reasons() -> impl Strategy<Value = Return> {
-    prop_oneof![Just(Return::Recurring), Just(Return::PutOff)]
+    prop_oneof![Just(Return::Recurring), Just(Return::PutOff), Just(Return::Waiting)]
 }
 
 fn admissions() -> impl Strategy<Value = Admission> {
@@ -277,8 +277,9 @@ impl Subject {
     fn admits(&self, why: Return) -> bool {
         self.closings.iter().all(|admission| match admission {
             Admission::Open | Admission::Returning => true,
-            Admission::PutOff => why == Return::PutOff,
-            Admission::Recurring => why == Return::Recurring,
+            Admission::PutOff => why != Return::Recurring,
+            Admission::Recurring => why != Return::PutOff,
+            Admission::Waiting => why == Return::Waiting,
             Admission::Closed => false,
         })
     }

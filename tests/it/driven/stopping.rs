@@ -74,7 +74,7 @@ fn it_is_stopped_now() {
     let (clock, mut executor) = driven();
     let tasks = [0, 1].map(|seconds| executor.schedule(seconds * SECOND, move || seconds).unwrap());
     clock.advance(SECOND);
-    let drained: Vec<_> = executor.shutdown_now().into_iter().collect();
+    let drained: Vec<_> = executor.shutdown_now().collect();
     assert_eq!(drained.len(), 2);
     assert_terminated(&executor);
     assert_eq!(executor.run_due(), 0);
@@ -89,7 +89,7 @@ fn a_task_stops_its_executor() {
     let (_, mut executor) = driven();
     let handle = executor.handle();
     let task = executor.submit(move || {
-        let drained = handle.shutdown_now().into_iter().count();
+        let drained = handle.shutdown_now().count();
         (drained, current_task().unwrap().token().is_cancelled(), handle.is_terminated())
     });
     let other = executor.submit(|| ()).unwrap();

@@ -35,9 +35,9 @@ impl Scene {
 
     /// A task that runs once and waits since 10.
     fn waits(&self, number: u32) -> ScheduledFuture<()> {
-        let mut note = self.note(number);
+        let note = self.note(number);
         let count = self.group.statistics().waiting;
-        let task = self.group.schedule(ms(10), move || note()).unwrap();
+        let task = self.group.schedule(ms(10), note).unwrap();
         self.wait(count + 1);
         task
     }
@@ -104,8 +104,8 @@ fn it_is_moved_to_the_front() {
     let scene = Scene::new();
     let later = noting(&scene.group, &Log::new(), ms(400), ());
     let _first = scene.waits(1);
-    let mut note = scene.note(2);
-    let third = scene.group.schedule(ms(400), move || note()).unwrap();
+    let note = scene.note(2);
+    let third = scene.group.schedule(ms(400), note).unwrap();
     assert!(later.cancel());
     assert!(third.reschedule_at(scene.clock.now() - ms(14)), "before the first");
     assert_eq!(third.delay(), Some(ms(0)));
@@ -168,8 +168,8 @@ fn it_is_paused_and_resumed() {
 #[test]
 fn its_time_limit_goes_on() {
     let scene = Scene::new();
-    let mut note = scene.note(1);
-    let task = scene.group.task().timeout(ms(30)).schedule(ms(10), move || note()).unwrap();
+    let note = scene.note(1);
+    let task = scene.group.task().timeout(ms(30)).schedule(ms(10), note).unwrap();
     let second = scene.waits(2);
     scene.clock.advance(ms(40));
     eventually("its time is up", || task.is_done());
@@ -187,8 +187,8 @@ fn executor_timeouts(scene: &Scene) -> u64 {
 #[test]
 fn its_time_limit_moves_with_it() {
     let scene = Scene::new();
-    let mut note = scene.note(1);
-    let task = scene.group.task().timeout(ms(30)).schedule(ms(10), move || note()).unwrap();
+    let note = scene.note(1);
+    let task = scene.group.task().timeout(ms(30)).schedule(ms(10), note).unwrap();
     scene.wait(1);
     assert!(task.reschedule(ms(100)));
     scene.clock.advance(ms(60));

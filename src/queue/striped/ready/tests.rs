@@ -76,8 +76,8 @@ fn equal_deadlines_in_stripes_and_list_go_in_submission_order() {
 #[test]
 fn a_ready_entry_is_taken_by_a_thread_that_sees_it_due() {
     let (_, queue, _) = with_ready(['a', 'b']);
-    assert!(queue.ready.lock().pop_due(at(10)).is_none());
-    assert_eq!(queue.ready.lock().pop_due(at(11)).map(|entry| entry.element), Some('b'));
+    assert!(queue.ready.lock().pop_due(at(10), |_| true).is_none());
+    assert_eq!(queue.ready.lock().pop_due(at(11), |_| true).map(|entry| entry.element), Some('b'));
 }
 
 /// M103: an entry that could not return to its stripe is where it was.
