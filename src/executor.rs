@@ -6,9 +6,8 @@
 //! only schedules takes a `&Handle` and accepts either type.
 //!
 //! Each method that submits is the short form of the one on [`TaskBuilder`], which is where
-//! closures become tasks. Whatever stops an executor is in [`stopping`]: the verbs of the handle, those
-//! that consume the owner, and the owner's drop. The methods that tune an executor while it runs are
-//! in [`tuning`], and those that inspect it in [`inspection`].
+//! closures become tasks. What stops an executor is in [`stopping`]: the verbs of the handle, those that consume the
+//! owner, and the owner's drop. What tunes it while it runs is in [`tuning`], what inspects it in [`inspection`].
 
 mod inspection;
 mod stopping;

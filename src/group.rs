@@ -12,6 +12,8 @@ mod submitting;
 use std::fmt;
 
 pub use self::{builder::GroupBuilder, statistics::GroupStatistics, stopping::GroupTermination};
+#[cfg(feature = "histograms")]
+use crate::histogram::RunHistograms;
 use crate::{CancelReason, ConfigError, Handle, TaskBuilder, sync::Arc, task::GroupState};
 
 /// A named group of an executor's tasks: how many of them may run at once, and what is done with all of them
@@ -147,20 +149,21 @@ impl Group {
     /// let executor =
     ///     ScheduledThreadPoolExecutor::builder().clock(clock.clone()).histograms(10).build()?;
     /// let mail = executor.group("mail").limit(1).build()?;
+    /// let millisecond = Duration::from_millis(1);
     /// for _ in 0..2 {
     ///     let time = clock.clone();
-    ///     mail.submit(move || time.advance(Duration::from_millis(3)))?;
+    ///     mail.schedule(millisecond, move || time.advance(3 * millisecond))?;
     /// }
-    /// clock.run_until_idle();
+    /// clock.run_for(millisecond);
     /// let seen = mail.histograms().expect("they are kept");
-    /// assert_eq!(seen.lateness().max(), Some(Duration::from_millis(3)), "one waited for the other");
+    /// assert_eq!(seen.lateness().max(), Some(3 * millisecond), "one waited for the other");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[cfg(feature = "histograms")]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
     #[must_use]
-    pub fn histograms(&self) -> Option<crate::RunHistograms> {
-        let mut seen = crate::RunHistograms::new();
+    pub fn histograms(&self) -> Option<RunHistograms> {
+        let mut seen = RunHistograms::new();
         self.state.recorder.as_ref()?.add_to(&mut seen);
         Some(seen)
     }

@@ -4,6 +4,7 @@
 //! settings become a task, and the task is handed to the pool.
 
 mod joining;
+mod wrapping;
 
 use std::{
     io,
@@ -14,11 +15,10 @@ use std::{
 use self::joining::{enter_group, join};
 use crate::{
     FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate, ScheduledFuture,
-    Submission,
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
     sync::Arc,
-    task::{GroupState, InGroup, Job, OneShot, Outcome, Period, Periodic, Runnable, Task, Wrapper},
+    task::{GroupState, InGroup, Job, OneShot, Outcome, Period, Periodic, Runnable, Task},
     time::{Clock, Timestamp},
     trace,
     trigger::Trigger,
@@ -374,38 +374,6 @@ impl TaskBuilder<'_> {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
         }
         Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
-    }
-
-    /// Returns the wrapper that is to be called around each run, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// The payload, if the decorator panicked.
-    #[inline]
-    fn wrapper<J: Job>(
-        &self,
-        pool_ref: &PoolRef,
-        now: Timestamp,
-        deadline: Timestamp,
-        scheduled_at: &'static Location<'static>,
-    ) -> Result<Option<Wrapper>, Payload> {
-        let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
-        let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_failure));
-        let decorated = match &pool_ref.pool().callbacks().decorate {
-            None => budget,
-            Some(decorate) => {
-                let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };
-                let wrapper = contain(|| decorate(&submission))?;
-                Some(wrapper.around(budget))
-            }
-        };
-        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after());
-        let watch = warn_after.and_then(|limit| pool_ref.watch_runs(limit, scheduled_at));
-        Ok(match watch {
-            None => decorated,
-            Some(watch) => Some(watch.around(decorated)),
-        })
     }
 }
 

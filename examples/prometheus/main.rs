@@ -71,10 +71,12 @@ fn serve(address: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
     let recorder = PrometheusBuilder::new().install_recorder()?;
     describe_histogram!("demo_lateness_seconds", Unit::Seconds, "How late a run began.");
 
-    let executor = ScheduledThreadPoolExecutor::builder()
-        .core_pool_size(2)
-        .before_execute(record_lateness)
-        .build()?;
+    let builder =
+        ScheduledThreadPoolExecutor::builder().core_pool_size(2).before_execute(record_lateness);
+    // Quantiles of all runs, if the program is built with `--features histograms` as well.
+    #[cfg(feature = "histograms")]
+    let builder = builder.histograms(0);
+    let executor = builder.build()?;
     start_tasks(&executor, &recorder)?;
 
     let stopped = Arc::clone(&server);

@@ -6,8 +6,8 @@ use super::Tally;
 
 /// How many runs took how long, or were how late; from [`RunHistograms`].
 ///
-/// Durations are counted in buckets whose width is less than a hundredth of what they count, from 64
-/// nanoseconds to a day; what is shorter or longer is in the first bucket or in the last. The count, the mean,
+/// Durations are counted in buckets whose width is 64 nanoseconds, and above 16 microseconds less than a hundredth of
+/// what they count, up to a day; what is shorter or longer is in the first bucket or in the last. The count, the mean,
 /// the smallest and the largest are exact, in nanoseconds, also beyond these bounds.
 #[derive(Clone)]
 pub struct Histogram(pub(super) Tally);
@@ -59,7 +59,7 @@ impl Histogram {
     }
 
     /// Returns a duration that this share of all durations does not exceed: 0.5 for the median, 0.99 for what
-    /// one of a hundred exceeds. It is at most a hundredth too long, and never shorter than the
+    /// one of a hundred exceeds. It is at most 64 nanoseconds or a hundredth too long, and never shorter than the
     /// shortest nor longer than the longest. A share below zero counts as zero, and one above one as
     /// one. `None` if nothing has been recorded.
     #[must_use]

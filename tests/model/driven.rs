@@ -40,7 +40,7 @@ fn drive(
     }
 }
 
-/// G81: threads submit while the caller is about to sleep, for ever or until a later moment.
+/// G58: threads submit while the caller is about to sleep, for ever or until a later moment.
 #[test]
 fn no_caller_sleeps_through_a_submission() {
     for has_later in [false, true] {

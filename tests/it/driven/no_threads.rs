@@ -20,7 +20,7 @@ fn threads() -> usize {
     fs::read_dir("/proc/self/task").expect("Linux has it").count()
 }
 
-/// G80: neither a worker nor a timer thread nor a watcher is started.
+/// G57: neither a worker nor a timer thread nor a watcher is started.
 #[test]
 fn no_thread_is_started() {
     if env::var_os(CHILD).is_some() {

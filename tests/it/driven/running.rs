@@ -58,7 +58,7 @@ fn again(handle: &Handle, log: &Log<Duration>, back: Duration) {
     handle.schedule_at(moment, body).map(drop).unwrap_or_default();
 }
 
-/// G82, M196: a task that submits itself again, without delay or even in the past, does not keep the caller.
+/// G59, M196: a task that submits itself again, without delay or even in the past, does not keep the caller.
 #[test]
 fn a_call_ends_although_a_task_submits_itself_again() {
     for back in [Duration::ZERO, NANO, SECOND] {

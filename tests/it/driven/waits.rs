@@ -16,7 +16,7 @@ use punctual::{
 use super::{SECOND, driven, driven_with, runs};
 use crate::support::{LONG, elsewhere, ms};
 
-/// G83, M199: a wait that could never end is refused, in a task and between two calls; with a time limit of the task, too,
+/// G60, M199: a wait that could never end is refused, in a task and between two calls; with a time limit of the task, too,
 /// since there is no timer thread. Once the task has ended it is no wait.
 #[test]
 fn a_wait_at_home_is_refused() {

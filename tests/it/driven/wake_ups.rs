@@ -27,7 +27,7 @@ fn wakes_by(act: impl FnOnce(&DrivenExecutor)) -> usize {
     wakes.count()
 }
 
-/// G81, M204: the caller is woken for what is due before the moment that it was told, and for nothing else.
+/// G58, M204: the caller is woken for what is due before the moment that it was told, and for nothing else.
 #[test]
 fn the_caller_is_woken_for_what_comes_sooner() {
     let submit = |span: Duration| {
@@ -141,7 +141,7 @@ fn a_waker_that_panics_is_contained() {
     assert_eq!(executor.run_due(), 1);
 }
 
-/// G81: the caller sleeps without a limit if it is told that nothing is pending, and others submit: nothing is
+/// G58: the caller sleeps without a limit if it is told that nothing is pending, and others submit: nothing is
 /// left lying. Only a wake-up that is lost makes this hang.
 #[test]
 fn no_wake_up_is_lost() {

@@ -1,0 +1,47 @@
+//! What is called around each run of a task, as it is when the task is submitted: from the inside out its time limit, the
+//! executor's decorator, and the watch for runs that take long.
+
+use std::panic::Location;
+
+use super::TaskBuilder;
+use crate::{
+    Submission,
+    pool::PoolRef,
+    task::{Job, Wrapper},
+    time::Timestamp,
+    unwind::{Payload, contain},
+};
+
+impl TaskBuilder<'_> {
+    /// Returns the wrapper that is to be called around each run, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The payload, if the decorator panicked.
+    #[inline]
+    pub(super) fn wrapper<J: Job>(
+        &self,
+        pool_ref: &PoolRef,
+        now: Timestamp,
+        deadline: Timestamp,
+        scheduled_at: &'static Location<'static>,
+    ) -> Result<Option<Wrapper>, Payload> {
+        let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
+        let budget = self.timeout.filter(|_| is_periodic);
+        let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_failure));
+        let decorated = match &pool_ref.pool().callbacks().decorate {
+            None => budget,
+            Some(decorate) => {
+                let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };
+                let wrapper = contain(|| decorate(&submission))?;
+                Some(wrapper.around(budget))
+            }
+        };
+        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after());
+        let watch = warn_after.and_then(|limit| pool_ref.watch_runs(limit, scheduled_at));
+        Ok(match watch {
+            None => decorated,
+            Some(watch) => Some(watch.around(decorated)),
+        })
+    }
+}
