@@ -347,6 +347,8 @@ impl ManualClock {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn base(&self) -> Instant {
         *self.shared.base.get_or_init(|| {
             #[allow(clippy::disallowed_methods, reason = "any instant serves as the origin")]
