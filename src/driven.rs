@@ -76,6 +76,8 @@ use crate::{
 ///   effect: their number, names, stacks, [factory](crate::ThreadFactory), keep-alive, timer slack, and the
 ///   callbacks at the [start](crate::Builder::on_thread_start) and the
 ///   [end](crate::Builder::on_thread_stop) of each.
+/// * Nobody looks while a task runs: [starvation](crate::Builder::on_starvation) is not reported, and a
+///   [run that takes long](crate::Builder::warn_after) is named when it has ended.
 /// * A task may run on a stack that is deep already.
 ///
 /// # Stopping

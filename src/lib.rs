@@ -54,7 +54,7 @@
 //! | ask somebody just before each run whether it takes place | [`TaskBuilder::gate`], [`gate`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
-//! | see how late tasks are and how long they take | [`Builder::histograms`], with the feature `histograms` |
+//! | see how late tasks are and how long they take | `Builder::histograms`, with the feature `histograms` |
 //! | be told of runs that take long, and of tasks that cannot start | [`Builder::on_slow_run`], [`TaskBuilder::warn_after`], [`Builder::on_starvation`] |
 //! | see work under the span that scheduled it | [`Builder::submitter_span`] |
 //! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug`; [metrics and snapshots as data](#features) |
@@ -107,7 +107,7 @@
 //! * `tracing` (default): spans and events about every task, with the target `punctual`. They cost next
 //!   to nothing without a subscriber.
 //! * `timer-slack` (default): on Linux, workers ask the system to wake them without slack.
-//! * `histograms`: [`Builder::histograms`], how late tasks are and how long they take. It adds `hdrhistogram`.
+//! * `histograms`: `Builder::histograms`, how late tasks are and how long they take. It adds `hdrhistogram`.
 //! * `stream`: [`DelayQueue::stream`] is a `futures_core::Stream`.
 //! * `cron`: [`trigger::cron`](trigger), runs by the calendar of a time zone. It adds `jiff`, which reads
 //!   the time zone files of the system.

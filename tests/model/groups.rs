@@ -43,7 +43,7 @@ fn assert_at_rest(group: &Group) {
     assert_eq!(now.submitted, now.completed + now.failed + now.cancelled, "{now:?}");
 }
 
-/// M178: two workers have taken two tasks: they start in their order, and never overlap.
+/// G61, G62, M178: two workers have taken two tasks: they start in their order, and never overlap.
 #[test]
 fn two_workers_start_in_order() {
     check(|| {
@@ -78,7 +78,7 @@ fn permits_go_round() {
     });
 }
 
-/// A task is cancelled while the permit that it waits for is released: it runs or is cancelled, and the one behind
+/// G63: a task is cancelled while the permit that it waits for is released: it runs or is cancelled, and the one behind
 /// it runs in any case.
 #[test]
 fn a_task_gets_its_turn_or_is_cancelled() {
@@ -96,7 +96,7 @@ fn a_task_gets_its_turn_or_is_cancelled() {
     });
 }
 
-/// M174: the first of those that wait is paused, or moved away, while the permit is released: the next gets its turn.
+/// G63, M174: the first of those that wait is paused, or moved away, while the permit is released: the next gets its turn.
 #[test]
 fn the_first_steps_aside() {
     for moves in [false, true] {
@@ -119,7 +119,7 @@ fn the_first_steps_aside() {
     }
 }
 
-/// The group is paused and resumed while tasks are taken, refused and queued again: none is left behind.
+/// G63: the group is paused and resumed while tasks are taken, refused and queued again: none is left behind.
 #[test]
 fn a_pause_strands_nobody() {
     check(|| {
@@ -141,7 +141,7 @@ fn a_pause_strands_nobody() {
     });
 }
 
-/// The limit is raised while a task is refused and queued again: it gets the new permit.
+/// G63: the limit is raised while a task is refused and queued again: it gets the new permit.
 #[test]
 fn a_raised_limit_is_not_missed() {
     check(|| {
@@ -163,7 +163,7 @@ fn a_raised_limit_is_not_missed() {
     });
 }
 
-/// A task is queued again, held, while the owner is dropped: what is due runs, in its turn.
+/// G64: a task is queued again, held, while the owner is dropped: what is due runs, in its turn.
 #[test]
 fn a_drop_runs_what_waits() {
     check(|| {
@@ -179,7 +179,7 @@ fn a_drop_runs_what_waits() {
     });
 }
 
-/// The owner of a group that is paused is dropped: everything ends, and nobody waits for ever.
+/// G64: the owner of a group that is paused is dropped: everything ends, and nobody waits for ever.
 #[test]
 fn a_drop_ends_a_paused_group() {
     check(|| {
@@ -195,7 +195,7 @@ fn a_drop_ends_a_paused_group() {
     });
 }
 
-/// The executor is stopped at once while tasks are refused and queued again: each is given back or ended.
+/// G64: the executor is stopped at once while tasks are refused and queued again: each is given back or ended.
 #[test]
 fn a_stop_strands_nobody() {
     check(|| {
@@ -256,7 +256,7 @@ fn a_series_ends_with_its_group() {
     });
 }
 
-/// A group is shut down while a submission is under way: the task is refused, or it runs before the end.
+/// G64: a group is shut down while a submission is under way: the task is refused, or it runs before the end.
 #[test]
 fn a_submission_meets_the_end_of_its_group() {
     check(|| {

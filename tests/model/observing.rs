@@ -27,7 +27,7 @@ fn until_reported(clock: &ManualClock, reports: &Count) {
     }
 }
 
-/// M186: a worker that was idle takes a task while a look finds it idle, and keeps it: from then on all are
+/// G65, M186: a worker that was idle takes a task while a look finds it idle, and keeps it: from then on all are
 /// busy, and a look is armed.
 #[test]
 fn a_worker_takes_a_task_while_a_look_ends() {
@@ -47,7 +47,7 @@ fn a_worker_takes_a_task_while_a_look_ends() {
     });
 }
 
-/// M186: an idle worker retires while a look finds it idle: the one that is left is busy, and a look is armed.
+/// G65, M186: an idle worker retires while a look finds it idle: the one that is left is busy, and a look is armed.
 #[test]
 fn a_worker_retires_while_a_look_ends() {
     check(|| {
@@ -78,7 +78,7 @@ fn a_worker_retires_while_a_look_ends() {
     });
 }
 
-/// A run ends while its time is over: it is named once, by the timer thread or by the worker.
+/// G66: a run ends while its time is over: it is named once, by the timer thread or by the worker.
 #[test]
 fn a_run_ends_while_its_time_is_over() {
     check(|| {

@@ -22,7 +22,7 @@ fn drained(group: &Group) {
     assert_sound(group.statistics());
 }
 
-/// M178: with a limit of one the tasks of a group run in the order of their submission, on as many workers as there are.
+/// G61, G62, M178: with a limit of one the tasks of a group run in the order of their submission, on as many workers as there are.
 #[test]
 fn the_order_is_strict() {
     for _ in rounds("groups: the order is strict", 400) {
@@ -41,7 +41,7 @@ fn the_order_is_strict() {
     }
 }
 
-/// Each submitter finds its own tasks in order, and no more run at once than the limit says.
+/// G61, G62: each submitter finds its own tasks in order, and no more run at once than the limit says.
 #[test]
 fn several_submitters() {
     for round in rounds("groups: several submitters", 400) {
@@ -72,7 +72,7 @@ fn several_submitters() {
     }
 }
 
-/// Everything at once: tasks are submitted, moved, paused and cancelled, the limit, the pool and the pause of the
+/// G61, G63: everything at once: tasks are submitted, moved, paused and cancelled, the limit, the pool and the pause of the
 /// group change, and nothing is lost or stranded.
 #[test]
 fn nothing_is_stranded() {
@@ -118,7 +118,7 @@ fn nothing_is_stranded() {
     }
 }
 
-/// Periodic tasks share a limit while the group is paused and resumed, and each goes on.
+/// G63: periodic tasks share a limit while the group is paused and resumed, and each goes on.
 #[test]
 fn series_share_a_limit() {
     for _ in rounds("groups: series share a limit", 100) {
@@ -148,7 +148,7 @@ fn series_share_a_limit() {
     }
 }
 
-/// The executor ends while its group is busy: everything has ended.
+/// G64: the executor ends while its group is busy: everything has ended.
 #[test]
 fn an_end_in_the_middle() {
     for round in rounds("groups: an end in the middle", 800) {

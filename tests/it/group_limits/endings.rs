@@ -123,7 +123,7 @@ fn the_policies_decide() {
     assert!(group.is_terminated());
 }
 
-/// A paused group that is shut down is resumed, and so comes to its end.
+/// G64: a paused group that is shut down is resumed, and so comes to its end.
 #[test]
 fn a_paused_group_is_resumed_by_its_shutdown() {
     let (clock, executor) = manual(1);
@@ -322,7 +322,7 @@ fn the_end_is_awaited() {
     assert!(format!("{end:?}").contains("is_terminated: true"));
 }
 
-/// Handles and tasks of a group are dropped in any order.
+/// G64: handles and tasks of a group are dropped in any order.
 #[test]
 fn dropped_in_any_order() {
     for order in 0..6 {

@@ -70,7 +70,7 @@ fn a_stall_is_seen_in_every_run_that_it_delays() {
     assert_eq!(run_times(seen.pool()), (6, ms(5), Some(ms(5))));
 }
 
-/// M193: a name has histograms of its own, and its runs count for the pool as well, each once.
+/// G67, M193: a name has histograms of its own, and its runs count for the pool as well, each once.
 #[test]
 fn names_are_kept_apart_and_count_for_the_pool() {
     let (clock, executor) = manual_with(|builder| builder.histograms(2));
@@ -91,7 +91,7 @@ fn names_are_kept_apart_and_count_for_the_pool() {
     assert_eq!(run_times(seen.pool()), (5, ms(31), Some(ms(16))));
 }
 
-/// M194: a run that fails is recorded; what does not run is not.
+/// G67, M194: a run that fails is recorded; what does not run is not.
 #[test]
 fn exactly_the_runs_are_recorded() {
     let (clock, executor) = manual_with(|builder| builder.histograms(9));
@@ -153,7 +153,7 @@ fn workers_come_and_go_and_their_runs_stay() {
     assert_eq!(run_times(executor.histograms().unwrap().pool()), (3, ms(3), Some(ms(1))));
 }
 
-/// With many workers and a name that they share, each run is recorded once.
+/// G67: with many workers and a name that they share, each run is recorded once.
 #[test]
 fn many_workers_record_each_run_once() {
     const TASKS: u64 = 4_000;
@@ -182,7 +182,7 @@ fn there_are_none_unless_they_are_asked_for() {
     assert!(executor.histograms().is_none());
 }
 
-/// The runs of a group's tasks are recorded for the group as well, with a name and without, and count for the pool once.
+/// G67: the runs of a group's tasks are recorded for the group as well, with a name and without, and count for the pool once.
 #[test]
 fn groups_are_recorded_beside_the_pool() {
     let (clock, executor) = manual_with(|builder| builder.histograms(1));

@@ -16,7 +16,7 @@ fn logged(log: &Log<SlowRun>) -> impl FnOnce(Builder) -> Builder {
     move |builder| builder.on_slow_run(move |run| log.push(run.clone()))
 }
 
-/// M192: a run is named at the very moment at which its time is over, while it runs, and not again.
+/// G66, M192: a run is named at the very moment at which its time is over, while it runs, and not again.
 #[test]
 fn a_run_is_named_when_its_time_is_over() {
     let log = Log::new();
@@ -51,7 +51,7 @@ fn a_run_is_named_when_its_time_is_over() {
     assert!(text.starts_with(&expected), "{text}");
 }
 
-/// M191: each run of a periodic task that takes as long as its time or longer is named, once; no other is.
+/// G66, M191: each run of a periodic task that takes as long as its time or longer is named, once; no other is.
 #[test]
 fn each_slow_run_is_named_and_no_other() {
     let log = Log::new();

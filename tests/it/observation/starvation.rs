@@ -77,7 +77,7 @@ impl Scene {
     }
 }
 
-/// M189: it is reported when the first task has been due for just as long as was set, with what is due and what occupies the
+/// G65, M189: it is reported when the first task has been due for just as long as was set, with what is due and what occupies the
 /// workers, and since when.
 #[test]
 fn it_is_reported_when_a_task_has_been_due_for_the_set_time() {
@@ -124,7 +124,7 @@ fn it_is_reported_again_when_it_has_doubled() {
     scene.end();
 }
 
-/// M188: a task that starts ends it; the next one is reported when it has lasted for the set time itself, counted from that
+/// G65, M188: a task that starts ends it; the next one is reported when it has lasted for the set time itself, counted from that
 /// start.
 #[test]
 fn a_task_that_starts_ends_it() {
@@ -181,7 +181,7 @@ fn an_idle_pool_is_not_looked_at() {
     assert_eq!(log.entries().len(), 1);
 }
 
-/// M187: an idle worker that retires leaves only busy ones behind: they are looked at from then on.
+/// G65, M187: an idle worker that retires leaves only busy ones behind: they are looked at from then on.
 #[test]
 fn the_last_idle_worker_that_retires_has_the_others_looked_at() {
     let scene = Scene::new(2);
@@ -203,7 +203,7 @@ fn the_last_idle_worker_that_retires_has_the_others_looked_at() {
     scene.end();
 }
 
-/// A worker whose first hook blocks occupies itself: what waits for it is reported.
+/// G65: a worker whose first hook blocks occupies itself: what waits for it is reported.
 #[test]
 fn a_worker_that_does_not_begin_is_seen() {
     let (log, gate) = (Log::new(), Counter::new());
@@ -258,7 +258,7 @@ fn a_callback_may_panic_and_submit() {
     in_time("it closes", move || executor.close().unwrap());
 }
 
-/// What is not due starves nobody, and neither does a queue that has been emptied.
+/// G65: what is not due starves nobody, and neither does a queue that has been emptied.
 #[test]
 fn only_what_is_due_waits() {
     let scene = Scene::new(1);
