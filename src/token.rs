@@ -73,9 +73,19 @@ pub struct CancellationToken {
     /// That of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
-    /// It looks itself whether its time limit has come, because the thread that would raise it then may
-    /// be late, on a manual clock, or does not exist.
-    sees_limits: bool,
+    watch: LimitWatch,
+}
+
+/// Who finds out that the time limit has come that raises a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LimitWatch {
+    /// The timer thread, which raises it then.
+    Thread,
+    /// The same, and whoever looks at the token, since on a manual clock that thread may be late. A wait still ends
+    /// when the thread raises the token, which it does after it has ended the task.
+    ThreadOrLook,
+    /// Whoever looks at the token or waits for it: there is no such thread.
+    Look,
 }
 
 #[derive(Default)]
@@ -110,14 +120,14 @@ impl CancellationToken {
     /// ```
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
         let clock = clock.into();
-        let sees_limits = clock.is_manual();
-        Self { own: Arc::default(), parents: [None, None], clock, sees_limits }
+        let watch = if clock.is_manual() { LimitWatch::ThreadOrLook } else { LimitWatch::Thread };
+        Self { own: Arc::default(), parents: [None, None], clock, watch }
     }
 
     /// As [`with_clock`](Self::with_clock), but it and its children look themselves whether their time
     /// limits have come: no thread does.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
-        Self { sees_limits: true, ..Self::with_clock(clock) }
+        Self { watch: LimitWatch::Look, ..Self::with_clock(clock) }
     }
 
     /// Returns the clock that it sleeps on.
@@ -130,13 +140,12 @@ impl CancellationToken {
         let [parent, grandparent] = &self.parents;
         debug_assert!(grandparent.is_none(), "no token has three");
         let parents = [Some(Arc::clone(&self.own)), parent.clone()];
-        let sees_limits = self.sees_limits;
-        Self { own: Arc::default(), parents, clock: self.clock.clone(), sees_limits }
+        Self { own: Arc::default(), parents, clock: self.clock.clone(), watch: self.watch }
     }
 
     /// Notes when a time limit will raise the token, or that none will.
     pub(crate) fn set_limit(&self, limit: Option<Timestamp>) {
-        let limit = limit.filter(|_| self.sees_limits);
+        let limit = limit.filter(|_| self.watch != LimitWatch::Thread);
         // Relaxed: orders no other access. The clock's lock orders a limit that has come.
         self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
@@ -216,7 +225,7 @@ impl CancellationToken {
     /// Blocks until the token is raised, or until `deadline`; returns `true` if it was raised.
     fn wait_until(&self, deadline: Timestamp) -> bool {
         let poll = |waker: &Waker| self.poll_raised(waker);
-        let end = deadline.min(self.limit());
+        let end = deadline.min(self.end_of_waits());
         let is_raised = wait::block_until(&self.clock, end, poll).is_some();
         self.deregister(Parker::current().waker());
         is_raised
@@ -231,8 +240,8 @@ impl CancellationToken {
         deadline: Timestamp,
         mut poll: impl FnMut(&Waker) -> Option<R>,
     ) -> Option<R> {
-        // A limit is seen by a look at the clock, and nobody wakes for it.
-        let end = if clock.is_same(&self.clock) { deadline.min(self.limit()) } else { deadline };
+        let is_same = clock.is_same(&self.clock);
+        let end = if is_same { deadline.min(self.end_of_waits()) } else { deadline };
         let answer = wait::block_until(clock, end, |waker| {
             let answer = poll(waker).map(Some);
             answer.or_else(|| self.poll_raised(waker).map(|()| None))
@@ -264,7 +273,12 @@ impl CancellationToken {
         limit < Timestamp::NEVER && limit <= self.clock.read()
     }
 
-    /// Returns when a time limit raises the token, as far as it looks itself.
+    /// Returns when a wait has to look at the clock, because nobody wakes it for the time limit.
+    fn end_of_waits(&self) -> Timestamp {
+        if self.watch == LimitWatch::Look { self.limit() } else { Timestamp::NEVER }
+    }
+
+    /// Returns when a time limit raises the token, if that is seen by a look.
     fn limit(&self) -> Timestamp {
         match self.own.limit.load(Ordering::Relaxed) {
             0 => Timestamp::NEVER,

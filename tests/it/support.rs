@@ -160,15 +160,20 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// The result of a call on another thread, waited for no longer than [`LONG`], so that a call that
 /// blocks for ever fails the test.
-pub struct Elsewhere<R>(mpsc::Receiver<R>);
+pub struct Elsewhere<R>(mpsc::Receiver<R>, thread::JoinHandle<()>);
 
 pub fn elsewhere<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> Elsewhere<R> {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || sender.send(call()));
-    Elsewhere(receiver)
+    let thread = thread::spawn(move || drop(sender.send(call())));
+    Elsewhere(receiver, thread)
 }
 
 impl<R> Elsewhere<R> {
+    /// Returns `true` if [`get`](Self::get) will not wait.
+    pub fn has_ended(&self) -> bool {
+        self.1.is_finished()
+    }
+
     pub fn get(self) -> R {
         self.get_of("the call")
     }

@@ -25,6 +25,7 @@ impl World {
             Op::Ask(task, verb) => self.ask(task, verb),
             Op::Forget(task) => drop(self.take_future(task)),
             Op::Poll(task) => self.poll(task),
+            Op::Timer(first, then) => self.use_timer(first, then),
             Op::Look => self.look(),
             Op::Advance(steps) => self.advance(steps),
             Op::Resize(size) => self.handle.set_core_pool_size(size),
@@ -43,6 +44,7 @@ impl World {
             Op::Join(task) => self.join(task),
             Op::JoinFor(task, steps) => self.join_for(task, steps),
             Op::Await(task) => self.await_end(task),
+            Op::Sleep(steps) => self.sleep(steps),
             Op::AwaitTermination(steps) => {
                 let ended = self.blocking(|| self.handle.await_termination(steps.span()));
                 self.is_wrong(ended.is_err(), "an actor may wait for the end");
@@ -277,8 +279,8 @@ fn poll_once(future: &mut Future, waker: &Waker) -> Poll<Result<(), TaskError>> 
 }
 
 /// A waker that may panic.
-struct Rouse {
-    world: Arc<World>,
+pub(crate) struct Rouse {
+    pub(crate) world: Arc<World>,
 }
 
 impl Wake for Rouse {
@@ -289,13 +291,13 @@ impl Wake for Rouse {
 
 /// A door that is opened once.
 #[derive(Default)]
-struct Door {
+pub(crate) struct Door {
     is_open: Mutex<bool>,
     opened: Condvar,
 }
 
 impl Door {
-    fn pass(&self) {
+    pub(crate) fn pass(&self) {
         let mut is_open = self.is_open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         while !*is_open {
             is_open = self.opened.wait(is_open).unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -29,6 +29,7 @@ mod groups;
 mod ledger;
 mod scenario;
 mod tasks;
+mod timers;
 mod world;
 
 use std::{

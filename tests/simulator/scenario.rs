@@ -187,6 +187,8 @@ pub(crate) enum Op {
     Forget(usize),
     /// Polls the future with a waker.
     Poll(usize),
+    /// Polls a timer with a waker, moves it, and drops it.
+    Timer(Steps, Steps),
     Look,
     Advance(Steps),
     Resize(usize),
@@ -200,6 +202,8 @@ pub(crate) enum Op {
     Join(usize),
     JoinFor(usize, Steps),
     Await(usize),
+    /// Awaits a timer.
+    Sleep(Steps),
     AwaitTermination(Steps),
     ShutdownWithin(Steps),
     Close,
@@ -392,6 +396,7 @@ fn quick_op() -> impl Strategy<Value = Op> {
         6 => (which(), verb()).prop_map(|(task, verb)| Op::Ask(task, verb)),
         2 => which().prop_map(Op::Forget),
         2 => which().prop_map(Op::Poll),
+        2 => (steps(0, 4), steps(0, 4)).prop_map(|(first, then)| Op::Timer(first, then)),
         2 => Just(Op::Look),
         1 => (0_usize..4).prop_map(Op::Resize),
         5 => (which_group(), group_verb()).prop_map(|(group, verb)| Op::Group(group, verb)),
@@ -411,6 +416,7 @@ fn blocking_op() -> impl Strategy<Value = Op> {
         4 => which().prop_map(Op::Join),
         3 => (which(), steps(0, 3)).prop_map(|(task, limit)| Op::JoinFor(task, limit)),
         3 => which().prop_map(Op::Await),
+        2 => steps(0, 4).prop_map(Op::Sleep),
         2 => steps(0, 4).prop_map(Op::AwaitTermination),
         1 => (which_group(), steps(0, 4))
             .prop_map(|(group, steps)| Op::Group(group, GroupVerb::AwaitTermination(steps))),

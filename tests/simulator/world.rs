@@ -165,6 +165,11 @@ impl World {
         self.has_faults.load(Ordering::SeqCst)
     }
 
+    /// Returns `true` if threads of the executor may not have been started.
+    pub(crate) fn may_lack_threads(&self) -> bool {
+        self.faults.spawn
+    }
+
     /// The faults that are on now.
     pub(crate) fn faults(&self) -> Faults {
         let on = self.has_faults.load(Ordering::SeqCst);

@@ -9,7 +9,7 @@ use std::{
 
 use punctual::{CancelReason, RejectionReason, WouldDeadlock, current_task};
 
-use super::support::{Busy, assert_sound, noting};
+use super::support::{Busy, assert_sound, noting, until_held};
 use crate::support::{
     Counter, Drops, Log, assert_cancelled, elsewhere, eventually, hold, in_time, manual,
     manual_with, ms,
@@ -36,7 +36,7 @@ fn all_are_cancelled() {
         .collect();
     let rate = group.schedule_at_fixed_rate(ms(1), ms(1), || ()).unwrap();
     clock.advance(ms(5));
-    eventually("some wait", || group.statistics().waiting == 7);
+    until_held(&group, 7);
     assert_eq!(group.cancel_all(), 12);
     assert_eq!((drops.count(), executor.pending_count()), (10, 0));
     pending.iter().for_each(|task| assert_cancelled(task, CancelReason::Requested));
@@ -185,7 +185,7 @@ fn a_group_is_shut_down_at_once() {
     let later = group.schedule(ms(100), || 2).unwrap();
     let planned = clock.now() + ms(1);
     clock.advance(ms(5));
-    eventually("it waits", || group.statistics().waiting == 1);
+    until_held(&group, 1);
     let mut drained = group.shutdown_now().into_iter();
     assert_eq!(drained.len(), 2);
     let first = drained.next().unwrap();
@@ -245,14 +245,12 @@ fn a_shutdown_with_a_deadline() {
     clock.run_for(ms(1));
     clock.advance(ms(1));
     started.wait_for(1);
-    let report = loop {
+    // As long as the other thread may not have read the clock yet.
+    eventually("the time of the shutdown is up", || {
         clock.advance(ms(10));
-        std::thread::yield_now();
-        if clock.elapsed() > ms(200) {
-            break report.get();
-        }
-    };
-    let report = report.unwrap();
+        report.has_ended()
+    });
+    let report = report.get().unwrap();
     let names = |list: &[punctual::TaskSummary]| {
         list.iter().map(|task| task.name().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use punctual::{CancelReason, DropPolicy, MissedRuns};
 
-use super::support::{Busy, assert_sound, noting};
+use super::support::{Busy, assert_sound, noting, until_held};
 use crate::support::{
     Log, assert_cancelled, assert_terminated, elsewhere, eventually, in_time, manual, manual_with,
     ms,
@@ -23,7 +23,7 @@ fn a_drop_runs_what_is_due() {
     let rate = group.task().missed_runs(MissedRuns::Coalesce);
     let rate = rate.schedule_at_fixed_rate(ms(2), ms(1), move || ticks.push(50)).unwrap();
     clock.advance(ms(5));
-    eventually("all wait", || group.statistics().waiting == 11);
+    until_held(&group, 11);
     let handle = executor.handle();
     let dropped = elsewhere(move || drop(executor));
     eventually("it is dropped", || handle.is_shutdown());
@@ -69,7 +69,7 @@ fn a_drop_cancels_what_was_moved_away() {
     let log = Log::new();
     let (moved, due) = (noting(&group, &log, ms(1), 1), noting(&group, &log, ms(1), 2));
     clock.advance(ms(5));
-    eventually("both wait", || group.statistics().waiting == 2);
+    until_held(&group, 2);
     assert!(moved.reschedule(ms(100)));
     let handle = executor.handle();
     let dropped = elsewhere(move || drop(executor));
@@ -89,7 +89,7 @@ fn a_shutdown_lets_nothing_be_put_off() {
     let busy = Busy::start(&group);
     let task = group.schedule(ms(1), || 7).unwrap();
     clock.advance(ms(5));
-    eventually("it waits", || group.statistics().waiting == 1);
+    until_held(&group, 1);
     executor.shutdown();
     assert!(!task.reschedule(ms(100)) && !task.pause());
     assert!(!group.pause(), "nor is the group paused");
@@ -111,7 +111,7 @@ fn a_shutdown_keeps_what_is_due() {
             (group.schedule(ms(1), || 1).unwrap(), group.schedule(ms(20), || 2).unwrap());
         let rate = group.schedule_at_fixed_rate(ms(2), ms(1), || ()).unwrap();
         clock.advance(ms(5));
-        eventually("two wait", || group.statistics().waiting == 2);
+        until_held(&group, 2);
         executor.shutdown();
         assert_cancelled(&rate, CancelReason::Shutdown);
         busy.end();
@@ -136,7 +136,7 @@ fn shutdown_now_gives_back_what_waits() {
     let task = group.schedule(ms(1), || 7).unwrap();
     let planned = clock.now() + ms(1);
     clock.advance(ms(5));
-    eventually("it waits", || group.statistics().waiting == 1);
+    until_held(&group, 1);
     let drained: Vec<_> = executor.shutdown_now().collect();
     assert_eq!(
         (drained.len(), drained[0].deadline(), drained[0].is_due()),

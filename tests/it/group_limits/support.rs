@@ -11,7 +11,7 @@ use std::{
 
 use punctual::{Group, GroupStatistics, ScheduledFuture};
 
-use crate::support::{Counter, LONG, Log};
+use crate::support::{Counter, LONG, Log, eventually};
 
 /// A task that runs until it is let go, and notes that it has begun.
 pub struct Busy {
@@ -60,6 +60,15 @@ pub fn noting<T: Clone + Send + 'static>(
 ) -> ScheduledFuture<()> {
     let log = log.clone();
     group.schedule(delay, move || log.push(entry)).expect("the group is open")
+}
+
+/// Waits until so many tasks wait for the group and are in the queue: a worker has put back each one that it has taken. Nothing
+/// else may run.
+pub fn until_held(group: &Group, count: usize) {
+    eventually("they wait", || {
+        let now = group.statistics();
+        now.waiting == count && group.handle().statistics().active == now.active
+    });
 }
 
 /// Asserts that the counts of a group agree with each other.
