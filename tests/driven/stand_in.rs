@@ -13,7 +13,8 @@ use std::{
 
 use real::{
     Clock, ConfigError, Done, DropPolicy, Failure, FailureReport, Handle, Limit,
-    RejectedExecutionHandler, Submission, TaskContext, TaskRun, ThreadFactory, WouldDeadlock,
+    RejectedExecutionHandler, SlowRun, Starvation, Submission, TaskContext, TaskRun, ThreadFactory,
+    WouldDeadlock,
 };
 
 use crate::with_threads::is_with_threads;
@@ -231,6 +232,8 @@ impl Builder {
         after_execute(hook: impl Fn(&TaskContext, Result<(), &Failure>) + Send + Sync + 'static);
         terminated(hook: impl Fn() + Send + Sync + 'static);
         failure_handler(handler: impl Fn(&FailureReport<'_>) + Send + Sync + 'static);
+        histograms(names: usize);
+        submitter_span(follow: bool);
     } {
         keep_alive(keep_alive: Duration);
         allows_core_thread_timeout(allow: bool);
@@ -240,6 +243,10 @@ impl Builder {
         precise(lead: Duration);
         on_thread_start(callback: impl Fn() + Send + Sync + 'static);
         on_thread_stop(callback: impl Fn() + Send + Sync + 'static);
+        // Which look from the timer thread.
+        warn_after(limit: Duration);
+        on_slow_run(callback: impl Fn(&SlowRun) + Send + Sync + 'static);
+        on_starvation(after: Duration, callback: impl Fn(&Starvation) + Send + Sync + 'static);
     }}
 
     pub fn decorate_task<D, W>(mut self, decorator: D) -> Self

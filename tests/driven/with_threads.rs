@@ -52,7 +52,11 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
     ),
     (
         "a drop that does not wait is to have cancelled what it cancels; that of the stand-in is another thread's",
-        &["load::backlog::very_many_tasks_can_be_dropped_on_a_small_stack"],
+        &[
+            "cancellation::drops::closure_and_result_are_dropped_once_and_at_once",
+            "load::backlog::very_many_tasks_can_be_dropped_on_a_small_stack",
+            "timers::stopping::a_drop_of_the_executor_wakes_it",
+        ],
     ),
     ("it counts the threads that wait, and that of the stand-in waits", &["clock::auto_advance::"]),
 ];

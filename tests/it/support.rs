@@ -164,8 +164,10 @@ pub struct Elsewhere<R>(mpsc::Receiver<R>, thread::JoinHandle<()>);
 
 pub fn elsewhere<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> Elsewhere<R> {
     let (sender, receiver) = mpsc::channel();
-    let thread = thread::spawn(move || drop(sender.send(call())));
-    Elsewhere(receiver, thread)
+    // Whatever asks which test it is in goes by the name of the thread.
+    let name = thread::current().name().unwrap_or("elsewhere").to_owned();
+    let thread = thread::Builder::new().name(name).spawn(move || drop(sender.send(call())));
+    Elsewhere(receiver, thread.expect("a thread can be started"))
 }
 
 impl<R> Elsewhere<R> {
