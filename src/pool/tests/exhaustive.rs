@@ -27,6 +27,7 @@ fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
         lead: Duration::ZERO,
         clock: Some(clock.clone().into()),
         is_driven: false,
+        observing: ObservingConfig::default(),
         stripes: 2,
         keep_delayed: true,
         keep_periodic: true,

@@ -207,18 +207,16 @@ fn manual() -> Clock {
 /// The queue of one task: the deadline of its entry, if it is there.
 type OneEntry = Arc<Mutex<Option<Timestamp>>>;
 
-fn move_in(queue: &OneEntry) -> impl FnMut(Option<u32>, &mut Choose<'_>) -> Moved {
+fn move_in(queue: &OneEntry) -> impl FnMut(Option<u32>, &mut ChooseDeadline<'_>) -> Moved {
     let queue = Arc::clone(queue);
     move |_, choose| match &mut *queue.lock() {
         Some(deadline) => {
-            *deadline = choose(*deadline);
+            (*deadline, _) = choose(*deadline);
             Moved::To(None)
         }
         None => Moved::Absent,
     }
 }
-
-type Choose<'a> = dyn FnMut(Timestamp) -> Timestamp + 'a;
 
 /// A worker that takes the task out of its queue if it is due, runs it and puts it back.
 fn work(task: Arc<dyn Runnable>, queue: &OneEntry) {
