@@ -29,7 +29,7 @@ use crate::{
     time::saturating_nanos,
 };
 
-/// What is shorter shares one bucket with zero.
+/// Shorter durations share one bucket with zero.
 const LOWEST: u64 = 64;
 /// A day, in nanoseconds. What is longer counts as this.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;

@@ -32,7 +32,7 @@ struct Kept {
     last_failure: Option<String>,
 }
 
-/// What is recorded of one task.
+/// The records of one task.
 #[derive(Default)]
 struct Record {
     started: Option<Instant>,
@@ -50,7 +50,7 @@ pub(crate) struct Snapshot {
     pub(crate) last_failure: Option<String>,
 }
 
-/// What is shown of one task.
+/// One task, as it is shown.
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) state: TaskState,

@@ -3,7 +3,7 @@
 use punctual::TaskHandle;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// What is to be done after a key.
+/// The command that a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Up,

@@ -1,4 +1,4 @@
-//! What is said of a group before it is made.
+//! The settings of a group, before it is made.
 
 use std::fmt;
 

@@ -67,7 +67,7 @@ fn the_buckets_count_everything_in_order() {
     }
 }
 
-/// What is too long is counted as the longest, and is still the largest that was seen.
+/// A duration that is too long is counted as the longest, and is still the largest that was seen.
 #[test]
 fn what_is_too_long_is_counted_all_the_same() {
     let year = Duration::from_secs(365 * 24 * 3_600);

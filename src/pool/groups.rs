@@ -188,7 +188,7 @@ impl Pool {
     }
 }
 
-// What is done with the members of one group.
+// The members of one group, and what is done with them.
 impl Pool {
     /// Ends members that their group has called off, or that run. Returns how many that are: a worker may have been
     /// faster with one that was called off. With `signal` bodies that run are asked to stop.

@@ -30,7 +30,7 @@ use crate::{
     unwind::{Callback, discard},
 };
 
-/// What is the same for all runs of a task.
+/// The facts that are the same for all runs of a task.
 struct Watchdog {
     limit: Duration,
     scheduled_at: &'static Location<'static>,
