@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for TaskId {
     }
 }
 
-/// What is written of a pending task.
+/// A pending task, as it is written.
 #[derive(Serialize)]
 #[serde(rename = "PendingTask")]
 struct Snapshot {

@@ -76,15 +76,15 @@ pub struct CancellationToken {
     watch: LimitWatch,
 }
 
-/// Who finds out that the time limit has come that raises a token.
+/// How the holders of a token learn that its time limit has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LimitWatch {
-    /// The timer thread, which raises it then.
+    /// The timer thread raises it.
     Thread,
-    /// The same, and whoever looks at the token, since on a manual clock that thread may be late. A wait still ends
-    /// when the thread raises the token, which it does after it has ended the task.
+    /// The same, and each thread that looks at the token reads the clock, since on a manual clock the timer thread may be
+    /// late. A wait still ends when the timer thread raises the token, which it does after it has ended the task.
     ThreadOrLook,
-    /// Whoever looks at the token or waits for it: there is no such thread.
+    /// Each thread that looks at the token or waits for it reads the clock: there is no timer thread.
     Look,
 }
 

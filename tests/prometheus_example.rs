@@ -167,7 +167,7 @@ fn counters_grow_from_scrape_to_scrape() {
     }
 }
 
-/// What is not a scrape is refused with the right status, and the next scrape is answered.
+/// A request that is not a scrape is refused with the right status, and the next scrape is answered.
 #[test]
 fn what_is_no_scrape_is_refused() {
     let served = Served::start();

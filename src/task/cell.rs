@@ -82,7 +82,7 @@ pub(super) struct Extras {
     pub(super) observation: Observation,
 }
 
-/// What is watched of a task, from its submission on.
+/// The observation of one task, from its submission on.
 #[derive(Default)]
 pub(crate) struct Observation {
     /// The span in which it was submitted.

@@ -1,4 +1,4 @@
-//! What is called around each run of a task, as it is when the task is submitted: from the inside out its time limit, the
+//! The wrapper around each run of a task, made when the task is submitted. It consists, from the inside out, of the time limit, the
 //! executor's decorator, and the watch for runs that take long.
 
 use std::panic::Location;

@@ -149,7 +149,7 @@ fn a_panic_does_not_leave_the_call() {
     assert_eq!(executor.statistics().failed_runs, 4);
 }
 
-/// What is put off, brought forward, paused and resumed runs when it is due then.
+/// Tasks that are put off, brought forward, paused and resumed run when they are due then.
 #[test]
 fn control_moves_what_the_caller_is_told() {
     let (clock, mut executor) = driven();

@@ -1,4 +1,4 @@
-//! Who is woken while the caller sleeps, and how often.
+//! Wake-ups of a caller that sleeps, and how many there are.
 
 use std::{
     sync::Arc,
