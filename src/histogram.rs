@@ -21,13 +21,8 @@
 
 mod snapshot;
 
-use std::time::Duration;
-
 pub use self::snapshot::{Histogram, HistogramBucket, RunHistograms};
-use crate::{
-    sync::{Arc, Mutex},
-    time::saturating_nanos,
-};
+use crate::sync::{Arc, Mutex};
 
 /// Shorter durations share one bucket with zero.
 const LOWEST: u64 = 64;
@@ -35,11 +30,11 @@ const LOWEST: u64 = 64;
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// What a run is recorded as.
+/// What a run is recorded as: nanoseconds, which is what a worker has and what a bucket is chosen by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    pub(crate) lateness: Duration,
-    pub(crate) run_time: Duration,
+    pub(crate) lateness: u64,
+    pub(crate) run_time: u64,
 }
 
 /// One distribution, with what its buckets do not say exactly.
@@ -59,8 +54,7 @@ impl Tally {
     }
 
     #[inline]
-    fn record(&mut self, value: Duration) {
-        let nanos = saturating_nanos(value);
+    fn record(&mut self, nanos: u64) {
         self.counts.saturating_record(nanos);
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);

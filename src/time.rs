@@ -91,7 +91,12 @@ impl Timestamp {
 
     /// Returns how long after `earlier` this is; zero if it is not later.
     pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+
+    /// The same in nanoseconds.
+    pub(crate) fn nanos_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
     }
 
     /// Returns how long to wait, from `now` on, until this comes: `Duration::MAX` if it never does.

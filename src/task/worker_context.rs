@@ -88,8 +88,10 @@ impl WorkerContext {
             return;
         }
         let (planned, started) = passed.unwrap_or(taken);
-        let (lateness, run_time) = (started.since(planned), ended.since(started));
-        let sample = Sample { lateness, run_time };
+        let sample = Sample {
+            lateness: started.nanos_since(planned),
+            run_time: ended.nanos_since(started),
+        };
         match &*self.recorders.borrow() {
             Some(recorders) if is_apart => recorders.record(own, sample),
             _ => own.record(sample),
