@@ -205,12 +205,51 @@ pub use crate::{
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The guide's examples are run as tests; three of them need the features.
-#[cfg(all(doctest, feature = "cron", feature = "metrics", feature = "serde"))]
-#[doc = include_str!("../docs/guide.md")]
-struct Guide;
+/// The examples of the book are run as tests: those of each page that has some. Two pages need features.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/first-task.md")]
+struct FirstTask;
 
-/// So are those of the page for readers who come from Java.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/series.md")]
+struct Series;
+
+#[cfg(all(doctest, feature = "cron"))]
+#[doc = include_str!("../docs/book/calendar.md")]
+struct Calendar;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/cancelling.md")]
+struct Cancelling;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/timers.md")]
+struct Timers;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/groups.md")]
+struct Groups;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/testing-time.md")]
+struct TestingTime;
+
+#[cfg(all(doctest, feature = "histograms", feature = "metrics", feature = "serde"))]
+#[doc = include_str!("../docs/book/observability.md")]
+struct Observability;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/driven.md")]
+struct Driven;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/precision.md")]
+struct Precision;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/coming-from-tokio.md")]
+struct ComingFromTokio;
+
 #[cfg(doctest)]
 #[doc = include_str!("../docs/coming-from-java.md")]
 struct ComingFromJava;

@@ -3,6 +3,11 @@
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "documents/book.rs"]
+mod book;
+#[path = "documents/links.rs"]
+mod links;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -101,24 +106,6 @@ fn read_all(folder: &Path, text: &mut String) {
     for path in files {
         text.push_str(&fs::read_to_string(path).expect("a source"));
     }
-}
-
-/// Each link from a document to another document or to a source leads to a file.
-#[test]
-fn each_link_leads_to_a_file() {
-    if !is_complete() {
-        return;
-    }
-    let mut links = 0;
-    for (path, text) in documents() {
-        let folder = path.parent().expect("a document is in a folder");
-        let ends = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-        for link in ends.filter(|link| !link.is_empty() && !link.starts_with("http")) {
-            assert!(folder.join(link).exists(), "{}: {link}", path.display());
-            links += 1;
-        }
-    }
-    assert!(links > 700, "{links} links");
 }
 
 /// Only the generated pages contain names of tests, so a renamed test needs no second edit. The

@@ -111,7 +111,7 @@ pub use crate::{
     run::JobRun,
 };
 
-/// The examples of the guide are run as tests.
+/// The examples of the page on many machines are run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/many-machines.md")]
 struct ManyMachines;
