@@ -1,7 +1,7 @@
 // What is asked of a page. The functions run in the page, so they use nothing from outside of them.
 
 // What goes beyond the width of the page, and what scrolls sideways though it is neither code nor a table.
-export function overflows() {
+export function overflows(excluded) {
   const wide = document.documentElement.clientWidth;
   const name = (element) => {
     const classes = [...element.classList].map((one) => `.${one}`).join("");
@@ -18,6 +18,7 @@ export function overflows() {
   // The contents of a box that scrolls are reached by scrolling it, and are not asked.
   const visit = (element) => {
     const style = getComputedStyle(element);
+    if (element.matches(excluded.join())) return;
     if (style.display === "none" || style.visibility === "hidden") return;
     const box = element.getBoundingClientRect();
     const isShown = box.width > 1 && box.height > 1;
@@ -46,7 +47,10 @@ export async function brokenPictures() {
 
 // Where the page leads.
 export function links() {
-  return [...new Set([...document.querySelectorAll("a[href]")].map((link) => link.href))];
+  // rustdoc copies documentation of other crates, with its links.
+  const parts = "#blanket-implementations-list";
+  const ours = [...document.querySelectorAll("a[href]")].filter((link) => !link.closest(parts));
+  return [...new Set(ours.map((link) => link.href))];
 }
 
 // Text that cannot be read well, by the rule of axe. `excluded` are selectors.
