@@ -49,7 +49,9 @@ pub(crate) fn draw(screen: &Screen) -> String {
     let (rows, columns) = (screen.size().0.get(), screen.size().1.get());
     let (width, height) = (across(columns) + MARGIN, down(rows) + MARGIN);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\n{}\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
+         <title>The example program top</title>\n\
+         <desc>A screen of a terminal: a list of tasks with their states, next runs, lateness and run times.</desc>\n{}\
          <rect class=\"ground\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"6\" stroke=\"#8c959f\"/>\n",
         style(),
         width - 1.0,
@@ -83,7 +85,7 @@ fn style() -> String {
     let (light, dark) = (rules(|colour| colour.1), rules(|colour| colour.2));
     format!(
         "<style>text{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}}rect{{shape-rendering:crispEdges}}\
-         .bold{{font-weight:bold}}.dim{{opacity:.6}}\n{light}\n@media(prefers-color-scheme:dark){{{dark}}}</style>\n"
+         .bold{{font-weight:bold}}.dim{{opacity:.75}}\n{light}\n@media(prefers-color-scheme:dark){{{dark}}}</style>\n"
     )
 }
 

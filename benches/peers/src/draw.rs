@@ -3,6 +3,9 @@
 mod cost;
 mod labels;
 mod lateness;
+#[allow(dead_code, reason = "the pictures of the documents use the rest")]
+#[path = "../../../tests/drawings/palette.rs"]
+mod palette;
 mod style;
 
 use std::{fs, path::Path};

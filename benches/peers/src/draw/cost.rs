@@ -7,7 +7,7 @@ use plotters::prelude::*;
 
 use super::{
     labels::keep_apart,
-    style::{self, Area, FAINT, GRID, beginning, bold, colour, text},
+    style::{self, Area, FAINT, GRID, LARGE, SMALL, Subject, beginning, bold, colour, text},
 };
 use crate::{
     results::{Figure, Results},
@@ -15,6 +15,9 @@ use crate::{
 };
 
 const PENDING: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
+
+/// The height of a panel.
+const PANEL: u32 = 440;
 
 /// The points of one peer.
 struct Line {
@@ -33,13 +36,17 @@ pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
             .to_owned(),
         format!("† No yardstick: {}.", style::disqualified().join("; ")),
     ];
-    let title = "What it costs to schedule a task and cancel it, while others are pending";
-    let (root, area) = style::picture(file, (1240, 640), title, &notes)?;
-    for ((lines, title), area) in panels.iter().zip(area.split_evenly((1, 2))) {
-        panel(&area, title, lines, least..most)?;
-    }
-    root.present()?;
-    Ok(())
+    let subject = Subject {
+        title: "What it costs to schedule a task and cancel it",
+        description: "For each peer a line: the cost of both calls against the number of pending tasks.",
+        notes: &notes,
+    };
+    style::picture(file, 2 * PANEL, &subject, |area| {
+        for ((lines, title), area) in panels.iter().zip(area.split_evenly((2, 1))) {
+            panel(&area, title, lines, least..most)?;
+        }
+        Ok(())
+    })
 }
 
 fn lines(results: &Results, threads: u64) -> Vec<Line> {
@@ -66,10 +73,10 @@ fn panel(area: &Area<'_>, title: &str, lines: &[Line], costs: std::ops::Range<f6
     let pending = PENDING.map(|pending| pending as f64);
     let mut chart = ChartBuilder::on(area)
         .margin_top(style::panel_title(area, title)?)
-        .margin_left(16)
-        .margin_right(160)
-        .x_label_area_size(48)
-        .y_label_area_size(60)
+        .margin_left(4)
+        .margin_right(224)
+        .x_label_area_size(64)
+        .y_label_area_size(76)
         .build_cartesian_2d(
             (pending[0]..pending[3]).log_scale().with_key_points(pending.to_vec()),
             costs.log_scale().with_key_points(ticks),
@@ -79,9 +86,9 @@ fn panel(area: &Area<'_>, title: &str, lines: &[Line], costs: std::ops::Range<f6
         .max_light_lines(0)
         .bold_line_style(GRID)
         .axis_style(FAINT)
-        .label_style(text(13, FAINT))
+        .label_style(text(SMALL, FAINT))
         .x_desc("pending tasks")
-        .axis_desc_style(text(13, FAINT))
+        .axis_desc_style(text(SMALL, FAINT))
         .x_label_formatter(&|&tasks| grouped(tasks))
         .y_label_formatter(&|&nanos| duration(nanos))
         .draw()?;
@@ -113,13 +120,13 @@ struct End {
 fn name_lines(area: &Area<'_>, mut ends: Vec<End>, y_range: std::ops::Range<i32>) -> Result<()> {
     ends.sort_by_key(|end| end.label);
     let mut labels: Vec<_> = ends.iter().map(|end| end.label).collect();
-    keep_apart(&mut labels, 17, y_range.start, y_range.end);
+    keep_apart(&mut labels, 19, y_range.start, y_range.end);
     let (left, top) = area.get_base_pixel();
     for (End { peer, at: (x, y), .. }, label) in ends.into_iter().zip(labels) {
         let (x, y, label) = (x - left, y - top, label - top);
         let colour = colour(peer);
         area.draw(&PathElement::new([(x + 4, y), (x + 18, label)], colour))?;
-        let size = if peer.name == OURS { bold(15, colour) } else { text(13, colour) };
+        let size = if peer.name == OURS { bold(LARGE, colour) } else { text(SMALL, colour) };
         let mark = if peer.disqualified.is_some() { " †" } else { "" };
         let name = format!("{}{mark}", peer.name);
         area.draw_text(&name, &beginning(size), (x + 22, label))?;

@@ -5,13 +5,14 @@ use std::path::Path;
 use anyhow::Result;
 use plotters::prelude::*;
 
-use super::style::{self, Area, FAINT, GRID, OUR_COLOUR, TEXT, beginning, bold, ending, text};
+use super::style::{
+    self, Area, FAINT, GRID, LARGE, OTHERS, OUR_COLOUR, SMALL, Subject, TEXT, beginning, bold,
+    ending, text,
+};
 use crate::{
     results::{Figure, Results},
     roster::{MACHINE, OURS},
 };
-
-const OTHERS: RGBColor = RGBColor(150, 158, 166);
 
 /// One peer; microseconds.
 struct Bar {
@@ -39,15 +40,19 @@ pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
     let bare = results.get(MACHINE, &Figure::new("limits", "wait_1ns_p50", &[]));
     let mut bare = bare.map(|spread| spread.median);
     let notes = notes(bare);
-    let height = 150 + 28 * rows as u32 + 20 * notes.len() as u32;
-    let title = "How late a task starts that is due at a random instant";
-    let (root, area) = style::picture(file, (1240, height), title, &notes)?;
-    // Only the first panel shows the bare wait for the same instants.
-    for ((bars, title), area) in panels.iter().zip(area.split_evenly((1, 2))) {
-        panel(&area, title, bars, bare.take())?;
-    }
-    root.present()?;
-    Ok(())
+    let subject = Subject {
+        title: "How late a task starts that is due at a random instant",
+        description: "For each peer two bars: how late half of the tasks are at most, and 99 in 100.",
+        notes: &notes,
+    };
+    let height = 2 * (112 + 28 * rows as u32);
+    style::picture(file, height, &subject, |area| {
+        // Only the first panel shows the bare wait for the same instants.
+        for ((bars, title), area) in panels.iter().zip(area.split_evenly((2, 1))) {
+            panel(&area, title, bars, bare.take())?;
+        }
+        Ok(())
+    })
 }
 
 fn notes(bare: Option<f64>) -> Vec<String> {
@@ -59,7 +64,7 @@ fn notes(bare: Option<f64>) -> Vec<String> {
     ];
     notes.extend(bare.map(|bare| {
         format!(
-            "Dashed: a thread that does nothing but wait for the instants on the left, with the \
+            "Dashed: a thread that does nothing but wait for the instants of the first, with the \
              finest timer the kernel has: {}.",
             short(bare)
         )
@@ -89,10 +94,10 @@ fn panel(area: &Area<'_>, title: &str, bars: &[Bar], bare: Option<f64>) -> Resul
     let rows = bars.len() as f64;
     let mut chart = ChartBuilder::on(area)
         .margin_top(style::panel_title(area, title)?)
-        .margin_left(16)
-        .margin_right(110)
-        .x_label_area_size(40)
-        .y_label_area_size(165)
+        .margin_left(8)
+        .margin_right(164)
+        .x_label_area_size(48)
+        .y_label_area_size(190)
         .build_cartesian_2d(0.0..limit, rows..0.0)?;
     chart
         .configure_mesh()
@@ -101,8 +106,8 @@ fn panel(area: &Area<'_>, title: &str, bars: &[Bar], bare: Option<f64>) -> Resul
         .max_light_lines(0)
         .bold_line_style(GRID)
         .axis_style(FAINT)
-        .label_style(text(13, FAINT))
-        .x_labels(6)
+        .label_style(text(SMALL, FAINT))
+        .x_labels(4)
         .x_label_formatter(&|micros| format!("{micros:.0} µs"))
         .draw()?;
     for (row, bar) in bars.iter().enumerate() {
@@ -134,7 +139,7 @@ fn name_bar(
     end: (i32, i32),
 ) -> Result<()> {
     let (left, top) = area.get_base_pixel();
-    let style = if bar.name == OURS { bold(14, OUR_COLOUR) } else { text(13, TEXT) };
+    let style = if bar.name == OURS { bold(LARGE, OUR_COLOUR) } else { text(SMALL, TEXT) };
     area.draw_text(bar.name, &ending(style.clone()), (start.0 - left - 8, start.1 - top))?;
     let arrow = if bar.p99 > limit { "▸ " } else { "" };
     let values = format!("{arrow}{} / {}", short(bar.p50), short(bar.p99));

@@ -1,7 +1,11 @@
 //! The style of the pictures: our own colour is strong, the others are muted, one for each
 //! language.
+//!
+//! The colours are those of all pictures of the documents. A picture has a ground of its own, and is drawn in its
+//! light colours; rules that are added to the file replace them for those who read in the dark.
+//! A picture is as wide as a column of text, so that its text is not much smaller than that of the page.
 
-use std::path::Path;
+use std::{fmt::Write, fs, path::Path};
 
 use anyhow::{Context, Result};
 use plotters::{
@@ -13,14 +17,41 @@ use plotters::{
     },
 };
 
+use super::palette::{self, Colour, Rgb};
 use crate::roster::{MACHINE, OURS, Peer, Program, ROSTER};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-pub(super) const TEXT: RGBColor = RGBColor(33, 37, 41);
-pub(super) const FAINT: RGBColor = RGBColor(110, 118, 125);
-pub(super) const GRID: RGBColor = RGBColor(226, 229, 233);
-pub(super) const OUR_COLOUR: RGBColor = RGBColor(214, 51, 22);
+const fn rgb((red, green, blue): Rgb) -> RGBColor {
+    RGBColor(red, green, blue)
+}
+
+pub(super) const TEXT: RGBColor = rgb(palette::TEXT.light);
+pub(super) const FAINT: RGBColor = rgb(palette::FAINT.light);
+pub(super) const GRID: RGBColor = rgb(palette::GRID.light);
+pub(super) const OUR_COLOUR: RGBColor = rgb(palette::STRONG.light);
+/// A bar of another peer.
+pub(super) const OTHERS: RGBColor = rgb(BAR.light);
+
+const BAR: Colour = Colour { name: "bar", light: (140, 149, 159), dark: (118, 127, 137) };
+const RUST: Colour = Colour { name: "rust", light: (122, 96, 62), dark: (201, 172, 134) };
+const JAVA: Colour = Colour { name: "java", light: (66, 100, 150), dark: (136, 170, 214) };
+const GO: Colour = Colour { name: "go", light: (20, 112, 106), dark: (88, 186, 178) };
+const CPP: Colour = Colour { name: "cpp", light: (132, 82, 146), dark: (196, 152, 208) };
+
+/// Everything that a picture is drawn with.
+const COLOURS: [Colour; 10] = [
+    palette::GROUND,
+    palette::TEXT,
+    palette::FAINT,
+    palette::GRID,
+    palette::STRONG,
+    BAR,
+    RUST,
+    JAVA,
+    GO,
+    CPP,
+];
 
 const FONT: &str = "sans-serif";
 
@@ -28,10 +59,10 @@ const FONT: &str = "sans-serif";
 pub(super) fn colour(peer: &Peer) -> RGBColor {
     match peer.program {
         _ if peer.name == OURS => OUR_COLOUR,
-        Program::Rust => RGBColor(158, 142, 126),
-        Program::Java17 | Program::Java25 => RGBColor(112, 142, 178),
-        Program::Go => RGBColor(96, 164, 160),
-        Program::Cpp => RGBColor(160, 126, 168),
+        Program::Rust => rgb(RUST.light),
+        Program::Java17 | Program::Java25 => rgb(JAVA.light),
+        Program::Go => rgb(GO.light),
+        Program::Cpp => rgb(CPP.light),
     }
 }
 
@@ -65,32 +96,123 @@ pub(super) fn disqualified() -> Vec<String> {
     others.filter_map(|peer| Some(format!("{}, {}", peer.name, peer.disqualified?))).collect()
 }
 
-/// The height of the title, and of a line of the notes at the foot.
-const TITLE: u32 = 46;
+/// The width of a picture, the height of the title and of a line of the notes at the foot.
+pub(super) const WIDTH: u32 = 640;
+const TITLE: u32 = 52;
 const NOTE: u32 = 20;
 const MARGIN: i32 = 20;
+/// How many letters of a note are on one line.
+const NOTE_LETTERS: usize = 74;
+
+/// The sizes of text. They are those of fonts; letters are four fifths as high.
+pub(super) const SMALL: u32 = 17;
+pub(super) const LARGE: u32 = 19;
 
 /// Writes it, and returns its height.
 pub(super) fn panel_title(area: &Area<'_>, title: &str) -> Result<u32> {
-    area.draw_text(title, &bold(15, TEXT), (MARGIN, 0))?;
-    Ok(28)
+    area.draw_text(title, &bold(LARGE, TEXT), (MARGIN, 0))?;
+    Ok(32)
 }
 
-/// A picture with a title and notes, and the space that is left between them.
-pub(super) fn picture<'a>(
-    file: &'a Path,
-    (width, height): (u32, u32),
-    title: &str,
-    notes: &[String],
-) -> Result<(Area<'a>, Area<'a>)> {
-    let root = SVGBackend::new(file, (width, height)).into_drawing_area();
+/// What a picture shows.
+pub(super) struct Subject<'a> {
+    pub(super) title: &'a str,
+    /// The same for those who cannot see it.
+    pub(super) description: &'a str,
+    /// What has to be known to read it.
+    pub(super) notes: &'a [String],
+}
+
+/// Draws a picture with a title and notes; `draw` has the space between them, which has that height.
+pub(super) fn picture(
+    file: &Path,
+    height: u32,
+    subject: &Subject<'_>,
+    draw: impl FnOnce(&Area<'_>) -> Result<()>,
+) -> Result<()> {
+    let notes: Vec<_> = subject.notes.iter().flat_map(|note| lines(note)).collect();
+    let foot = TITLE + height + 12;
+    let root = SVGBackend::new(file, (WIDTH, foot + NOTE * notes.len() as u32 + 8));
+    let root = root.into_drawing_area();
     root.fill(&WHITE).with_context(|| format!("cannot draw {}", file.display()))?;
-    root.draw_text(title, &bold(20, TEXT), (MARGIN, 16))?;
-    let foot = height - NOTE * notes.len() as u32 - 8;
-    for (line, note) in (0..).zip(notes) {
-        root.draw_text(note, &text(13, FAINT), (MARGIN, foot as i32 + line * NOTE as i32))?;
+    root.draw_text(subject.title, &bold(20, TEXT), (MARGIN, 16))?;
+    for (line, note) in (0..).zip(&notes) {
+        root.draw_text(note, &text(SMALL, FAINT), (MARGIN, foot as i32 + line * NOTE as i32))?;
     }
     let (_, rest) = root.split_vertically(TITLE);
-    let (middle, _) = rest.split_vertically(foot - TITLE - 12);
-    Ok((root, middle))
+    let (middle, _) = rest.split_vertically(height);
+    draw(&middle)?;
+    root.present()?;
+    drop((rest, middle, root));
+    let drawn = fs::read_to_string(file)?;
+    fs::write(file, dressed(&drawn, subject))
+        .with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// The words of a note, in lines that are as wide as the picture.
+fn lines(note: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in note.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= NOTE_LETTERS => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// The picture with its title, and with the colours for those who read in the dark.
+fn dressed(drawn: &str, subject: &Subject<'_>) -> String {
+    let mut style = String::new();
+    for colour in COLOURS {
+        // As they are written in the drawing.
+        let (light, dark) = (palette::hex(colour.light).to_uppercase(), palette::hex(colour.dark));
+        for part in ["fill", "stroke"] {
+            let _ = write!(style, "[{part}=\"{light}\"]{{{part}:{dark}}}");
+        }
+    }
+    let Subject { title, description, .. } = subject;
+    let head = format!(
+        "<title>{title}</title>\n<desc>{description}</desc>\n\
+         <style>@media(prefers-color-scheme:dark){{{style}}}</style>"
+    );
+    let (first, rest) = drawn.split_once('\n').unwrap_or((drawn, ""));
+    format!("{first}\n{head}\n{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::palette::{GROUND, contrast},
+        *,
+    };
+
+    #[test]
+    fn names_can_be_read() {
+        for ink in [RUST, JAVA, GO, CPP] {
+            assert!(contrast(ink.light, GROUND.light) >= 4.5, "{}", ink.name);
+            assert!(contrast(ink.dark, GROUND.dark) >= 4.5, "{}", ink.name);
+        }
+    }
+
+    #[test]
+    fn notes_are_as_wide_as_the_picture() {
+        let note = "word ".repeat(40);
+        let lines = lines(note.trim());
+        assert_eq!(lines.join(" "), note.trim());
+        assert!(lines.len() > 2 && lines.iter().all(|line| line.len() <= NOTE_LETTERS));
+    }
+
+    #[test]
+    fn a_picture_has_a_title_and_colours_for_the_dark() {
+        let subject = Subject { title: "Cost", description: "What it costs.", notes: &[] };
+        let drawn = "<svg>\n<rect fill=\"#FFFFFF\"/>\n</svg>\n";
+        let picture = dressed(drawn, &subject);
+        assert!(picture.starts_with("<svg>\n<title>Cost</title>\n"), "{picture}");
+        assert!(picture.contains("[fill=\"#FFFFFF\"]{fill:#0d1117}"), "{picture}");
+        assert!(picture.ends_with("</style>\n<rect fill=\"#FFFFFF\"/>\n</svg>\n"), "{picture}");
+    }
 }
