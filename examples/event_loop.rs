@@ -121,7 +121,8 @@ fn serve() -> Result<()> {
                 (DOOR, None) => {
                     let (mut stream, end) = (door.accept()?.0, end.clone());
                     poll.registry().register(&mut stream, GUEST, Interest::READABLE)?;
-                    let silence = executor.schedule(PATIENCE, move || drop(end.send(())))?;
+                    let silence =
+                        executor.schedule(PATIENCE, move || end.send(()).unwrap_or_default())?;
                     guest = Some(Guest { stream, silence });
                     say(format_args!("a guest has come"));
                 }
