@@ -105,7 +105,6 @@ builds() {
 }
 
 project newest
-# In a new project the newest versions are taken; for everyday use those that are locked here.
 builds newest "the newest versions that Rust $version can build"
 cargo run --quiet --manifest-path "$outside/newest/Cargo.toml" --features usual
 # The documentation as docs.rs builds it.
@@ -114,21 +113,32 @@ RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS="--cfg docsrs -D warnings" \
 echo "the documentation is built as by docs.rs"
 ci/msrv.sh "$outside/newest"
 
-# The oldest versions that our own manifest allows, and then the oldest of all that any manifest in the tree allows.
-# The manifest without what only tests use; the flag looks at the package that is built, so it is not a dependency here.
-mkdir "$outside/oldest"
-cp -r "$outside/punctual/src" "$outside/punctual/README.md" "$outside/oldest"
-awk '/^\[/ { skip = /dev-dependencies|^\[\[(example|test|bench)\]\]/ } !skip' "$outside/punctual/Cargo.toml" \
-  >"$outside/oldest/Cargo.toml"
-printf '\n[workspace]\n' >>"$outside/oldest/Cargo.toml"
-for oldest in direct-minimal-versions minimal-versions; do
-  rm -f "$outside/oldest/Cargo.lock"
-  RUSTC_BOOTSTRAP=1 cargo update --quiet --manifest-path "$outside/oldest/Cargo.toml" -Z "$oldest"
-  for chosen in --features=default --no-default-features --all-features; do
-    cargo check --quiet --lib --manifest-path "$outside/oldest/Cargo.toml" "$chosen"
+# oldest NAME FLAG CHOSEN ...: builds the package with the oldest versions that a flag of cargo chooses. The flag looks
+# at the dependencies of the package that is built, so the package is no dependency here; and what only tests use
+# is taken out of its manifest.
+oldest() {
+  local name=$1 flag=$2 folder=$outside/oldest-$1
+  shift 2
+  rm -rf "$folder"
+  cp -r "$outside/$name" "$folder"
+  rm "$folder/Cargo.lock"
+  awk '/^\[/ { skip = /dev-dependencies|^\[\[(example|test|bench)\]\]/ } !skip' "$outside/$name/Cargo.toml" \
+    >"$folder/Cargo.toml"
+  printf '\n[workspace]\n' >>"$folder/Cargo.toml"
+  [ "$name" = punctual ] || printf '[patch.crates-io]\npunctual = { path = "%s" }\n' "$outside/punctual" >>"$folder/Cargo.toml"
+  RUSTC_BOOTSTRAP=1 cargo update --quiet --manifest-path "$folder/Cargo.toml" -Z "$flag"
+  for chosen in "$@"; do
+    cargo check --quiet --lib --manifest-path "$folder/Cargo.toml" "$chosen"
   done
-  echo "builds with the default features, with none and with all: $oldest"
+  echo "$name builds with $flag"
+}
+# First those that our own manifest allows, and then those that any manifest in the tree allows.
+for flag in direct-minimal-versions minimal-versions; do
+  oldest punctual "$flag" --features=default --no-default-features --all-features
 done
+# The features of `punctual-jobs` are what an engine of one version needs: not built here.
+oldest punctual-jobs direct-minimal-versions --no-default-features
+oldest punctual-thread-pool direct-minimal-versions --no-default-features
 
 # The companions, on the core that was packed.
 mkdir -p "$outside/companions/src"
