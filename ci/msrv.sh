@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds the library with the minimum Rust version that Cargo.toml declares. Uses the toolchain of
-# that version if rustup has it, or the compiler named by MSRV_RUSTC; says so if there is neither.
+# Builds the library with the minimum Rust version that Cargo.toml declares; or, ci/msrv.sh FOLDER, the
+# package there, which depends on it. Uses the toolchain of that version if rustup has it, or the
+# compiler named by MSRV_RUSTC; says so if there is neither.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+manifest=${1:-$PWD}/Cargo.toml
 
 if [ -z "${MSRV_RUSTC:-}" ] && command -v rustup >/dev/null; then
   for toolchain in "$version" "$version.0" "$version.1"; do
@@ -17,6 +19,6 @@ fi
 
 "$MSRV_RUSTC" --version | grep -qF " $version." || { echo "$MSRV_RUSTC is not $version" >&2; exit 1; }
 for features in --all-features --no-default-features; do
-  RUSTC=$MSRV_RUSTC CARGO_TARGET_DIR=target/msrv cargo build --lib --quiet "$features"
+  RUSTC=$MSRV_RUSTC CARGO_TARGET_DIR=$PWD/target/msrv cargo build --quiet --manifest-path "$manifest" "$features"
 done
 echo "builds with Rust $version"

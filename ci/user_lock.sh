@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # What a user of the crate gets in their lock file, which covers every platform and every `--cfg`:
-# ci/user_lock.sh. It must name what the library is made of and nothing that only our tests use.
-# A crate that is not in the list below fails; if it is to be there, docs/decisions/0003 says why.
+# ci/user_lock.sh [FOLDER], of the crate as it is here or of the package in that folder. It must name what the
+# library is made of and nothing that only our tests use. A crate that is not in the list below fails; if it
+# is to be there, docs/decisions/0003 says why. ci/package.sh calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+library=${1:-$PWD}
 
 default="bitflags cfg-if crossbeam-utils errno hermit-abi libc linux-raw-sys lock_api num_cpus once_cell
   parking_lot parking_lot_core pin-project-lite punctual redox_syscall rustix scoped-tls scopeguard
@@ -34,7 +36,7 @@ edition = "2024"
 [workspace]
 
 [dependencies]
-punctual = { path = "$PWD"$keys }
+punctual = { path = "$library"$keys }
 END
   # From our lock file, so that it is the same every day, and needs no network where ours is built.
   cp Cargo.lock "$user/Cargo.lock"

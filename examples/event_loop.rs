@@ -21,10 +21,7 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     net::{Shutdown, SocketAddr},
     process::ExitCode,
-    sync::{
-        Arc,
-        mpsc::{self, Sender},
-    },
+    sync::{Arc, mpsc},
     task::{Wake, Waker},
     thread,
     time::Duration,
@@ -62,18 +59,6 @@ struct Guest {
 }
 
 impl Guest {
-    fn welcome(
-        mut stream: TcpStream,
-        poll: &Poll,
-        executor: &Handle,
-        end: Sender<()>,
-    ) -> Result<Self> {
-        poll.registry().register(&mut stream, GUEST, Interest::READABLE)?;
-        let silence = executor.schedule(PATIENCE, move || end.send(()).unwrap_or_default())?;
-        say(format_args!("a guest has come"));
-        Ok(Self { stream, silence })
-    }
-
     /// Repeats what it says, and is patient again.
     fn listen(&mut self) -> io::Result<()> {
         let mut words = [0; 64];
@@ -83,10 +68,8 @@ impl Guest {
                 Ok(length) => {
                     self.silence.reschedule(PATIENCE);
                     self.stream.write_all(&words[..length])?;
-                    say(format_args!(
-                        "it says {}",
-                        String::from_utf8_lossy(&words[..length]).trim()
-                    ));
+                    let words = String::from_utf8_lossy(&words[..length]);
+                    say(format_args!("it says {}", words.trim()));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
@@ -136,7 +119,12 @@ fn serve() -> Result<()> {
         for event in &events {
             match (event.token(), &mut guest) {
                 (DOOR, None) => {
-                    guest = Some(Guest::welcome(door.accept()?.0, &poll, &executor, end.clone())?);
+                    let (mut stream, end) = (door.accept()?.0, end.clone());
+                    poll.registry().register(&mut stream, GUEST, Interest::READABLE)?;
+                    let silence =
+                        executor.schedule(PATIENCE, move || end.send(()).unwrap_or_default())?;
+                    guest = Some(Guest { stream, silence });
+                    say(format_args!("a guest has come"));
                 }
                 (GUEST, Some(guest)) => guest.listen()?,
                 _ => {}

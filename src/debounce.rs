@@ -68,6 +68,27 @@ impl Debounced {
         self.task.run_next_at(now.after(self.quiet).min(latest))
     }
 
+    /// Returns `true` if a call waits for its run: something has changed, and is not saved yet. A run that
+    /// has begun is not waited for any more. O(1).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let save = executor.debounce(Duration::from_secs(1), || println!("saved"))?;
+    /// save.call();
+    /// assert!(save.is_waiting());
+    /// clock.run_for(Duration::from_secs(1));
+    /// assert!(!save.is_waiting());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.first.is_set() && !self.task.is_done()
+    }
+
     /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn flush(&self) -> bool {

@@ -123,6 +123,25 @@ fn no_page_quotes_a_test() {
     }
 }
 
+/// The first change that CONTRIBUTING.md walks through is in the sources as it is shown there.
+#[test]
+fn the_first_change_is_what_is_shown() {
+    let page = page("CONTRIBUTING.md");
+    let mut changes = 0;
+    for change in page.split("```diff\n").skip(1) {
+        let change = change.split("\n```\n").next().expect("the end of the block");
+        let (head, lines) = change.split_once("\n+++ b/").expect("the name of the file");
+        let (file, lines) = lines.split_once('\n').expect("the lines");
+        assert_eq!(head, format!("--- a/{file}"));
+        let added: Vec<_> = lines.lines().map(|line| &line[1..]).collect();
+        assert!(lines.lines().all(|line| line.starts_with('+')), "{file}: only added lines");
+        let source = fs::read_to_string(root().join(file)).expect("the file that is changed");
+        assert!(source.contains(&added.join("\n")), "{file} is not as shown");
+        changes += 1;
+    }
+    assert_eq!(changes, 2);
+}
+
 /// The tests that the scripts skip, and the places where they allow leaks, exist under those names.
 #[test]
 fn the_scripts_name_tests_that_exist() {

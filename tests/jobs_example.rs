@@ -16,6 +16,8 @@ mod broken;
 #[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../examples/jobs/config.rs"]
 mod config;
+#[path = "../examples/jobs/draft.rs"]
+mod draft;
 #[path = "../examples/jobs/fault.rs"]
 mod fault;
 #[path = "../examples/jobs/jitter.rs"]
@@ -24,10 +26,18 @@ mod jitter;
 mod keys;
 #[path = "../examples/jobs/lateness.rs"]
 mod lateness;
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../examples/jobs/moment.rs"]
+mod moment;
 #[path = "jobs_example/next.rs"]
 mod next;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod program;
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../examples/jobs/retry.rs"]
+mod retry;
+#[path = "../examples/jobs/schedule.rs"]
+mod schedule;
 #[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../examples/jobs/timetable.rs"]
 mod timetable;
@@ -40,9 +50,10 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use allocation_counter::measure;
 use config::Schedule;
 use lateness::Lateness;
+use moment::{Moment, Now};
 use program::{End, Program, TempFile};
 use punctual::{MissedRuns, trigger::cron};
-use timetable::{Moment, Now, Planned};
+use timetable::Planned;
 
 /// The sample runs for the given time, reports each run, and ends with a row for each job.
 #[cfg(unix)]

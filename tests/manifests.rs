@@ -1,10 +1,16 @@
 //! The manifests that build the crate: the published one; `ci/models/Cargo.toml`, which has the model
 //! checkers as well (`docs/decisions/0033-models-have-a-manifest-of-their-own.md`); and
-//! `ci/optimised/Cargo.toml`, with which CI builds the soak and the counted calls.
+//! `ci/optimised/Cargo.toml`, with which CI builds the soak and the counted calls. And what the
+//! manifests of all published crates say to registries
+//! (`docs/decisions/0057-a-release.md`).
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use toml::{Table, Value};
 
@@ -117,6 +123,100 @@ fn locked(file: &Table) -> BTreeSet<(String, String)> {
     let packages = file.get("package").and_then(Value::as_array).expect("packages");
     let text = |package: &Value, key| package[key].as_str().expect("text").to_owned();
     packages.iter().map(|package| (text(package, "name"), text(package, "version"))).collect()
+}
+
+/// Categories that crates.io knows. It refuses others only when a crate is published.
+const CATEGORIES: [&str; 4] = ["asynchronous", "concurrency", "database", "date-and-time"];
+
+/// The folders and the manifests of the crates that are published.
+fn published() -> Vec<(PathBuf, Table)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![root.to_owned()];
+    let companions = fs::read_dir(root.join("crates")).into_iter().flatten();
+    folders.extend(companions.map(|entry| entry.expect("a folder").path()));
+    let manifests = folders.into_iter().filter_map(|folder| {
+        let manifest = manifest(folder.join("Cargo.toml").to_str()?)?;
+        let publish = table(&manifest, "package")?.get("publish").and_then(Value::as_bool);
+        (publish != Some(false)).then_some((folder, manifest))
+    });
+    manifests.collect()
+}
+
+fn text<'a>(of: &'a Table, key: &str) -> &'a str {
+    of.get(key).and_then(Value::as_str).unwrap_or_else(|| panic!("no {key} in {of:?}"))
+}
+
+fn texts<'a>(of: &'a Table, key: &str) -> Vec<&'a str> {
+    let values = of.get(key).and_then(Value::as_array).unwrap_or_else(|| panic!("no {key}"));
+    values.iter().map(|value| value.as_str().expect("a text")).collect()
+}
+
+/// What crates.io and docs.rs show of a crate, and go by.
+#[test]
+fn each_published_crate_says_what_registries_show() {
+    let crates = published();
+    assert!(crates.is_empty() || crates.len() == 3, "{} published crates", crates.len());
+    for (folder, manifest) in crates {
+        let package = table(&manifest, "package").expect("a package");
+        let name = text(package, "name");
+        assert!(text(package, "description").ends_with('.'), "{name}");
+        assert_eq!(text(package, "license"), "MIT OR Apache-2.0", "{name}");
+        assert_eq!(text(package, "documentation"), format!("https://docs.rs/{name}"));
+        let keywords = texts(package, "keywords");
+        assert!((1..=5).contains(&keywords.len()), "{name}: {keywords:?}");
+        assert!(keywords.iter().all(|word| word.len() <= 20 && word.is_ascii()), "{name}");
+        let categories = texts(package, "categories");
+        assert!((1..=5).contains(&categories.len()), "{name}: {categories:?}");
+        assert!(categories.iter().all(|it| CATEGORIES.contains(it)), "{name}: {categories:?}");
+        let docs = table(package, "metadata").and_then(|metadata| table(metadata, "docs"));
+        let docs = docs.and_then(|docs| table(docs, "rs")).expect("metadata for docs.rs");
+        assert_eq!(docs.get("all-features"), Some(&Value::Boolean(true)), "{name}");
+        assert_eq!(texts(docs, "rustdoc-args"), ["--cfg", "docsrs"], "{name}");
+        let readme = fs::read_to_string(folder.join(text(package, "readme"))).expect("the README");
+        let is_title = |line: &str| line.starts_with("# ") && line.contains(name);
+        assert!(readme.lines().any(is_title), "{name}: its README");
+    }
+}
+
+/// A package has what its manifest lists, and no file that is only not excluded yet; and the licences and
+/// the changelog are there.
+#[test]
+fn each_package_lists_what_is_in_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (folder, manifest) in published() {
+        let package = table(&manifest, "package").expect("a package");
+        let (name, version) = (text(package, "name"), text(package, "version"));
+        assert!(package.get("exclude").is_none(), "{name}");
+        let included = texts(package, "include");
+        for file in ["/src/**/*.rs", "/CHANGELOG.md", "/LICENSE-*", "/README.md"] {
+            assert!(included.contains(&file), "{name}: {file}");
+        }
+        assert!(included.iter().all(|pattern| pattern.starts_with('/')), "{name}: {included:?}");
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let [ours, theirs] = [root, &folder].map(|folder| fs::read(folder.join(licence)));
+            assert_eq!(ours.expect("the licence"), theirs.expect("the licence"), "{name}");
+        }
+        let changes = fs::read_to_string(folder.join("CHANGELOG.md")).expect("the changelog");
+        let newest = changes.lines().find_map(|line| line.strip_prefix("## ")).expect("a version");
+        assert_eq!(newest.split(' ').next(), Some(version), "{name}: its changelog");
+    }
+}
+
+/// The crates are released together: they have one version and one minimum Rust version, and a companion asks for the core
+/// of its own version.
+#[test]
+fn the_companions_go_with_the_core() {
+    let crates = published();
+    let Some((_, core)) = crates.first() else { return };
+    let core = table(core, "package").expect("a package");
+    for (_, manifest) in &crates[1..] {
+        let package = table(manifest, "package").expect("a package");
+        for key in ["version", "edition", "rust-version", "license"] {
+            assert_eq!(text(package, key), text(core, key), "{key} of {}", text(package, "name"));
+        }
+        let needed = table(manifest, "dependencies").and_then(|all| table(all, "punctual"));
+        assert_eq!(text(needed.expect("the core"), "version"), text(core, "version"));
+    }
 }
 
 /// The models run only with the manifest that has the checkers: with the published one their tests

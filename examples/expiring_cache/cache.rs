@@ -1,12 +1,11 @@
 //! A cache whose entries expire unless they are read.
 //!
-//! The values are in a map, the names of the entries in a [`DelayQueue`]. Each entry knows its key
-//! in the queue, so setting, refreshing and removing one takes no search. One thread takes expired
-//! names from the queue, and evicts their entries.
+//! The values are in a map, the names of the entries in a [`DelayQueue`]. Each entry knows its key in the queue, so
+//! setting, refreshing and removing one takes no search. One thread takes expired names, and evicts their entries.
 //!
-//! All changes are made under the map's lock, except that the evicting thread takes from the queue
-//! before it holds the lock. So an entry can still be in the map when it is no longer in the queue:
-//! then it has expired, and counts as gone. [`DelayQueue::reset`] reports that.
+//! All changes are made under the map's lock, except that the evicting thread takes from the queue before it
+//! holds the lock. So an entry can still be in the map when it is no longer in the queue: then it has
+//! expired, and counts as gone. [`DelayQueue::reset`] reports that.
 
 use std::{
     collections::{HashMap, hash_map},
@@ -37,14 +36,6 @@ struct Entry<V> {
     value: V,
     lifetime: Duration,
     key: Key,
-}
-
-/// One entry in a listing of the cache.
-pub(crate) struct Listed<K, V> {
-    pub(crate) name: K,
-    pub(crate) value: V,
-    /// `None` if it never expires.
-    pub(crate) expires: Option<Instant>,
 }
 
 impl<K, V> Cache<K, V>
@@ -80,9 +71,8 @@ where
     ) -> Result<Option<V>, InsertError> {
         let mut entries = self.shared.entries();
         let key = self.shared.expiries.insert(lifetime, name.clone());
-        let key = key.map_err(Refused::into_error)?;
-        let old = entries.insert(name, Entry { value, lifetime, key });
-        Ok(old.map(|old| {
+        let entry = Entry { value, lifetime, key: key.map_err(Refused::into_error)? };
+        Ok(entries.insert(name, entry).map(|old| {
             self.shared.expiries.remove(old.key);
             old.value
         }))
@@ -105,12 +95,12 @@ where
         entries.remove(name).map(|entry| entry.value)
     }
 
-    /// Returns all entries, in the order in which they expire.
-    pub(crate) fn list(&self) -> Vec<Listed<K, V>> {
+    /// Returns all entries in the order in which they expire, with that moment; `None` is never.
+    pub(crate) fn list(&self) -> Vec<(K, V, Option<Instant>)> {
         let entries = self.shared.entries();
         let listed = self.shared.expiries.iter().filter_map(|queued| {
             let value = entries.get(&queued.element)?.value.clone();
-            Some(Listed { name: queued.element, value, expires: queued.deadline })
+            Some((queued.element, value, queued.deadline))
         });
         listed.collect()
     }
@@ -140,13 +130,11 @@ impl<K, V> Drop for Cache<K, V> {
     }
 }
 
-impl<K, V> Shared<K, V> {
+impl<K: Eq + Hash, V> Shared<K, V> {
     fn entries(&self) -> MutexGuard<'_, HashMap<K, Entry<V>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl<K: Eq + Hash, V> Shared<K, V> {
     /// Removes the entry from the map, unless it has been set anew since it expired: then the entry
     /// with this name has another key.
     fn evict(&self, expired: Expired<K>) -> Option<(K, V)> {

@@ -27,7 +27,9 @@ mod clients;
 #[allow(dead_code, reason = "other examples use the rest")]
 #[path = "../common/mod.rs"]
 mod common;
+mod connection;
 mod server;
+mod tally;
 
 use std::{error::Error, process::ExitCode, sync::Arc, thread, time::Duration};
 
@@ -104,7 +106,7 @@ fn serve(address: &str, timeout: Duration) -> Result<(), Box<dyn Error + Send + 
     let address = server.address();
     say(format_args!("Listening on {address}, for a line every {timeout:?}; Ctrl-C stops.\n"));
     server.run()?;
-    say(format_args!("\n{server}"));
+    say(format_args!("\n{}", server.tally()));
     Ok(())
 }
 
@@ -119,7 +121,7 @@ fn demonstrate(timeout: Duration) -> Result<(), Box<dyn Error + Send + Sync>> {
     server.run()?;
     // It ended before the server did.
     let _ = visit.join();
-    say(format_args!("\n{server}"));
+    say(format_args!("\n{}", server.tally()));
     Ok(())
 }
 

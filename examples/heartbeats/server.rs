@@ -7,12 +7,11 @@
 //! thread that cuts.
 
 use std::{
-    fmt,
-    io::{self, Read},
-    net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    fmt, io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -20,7 +19,7 @@ use std::{
 
 use punctual::{DelayQueue, delay_queue::Key};
 
-use crate::common;
+use crate::{common, connection::Connection, tally::Tally};
 
 /// How long to wait when no connection can be accepted, as when there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -32,15 +31,7 @@ pub(crate) struct Server {
     timeout: Duration,
     connections: DelayQueue<Arc<Connection>>,
     is_stopped: AtomicBool,
-    accepted: AtomicUsize,
-    left: AtomicUsize,
-    cut: AtomicUsize,
-}
-
-struct Connection {
-    peer: SocketAddr,
-    stream: TcpStream,
-    beats: AtomicUsize,
+    tally: Tally,
 }
 
 impl Server {
@@ -53,14 +44,16 @@ impl Server {
             timeout,
             connections: DelayQueue::new(),
             is_stopped: AtomicBool::new(false),
-            accepted: AtomicUsize::new(0),
-            left: AtomicUsize::new(0),
-            cut: AtomicUsize::new(0),
+            tally: Tally::default(),
         })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Serves until the server is [stopped](Self::stop); then disconnects all clients, and returns
@@ -78,7 +71,7 @@ impl Server {
                 }
                 let serve = |stream| {
                     let (connection, key) = self.admit(stream)?;
-                    let name = format!("{}", connection.peer);
+                    let name = format!("{}", connection.peer());
                     let serving = move || self.serve(&connection, key);
                     // If no thread can be started for it, the connection is cut when its time is
                     // over.
@@ -91,7 +84,7 @@ impl Server {
             }
             self.connections.close();
             for queued in self.connections.remove_all() {
-                let _ = queued.element.stream.shutdown(Shutdown::Both);
+                queued.element.hang_up();
             }
             Ok(())
         })
@@ -118,10 +111,9 @@ impl Server {
     }
 
     fn admit(&self, stream: TcpStream) -> io::Result<(Arc<Connection>, Key)> {
-        let peer = stream.peer_addr()?;
-        self.accepted.fetch_add(1, Ordering::Relaxed);
-        self.say(format_args!("{peer} connected"));
-        let connection = Arc::new(Connection { peer, stream, beats: AtomicUsize::new(0) });
+        let connection = Arc::new(Connection::new(stream)?);
+        self.tally.accepted.fetch_add(1, Ordering::Relaxed);
+        self.say(format_args!("{} connected", connection.peer()));
         let key = self
             .connections
             .insert(self.timeout, Arc::clone(&connection))
@@ -129,63 +121,27 @@ impl Server {
         Ok((connection, key))
     }
 
-    /// Reads until the end of the stream, which the peer causes, or the thread that cuts.
+    /// Serves until the stream ends, which the peer causes, or the thread that cuts.
     fn serve(&self, connection: &Connection, key: Key) {
-        // The input is examined piece by piece: a line without an end is no heartbeat, and takes no
-        // memory.
-        let mut piece = [0; 1024];
-        let mut stream = &connection.stream;
-        loop {
-            match stream.read(&mut piece) {
-                Ok(0) => break,
-                Ok(count) => {
-                    let lines = piece[..count].iter().filter(|byte| **byte == b'\n').count();
-                    connection.beats.fetch_add(lines, Ordering::Relaxed);
-                    if lines > 0 && !self.connections.reset(key, self.timeout) {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
+        connection.listen(|| self.connections.reset(key, self.timeout));
         if self.connections.remove(key).is_some() {
-            self.left.fetch_add(1, Ordering::Relaxed);
-            self.say(format_args!("{} left after {connection}", connection.peer));
+            self.tally.left.fetch_add(1, Ordering::Relaxed);
+            self.say(format_args!("{} left after {connection}", connection.peer()));
         }
     }
 
     fn cut(&self, connection: &Connection) {
-        self.cut.fetch_add(1, Ordering::Relaxed);
+        self.tally.cut.fetch_add(1, Ordering::Relaxed);
         self.say(format_args!(
             "{} cut after {connection}: silent for {:?}",
-            connection.peer, self.timeout
+            connection.peer(),
+            self.timeout
         ));
-        // A connection that the peer has reset meanwhile cannot be shut down, and need not be.
-        let _ = connection.stream.shutdown(Shutdown::Both);
+        connection.hang_up();
     }
 
     /// Writes a line with the time since the start.
     pub(crate) fn say(&self, line: fmt::Arguments<'_>) {
         common::say(format_args!("{:8.3}  {line}", self.begun.elapsed().as_secs_f64()));
-    }
-}
-
-impl fmt::Display for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.beats.load(Ordering::Relaxed) {
-            1 => f.write_str("1 heartbeat"),
-            beats => write!(f, "{beats} heartbeats"),
-        }
-    }
-}
-
-/// The numbers of connections by how they ended.
-impl fmt::Display for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [accepted, left, cut] =
-            [&self.accepted, &self.left, &self.cut].map(|count| count.load(Ordering::Relaxed));
-        let stopped = accepted - left - cut;
-        write!(f, "{accepted} connections: {left} left, {cut} cut, {stopped} there at the end")
     }
 }

@@ -83,3 +83,11 @@ impl<'a> Place<'a> {
         }
     }
 }
+
+/// Returns an error at the place of a value that must not be there.
+pub(crate) fn refuse<T>(value: &Option<Spanned<T>>, cause: &str) -> Result<(), Fault> {
+    match value {
+        Some(value) => Err(Fault::at(value.span(), cause)),
+        None => Ok(()),
+    }
+}

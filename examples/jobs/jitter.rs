@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use punctual::{ManualClock, ScheduledThreadPoolExecutor, Trigger, trigger::every};
 
-use crate::timetable::NEVER;
+use crate::moment::NEVER;
 
 /// Returns the span of the job with this name, in whole milliseconds.
 pub(crate) fn span(name: &str, most: Duration) -> Duration {

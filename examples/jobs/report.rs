@@ -9,18 +9,13 @@ use std::{
 use comfy_table::{CellAlignment, Table, presets};
 use punctual::CancellationToken;
 
-use crate::{common, config::Job, lateness::Lateness, outcome::Outcome, values::readable};
-
-/// One run, as reported.
-pub(crate) struct Run {
-    pub(crate) number: u64,
-    pub(crate) missed: u64,
-    pub(crate) lateness: Duration,
-    pub(crate) took: Duration,
-    /// Which attempt was the last.
-    pub(crate) attempt: u32,
-    pub(crate) outcome: Outcome,
-}
+use crate::{
+    common,
+    config::Job,
+    outcome::Outcome,
+    tally::{Run, Tally},
+    values::readable,
+};
 
 /// All runs so far; jobs are known by their index.
 pub(crate) struct Report {
@@ -32,16 +27,6 @@ pub(crate) struct Report {
     unwritten: OnceLock<io::Error>,
     /// Raised when something cannot be written.
     stop: Vec<CancellationToken>,
-}
-
-#[derive(Default)]
-struct Tally {
-    runs: u64,
-    failures: u64,
-    missed: u64,
-    retries: u64,
-    timeouts: u64,
-    lateness: Lateness,
 }
 
 impl Report {
@@ -146,31 +131,5 @@ impl Report {
             column.set_cell_alignment(CellAlignment::Right);
         }
         table
-    }
-}
-
-impl Tally {
-    fn add(&mut self, run: &Run) {
-        self.runs += 1;
-        self.failures += u64::from(run.outcome.is_failure());
-        self.missed += run.missed;
-        self.timeouts += u64::from(run.outcome.is_timeout());
-        self.lateness.record(run.lateness);
-    }
-
-    fn cells(&self) -> [String; 8] {
-        let shown = |lateness: Option<Duration>| {
-            lateness.map_or_else(|| "-".to_owned(), |lateness| format!("{lateness:.1?}"))
-        };
-        [
-            self.runs.to_string(),
-            self.failures.to_string(),
-            self.missed.to_string(),
-            self.retries.to_string(),
-            self.timeouts.to_string(),
-            shown(self.lateness.at_quantile(0.5)),
-            shown(self.lateness.at_quantile(0.99)),
-            shown(self.lateness.at_quantile(1.0)),
-        ]
     }
 }

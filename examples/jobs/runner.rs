@@ -1,64 +1,23 @@
-//! Runs jobs. A few threads serve any number of jobs: none waits for a command.
-//!
-//! Two executors take part, and neither waits for the other:
-//!
-//! 1. When a run is due, a task of the **starters** starts its command.
-//! 2. A task of the **watcher** polls the command ([`watch`](crate::watch)): it passes the
-//!    command's output on, and asks whether the command has ended. If not, it schedules the next
-//!    poll: soon after there was activity, and later the longer there was none, between a
-//!    millisecond and a tenth of a second. So an end is seen, and reported, late by a thirtieth of
-//!    the command's time, but by no more than a tenth of a second.
-//! 3. When the command has ended, that task reports the run, and schedules the next one with the
-//!    starters ([`timetable`](crate::timetable)). If the command has failed and may be tried again,
-//!    it schedules that instead: all attempts are one run.
-//!
-//! So a run is a chain of tasks, in which each schedules its successor and hands its state on to
-//! it: nothing is shared, nothing is locked. One thread is enough to watch, because polling is
-//! quick; starting takes as many as there are cores, because it is work for the system. A thread
-//! that waits for each command would see its end at once; that would be ten thousand threads for
-//! ten thousand commands.
-//!
-//! Because the end of a run schedules the next one, runs of a job do not overlap. A job whose runs
-//! may do so schedules the next one as each starts.
-//!
-//! A chain breaks off where an executor has been shut down, and drops its state: that is how jobs
-//! are stopped. A run that was waiting for another attempt then has failed. When the last chain has
-//! ended, the [`Crew`] is dropped, which raises the token for that.
+//! One job: its runs, its command, its reports. The head of `crew.rs` says how the runs follow each other.
 
 use std::{sync::Arc, time::Duration};
 
 use punctual::{
-    CancellationToken, Handle, RejectedExecutionError, Trigger,
+    RejectedExecutionError, Trigger,
     trigger::{Due, from_fn},
 };
 
 use crate::{
+    attempt::{Attempt, Waiting},
     config::Job,
+    crew::Crew,
+    moment::{Moment, Now},
     outcome::Outcome,
     process::Process,
-    report::{Report, Run},
-    timetable::{Moment, Now, Planned},
+    tally::Run,
+    timetable::Planned,
     watch::Watched,
 };
-
-/// The state that all jobs share.
-pub(crate) struct Crew {
-    pub(crate) starters: Handle,
-    pub(crate) watcher: Handle,
-    pub(crate) report: Arc<Report>,
-    /// Raised when running commands are to be stopped.
-    pub(crate) hurry: CancellationToken,
-    /// Raised when no job has a run to come, and no command runs.
-    pub(crate) over: Vec<CancellationToken>,
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        for token in &self.over {
-            token.cancel();
-        }
-    }
-}
 
 /// One job.
 #[derive(Clone)]
@@ -67,16 +26,6 @@ pub(crate) struct Runner {
     /// The job's index, for the report.
     index: usize,
     crew: Arc<Crew>,
-}
-
-/// One of the times that a run tries its command.
-#[derive(Clone, Copy)]
-pub(crate) struct Attempt {
-    planned: Planned,
-    /// When the run started, which is when its first attempt did.
-    started: Now,
-    /// Counted from 1.
-    number: u32,
 }
 
 impl Runner {
@@ -135,7 +84,7 @@ impl Runner {
     }
 
     /// Starts the command, on a starter.
-    fn attempt(self, attempt: Attempt) {
+    pub(crate) fn attempt(self, attempt: Attempt) {
         match Process::start(&self.job.command) {
             Ok(process) => Watched::begin(self, attempt, process),
             Err(error) => {
@@ -170,7 +119,11 @@ impl Runner {
     }
 
     /// Reports a run with its last attempt, and returns when it ended.
-    fn report(&self, Attempt { planned, started, number }: Attempt, outcome: Outcome) -> Now {
+    pub(crate) fn report(
+        &self,
+        Attempt { planned, started, number }: Attempt,
+        outcome: Outcome,
+    ) -> Now {
         let (job, ended) = (&self.job, Now::read());
         let run = Run {
             number: planned.number,
@@ -191,31 +144,6 @@ impl Runner {
         if let Some(next) = planned.next(schedule, started, ended) {
             // The submission is refused if the program stops: then this was the last run.
             let _ = self.schedule(next);
-        }
-    }
-}
-
-/// A run that waits for its next attempt. If there is none, because the program stops, the run has
-/// ended with the last one.
-struct Waiting {
-    runner: Runner,
-    attempt: Attempt,
-    /// Of that attempt; `None` when the run has gone on.
-    outcome: Option<Outcome>,
-}
-
-impl Waiting {
-    fn go_on(mut self) {
-        self.outcome = None;
-        let attempt = Attempt { number: self.attempt.number + 1, ..self.attempt };
-        self.runner.clone().attempt(attempt);
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(outcome) = self.outcome.take() {
-            self.runner.report(self.attempt, outcome);
         }
     }
 }

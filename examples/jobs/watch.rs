@@ -7,9 +7,10 @@ use std::{
 };
 
 use crate::{
+    attempt::Attempt,
     outcome::Outcome,
     process::{Process, Request, Seen},
-    runner::{Attempt, Runner},
+    runner::Runner,
 };
 
 /// The shortest and the longest time between two polls of a command.

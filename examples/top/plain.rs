@@ -12,6 +12,7 @@ use crate::{
     common::say,
     demo::Demo,
     options::Options,
+    tasks,
     values::{short, short_or_dash, state},
     view,
 };
@@ -48,7 +49,7 @@ pub(crate) fn run(
 fn table(demo: &Demo) -> String {
     let snapshot = demo.snapshot();
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(view::COLUMNS);
+    table.load_style(presets::NOTHING).set_header(tasks::COLUMNS);
     for row in &snapshot.rows {
         table.add_row([
             row.name.clone(),

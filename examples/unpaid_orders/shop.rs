@@ -68,8 +68,7 @@ impl Shop {
     }
 
     pub(crate) fn order(&self, id: &str, time_to_pay: Duration) -> Result<(), Refusal> {
-        // The book stays locked: no worker records the order's fate before the order is in the
-        // book.
+        // The book stays locked: no worker records the order's fate before the order is in the book.
         let mut book = self.book();
         let hash_map::Entry::Vacant(line) = book.entry(id.to_owned()) else {
             return Err(Refusal::OrderedTwice);

@@ -9,11 +9,23 @@
 #[path = "../../examples/jobs/config.rs"]
 mod config;
 #[allow(dead_code, reason = "the example uses the rest")]
+#[path = "../../examples/jobs/draft.rs"]
+mod draft;
+#[allow(dead_code, reason = "the example uses the rest")]
 #[path = "../../examples/jobs/fault.rs"]
 mod fault;
 #[allow(dead_code, reason = "the example uses the rest")]
 #[path = "../../examples/jobs/jitter.rs"]
 mod jitter;
+#[allow(dead_code, reason = "the example uses the rest")]
+#[path = "../../examples/jobs/moment.rs"]
+mod moment;
+#[allow(dead_code, reason = "the example uses the rest")]
+#[path = "../../examples/jobs/retry.rs"]
+mod retry;
+#[allow(dead_code, reason = "the example uses the rest")]
+#[path = "../../examples/jobs/schedule.rs"]
+mod schedule;
 #[allow(dead_code, reason = "the example uses the rest")]
 #[path = "../../examples/jobs/timetable.rs"]
 mod timetable;

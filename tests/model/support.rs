@@ -8,8 +8,12 @@ use shuttle::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// Tries as many schedules of each kind as `PUNCTUAL_SCHEDULES` says.
+/// Tries as many schedules of each kind as `PUNCTUAL_SCHEDULES` says; or only `PUNCTUAL_SCHEDULE`, as a
+/// failure has printed it.
 pub(crate) fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
+    if let Ok(schedule) = std::env::var("PUNCTUAL_SCHEDULE") {
+        return shuttle::replay(model, &schedule);
+    }
     let schedules = std::env::var("PUNCTUAL_SCHEDULES").ok().and_then(|text| text.parse().ok());
     let schedules = schedules.unwrap_or(300);
     shuttle::check_pct(model.clone(), schedules, 3);

@@ -112,7 +112,7 @@ fn the_cache_is_exact() {
     assert_eq!(cache.set(3, 10 * second, "second"), Ok(Some("first")));
     assert_eq!(cache.remove(&4), Some("removed"));
     let names =
-        |cache: &Cache<_, _>| cache.list().iter().map(|entry| entry.name).collect::<Vec<_>>();
+        |cache: &Cache<_, _>| cache.list().iter().map(|(name, ..)| *name).collect::<Vec<_>>();
     assert_eq!(names(&cache), [2, 1, 3]);
 
     clock.advance(second);

@@ -1,4 +1,4 @@
-//! The example programs built on `DelayQueue`, as their users see them; their parts that depend on
+//! The example programs but for the largest, as their users see them; their parts that depend on
 //! clocks, on clocks that the tests move; and what all examples do when their output cannot be
 //! written.
 
@@ -10,6 +10,9 @@
     reason = "a test with processes and threads of its own"
 )]
 
+mod callbacks;
+mod ctrl_c;
+mod debounce;
 mod event_loop;
 mod expiring_cache;
 mod heartbeats;
@@ -27,7 +30,9 @@ use program::{End, Program};
 /// Each example prints its usage, and refuses an unknown argument with exit code 2.
 #[test]
 fn each_has_a_usage() {
-    for example in ["expiring_cache", "heartbeats", "meeting_reminders", "unpaid_orders"] {
+    for example in
+        ["debounce", "expiring_cache", "heartbeats", "meeting_reminders", "unpaid_orders"]
+    {
         let end = Program::start(example, ["--help"]).end();
         assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
         assert!(end.has_line(&["Usage: ", example]), "{end:?}");

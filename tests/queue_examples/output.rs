@@ -7,7 +7,9 @@ use std::process::Stdio;
 use crate::program::{End, LIMIT, Program, closed_pipe};
 
 /// Each example, with a command line that makes it write.
-const CALLS: [(&str, &[&str]); 16] = [
+const CALLS: [(&str, &[&str]); 18] = [
+    ("ctrl_c", &[]),
+    ("debounce", &["--help"]),
     ("deferred_callbacks", &[]),
     ("event_loop", &[]),
     ("late_then_early", &[]),

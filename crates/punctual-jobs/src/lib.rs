@@ -76,6 +76,7 @@
 //! * `postgres`: the desk on PostgreSQL, and the gate. It adds the engine `graphile_worker`, and 119 crates in
 //!   all; `docs/decisions/0048` says why.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -110,6 +111,11 @@ pub use crate::{
     report::{HandedBack, JobSummary, ShutdownReport},
     run::JobRun,
 };
+
+/// The README's example is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// The examples of the page on many machines are run as tests.
 #[cfg(doctest)]

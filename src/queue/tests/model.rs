@@ -26,8 +26,12 @@ use crate::{
     unwind::wake_all,
 };
 
-/// Tries as many schedules of each kind as `PUNCTUAL_SCHEDULES` says.
+/// Tries as many schedules of each kind as `PUNCTUAL_SCHEDULES` says; or only `PUNCTUAL_SCHEDULE`, as a
+/// failure has printed it.
 fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
+    if let Ok(schedule) = std::env::var("PUNCTUAL_SCHEDULE") {
+        return shuttle::replay(model, &schedule);
+    }
     let schedules = std::env::var("PUNCTUAL_SCHEDULES").ok().and_then(|text| text.parse().ok());
     let schedules = schedules.unwrap_or(1_000);
     shuttle::check_pct(model.clone(), schedules, 3);

@@ -116,6 +116,22 @@ fn what_waits_can_be_flushed() {
 }
 
 #[test]
+fn a_call_waits_until_its_run_begins_or_the_task_ends() {
+    let (clock, executor) = manual(1);
+    let task = executor.debounce(ms(10), || ()).expect("accepted");
+    assert!(!task.is_waiting(), "nobody has called");
+    assert!(task.call());
+    assert!(task.is_waiting());
+    clock.run_for(ms(9));
+    assert!(task.is_waiting());
+    clock.run_for(ms(1));
+    assert!(!task.is_waiting(), "that call has had its run");
+    assert!(task.call());
+    assert!(task.task_handle().cancel());
+    assert!(!task.is_waiting(), "there will be no run");
+}
+
+#[test]
 fn dropping_it_cancels_the_task() {
     let (_, executor) = manual(1);
     let drops = Drops::default();

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Whether the public interface has changed in a way that the version number does not say: ci/semver.sh [REVISION] [CRATE ...]
+# compares with that revision, or with the tag of the last release, each of the published crates or those that are named.
+# Needs cargo-semver-checks, and installs it into target/tools if it is not there, which takes some minutes.
+# Not in .ci/run: docs/decisions/0057-a-release.md says why.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tool=0.50.0
+
+baseline=${1:-$(git tag --list 'v[0-9]*' --sort=-v:refname | head -n 1)}
+if [ -z "$baseline" ]; then
+  echo "nothing to compare with: no release has a tag (v0.1.0); ci/semver.sh REVISION compares with a revision"
+  exit 0
+fi
+shift || true
+crates=("$@")
+[ $# -gt 0 ] || crates=(punctual punctual-thread-pool punctual-jobs)
+
+if ! target/tools/bin/cargo-semver-checks semver-checks --version 2>/dev/null | grep -qF " $tool"; then
+  # Optimised a little: it is compiled in half the time, and is fast enough.
+  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
+    cargo install --locked --quiet --root target/tools cargo-semver-checks --version "$tool"
+fi
+for crate in "${crates[@]}"; do
+  target/tools/bin/cargo-semver-checks semver-checks --package "$crate" --baseline-rev "$baseline"
+done
