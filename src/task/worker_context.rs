@@ -88,10 +88,8 @@ impl WorkerContext {
             return;
         }
         let (planned, started) = passed.unwrap_or(taken);
-        let sample = Sample {
-            lateness: started.nanos_since(planned),
-            run_time: ended.nanos_since(started),
-        };
+        let sample =
+            Sample { lateness: started.nanos_since(planned), run_time: ended.nanos_since(started) };
         match &*self.recorders.borrow() {
             Some(recorders) if is_apart => recorders.record(own, sample),
             _ => own.record(sample),

@@ -2,7 +2,7 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, mpsc},
     task::{Context, Poll, Wake, Waker},
     time::{Duration, Instant},
 };
@@ -11,7 +11,7 @@ use punctual::{RejectionReason, ScheduledThreadPoolExecutor, Sleep, TimerStopped
 
 use crate::{
     futures::awaiting::{Wakes, block_on},
-    support::{eventually, manual, manual_with, ms},
+    support::{elsewhere, eventually, manual, manual_with, ms},
 };
 
 /// Polls once, as a runtime would that is woken through `waker`.
@@ -136,6 +136,49 @@ fn a_reset_moves_the_entry_in_place() {
     clock.run_for(ms(2));
     assert_eq!(wakes.count(), 2, "it was brought forward");
     assert!(poll(&mut sleep, &wakes).is_ready());
+}
+
+/// A move may give the entry another place, which has to be the one that the drop looks in.
+#[test]
+fn whichever_thread_resets_it_the_drop_finds_its_entry() {
+    let (clock, timers) = manual(1);
+    let wakes = Wakes::new();
+    let mut sleep = timers.sleep(ms(10));
+    assert!(poll(&mut sleep, &wakes).is_pending());
+    for round in 1..=16 {
+        // Other entries come and go meanwhile, so that places are taken.
+        let mut other = timers.sleep(ms(round));
+        assert!(poll(&mut other, &wakes).is_pending());
+        sleep = elsewhere(move || {
+            sleep.reset(Duration::from_secs(3600 * round));
+            sleep
+        })
+        .get();
+        assert_eq!(timers.pending_count(), 2);
+    }
+    drop(sleep);
+    assert_eq!(timers.pending_count(), 0);
+    clock.run_for(Duration::from_secs(3600));
+    assert_eq!((wakes.count(), Arc::strong_count(&wakes)), (0, 1));
+}
+
+/// The poll that finds it ready is as good as the worker that has not come yet.
+#[test]
+fn one_that_is_found_ready_has_left_the_queue() {
+    let (clock, timers) = manual(1);
+    let (hold, held) = mpsc::channel::<()>();
+    let busy = timers.submit(move || held.recv()).expect("accepted");
+    eventually("the worker is busy", || timers.statistics().active == 1);
+    let wakes = Wakes::new();
+    let mut sleep = timers.sleep(ms(10));
+    assert!(poll(&mut sleep, &wakes).is_pending());
+    clock.advance(ms(10));
+    assert_eq!(timers.pending_count(), 1);
+    assert!(poll(&mut sleep, &wakes).is_ready());
+    assert_eq!((timers.pending_count(), Arc::strong_count(&wakes)), (0, 1));
+    drop(hold);
+    assert!(busy.join().expect("it has run").is_err());
+    assert_eq!(wakes.count(), 0, "nobody waits any more");
 }
 
 #[test]
