@@ -82,6 +82,13 @@ impl Builder {
     /// process may use (`num_cpus::get`). Threads are started one by one, as tasks are submitted.
     /// With zero there is one worker as long as a task runs or is pending, and none once it has
     /// been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
+    #[doc(alias(
+        "worker_threads",
+        "num_threads",
+        "threads",
+        "num_workers",
+        "max_blocking_threads"
+    ))]
     pub fn core_pool_size(mut self, size: usize) -> Self {
         self.config.core_pool_size = size;
         self
@@ -94,6 +101,7 @@ impl Builder {
     /// idle worker stays, and while several are pending two do, unless as many workers as the core
     /// pool size are busy. The workers that stay sleep until the first tasks are due. Java:
     /// `keepAliveTime`.
+    #[doc(alias("thread_keep_alive", "idle_timeout"))]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;
         self
@@ -149,6 +157,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "workQueue")]
+    #[doc(alias("capacity", "backpressure", "queue_size", "bounded"))]
     pub fn max_pending(mut self, tasks: usize) -> Self {
         self.config.max_pending = Some(tasks);
         self
@@ -169,6 +178,7 @@ impl Builder {
     /// start threads in another way, count them, or bind them to cores. Java: `ThreadFactory`.
     ///
     /// See [`ThreadFactory`] for an example.
+    #[doc(alias = "spawn_handler")]
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
         self.config.thread_factory = Contained::new(share_factory(factory));
         self
@@ -176,6 +186,7 @@ impl Builder {
 
     /// Sets the name of the threads. Each is called by this name, a dash, and a number from 1. The
     /// default is `punctual`. Linux shows the first 15 bytes.
+    #[doc(alias = "thread_name_fn")]
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.config.thread_name = name.into();
         self
@@ -183,6 +194,7 @@ impl Builder {
 
     /// Sets the size of the threads' stacks in bytes; the default is that of
     /// [`std::thread::Builder::stack_size`].
+    #[doc(alias = "thread_stack_size")]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_size = Some(bytes);
         self
@@ -213,6 +225,7 @@ impl Builder {
     /// | 60 | 16 | 80 | 60 |
     /// | 150 | 3 | 46 | 140 |
     /// | 300 | 3 | 22 | 275 |
+    #[doc(alias("spin", "busy_wait"))]
     pub fn precise(mut self, lead: Duration) -> Self {
         self.config.lead = lead;
         self
@@ -220,6 +233,7 @@ impl Builder {
 
     /// Sets the clock that the executor reads; the default is [`Clock::system`]. A
     /// [`ManualClock`](crate::ManualClock) makes tests exact.
+    #[doc(alias("start_paused", "mock_clock"))]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.config.clock = Some(clock.into());
         self
@@ -289,6 +303,7 @@ impl Builder {
     /// # Errors
     ///
     /// As [`build`](Self::build), except that nothing is started that could fail.
+    #[doc(alias("current_thread", "new_current_thread", "single_threaded", "event_loop", "wasm"))]
     pub fn build_driven(self) -> Result<DrivenExecutor, ConfigError> {
         self.check()?;
         let config = Config {

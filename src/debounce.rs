@@ -142,6 +142,7 @@ impl Handle {
     /// # Errors
     ///
     /// The same as [`repeat`](Self::repeat).
+    #[doc(alias = "coalesce")]
     pub fn debounce<F, O>(
         &self,
         quiet: Duration,
@@ -179,6 +180,7 @@ impl Handle {
     /// # Errors
     ///
     /// The same as [`repeat`](Self::repeat).
+    #[doc(alias("rate_limit", "RateLimiter"))]
     pub fn throttle<F, O>(
         &self,
         period: Duration,

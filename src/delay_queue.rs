@@ -85,6 +85,7 @@ use crate::{
 /// one wakes for the first deadline and another for the second, so that an expired element wakes
 /// one of them.
 /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+#[doc(alias("delay_queue", "timer_queue", "ttl", "expiring_cache"))]
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,
     clock: Clock,
@@ -140,6 +141,7 @@ impl<T> DelayQueue<T> {
     /// elements.
     #[doc(alias = "offer")]
     #[doc(alias = "add")]
+    #[doc(alias("push", "insert_with_ttl"))]
     #[inline]
     pub fn insert(&self, delay: Duration, element: T) -> Result<Key, Refused<T>> {
         self.insert_with(self.clock.read().after(delay), element)

@@ -92,6 +92,7 @@ use crate::{
 /// fn is_send<T: Send>(_: T) {}
 /// is_send(punctual::ScheduledThreadPoolExecutor::builder().build_driven().unwrap()); // error
 /// ```
+#[doc(alias("event_loop", "single_threaded", "current_thread", "wasm"))]
 pub struct DrivenExecutor {
     handle: Handle,
     driver: Driver,
@@ -138,6 +139,7 @@ impl DrivenExecutor {
     /// assert_eq!(executor.run_due(), 0);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("poll", "tick"))]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_due(&mut self) -> usize {
         self.driver.run_due(usize::MAX)
@@ -206,6 +208,7 @@ impl DrivenExecutor {
     /// # Panics
     ///
     /// If the future does.
+    #[doc(alias = "block_on")]
     pub fn run_until<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         self.driver.drive_until(|waker| {

@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// Why a task has no result for the caller. Java: `ExecutionException`, `CancellationException`.
+#[doc(alias = "JoinError")]
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
@@ -237,6 +238,7 @@ impl Failure {
 
     /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the
     /// `Box<dyn Error + Send + Sync>`.
+    #[doc(alias = "into_panic")]
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         match *self.0 {
@@ -246,6 +248,7 @@ impl Failure {
     }
 
     /// Resumes the panic in this thread. An error becomes a panic, with the error as its payload.
+    #[doc(alias = "resume_unwind")]
     pub fn resume(self) -> ! {
         panic::resume_unwind(self.into_payload())
     }

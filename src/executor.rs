@@ -129,6 +129,7 @@ use crate::{
 /// | [`Handle::shutdown_within`] | by policy, up to a time limit | by policy, up to a time limit | yes, up to a time limit |
 #[doc(alias = "ScheduledExecutorService")]
 #[doc(alias = "newScheduledThreadPool")]
+#[doc(alias("thread_pool", "ThreadPool", "scheduler"))]
 pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
     /// True while the drop still has to stop the pool.
@@ -177,6 +178,7 @@ impl Deref for ScheduledThreadPoolExecutor {
 /// started; a rejection handler may block, too. Otherwise none blocks. A submission costs one
 /// allocation, one reading of the clock, and an insertion into the queue, in O(log n) under its
 /// lock. It wakes no thread unless the task is due before all others.
+#[doc(alias = "Spawner")]
 #[derive(Clone)]
 pub struct Handle {
     pool_refs: Arc<PoolRefs>,

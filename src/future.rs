@@ -72,6 +72,7 @@ use crate::{
 /// ```
 #[doc(alias = "Future")]
 #[doc(alias = "FutureTask")]
+#[doc(alias("JoinHandle", "Promise"))]
 pub struct ScheduledFuture<T> {
     task: Contained<Arc<dyn Claim<T>>>,
     pool_ref: PoolRef,
@@ -108,6 +109,7 @@ impl<T> ScheduledFuture<T> {
     ///   [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait takes nothing: the
     ///   future is as it was.
     #[doc(alias = "get")]
+    #[doc(alias("wait", "block_on"))]
     pub fn join(&self) -> Result<T, TaskError> {
         if let Some(result) = self.task.claim() {
             return result;
@@ -143,6 +145,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
     /// wait can end without the task.
+    #[doc(alias("recv_timeout", "wait_timeout"))]
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
         let deadline = self.pool_ref.pool().clock().read().after(timeout);
         let result = self.block_until(deadline);
@@ -172,6 +175,7 @@ impl<T> ScheduledFuture<T> {
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`].
     #[doc(alias = "resultNow")]
     #[doc(alias = "exceptionNow")]
+    #[doc(alias("try_recv", "now_or_never"))]
     pub fn try_join(&self) -> Option<Result<T, TaskError>> {
         self.task.claim()
     }
@@ -195,6 +199,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Returns `true` if the task has ended: completed, panicked or cancelled. Java: `isDone`.
     #[doc(alias = "isDone")]
+    #[doc(alias = "is_finished")]
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state().is_done()
@@ -241,6 +246,14 @@ impl<T> ScheduledFuture<T> {
     /// A waiting task is gone when this returns: it is out of the queue, in O(log n), and its closure
     /// and captures are dropped. A running task goes on to the end of its body, but its future is
     /// cancelled now, and a periodic task does not run again. Does not wait for the body.
+    #[doc(alias(
+        "abort",
+        "clearTimeout",
+        "clear_timeout",
+        "clearInterval",
+        "clear_interval",
+        "stop"
+    ))]
     #[inline]
     pub fn cancel(&self) -> bool {
         self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
@@ -252,11 +265,13 @@ impl<T> ScheduledFuture<T> {
     ///
     /// If the task was cancelled before and its body still runs, the token is raised as well, and the
     /// call returns `false`, because it did not end the task.
+    #[doc(alias("abort", "interrupt", "stop"))]
     pub fn cancel_and_signal(&self) -> bool {
         self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
 
     /// Returns a handle that can control and cancel the task but cannot take its result.
+    #[doc(alias = "abort_handle")]
     #[must_use]
     pub fn task_handle(&self) -> TaskHandle {
         // Relaxed: only the drop reads it, which comes after every use.
@@ -307,6 +322,7 @@ impl<T> ScheduledFuture<T> {
     /// assert_eq!(executor.pending_count(), 0);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias = "abort_on_drop")]
     pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
         CancelOnDrop { future: Some(self), signals: false }
     }

@@ -84,6 +84,7 @@ use crate::{
 /// [`TaskBuilder::gate`](crate::TaskBuilder::gate); the [module](self) says when it is asked.
 ///
 /// One gate may serve several tasks, and is asked by several workers at once then.
+#[doc(alias("leader_election", "distributed_lock"))]
 pub trait RunGate: Send + Sync + 'static {
     /// Called on the worker, just before the run, with no lock held. It may block for as long as it bounds
     /// that itself: the worker is occupied meanwhile.

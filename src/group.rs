@@ -84,6 +84,7 @@ use crate::{CancelReason, ConfigError, Handle, TaskBuilder, sync::Arc, task::Gro
 /// A task without a group pays nothing. A task in a group is larger by one allocation, and takes the
 /// group's lock twice to be submitted, twice to start and once to end, each time in O(log n) for n tasks of the
 /// group that are pending. A task that has to wait is taken and queued once more.
+#[doc(alias("Semaphore", "bulkhead", "JoinSet", "TaskTracker"))]
 #[derive(Clone)]
 pub struct Group {
     handle: Handle,
@@ -244,6 +245,7 @@ impl Group {
     /// [tokens](crate::TaskContext::token), as by
     /// [`cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal). Returns how many tasks these are. The group
     /// goes on, and admits others. Takes time linear in the number of its tasks, and drops their closures.
+    #[doc(alias = "abort_all")]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;

@@ -80,6 +80,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "delay")]
+    #[doc(alias("timer", "after", "delay_for"))]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let now = self.pool().clock().read();
         Sleep::new(self.pool_ref(), now.after(duration))
@@ -97,6 +98,7 @@ impl Handle {
     /// # Panics
     ///
     /// If the period is zero, since such ticks would never let anything else run.
+    #[doc(alias("ticker", "tick", "setInterval", "every"))]
     pub fn interval(&self, period: Duration) -> Interval {
         let now = self.pool().clock().read();
         Interval::new(Sleep::new(self.pool_ref(), now), period, MissedRuns::Coalesce)
@@ -136,6 +138,7 @@ impl Handle {
     ///
     /// [`TimeoutError::Elapsed`] if the time is up; [`TimeoutError::Stopped`] if the executor stopped before,
     /// so that there is no limit any more.
+    #[doc(alias("deadline", "time_limit", "with_timeout"))]
     pub fn timeout<F: IntoFuture>(
         &self,
         duration: Duration,
@@ -149,6 +152,7 @@ impl Handle {
     /// # Errors
     ///
     /// The same as [`timeout`](Self::timeout).
+    #[doc(alias = "deadline")]
     pub fn timeout_at<I, F>(
         &self,
         instant: I,

@@ -112,6 +112,7 @@ pub trait Trigger: Send + 'static {
 
     /// Ends the series before the first run that would be later than `end`. A run at exactly that
     /// moment takes place. The end may be on either clock, whichever the runs are on.
+    #[doc(alias = "deadline")]
     fn until(self, end: impl Into<Due>) -> Until<Self>
     where
         Self: Sized,
@@ -124,6 +125,7 @@ pub trait Trigger: Send + 'static {
     ///
     /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the
     /// same each time. `most` should be shorter than the time between two runs.
+    #[doc(alias = "thundering_herd")]
     fn jitter(self, most: Duration) -> Jitter<Self>
     where
         Self: Sized,
@@ -139,6 +141,7 @@ pub trait Trigger: Send + 'static {
 /// A period of zero is refused at submission, with
 /// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another trigger it is not recognised, and
 /// the runs follow each other without a pause.
+#[doc(alias("interval", "interval_at", "tick", "ticker"))]
 #[must_use]
 pub fn every(period: Duration) -> Every {
     Every { period, first: Duration::ZERO }

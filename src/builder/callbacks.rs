@@ -37,6 +37,7 @@ impl Builder {
     /// assert_eq!(threads.load(Ordering::SeqCst), 0);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias = "start_handler")]
     pub fn on_thread_start(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
         self.callbacks().thread_start = Some(Contained::new(Arc::new(callback)));
         self
@@ -44,6 +45,7 @@ impl Builder {
 
     /// Sets the callback that each worker calls last, in its thread. It cannot wait for the end of
     /// its own executor either: see [`on_thread_start`](Self::on_thread_start).
+    #[doc(alias = "exit_handler")]
     pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
         self.callbacks().thread_stop = Some(Contained::new(Arc::new(callback)));
         self
@@ -72,6 +74,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "beforeExecute")]
+    #[doc(alias("middleware", "on_before_task_poll"))]
     pub fn before_execute(mut self, hook: impl Fn(&TaskContext) + Send + Sync + 'static) -> Self {
         self.hooks().before = Some(Contained::new(Arc::new(hook)));
         self
@@ -130,6 +133,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "decorateTask")]
+    #[doc(alias("middleware", "task_local"))]
     pub fn decorate_task<D, W>(mut self, decorator: D) -> Self
     where
         D: Fn(&Submission<'_>) -> W + Send + Sync + 'static,
@@ -163,6 +167,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "UncaughtExceptionHandler")]
+    #[doc(alias("panic_handler", "unhandled_panic", "on_panic"))]
     pub fn failure_handler(
         mut self,
         handler: impl Fn(&FailureReport<'_>) + Send + Sync + 'static,

@@ -39,6 +39,7 @@ impl Builder {
     /// println!("p99 {:?}", sweep.run_time().quantile(0.99));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("percentiles", "latency"))]
     #[cfg(feature = "histograms")]
     pub fn histograms(mut self, names: usize) -> Self {
         self.config.observing.histogram_names = Some(names);
@@ -77,6 +78,7 @@ impl Builder {
     /// # executor.close()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(
         mut self,
         after: Duration,
@@ -119,6 +121,7 @@ impl Builder {
     /// # executor.close()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias = "watchdog")]
     pub fn on_slow_run(mut self, callback: impl Fn(&SlowRun) + Send + Sync + 'static) -> Self {
         self.callbacks().slow_run = Some(Contained::new(Arc::new(callback)));
         self
@@ -133,6 +136,7 @@ impl Builder {
     ///
     /// Only if a subscriber listens is the span kept, at the cost of two allocations. Without the feature
     /// `tracing` this changes nothing.
+    #[doc(alias = "instrument")]
     pub fn submitter_span(mut self, follow: bool) -> Self {
         self.config.observing.submitter_span = follow;
         self

@@ -27,6 +27,7 @@ impl<T> DelayQueue<T> {
     ///     queue.close();
     /// });
     /// ```
+    #[doc(alias("recv", "pop"))]
     #[inline]
     pub fn take(&self) -> Option<Expired<T>> {
         self.take_by(Timestamp::NEVER)
@@ -71,6 +72,7 @@ impl<T> DelayQueue<T> {
     ///
     /// `None` does not tell whether there will be more: see [`is_finished`](Self::is_finished).
     #[doc(alias = "try_take")]
+    #[doc(alias = "try_recv")]
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {
         self.queue.try_take().map(|entry| self.expired(entry))
@@ -81,6 +83,7 @@ impl<T> DelayQueue<T> {
     /// `poll(timeout, unit)`.
     ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    #[doc(alias = "recv_timeout")]
     pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
         self.take_by(self.clock.read().after(timeout))
     }

@@ -19,6 +19,7 @@ impl Handle {
     /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes
     /// time linear in the number of workers; submissions and workers wait while it counts, which is
     /// less than a microsecond.
+    #[doc(alias("metrics", "stats"))]
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.pool().statistics()
@@ -28,6 +29,7 @@ impl Handle {
     /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and
     /// each worker that there ever was at once; a worker that records a run meanwhile waits for one of
     /// these.
+    #[doc(alias("percentiles", "latency"))]
     #[cfg(feature = "histograms")]
     #[must_use]
     pub fn histograms(&self) -> Option<crate::Histograms> {
@@ -104,6 +106,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "getQueue")]
+    #[doc(alias = "queue")]
     #[must_use]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
         let listed = self.pool().pending();

@@ -38,6 +38,7 @@ impl Handle {
     /// [`close`](crate::ScheduledThreadPoolExecutor::close), wait with
     /// [`await_termination`](Self::await_termination) first, or have the drop
     /// [close](crate::DropPolicy::Close).
+    #[doc(alias = "graceful_shutdown")]
     pub fn shutdown(&self) {
         self.pool().shutdown();
     }
@@ -68,6 +69,7 @@ impl Handle {
     /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The
     /// executor has then been shut down, and nothing else has been done.
     #[doc(alias = "shutdownAndAwaitTermination")]
+    #[doc(alias("shutdown_timeout", "graceful_shutdown", "drain"))]
     pub fn shutdown_within(
         &self,
         patience: Duration,
@@ -81,6 +83,7 @@ impl Handle {
     /// Takes the same time however many tasks are pending; dropping them is linear in their number.
     /// Java: `shutdownNow`.
     #[doc(alias = "shutdownNow")]
+    #[doc(alias("abort_all", "drain"))]
     pub fn shutdown_now(&self) -> DrainedTasks {
         self.pool().shutdown_now()
     }
@@ -112,6 +115,7 @@ impl Handle {
     /// [at its own end](crate::Builder::terminated); in its thread factory; and in the drop of a
     /// value that a shutdown on this thread is cancelling.
     #[doc(alias = "awaitTermination")]
+    #[doc(alias = "WaitGroup")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         self.pool().await_termination(timeout)
     }
@@ -221,6 +225,7 @@ impl ScheduledThreadPoolExecutor {
     ///
     /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of a value that a
     /// shutdown on this thread is cancelling. Then it has been shut down, and terminates by itself.
+    #[doc(alias("graceful_shutdown", "join"))]
     pub fn close(self) -> Result<(), WouldDeadlock> {
         self.shutdown();
         let pool = self.into_pool();
@@ -235,6 +240,7 @@ impl ScheduledThreadPoolExecutor {
     /// # Errors
     ///
     /// As [`close`](Self::close).
+    #[doc(alias = "shutdown_timeout")]
     pub fn close_within(self, limit: impl Into<Limit>) -> Result<(), WouldDeadlock> {
         let limit = limit.into();
         let deadline = limit.deadline(self.clock());

@@ -17,6 +17,7 @@ impl Handle {
     /// [`RejectedExecutionError`] if the executor was shut down, has no
     /// [capacity](crate::Builder::max_pending) left, or has no worker and cannot start one. The
     /// error owns the task, and [returns it](RejectedExecutionError::into_task).
+    #[doc(alias("spawn", "fire_and_forget"))]
     #[track_caller]
     pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
     where
@@ -86,6 +87,7 @@ impl Handle {
     /// ```
     #[doc(alias = "async")]
     #[doc(alias = "spawn")]
+    #[doc(alias = "spawn_blocking")]
     #[track_caller]
     pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
@@ -115,6 +117,16 @@ impl Handle {
     /// # Errors
     ///
     /// As [`execute`](Self::execute).
+    #[doc(alias(
+        "spawn_after",
+        "after",
+        "AfterFunc",
+        "setTimeout",
+        "set_timeout",
+        "timer",
+        "delay",
+        "execute_after"
+    ))]
     #[track_caller]
     pub fn schedule<F, T>(
         &self,
@@ -150,6 +162,7 @@ impl Handle {
     /// # Errors
     ///
     /// As [`execute`](Self::execute).
+    #[doc(alias("spawn_at", "sleep_until"))]
     #[track_caller]
     pub fn schedule_at<F, T>(
         &self,
@@ -195,6 +208,15 @@ impl Handle {
     /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero;
     /// otherwise as [`execute`](Self::execute).
     #[doc(alias = "scheduleAtFixedRate")]
+    #[doc(alias(
+        "setInterval",
+        "set_interval",
+        "interval",
+        "every",
+        "ticker",
+        "tick",
+        "execute_at_fixed_rate"
+    ))]
     #[track_caller]
     pub fn schedule_at_fixed_rate<F>(
         &self,
@@ -234,6 +256,7 @@ impl Handle {
     /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the delay is zero;
     /// otherwise as [`execute`](Self::execute).
     #[doc(alias = "scheduleWithFixedDelay")]
+    #[doc(alias = "execute_with_fixed_delay")]
     #[track_caller]
     pub fn schedule_with_fixed_delay<F>(
         &self,
@@ -275,6 +298,7 @@ impl Handle {
     /// # Panics
     ///
     /// If the trigger panics when it is asked for the first run.
+    #[doc(alias("retry", "poll", "loop", "cron"))]
     #[track_caller]
     pub fn repeat<G, F, O>(
         &self,

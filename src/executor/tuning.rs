@@ -12,6 +12,7 @@ impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java:
     /// `getCorePoolSize`.
     #[doc(alias = "getCorePoolSize")]
+    #[doc(alias("worker_threads", "num_threads", "num_workers"))]
     #[must_use]
     pub fn core_pool_size(&self) -> usize {
         self.pool().workers().core_size()
@@ -37,6 +38,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "setCorePoolSize")]
+    #[doc(alias("resize", "set_num_threads"))]
     pub fn set_core_pool_size(&self, size: usize) {
         self.pool().set_core_pool_size(size);
     }

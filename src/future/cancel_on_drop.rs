@@ -14,6 +14,7 @@ use crate::TaskError;
 /// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`] or
 /// [`ScheduledFuture::cancel_and_signal_on_drop`]. It dereferences to the future, and can be awaited
 /// in its place.
+#[doc(alias("AbortOnDropHandle", "DropGuard"))]
 #[must_use = "the task is cancelled at once if the guard is not kept"]
 pub struct CancelOnDrop<T> {
     /// `None` once detached.

@@ -66,6 +66,7 @@ use crate::{
 ///
 /// It is not called for what can never be admitted (a period of zero), nor if there is no worker and
 /// none could be started: those submissions fail in any case.
+#[doc(alias = "backpressure")]
 pub trait RejectedExecutionHandler: Send + Sync {
     /// Says what is to be done with the task, by one of its verbs. Called on the submitter's
     /// thread, which it may block, with no lock held.

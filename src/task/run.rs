@@ -299,6 +299,7 @@ pub(crate) struct Subject {
 /// assert!(current_task().is_none());
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[doc(alias("task_local", "try_id"))]
 #[must_use]
 pub fn current_task() -> Option<TaskContext> {
     if !CURRENT.is_set() {
@@ -355,6 +356,7 @@ impl TaskContext {
     }
 
     /// Returns how long after that moment the run started.
+    #[doc(alias = "latency")]
     #[must_use]
     pub fn lateness(&self) -> Duration {
         self.lateness

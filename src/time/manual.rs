@@ -112,6 +112,15 @@ use crate::{
 /// task that waits for the test itself (a channel, a barrier) makes them wait for ever; one that
 /// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Called
 /// inside a task, they wait for that task itself, for ever.
+#[doc(alias(
+    "mock_clock",
+    "MockClock",
+    "FakeClock",
+    "fake_time",
+    "pause",
+    "virtual_time",
+    "test_clock"
+))]
 #[derive(Clone)]
 pub struct ManualClock {
     shared: Arc<Shared>,
@@ -288,6 +297,7 @@ impl ManualClock {
     /// assert_eq!(clock.elapsed(), 60 * minute);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("start_paused", "pause"))]
     pub fn set_auto_advance(&self, is_on: bool) {
         self.change(|state| state.set_auto(is_on));
     }

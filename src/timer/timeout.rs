@@ -11,6 +11,7 @@ use std::{
 use super::{Sleep, TimerStopped};
 
 /// Why a future with a [time limit](crate::Handle::timeout) has no output.
+#[doc(alias = "Elapsed")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeoutError {

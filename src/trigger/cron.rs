@@ -91,6 +91,7 @@ mod walk;
 /// Half a microsecond here, and a quarter of one for each [answer](Cron::next_after). The first look at a
 /// zone's file takes some 25 more, and a millisecond for the first zone of a process. Zones are then
 /// kept for five minutes.
+#[doc(alias("crontab", "calendar", "timezone", "local_time"))]
 pub fn cron(expression: &str, zone: &str) -> Result<Cron, CronError> {
     let parsed = Expression::parse(expression)?;
     let last_known = load(zone).ok_or_else(|| CronError::unknown_zone(zone))?;
