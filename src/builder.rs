@@ -17,6 +17,16 @@ impl ScheduledThreadPoolExecutor {
     /// Creates an executor with this many worker threads and default settings. Starts no thread:
     /// each submission starts one, until there are that many. With a size of zero there is one
     /// worker, started when it is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(4);
+    /// assert_eq!((executor.core_pool_size(), executor.pool_size()), (4, 0));
+    /// executor.submit(|| "the first task starts the first thread")?.join()?;
+    /// assert_eq!(executor.pool_size(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use]
     pub fn new(core_pool_size: usize) -> Self {
         Self::from_config(Self::builder().core_pool_size(core_pool_size).config)
@@ -112,6 +122,20 @@ impl Builder {
     /// and so does a worker that is about to run a task while others are pending and no other
     /// worker is idle. So a task that is due waits only while as many workers as the core pool size
     /// are busy. Java: `allowCoreThreadTimeOut`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let (clock, minute) = (ManualClock::new(), Duration::from_secs(60));
+    /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+    /// let executor = builder.allows_core_thread_timeout(true).keep_alive(minute).build()?;
+    /// executor.submit(|| ())?.join()?;
+    /// assert_eq!(executor.pool_size(), 1);
+    /// clock.run_for(minute);
+    /// assert_eq!(executor.pool_size(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn allows_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;
@@ -166,6 +190,9 @@ impl Builder {
     /// Sets the handler that decides about rejected tasks, which are not admitted because there is
     /// no [capacity](Self::max_pending) or the executor was shut down; the default is
     /// [`AbortPolicy`](crate::AbortPolicy). Java: `RejectedExecutionHandler`.
+    ///
+    /// See [`RejectedExecutionHandler`] for an example, and [`CallerRunsPolicy`](crate::CallerRunsPolicy) and its like for
+    /// handlers that are there already.
     pub fn rejected_execution_handler(
         mut self,
         handler: impl RejectedExecutionHandler + 'static,
@@ -186,6 +213,15 @@ impl Builder {
 
     /// Sets the name of the threads. Each is called by this name, a dash, and a number from 1. The
     /// default is `punctual`. Linux shows the first 15 bytes.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::builder().thread_name("mailer").build()?;
+    /// let name = executor.submit(|| std::thread::current().name().map(str::to_owned))?;
+    /// assert_eq!(name.join()?.as_deref(), Some("mailer-1"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "thread_name_fn")]
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.config.thread_name = name.into();
@@ -242,6 +278,18 @@ impl Builder {
     /// Sets whether one-shot tasks that are not yet due still run after
     /// [`shutdown`](crate::Handle::shutdown); by default they do. Those that are due run in any
     /// case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let builder = ScheduledThreadPoolExecutor::builder();
+    /// let executor = builder.executes_existing_delayed_tasks_after_shutdown(false).build()?;
+    /// let later = executor.schedule(Duration::from_secs(60), || ())?;
+    /// executor.shutdown();
+    /// assert!(later.is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_delayed = keep;
@@ -251,6 +299,22 @@ impl Builder {
     /// Sets whether periodic tasks continue after [`shutdown`](crate::Handle::shutdown); by default
     /// they do not. If they do, the executor terminates only when they have been cancelled. Java:
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
+    /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+    /// let executor = builder.continues_existing_periodic_tasks_after_shutdown(true).build()?;
+    /// let beat = executor.schedule_at_fixed_rate(second, second, || ())?;
+    /// executor.shutdown();
+    /// clock.run_for(3 * second);
+    /// assert_eq!(executor.statistics().runs, 3);
+    /// beat.cancel(); // nothing else would end it
+    /// executor.await_termination(Duration::MAX)?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn continues_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_periodic = keep;

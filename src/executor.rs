@@ -96,7 +96,7 @@ use crate::{
 ///
 /// ```compile_fail,E0277
 /// let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-/// let other = executor.clone(); // error: an executor is an owner and cannot be cloned
+/// let other = executor.clone(); // an error: an executor is an owner and cannot be cloned
 /// ```
 ///
 /// To schedule from elsewhere, call `executor.handle()`; to own it in several places, share it:
@@ -172,6 +172,19 @@ impl Deref for ScheduledThreadPoolExecutor {
 /// emptied memory of the executor, are not freed. A callback that has a `Weak` to the holder of the
 /// handle makes no cycle.
 ///
+/// ```
+/// use std::thread;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let (here, there) = (executor.handle(), executor.handle());
+/// let news = thread::spawn(move || there.submit(|| "news")).join().expect("it does not panic")?;
+/// assert_eq!(news.join()?, "news");
+/// drop(executor);
+/// assert!(here.submit(|| "too late").is_err());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+///
 /// # When a submission blocks, and what it costs
 ///
 /// A submission for which a worker is missing starts one, and blocks while the thread is being
@@ -187,6 +200,17 @@ pub struct Handle {
 impl Handle {
     /// Returns a builder that describes a task before it is submitted: its name, its time limit,
     /// and what happens after missed runs and panics.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let limit = Duration::from_secs(60);
+    /// let backup = executor.task().name("backup").timeout(limit).submit(|| "saved")?;
+    /// assert_eq!((backup.name().as_deref(), backup.join()?), (Some("backup"), "saved"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn task(&self) -> TaskBuilder<'_> {
         TaskBuilder::new(&self.pool_refs)
     }

@@ -98,6 +98,16 @@ impl<T> ScheduledFuture<T> {
     /// a task that has run have been dropped when this returns. Those of a task that was cancelled are
     /// dropped by the thread that cancelled it, which may still be doing so.
     ///
+    /// ```
+    /// use punctual::{ScheduledThreadPoolExecutor, TaskError};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let answer = executor.submit(|| 6 * 7)?;
+    /// assert_eq!(answer.join()?, 42);
+    /// assert!(matches!(answer.join(), Err(TaskError::ResultTaken)));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], as the task ended.
@@ -155,7 +165,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
     /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a
-    /// thread that may be interrupted.
+    /// thread that may be interrupted. [`Limit`] has an example.
     ///
     /// # Errors
     ///
@@ -169,6 +179,19 @@ impl<T> ScheduledFuture<T> {
 
     /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
     /// `resultNow`, `exceptionNow`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let tea = executor.schedule(Duration::from_secs(60), || "tea")?;
+    /// assert!(tea.try_join().is_none());
+    /// clock.run_for(Duration::from_secs(60));
+    /// assert_eq!(tea.try_join().transpose()?, Some("tea"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -222,6 +245,21 @@ impl<T> ScheduledFuture<T> {
     /// be as things are, as that of a [paused](Self::pause) task, and `None` if the task is running or has
     /// ended. Locks a part of the queue. Java:
     /// `getDelay`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, TaskState};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let tea = executor.schedule(60 * second, || "tea")?;
+    /// clock.run_for(20 * second);
+    /// assert_eq!((tea.state(), tea.delay()), (TaskState::Scheduled, Some(40 * second)));
+    /// clock.run_for(40 * second);
+    /// assert_eq!((tea.state(), tea.delay()), (TaskState::Completed, None));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
@@ -246,6 +284,20 @@ impl<T> ScheduledFuture<T> {
     /// A waiting task is gone when this returns: it is out of the queue, in O(log n), and its closure
     /// and captures are dropped. A running task goes on to the end of its body, but its future is
     /// cancelled now, and a periodic task does not run again. Does not wait for the body.
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let value = Arc::new(7);
+    /// let captured = Arc::clone(&value);
+    /// let late = executor.schedule(Duration::from_secs(60), move || *captured)?;
+    /// assert!(late.cancel());
+    /// assert_eq!((executor.pending_count(), Arc::strong_count(&value)), (0, 1));
+    /// assert!(!late.cancel(), "it had ended before");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias(
         "abort",
         "clearTimeout",
@@ -265,6 +317,8 @@ impl<T> ScheduledFuture<T> {
     ///
     /// If the task was cancelled before and its body still runs, the token is raised as well, and the
     /// call returns `false`, because it did not end the task.
+    ///
+    /// [`CancellationToken`](crate::CancellationToken) has an example.
     #[doc(alias("abort", "interrupt", "stop"))]
     pub fn cancel_and_signal(&self) -> bool {
         self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, true)

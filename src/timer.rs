@@ -95,6 +95,24 @@ impl Handle {
     /// Returns a series of ticks, the first of which is due now, and each other one `period` after the
     /// one before. See [`Interval`].
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, TimerStopped};
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
+    /// let mut ticks = executor.interval(Duration::from_secs(5));
+    /// executor.run_until(async { // on any runtime: the block alone
+    ///     for _ in 0..3 {
+    ///         ticks.tick().await?;
+    ///     }
+    ///     Ok::<(), TimerStopped>(())
+    /// })?;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(10)); // at 0, 5 and 10 seconds
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the period is zero, since such ticks would never let anything else run.

@@ -99,6 +99,18 @@ impl Builder {
     /// executor has terminated only when the hook has returned, so in the hook
     /// [`await_termination`](crate::Handle::await_termination) returns
     /// [`WouldDeadlock`](crate::WouldDeadlock) at once. Java: `terminated`.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let builder = ScheduledThreadPoolExecutor::builder();
+    /// let executor = builder.terminated(move || tell.send("it has ended").unwrap_or(())).build()?;
+    /// executor.close()?;
+    /// assert_eq!(told.try_recv()?, "it has ended");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.callbacks().terminated = Some(Contained::new(Arc::new(hook)));
         self
@@ -144,9 +156,9 @@ impl Builder {
         self
     }
 
-    /// Sets the handler that is called for every panic in a task or a hook, in the thread where it
-    /// happened, before any other thread can see the outcome; for every panic in the drop of a
-    /// capture or a result; and at the end of a periodic task that its user did not end, because a
+    /// Sets the handler that is called for every run that fails, by a panic or by an `Err`, and for every
+    /// panic in a hook, in the thread where it happened, before any other thread can see the outcome; for
+    /// every panic in the drop of a capture or a result; and at the end of a periodic task that its user did not end, because a
     /// run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the
     /// task any more. [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler
     /// itself is caught and not reported. To record where panics begin, the first executor that is
@@ -162,8 +174,9 @@ impl Builder {
     ///     .failure_handler(move |report: &FailureReport<'_>| drop(tell.send(report.to_string())))
     ///     .build()?;
     /// executor.task().name("backup").execute(|| panic!("disk full"))?;
-    /// let line = told.recv()?; // a task (task 2v-9qk0 "backup", run 1) panicked at src/main.rs:9:51: …
-    /// assert!(line.contains("\"backup\"") && line.ends_with("disk full"));
+    /// let line = told.recv()?;
+    /// assert!(line.starts_with("a task (task ") && line.contains("\"backup\", run 1) panicked at "));
+    /// assert!(line.ends_with(": disk full"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "UncaughtExceptionHandler")]

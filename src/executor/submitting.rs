@@ -12,6 +12,17 @@ impl Handle {
     /// [Blocks](Self#when-a-submission-blocks-and-what-it-costs) only while a worker is started, or
     /// if the [handler](crate::RejectedExecutionHandler) for rejected tasks does. Java: `execute`.
     ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let (tell, told) = mpsc::channel();
+    /// executor.execute(move || tell.send("done").unwrap_or(()))?;
+    /// assert_eq!(told.recv()?, "done");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`RejectedExecutionError`] if the executor was shut down, has no
@@ -55,13 +66,13 @@ impl Handle {
     /// ```compile_fail
     /// #![deny(unused_must_use)]
     /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// executor.submit(|| async { println!("never printed") })?.join()?; // error: unused `Future`
+    /// executor.submit(|| async { println!("never printed") })?.join()?; // an error: an unused future
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
     /// ```compile_fail,E0308
     /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// executor.execute(|| async { println!("never printed") })?; // error: expected `()`
+    /// executor.execute(|| async { println!("never printed") })?; // an error: it is not `()`
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
