@@ -66,6 +66,11 @@ impl FailurePolicy {
     /// Delays the next run after a failure by at least `first`, and by twice as much after each further
     /// failure in a row, up to `longest`. At a fixed rate a delayed run moves the grid: the runs after
     /// it are planned from it.
+    ///
+    /// The trigger is asked before the delay is added. So an end that it has, by
+    /// [`until`](crate::Trigger::until), keeps no delayed run from taking place later than that; the run
+    /// after it does not take place. The
+    /// [cookbook](crate::cookbook::requests#retry-with-back-off-and-a-deadline) has a strict deadline.
     #[doc(alias("backoff", "exponential_backoff", "retry"))]
     #[must_use]
     pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
