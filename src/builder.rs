@@ -17,6 +17,16 @@ impl ScheduledThreadPoolExecutor {
     /// Creates an executor with this many worker threads and default settings. Starts no thread:
     /// each submission starts one, until there are that many. With a size of zero there is one
     /// worker, started when it is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(4);
+    /// assert_eq!((executor.core_pool_size(), executor.pool_size()), (4, 0));
+    /// executor.submit(|| "the first task starts the first thread")?.join()?;
+    /// assert_eq!(executor.pool_size(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use]
     pub fn new(core_pool_size: usize) -> Self {
         Self::from_config(Self::builder().core_pool_size(core_pool_size).config)
@@ -82,6 +92,13 @@ impl Builder {
     /// process may use (`num_cpus::get`). Threads are started one by one, as tasks are submitted.
     /// With zero there is one worker as long as a task runs or is pending, and none once it has
     /// been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
+    #[doc(alias(
+        "worker_threads",
+        "num_threads",
+        "threads",
+        "num_workers",
+        "max_blocking_threads"
+    ))]
     pub fn core_pool_size(mut self, size: usize) -> Self {
         self.config.core_pool_size = size;
         self
@@ -94,6 +111,7 @@ impl Builder {
     /// idle worker stays, and while several are pending two do, unless as many workers as the core
     /// pool size are busy. The workers that stay sleep until the first tasks are due. Java:
     /// `keepAliveTime`.
+    #[doc(alias("thread_keep_alive", "idle_timeout"))]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;
         self
@@ -104,6 +122,20 @@ impl Builder {
     /// and so does a worker that is about to run a task while others are pending and no other
     /// worker is idle. So a task that is due waits only while as many workers as the core pool size
     /// are busy. Java: `allowCoreThreadTimeOut`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let (clock, minute) = (ManualClock::new(), Duration::from_secs(60));
+    /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+    /// let executor = builder.allows_core_thread_timeout(true).keep_alive(minute).build()?;
+    /// executor.submit(|| ())?.join()?;
+    /// assert_eq!(executor.pool_size(), 1);
+    /// clock.run_for(minute);
+    /// assert_eq!(executor.pool_size(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn allows_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;
@@ -149,6 +181,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "workQueue")]
+    #[doc(alias("capacity", "backpressure", "queue_size", "bounded"))]
     pub fn max_pending(mut self, tasks: usize) -> Self {
         self.config.max_pending = Some(tasks);
         self
@@ -157,6 +190,9 @@ impl Builder {
     /// Sets the handler that decides about rejected tasks, which are not admitted because there is
     /// no [capacity](Self::max_pending) or the executor was shut down; the default is
     /// [`AbortPolicy`](crate::AbortPolicy). Java: `RejectedExecutionHandler`.
+    ///
+    /// See [`RejectedExecutionHandler`] for an example, and [`CallerRunsPolicy`](crate::CallerRunsPolicy) and its like for
+    /// handlers that are there already.
     pub fn rejected_execution_handler(
         mut self,
         handler: impl RejectedExecutionHandler + 'static,
@@ -169,6 +205,7 @@ impl Builder {
     /// start threads in another way, count them, or bind them to cores. Java: `ThreadFactory`.
     ///
     /// See [`ThreadFactory`] for an example.
+    #[doc(alias = "spawn_handler")]
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
         self.config.thread_factory = Contained::new(share_factory(factory));
         self
@@ -176,6 +213,16 @@ impl Builder {
 
     /// Sets the name of the threads. Each is called by this name, a dash, and a number from 1. The
     /// default is `punctual`. Linux shows the first 15 bytes.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::builder().thread_name("mailer").build()?;
+    /// let name = executor.submit(|| std::thread::current().name().map(str::to_owned))?;
+    /// assert_eq!(name.join()?.as_deref(), Some("mailer-1"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "thread_name_fn")]
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.config.thread_name = name.into();
         self
@@ -183,6 +230,7 @@ impl Builder {
 
     /// Sets the size of the threads' stacks in bytes; the default is that of
     /// [`std::thread::Builder::stack_size`].
+    #[doc(alias = "thread_stack_size")]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_size = Some(bytes);
         self
@@ -213,6 +261,7 @@ impl Builder {
     /// | 60 | 16 | 80 | 60 |
     /// | 150 | 3 | 46 | 140 |
     /// | 300 | 3 | 22 | 275 |
+    #[doc(alias("spin", "busy_wait"))]
     pub fn precise(mut self, lead: Duration) -> Self {
         self.config.lead = lead;
         self
@@ -220,6 +269,7 @@ impl Builder {
 
     /// Sets the clock that the executor reads; the default is [`Clock::system`]. A
     /// [`ManualClock`](crate::ManualClock) makes tests exact.
+    #[doc(alias("start_paused", "mock_clock"))]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.config.clock = Some(clock.into());
         self
@@ -228,6 +278,18 @@ impl Builder {
     /// Sets whether one-shot tasks that are not yet due still run after
     /// [`shutdown`](crate::Handle::shutdown); by default they do. Those that are due run in any
     /// case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let builder = ScheduledThreadPoolExecutor::builder();
+    /// let executor = builder.executes_existing_delayed_tasks_after_shutdown(false).build()?;
+    /// let later = executor.schedule(Duration::from_secs(60), || ())?;
+    /// executor.shutdown();
+    /// assert!(later.is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_delayed = keep;
@@ -237,6 +299,22 @@ impl Builder {
     /// Sets whether periodic tasks continue after [`shutdown`](crate::Handle::shutdown); by default
     /// they do not. If they do, the executor terminates only when they have been cancelled. Java:
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
+    /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+    /// let executor = builder.continues_existing_periodic_tasks_after_shutdown(true).build()?;
+    /// let beat = executor.schedule_at_fixed_rate(second, second, || ())?;
+    /// executor.shutdown();
+    /// clock.run_for(3 * second);
+    /// assert_eq!(executor.statistics().runs, 3);
+    /// beat.cancel(); // nothing else would end it
+    /// executor.await_termination(Duration::MAX)?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn continues_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_periodic = keep;
@@ -289,6 +367,7 @@ impl Builder {
     /// # Errors
     ///
     /// As [`build`](Self::build), except that nothing is started that could fail.
+    #[doc(alias("current_thread", "new_current_thread", "single_threaded", "event_loop", "wasm"))]
     pub fn build_driven(self) -> Result<DrivenExecutor, ConfigError> {
         self.check()?;
         let config = Config {

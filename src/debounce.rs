@@ -52,6 +52,22 @@ pub struct Debounced {
 impl Debounced {
     /// Runs the task `max_wait` after the first call at the latest, however often it is called
     /// meanwhile. Without this call there is no limit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let save = executor.debounce(second, || { /* save */ })?.max_wait(3 * second);
+    /// for _ in 0..100 {
+    ///     save.call(); // ten times a second, for ten seconds
+    ///     clock.run_for(second / 10);
+    /// }
+    /// assert_eq!(executor.statistics().runs, 3);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use]
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = max_wait;
@@ -90,6 +106,21 @@ impl Debounced {
     }
 
     /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let save = executor.debounce(Duration::from_secs(1), || { /* save */ })?;
+    /// assert!(!save.flush(), "there is nothing to save");
+    /// save.call();
+    /// assert!(save.flush());
+    /// clock.run_until_idle();
+    /// assert_eq!((executor.statistics().runs, clock.elapsed()), (1, Duration::ZERO));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn flush(&self) -> bool {
         self.first.is_set() && self.task.run_within(Duration::ZERO)
@@ -163,6 +194,7 @@ impl Handle {
     /// # Errors
     ///
     /// The same as [`repeat`](Self::repeat).
+    #[doc(alias = "coalesce")]
     pub fn debounce<F, O>(
         &self,
         quiet: Duration,
@@ -200,6 +232,7 @@ impl Handle {
     /// # Errors
     ///
     /// The same as [`repeat`](Self::repeat).
+    #[doc(alias("rate_limit", "RateLimiter"))]
     pub fn throttle<F, O>(
         &self,
         period: Duration,

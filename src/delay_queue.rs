@@ -85,6 +85,7 @@ use crate::{
 /// one wakes for the first deadline and another for the second, so that an expired element wakes
 /// one of them.
 /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+#[doc(alias("delay_queue", "timer_queue", "ttl", "expiring_cache"))]
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,
     clock: Clock,
@@ -134,12 +135,28 @@ impl<T> DelayQueue<T> {
     /// it can be removed or given another deadline. With a delay of zero it expires at once, with
     /// `Duration::MAX` never. Does not block. Java: `offer`, `add`, `put`.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{DelayQueue, ManualClock};
+    ///
+    /// let clock = ManualClock::new();
+    /// let queue = DelayQueue::with_clock(clock.clone());
+    /// let second = Duration::from_secs(1);
+    /// queue.insert(2 * second, "later")?;
+    /// queue.insert(second, "sooner")?;
+    /// clock.advance(2 * second);
+    /// let expired: Vec<_> = queue.drain().map(|expired| expired.element).collect();
+    /// assert_eq!(expired, ["sooner", "later"]);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns [`Refused`], with the element, if the queue is [closed](Self::close) or has two billion
     /// elements.
     #[doc(alias = "offer")]
     #[doc(alias = "add")]
+    #[doc(alias("push", "insert_with_ttl"))]
     #[inline]
     pub fn insert(&self, delay: Duration, element: T) -> Result<Key, Refused<T>> {
         self.insert_with(self.clock.read().after(delay), element)
@@ -211,6 +228,17 @@ impl<T> DelayQueue<T> {
     /// Removes the element with this key, expired or not, and returns it. Returns `None` if it is not
     /// in the queue: it was taken or removed before, or the key is another queue's. Does not block.
     /// O(log n). Java: `remove(Object)`, which is linear.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// let key = queue.insert(Duration::from_secs(60), "a reservation")?;
+    /// assert_eq!(queue.remove(key), Some("a reservation"));
+    /// assert_eq!(queue.remove(key), None);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[inline]
     pub fn remove(&self, key: Key) -> Option<T> {
         self.queue.remove(key.ticket_in(self.id)?)
@@ -260,6 +288,23 @@ impl<T> DelayQueue<T> {
     /// Returns how long it is until the element with this key expires: zero if it has expired,
     /// `Duration::MAX` if it never does. Returns `None` if it is not in the queue. Java: `getDelay`
     /// of the element.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{DelayQueue, ManualClock};
+    ///
+    /// let clock = ManualClock::new();
+    /// let queue = DelayQueue::with_clock(clock.clone());
+    /// let second = Duration::from_secs(1);
+    /// let key = queue.insert(60 * second, "a reservation")?;
+    /// clock.advance(20 * second);
+    /// assert_eq!(queue.delay(key), Some(40 * second));
+    /// clock.advance(50 * second);
+    /// assert_eq!(queue.delay(key), Some(Duration::ZERO)); // it has expired, and nobody has taken it
+    /// queue.remove(key);
+    /// assert_eq!(queue.delay(key), None);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self, key: Key) -> Option<Duration> {
@@ -294,6 +339,16 @@ impl<T> DelayQueue<T> {
 
     /// Removes all elements, expired or not, and returns them in the order in which they would have
     /// been taken.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{DelayQueue, delay_queue::Queued};
+    ///
+    /// let seconds = Duration::from_secs;
+    /// let queue: DelayQueue<_> = [(seconds(2), "b"), (seconds(1), "a")].into_iter().collect();
+    /// let removed: Vec<_> = queue.remove_all().into_iter().map(Queued::into_element).collect();
+    /// assert_eq!((removed, queue.len()), (vec!["a", "b"], 0));
+    /// ```
     #[must_use = "to drop all elements there is `clear`"]
     pub fn remove_all(&self) -> Vec<Queued<T>> {
         let mut removed: Vec<_> = self.queue.drain().collect();

@@ -90,8 +90,9 @@ use crate::{
 ///
 /// ```compile_fail,E0277
 /// fn is_send<T: Send>(_: T) {}
-/// is_send(punctual::ScheduledThreadPoolExecutor::builder().build_driven().unwrap()); // error
+/// is_send(punctual::ScheduledThreadPoolExecutor::builder().build_driven().unwrap()); // an error
 /// ```
+#[doc(alias("event_loop", "single_threaded", "current_thread", "wasm"))]
 pub struct DrivenExecutor {
     handle: Handle,
     driver: Driver,
@@ -138,6 +139,7 @@ impl DrivenExecutor {
     /// assert_eq!(executor.run_due(), 0);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("poll", "tick"))]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_due(&mut self) -> usize {
         self.driver.run_due(usize::MAX)
@@ -145,6 +147,18 @@ impl DrivenExecutor {
 
     /// As [`run_due`](Self::run_due), but runs one task, the first that is due. Returns `false` if none is. For
     /// a caller that has a budget of time, such as a frame of a game.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let mut executor = ScheduledThreadPoolExecutor::builder().build_driven()?;
+    /// for _ in 0..3 {
+    ///     executor.execute(|| ())?;
+    /// }
+    /// assert!(executor.run_one() && executor.run_one());
+    /// assert_eq!(executor.pending_count(), 1); // for the next frame
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_one(&mut self) -> bool {
         self.driver.run_due(1) > 0
@@ -158,6 +172,22 @@ impl DrivenExecutor {
     ///
     /// Beside the answer it does one thing: from now until the next call of a method that runs tasks, the
     /// [waker](Self::set_waker) is woken if the answer turns out to be too long.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
+    /// assert_eq!(executor.time_until_next(), None);
+    /// let second = Duration::from_secs(1);
+    /// executor.schedule(3 * second, || ())?;
+    /// clock.advance(second);
+    /// assert_eq!(executor.time_until_next(), Some(2 * second));
+    /// clock.advance(2 * second);
+    /// assert_eq!(executor.time_until_next(), Some(Duration::ZERO));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use]
     pub fn time_until_next(&mut self) -> Option<Duration> {
         let next = match &self.waker {
@@ -182,6 +212,34 @@ impl DrivenExecutor {
     /// Most event loops have something that another thread may use to end their sleep: a `Waker` of mio, a
     /// ping of calloop, a proxy of winit. Put behind [`Wake`](std::task::Wake), it is a waker. A waker that
     /// panics is contained.
+    ///
+    /// ```
+    /// use std::{sync::Arc, task::{Wake, Waker}, thread::{self, Thread}};
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// struct Unpark(Thread);
+    ///
+    /// impl Wake for Unpark {
+    ///     fn wake(self: Arc<Self>) {
+    ///         self.0.unpark();
+    ///     }
+    /// }
+    ///
+    /// let mut executor = ScheduledThreadPoolExecutor::builder().build_driven()?;
+    /// executor.set_waker(Waker::from(Arc::new(Unpark(thread::current()))));
+    /// let handle = executor.handle();
+    /// let other = thread::spawn(move || handle.submit(|| "done"));
+    /// let mut ran = 0;
+    /// while ran == 0 {
+    ///     match executor.time_until_next() {
+    ///         Some(span) => thread::park_timeout(span),
+    ///         None => thread::park(), // until there is news
+    ///     }
+    ///     ran += executor.run_due();
+    /// }
+    /// assert_eq!(other.join().expect("it does not panic")?.join()?, "done");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn set_waker(&mut self, waker: Waker) {
         self.driver.disarm();
         self.waker = Some(waker);
@@ -206,6 +264,7 @@ impl DrivenExecutor {
     /// # Panics
     ///
     /// If the future does.
+    #[doc(alias = "block_on")]
     pub fn run_until<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         self.driver.drive_until(|waker| {

@@ -12,6 +12,24 @@ use crate::{
 };
 
 /// Why a task has no result for the caller. Java: `ExecutionException`, `CancellationException`.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{CancelReason, ScheduledThreadPoolExecutor, TaskError};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let late = executor.schedule(Duration::MAX, || ())?;
+/// late.cancel();
+/// assert!(matches!(late.join(), Err(TaskError::Cancelled(CancelReason::Requested))));
+///
+/// let broken = executor.submit(|| "seven".parse::<u32>().expect("a number"))?;
+/// match broken.join() {
+///     Err(TaskError::Failed(failure)) => assert!(failure.message().starts_with("a number: ")),
+///     other => unreachable!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias = "JoinError")]
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
@@ -217,6 +235,20 @@ impl Failure {
     }
 
     /// Returns the error that the run returned; `None` if it panicked.
+    ///
+    /// ```
+    /// use std::{io, time::Duration};
+    /// use punctual::{ScheduledThreadPoolExecutor, trigger::every};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let broken = executor.repeat(every(Duration::from_secs(1)), || -> io::Result<()> {
+    ///     Err(io::ErrorKind::NotFound.into())
+    /// })?;
+    /// let failure = broken.join().expect_err("it fails").into_failure().expect("by an error");
+    /// let error = failure.error().and_then(|error| error.downcast_ref::<io::Error>());
+    /// assert_eq!(error.map(io::Error::kind), Some(io::ErrorKind::NotFound));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         match &*self.0 {
@@ -237,6 +269,7 @@ impl Failure {
 
     /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the
     /// `Box<dyn Error + Send + Sync>`.
+    #[doc(alias = "into_panic")]
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         match *self.0 {
@@ -246,6 +279,7 @@ impl Failure {
     }
 
     /// Resumes the panic in this thread. An error becomes a panic, with the error as its payload.
+    #[doc(alias = "resume_unwind")]
     pub fn resume(self) -> ! {
         panic::resume_unwind(self.into_payload())
     }
@@ -327,6 +361,13 @@ impl fmt::Display for RejectionReason {
 
 /// Why an executor could not be built, or a setting could not be changed. Java:
 /// `IllegalArgumentException`.
+///
+/// ```
+/// use punctual::{ConfigError, ScheduledThreadPoolExecutor};
+///
+/// let none = ScheduledThreadPoolExecutor::builder().max_pending(0);
+/// assert!(matches!(none.build(), Err(ConfigError::ZeroMaxPending)));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -387,6 +428,17 @@ impl Error for ConfigError {
 }
 
 /// The error of a worker that would wait for the end of its own executor, which waits for the worker.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let handle = executor.handle();
+/// let waits = executor.submit(move || handle.await_termination(Duration::MAX))?;
+/// assert!(waits.join()?.is_err());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WouldDeadlock(pub(crate) ());
 

@@ -72,6 +72,7 @@ use crate::{
 /// ```
 #[doc(alias = "Future")]
 #[doc(alias = "FutureTask")]
+#[doc(alias("JoinHandle", "Promise"))]
 pub struct ScheduledFuture<T> {
     task: Contained<Arc<dyn Claim<T>>>,
     pool_ref: PoolRef,
@@ -97,6 +98,16 @@ impl<T> ScheduledFuture<T> {
     /// a task that has run have been dropped when this returns. Those of a task that was cancelled are
     /// dropped by the thread that cancelled it, which may still be doing so.
     ///
+    /// ```
+    /// use punctual::{ScheduledThreadPoolExecutor, TaskError};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let answer = executor.submit(|| 6 * 7)?;
+    /// assert_eq!(answer.join()?, 42);
+    /// assert!(matches!(answer.join(), Err(TaskError::ResultTaken)));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], as the task ended.
@@ -108,6 +119,7 @@ impl<T> ScheduledFuture<T> {
     ///   [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait takes nothing: the
     ///   future is as it was.
     #[doc(alias = "get")]
+    #[doc(alias("wait", "block_on"))]
     pub fn join(&self) -> Result<T, TaskError> {
         if let Some(result) = self.task.claim() {
             return result;
@@ -143,6 +155,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
     /// wait can end without the task.
+    #[doc(alias("recv_timeout", "wait_timeout"))]
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
         let deadline = self.pool_ref.pool().clock().read().after(timeout);
         let result = self.block_until(deadline);
@@ -152,7 +165,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
     /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a
-    /// thread that may be interrupted.
+    /// thread that may be interrupted. [`Limit`] has an example.
     ///
     /// # Errors
     ///
@@ -167,11 +180,25 @@ impl<T> ScheduledFuture<T> {
     /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
     /// `resultNow`, `exceptionNow`.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let tea = executor.schedule(Duration::from_secs(60), || "tea")?;
+    /// assert!(tea.try_join().is_none());
+    /// clock.run_for(Duration::from_secs(60));
+    /// assert_eq!(tea.try_join().transpose()?, Some("tea"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`].
     #[doc(alias = "resultNow")]
     #[doc(alias = "exceptionNow")]
+    #[doc(alias("try_recv", "now_or_never"))]
     pub fn try_join(&self) -> Option<Result<T, TaskError>> {
         self.task.claim()
     }
@@ -195,6 +222,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Returns `true` if the task has ended: completed, panicked or cancelled. Java: `isDone`.
     #[doc(alias = "isDone")]
+    #[doc(alias = "is_finished")]
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state().is_done()
@@ -217,6 +245,21 @@ impl<T> ScheduledFuture<T> {
     /// be as things are, as that of a [paused](Self::pause) task, and `None` if the task is running or has
     /// ended. Locks a part of the queue. Java:
     /// `getDelay`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, TaskState};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let tea = executor.schedule(60 * second, || "tea")?;
+    /// clock.run_for(20 * second);
+    /// assert_eq!((tea.state(), tea.delay()), (TaskState::Scheduled, Some(40 * second)));
+    /// clock.run_for(40 * second);
+    /// assert_eq!((tea.state(), tea.delay()), (TaskState::Completed, None));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
@@ -241,6 +284,28 @@ impl<T> ScheduledFuture<T> {
     /// A waiting task is gone when this returns: it is out of the queue, in O(log n), and its closure
     /// and captures are dropped. A running task goes on to the end of its body, but its future is
     /// cancelled now, and a periodic task does not run again. Does not wait for the body.
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let value = Arc::new(7);
+    /// let captured = Arc::clone(&value);
+    /// let late = executor.schedule(Duration::from_secs(60), move || *captured)?;
+    /// assert!(late.cancel());
+    /// assert_eq!((executor.pending_count(), Arc::strong_count(&value)), (0, 1));
+    /// assert!(!late.cancel(), "it had ended before");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias(
+        "abort",
+        "clearTimeout",
+        "clear_timeout",
+        "clearInterval",
+        "clear_interval",
+        "stop"
+    ))]
     #[inline]
     pub fn cancel(&self) -> bool {
         self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
@@ -252,11 +317,15 @@ impl<T> ScheduledFuture<T> {
     ///
     /// If the task was cancelled before and its body still runs, the token is raised as well, and the
     /// call returns `false`, because it did not end the task.
+    ///
+    /// [`CancellationToken`](crate::CancellationToken) has an example.
+    #[doc(alias("abort", "interrupt", "stop"))]
     pub fn cancel_and_signal(&self) -> bool {
         self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
     }
 
     /// Returns a handle that can control and cancel the task but cannot take its result.
+    #[doc(alias = "abort_handle")]
     #[must_use]
     pub fn task_handle(&self) -> TaskHandle {
         // Relaxed: only the drop reads it, which comes after every use.
@@ -307,6 +376,7 @@ impl<T> ScheduledFuture<T> {
     /// assert_eq!(executor.pending_count(), 0);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias = "abort_on_drop")]
     pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
         CancelOnDrop { future: Some(self), signals: false }
     }

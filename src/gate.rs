@@ -84,6 +84,33 @@ use crate::{
 /// [`TaskBuilder::gate`](crate::TaskBuilder::gate); the [module](self) says when it is asked.
 ///
 /// One gate may serve several tasks, and is asked by several workers at once then.
+///
+/// ```
+/// use std::{sync::{Arc, atomic::{AtomicBool, Ordering}}, time::Duration};
+/// use punctual::{ManualClock, RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick}};
+///
+/// /// Waits until the printer is there, and looks every five seconds.
+/// struct Printer(Arc<AtomicBool>);
+///
+/// impl RunGate for Printer {
+///     fn enter(&self, _: &Tick<'_>) -> Entry {
+///         let is_there = self.0.load(Ordering::Relaxed);
+///         if is_there { Entry::Run } else { Entry::Again(Duration::from_secs(5)) }
+///     }
+/// }
+///
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let is_there = Arc::new(AtomicBool::new(false));
+/// let page = executor.task().gate(Printer(Arc::clone(&is_there))).submit(|| "printed")?;
+/// clock.run_for(Duration::from_secs(12));
+/// is_there.store(true, Ordering::Relaxed);
+/// assert_eq!((page.is_done(), page.delay()), (false, Some(Duration::from_secs(3))));
+/// clock.run_for(Duration::from_secs(3));
+/// assert_eq!(page.join()?, "printed");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias("leader_election", "distributed_lock"))]
 pub trait RunGate: Send + Sync + 'static {
     /// Called on the worker, just before the run, with no lock held. It may block for as long as it bounds
     /// that itself: the worker is occupied meanwhile.
@@ -132,6 +159,37 @@ impl fmt::Debug for Entry {
 /// A permission to run that may be lost. A gate hands out one for each run ([`Entry::Hold`]).
 ///
 /// None of its methods is called under a lock.
+///
+/// ```
+/// use std::{sync::Arc, time::Instant};
+/// use punctual::{
+///     CancellationToken, ScheduledThreadPoolExecutor, current_task,
+///     gate::{self, Entry, Lease, RunEnd},
+/// };
+///
+/// struct Permission(u64);
+///
+/// impl Lease for Permission {
+///     fn fence(&self) -> Option<u64> {
+///         Some(self.0)
+///     }
+///
+///     fn watch(&self, _lost: CancellationToken) {
+///         // Keep it, and raise it when the permission is lost.
+///     }
+///
+///     fn leave(&self, _: RunEnd<'_>, _: Option<Instant>) {
+///         // Give the permission back.
+///     }
+/// }
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission(7))));
+/// let task = executor.task().gate(gate);
+/// let fence = task.submit(|| current_task().and_then(|task| task.fence()))?;
+/// assert_eq!(fence.join()?, Some(7));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 pub trait Lease: Send + Sync + 'static {
     /// Returns a number that is larger than that of every lease before, for storages that refuse a
     /// writer with a smaller one. The task itself has it from

@@ -84,6 +84,7 @@ use crate::{CancelReason, ConfigError, Handle, TaskBuilder, sync::Arc, task::Gro
 /// A task without a group pays nothing. A task in a group is larger by one allocation, and takes the
 /// group's lock twice to be submitted, twice to start and once to end, each time in O(log n) for n tasks of the
 /// group that are pending. A task that has to wait is taken and queued once more.
+#[doc(alias("Semaphore", "bulkhead", "JoinSet", "TaskTracker"))]
 #[derive(Clone)]
 pub struct Group {
     handle: Handle,
@@ -99,6 +100,16 @@ impl Handle {
 
     /// Returns the groups of this executor that are alive, in the order in which they were made: those of which there is
     /// a handle, a task, or the future of one. Takes time linear in their number.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let _mail = executor.group("mail").build()?;
+    /// let names: Vec<_> = executor.groups().iter().map(|group| group.name().to_owned()).collect();
+    /// assert_eq!(names, ["mail"]);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use]
     pub fn groups(&self) -> Vec<Group> {
         let groups = self.pool().groups().into_iter();
@@ -146,8 +157,8 @@ impl Group {
     /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
     ///
     /// let clock = ManualClock::new();
-    /// let executor =
-    ///     ScheduledThreadPoolExecutor::builder().clock(clock.clone()).histograms(10).build()?;
+    /// let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).clock(clock.clone());
+    /// let executor = builder.histograms(10).build()?;
     /// let mail = executor.group("mail").limit(1).build()?;
     /// let millisecond = Duration::from_millis(1);
     /// for _ in 0..2 {
@@ -176,6 +187,17 @@ impl Group {
 
     /// Sets how many tasks of the group may run at once. If these are more than before, tasks that wait start at once;
     /// if they are fewer, no task starts until enough of those that run have ended.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(4);
+    /// let mail = executor.group("mail").limit(1).build()?;
+    /// mail.set_limit(3)?;
+    /// assert_eq!(mail.limit(), 3);
+    /// assert!(mail.set_limit(0).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -244,6 +266,21 @@ impl Group {
     /// [tokens](crate::TaskContext::token), as by
     /// [`cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal). Returns how many tasks these are. The group
     /// goes on, and admits others. Takes time linear in the number of its tasks, and drops their closures.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mail = executor.group("mail").build()?;
+    /// for _ in 0..3 {
+    ///     mail.schedule(Duration::from_secs(60), || ())?;
+    /// }
+    /// assert_eq!(mail.cancel_all(), 3);
+    /// assert_eq!(mail.submit(|| "the group goes on")?.join()?, "the group goes on");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "abort_all")]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;

@@ -26,7 +26,7 @@ const GROUP: u32 = 4;
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let id = executor.submit(|| ())?.id();
-/// let text = id.to_string(); // 2v-9qk0, for instance
+/// let text = id.to_string(); // groups of four digits and letters
 /// assert_eq!(text.parse::<TaskId>()?, id);
 /// assert_eq!(text.to_uppercase().replace('-', "").parse::<TaskId>()?, id);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())

@@ -1,9 +1,6 @@
-//! A scheduled thread-pool executor: Java's `ScheduledThreadPoolExecutor`, rebuilt for Rust.
-//!
-//! A program submits closures to a fixed pool of threads, which run them after a delay, at a fixed
-//! rate or with a fixed delay. Each call returns a future that can be waited for, awaited and
-//! cancelled. The pool shuts down gracefully. It needs no async runtime and works beside any; there is
-//! no unsafe code.
+//! A scheduled thread-pool executor, Java's `ScheduledThreadPoolExecutor` rebuilt for Rust: a fixed pool of threads runs
+//! closures after a delay, at a fixed rate or by a calendar, and each call returns a future that can be joined, awaited
+//! and cancelled.
 //!
 //! ```
 //! use std::time::Duration;
@@ -19,6 +16,62 @@
 //! executor.close()?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
+//!
+//! It needs no async runtime, works beside any, and has no unsafe code. The [cookbook] has short programs for common tasks.
+//!
+//! # Coming from Java
+//!
+//! *Where is the class that I know?* Types have Java's names, methods have them in snake case, and the search field above
+//! finds both. The closure comes last, and a submission returns a `Result`.
+//!
+//! | Java | here |
+//! |---|---|
+//! | `Executors.newScheduledThreadPool(4)` | [`ScheduledThreadPoolExecutor::new(4)`](ScheduledThreadPoolExecutor::new) |
+//! | `future.get(1, SECONDS)` | [`join_timeout`](ScheduledFuture::join_timeout), which returns `None` when the time is up |
+//! | `future.cancel(true)`, an interrupt | [`cancel_and_signal`](ScheduledFuture::cancel_and_signal) raises a [token](CancellationToken) of the task |
+//! | `setRemoveOnCancelPolicy(true)` | always: a cancelled task is out of the queue |
+//! | an exception that silently ends a periodic task | the same default, but it is [reported](Builder::failure_handler), and [`FailurePolicy`] has others |
+//! | a reference to the executor | [`handle`](ScheduledThreadPoolExecutor::handle): the executor has one owner, and [stops when it is dropped](ScheduledThreadPoolExecutor#dropping-it-stops-it) |
+//!
+//! # Coming from tokio
+//!
+//! *Can it run my future?* No: it runs closures, on threads of its own. Its futures and timers can be awaited on any
+//! runtime, and the cookbook has recipes [for both directions](cookbook::async_code).
+//!
+//! | tokio | here |
+//! |---|---|
+//! | `spawn_blocking` | [`submit`](Handle::submit), and await the [`ScheduledFuture`] |
+//! | `JoinHandle`, `abort` | [`ScheduledFuture`], [`cancel`](ScheduledFuture::cancel) |
+//! | `time::sleep`, `interval`, `timeout` | [`Handle::sleep`], [`Handle::interval`], [`Handle::timeout`] |
+//! | `MissedTickBehavior` | [`MissedRuns`] |
+//! | `time::pause`, `time::advance` | [`ManualClock`] |
+//! | `JoinSet`, `Semaphore` | [`TaskSet`], [`Group`] |
+//! | `DelayQueue` of `tokio-util` | [`DelayQueue`] |
+//!
+//! # Coming from threads
+//!
+//! *Why not a thread that sleeps?* One that sleeps drifts by what its work takes, is hard to stop and to test, and each
+//! further one costs a stack.
+//!
+//! | with threads | here |
+//! |---|---|
+//! | `loop { work(); sleep(period) }` | [`schedule_with_fixed_delay`](Handle::schedule_with_fixed_delay), or [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), which does not drift |
+//! | a flag that ends the loop | [`cancel`](ScheduledFuture::cancel), or a [token](TaskContext::token) to sleep on |
+//! | `JoinHandle::join` | [`join`](ScheduledFuture::join) |
+//! | `recv_timeout`, to do something if nothing comes | a task that is [put off](ScheduledFuture::reschedule) by whatever comes |
+//! | a panic that ends the thread | contained: it ends the task, and the worker goes on |
+//!
+//! # When something else is better
+//!
+//! * If all timers are awaited in one async runtime, the timers of that runtime are at hand and start no threads.
+//! * To use all cores for one computation, take a pool made for it, such as `rayon`. This one starts tasks in the order of
+//!   their deadlines.
+//! * Where a millisecond does not matter and hundreds of thousands of timers fall due each second, a timer that sorts only by the
+//!   millisecond runs more of them.
+//! * A schedule here ends with its process. What has to outlive it belongs into a database (the companion crate
+//!   `punctual-jobs` has jobs of that kind) or to the system's cron.
+//!
+//! The README compares the alternatives under "How to choose".
 //!
 //! # Guarantees
 //!
@@ -39,29 +92,31 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | make an executor | [`ScheduledThreadPoolExecutor::new`], [`builder`](ScheduledThreadPoolExecutor::builder) |
+//! | make an executor | [`ScheduledThreadPoolExecutor::new`], [`builder`](ScheduledThreadPoolExecutor::builder), [`build_driven`](Builder::build_driven) for one without threads |
 //! | run something | [`schedule`](Handle::schedule), [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), … on [`Handle`] |
 //! | run something until it has an answer, or until it works | [`repeat`](Handle::repeat), [`Outcome`], [`trigger`] |
-//! | run something when a clock in a time zone shows certain times | [`trigger::cron`](trigger), with the feature `cron` |
-//! | name a task, choose what happens to missed runs, get a rejected closure back | [`Handle::task`] |
-//! | wait for a task, inspect it, cancel it | [`ScheduledFuture`] |
+//! | run something when a clock in a time zone shows certain times | [`trigger::cron`][cron], with the feature `cron` |
+//! | run once for many calls | [`debounce`](Handle::debounce), [`throttle`](Handle::throttle) |
+//! | name a task, choose what happens to missed runs | [`Handle::task`], [`MissedRuns`] |
+//! | limit a task's time, resume after a failed run | [`TaskBuilder::timeout`], [`TaskBuilder::on_failure`] |
+//! | wait for a task, inspect it, move it, cancel it | [`ScheduledFuture`], [`TaskHandle`] |
+//! | limit how many run at once, pause or stop some of the tasks | [`Group`] |
 //! | run several closures and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
 //! | join or cancel several tasks together, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
 //! | find out, inside a task, which one it is and whether to stop | [`current_task`], [`CancellationToken`] |
-//! | shut down | [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), [`close`](ScheduledThreadPoolExecutor::close), or drop it ([`DropPolicy`]) |
-//! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination); [`cancelled`](CancellationToken::cancelled) for a token |
-//! | limit a task's time, resume after a failed run | [`TaskBuilder::timeout`], [`TaskBuilder::on_failure`] |
+//! | shut down | [`close`](ScheduledThreadPoolExecutor::close), [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), or drop it ([`DropPolicy`]) |
+//! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination) |
 //! | ask somebody just before each run whether it takes place | [`TaskBuilder::gate`], [`gate`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
-//! | see how late tasks are and how long they take | `Builder::histograms`, with the feature `histograms` |
+//! | see how late tasks are and how long they take | [`Builder::histograms`][histograms], with the feature `histograms` |
 //! | be told of runs that take long, and of tasks that cannot start | [`Builder::on_slow_run`], [`TaskBuilder::warn_after`], [`Builder::on_starvation`] |
 //! | see work under the span that scheduled it | [`Builder::submitter_span`] |
 //! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug`; [metrics and snapshots as data](#features) |
 //! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | sleep, tick and limit the time of a future in async code | [`sleep`](Handle::sleep), [`interval`](Handle::interval), [`timeout`](Handle::timeout) |
 //! | delay values without running tasks | [`DelayQueue`] |
-//! | test timed code | [`ManualClock`], and [`Handle::clock`], [`DelayQueue::clock`] for code that accepts either clock |
+//! | test timed code | [`ManualClock`], and [`Handle::clock`] for code that accepts either clock |
 //!
 //! # Time
 //!
@@ -81,9 +136,9 @@
 //! order. Memory grows with the backlog: [`Statistics::pending`] shows it, and
 //! [`Builder::max_pending`] bounds it. A task that blocks occupies its worker for as long as it blocks.
 //! If all workers are occupied, the other tasks wait, as [`Statistics::active`] and
-//! [`TaskContext::lateness`] show. Tasks that block for long should have an executor of their own.
-//! It is unspecified which worker runs a task, and which of several threads that submit at the same
-//! time comes first.
+//! [`TaskContext::lateness`] show. Tasks that block for long should have an executor of their own, or a
+//! [`Group`] that leaves workers to others. It is unspecified which worker runs a task, and which of several
+//! threads that submit at the same time comes first.
 //!
 //! # The process
 //!
@@ -104,24 +159,30 @@
 //!
 //! # Features
 //!
-//! * `tracing` (default): spans and events about every task, with the target `punctual`. They cost next
-//!   to nothing without a subscriber.
-//! * `timer-slack` (default): on Linux, workers ask the system to wake them without slack.
-//! * `histograms`: `Builder::histograms`, how late tasks are and how long they take. It adds `hdrhistogram`.
-//! * `stream`: [`DelayQueue::stream`] is a `futures_core::Stream`.
-//! * `cron`: [`trigger::cron`](trigger), runs by the calendar of a time zone. It adds `jiff`, which reads
-//!   the time zone files of the system.
-//! * `metrics`: [`Handle::publish_metrics`] hands the statistics to whichever recorder of the crate
-//!   `metrics` the program has installed. It adds `metrics`.
-//! * `serde`: what can be seen of an executor can be serialised: [`Statistics`], [`ExecutorState`],
-//!   [`TaskState`], [`TaskId`], [`CancelReason`], [`FailedRun`], [`ShutdownReport`] and [`PendingTask`].
-//!   It adds `serde`.
+//! | feature | what it adds | dependency |
+//! |---|---|---|
+//! | `tracing` (default) | spans and events about every task, with the target `punctual`; they cost next to nothing without a subscriber | `tracing` |
+//! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | `rustix` |
+//! | `wall-clock` (default) | on Linux, tasks [on the wall clock](trigger#two-clocks) follow it at once when it is set, and not within 30 seconds | `rustix` |
+//! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
+//! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | `hdrhistogram` |
+//! | `metrics` | [`Handle::publish_metrics`][publish_metrics] hands the statistics to the recorder that the program has installed | `metrics` |
+//! | `serde` | what can be seen of an executor can be serialised: [`Statistics`], [`GroupStatistics`], [`PendingTask`], [`ShutdownReport`], and what these are made of | `serde` |
+//! | `stream` | [`Interval`] and [`DelayQueue::stream`] are a `futures_core::Stream` | `futures-core` |
 //!
-//!   [`Handle::publish_metrics`]: Handle#method.publish_metrics
-
+#![cfg_attr(feature = "cron", doc = "[cron]: trigger::cron()")]
+#![cfg_attr(not(feature = "cron"), doc = "[cron]: trigger")]
+#![cfg_attr(feature = "histograms", doc = "[histograms]: Builder::histograms")]
+#![cfg_attr(not(feature = "histograms"), doc = "[histograms]: Builder")]
+#![cfg_attr(feature = "metrics", doc = "[publish_metrics]: Handle::publish_metrics")]
+#![cfg_attr(not(feature = "metrics"), doc = "[publish_metrics]: Handle::statistics")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+
+// Documentation only: recipes. It is there when rustdoc runs, and in no program.
+#[cfg(any(doc, doctest))]
+pub mod cookbook;
 
 // Layer 4: the public interface.
 mod auto_traits;

@@ -39,6 +39,7 @@ use crate::{
 /// assert!(answer.join_within(Limit::from(Duration::from_secs(30)).unless(&stop)).is_none());
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[doc(alias("deadline", "timeout"))]
 #[derive(Clone, Debug)]
 #[must_use = "a limit does nothing until it is given to a call that blocks"]
 pub struct Limit {

@@ -114,6 +114,7 @@ impl Handle {
     /// assert!(page.contains("punctual_tasks_completed_total{executor=\"mail\"} 1\n"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("prometheus", "opentelemetry"))]
     pub fn publish_metrics(&self, executor: &str) {
         let now = self.statistics();
         let executor: Arc<str> = executor.into();

@@ -79,6 +79,7 @@ impl<'a> TaskBuilder<'a> {
 
     /// Sets what happens to the runs that a periodic task misses; the default is
     /// [`MissedRuns::Burst`], and for [`repeat`](Self::repeat) [`MissedRuns::Coalesce`].
+    #[doc(alias = "set_missed_tick_behavior")]
     pub fn missed_runs(mut self, policy: MissedRuns) -> Self {
         self.missed = Some(policy);
         self
@@ -86,6 +87,7 @@ impl<'a> TaskBuilder<'a> {
 
     /// Sets what a periodic task does after a run that failed; the default is
     /// [`FailurePolicy::stop`].
+    #[doc(alias = "retry")]
     pub fn on_failure(mut self, policy: FailurePolicy) -> Self {
         self.on_failure = policy;
         self
@@ -123,6 +125,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "submitWithTimeout")]
+    #[doc(alias("deadline", "time_limit"))]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -135,6 +138,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// A run that takes exactly this long is named as well. Costs two allocations for the task, and one for
     /// each run with an entry in the queue of the timer thread, which the first such task starts.
+    #[doc(alias = "watchdog")]
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.warn_after = Some(limit);
         self
@@ -143,6 +147,7 @@ impl<'a> TaskBuilder<'a> {
     /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place:
     /// see [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
     /// [`DrainedTask`](crate::DrainedTask), does not ask it.
+    #[doc(alias("leader_election", "distributed_lock"))]
     pub fn gate(mut self, gate: impl RunGate) -> Self {
         self.gate = Some(Arc::new(gate));
         self

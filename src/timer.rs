@@ -80,6 +80,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "delay")]
+    #[doc(alias("timer", "after", "delay_for"))]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let now = self.pool().clock().read();
         Sleep::new(self.pool_ref(), now.after(duration))
@@ -94,9 +95,28 @@ impl Handle {
     /// Returns a series of ticks, the first of which is due now, and each other one `period` after the
     /// one before. See [`Interval`].
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, TimerStopped};
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
+    /// let mut ticks = executor.interval(Duration::from_secs(5));
+    /// executor.run_until(async { // on any runtime: the block alone
+    ///     for _ in 0..3 {
+    ///         ticks.tick().await?;
+    ///     }
+    ///     Ok::<(), TimerStopped>(())
+    /// })?;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(10)); // at 0, 5 and 10 seconds
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the period is zero, since such ticks would never let anything else run.
+    #[doc(alias("ticker", "tick", "setInterval", "every"))]
     pub fn interval(&self, period: Duration) -> Interval {
         let now = self.pool().clock().read();
         Interval::new(Sleep::new(self.pool_ref(), now), period, MissedRuns::Coalesce)
@@ -136,6 +156,7 @@ impl Handle {
     ///
     /// [`TimeoutError::Elapsed`] if the time is up; [`TimeoutError::Stopped`] if the executor stopped before,
     /// so that there is no limit any more.
+    #[doc(alias("deadline", "time_limit", "with_timeout"))]
     pub fn timeout<F: IntoFuture>(
         &self,
         duration: Duration,
@@ -149,6 +170,7 @@ impl Handle {
     /// # Errors
     ///
     /// The same as [`timeout`](Self::timeout).
+    #[doc(alias = "deadline")]
     pub fn timeout_at<I, F>(
         &self,
         instant: I,

@@ -67,6 +67,7 @@ use crate::{
 /// executor.close()?; // does not wait for the minute to end
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[doc(alias("AbortSignal", "stop_token"))]
 #[derive(Clone)]
 pub struct CancellationToken {
     own: Arc<Signal>,

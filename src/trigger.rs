@@ -112,6 +112,21 @@ pub trait Trigger: Send + 'static {
 
     /// Ends the series before the first run that would be later than `end`. A run at exactly that
     /// moment takes place. The end may be on either clock, whichever the runs are on.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, Trigger, trigger::every};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let hour = Duration::from_secs(3600);
+    /// let today = executor.repeat(every(hour).until(clock.now() + 8 * hour), || ())?;
+    /// clock.run_for(24 * hour);
+    /// assert_eq!(executor.statistics().runs, 9);
+    /// today.join()?; // a series that returns nothing has ended well
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "deadline")]
     fn until(self, end: impl Into<Due>) -> Until<Self>
     where
         Self: Sized,
@@ -123,7 +138,9 @@ pub trait Trigger: Send + 'static {
     /// once. The runs do not drift: the trigger inside is shown the moments that it chose itself.
     ///
     /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the
-    /// same each time. `most` should be shorter than the time between two runs.
+    /// same each time. `most` should be shorter than the time between two runs. The
+    /// [cookbook](crate::cookbook::timers#a-periodic-task-with-jitter) has an example.
+    #[doc(alias = "thundering_herd")]
     fn jitter(self, most: Duration) -> Jitter<Self>
     where
         Self: Sized,
@@ -139,6 +156,21 @@ pub trait Trigger: Send + 'static {
 /// A period of zero is refused at submission, with
 /// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another trigger it is not recognised, and
 /// the runs follow each other without a pause.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every};
+///
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let second = Duration::from_secs(1);
+/// let sweep = executor.repeat(every(60 * second).first_in(10 * second), || { /* sweep */ })?;
+/// assert_eq!(sweep.delay(), Some(10 * second));
+/// clock.run_for(130 * second);
+/// assert_eq!(executor.statistics().runs, 3);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias("interval", "interval_at", "tick", "ticker"))]
 #[must_use]
 pub fn every(period: Duration) -> Every {
     Every { period, first: Duration::ZERO }
@@ -149,6 +181,19 @@ pub fn every(period: Duration) -> Every {
 /// A delay of zero is refused at submission, with
 /// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another trigger it is not recognised, and
 /// the runs follow each other without a pause.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::fixed_delay};
+///
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let (second, time) = (Duration::from_secs(1), clock.clone());
+/// let poll = executor.repeat(fixed_delay(10 * second), move || time.advance(5 * second))?;
+/// clock.run_until_idle(); // the first run has taken five seconds
+/// assert_eq!((clock.elapsed(), poll.delay()), (5 * second, Some(10 * second)));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[must_use]
 pub fn fixed_delay(delay: Duration) -> FixedDelay {
     FixedDelay { delay, first: Duration::ZERO }
@@ -398,6 +443,21 @@ impl<G> Jitter<G> {
 
     /// Makes the spans the same for each trigger with this name, in every process and on every
     /// machine.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, Trigger, trigger::every};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let hour = Duration::from_secs(3600);
+    /// let spread = |machine: &str| every(hour).first_in(hour).jitter(hour / 2).name(machine);
+    /// let tasks = [executor.repeat(spread("a"), || ())?, executor.repeat(spread("a"), || ())?];
+    /// for task in tasks {
+    ///     let delay = task.delay().expect("it is pending");
+    ///     assert!(delay < hour + hour / 2);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         // FNV-1a, which is the same everywhere and for ever.

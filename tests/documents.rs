@@ -222,3 +222,57 @@ fn visit(folder: &Path, files: &mut Vec<PathBuf>) {
         if path.is_dir() { visit(&path, files) } else { files.push(path) }
     }
 }
+
+/// The cookbook's first page leads to each recipe, by the name that rustdoc gives the recipe's heading, and to nothing else.
+#[test]
+fn the_cookbook_lists_each_recipe() {
+    let (mut recipes, mut files) = (BTreeSet::new(), Vec::new());
+    visit(&root().join("src/cookbook"), &mut files);
+    for path in files {
+        let module = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).expect("a page");
+        let mut is_code = false;
+        for line in text.lines().filter_map(|line| line.strip_prefix("//! ")) {
+            is_code ^= line.starts_with("```");
+            if let Some(heading) = line.strip_prefix("# ").filter(|_| !is_code) {
+                assert!(recipes.insert(format!("{module}#{}", slug(heading))), "{heading}: twice");
+            }
+        }
+        let of_page: Vec<_> = recipes.iter().filter(|name| name.starts_with(&module)).collect();
+        let watched = text.matches("//! **Watch for** ").count();
+        assert_eq!(of_page.len(), watched, "{module}: each recipe says what to watch for");
+    }
+    let index = page("src/cookbook.rs");
+    let links = index.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let listed: BTreeSet<_> = links.filter(|link| link.contains('#')).map(str::to_owned).collect();
+    assert_eq!(listed, recipes);
+    assert!(recipes.len() > 20, "{} recipes", recipes.len());
+}
+
+/// The name of a heading in a link, as rustdoc makes it.
+fn slug(heading: &str) -> String {
+    let letter = |letter: char| match letter {
+        ' ' => Some('-'),
+        '-' | '_' => Some(letter),
+        _ => letter.is_alphanumeric().then(|| letter.to_ascii_lowercase()),
+    };
+    heading.chars().filter_map(letter).collect()
+}
+
+/// The crate's front page says what each feature of the manifest adds.
+#[test]
+fn the_front_page_lists_each_feature() {
+    let manifest: toml::Table = page("Cargo.toml").parse().expect("a manifest");
+    let features = manifest["features"].as_table().expect("there are features");
+    let is_default = |name: &String| {
+        let default = features["default"].as_array().expect("a list");
+        default.iter().any(|feature| feature.as_str() == Some(name))
+    };
+    let front = page("src/lib.rs");
+    let table = front.split_once("//! # Features").expect("a section").1;
+    let rows = table.lines().filter_map(|line| line.strip_prefix("//! | `")?.split_once("` "));
+    let listed: BTreeSet<_> =
+        rows.map(|(name, rest)| (name.to_owned(), rest.starts_with("(default)"))).collect();
+    let all = features.keys().filter(|name| *name != "default");
+    assert_eq!(listed, all.map(|name| (name.clone(), is_default(name))).collect());
+}

@@ -39,6 +39,7 @@ impl Builder {
     /// println!("p99 {:?}", sweep.run_time().quantile(0.99));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("percentiles", "latency"))]
     #[cfg(feature = "histograms")]
     pub fn histograms(mut self, names: usize) -> Self {
         self.config.observing.histogram_names = Some(names);
@@ -70,13 +71,14 @@ impl Builder {
     /// let (end, ends) = mpsc::channel();
     /// executor.task().name("upload").execute(move || drop(ends.recv()))?;
     /// executor.task().name("heartbeat").execute(|| ())?;
-    /// let starvation = told.recv()?;
-    /// assert_eq!(starvation.next_task().name(), Some("heartbeat"));
+    /// let is_heartbeat = |it: &Starvation| it.next_task().name() == Some("heartbeat");
+    /// let starvation = told.iter().find(is_heartbeat).expect("it is reported");
     /// assert_eq!(starvation.running()[0].name(), Some("upload"));
     /// end.send(())?;
     /// # executor.close()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(
         mut self,
         after: Duration,
@@ -119,6 +121,7 @@ impl Builder {
     /// # executor.close()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias = "watchdog")]
     pub fn on_slow_run(mut self, callback: impl Fn(&SlowRun) + Send + Sync + 'static) -> Self {
         self.callbacks().slow_run = Some(Contained::new(Arc::new(callback)));
         self
@@ -133,6 +136,9 @@ impl Builder {
     ///
     /// Only if a subscriber listens is the span kept, at the cost of two allocations. Without the feature
     /// `tracing` this changes nothing.
+    ///
+    /// The [cookbook](crate::cookbook::watching#runs-under-the-span-of-their-submitter) has an example.
+    #[doc(alias = "instrument")]
     pub fn submitter_span(mut self, follow: bool) -> Self {
         self.config.observing.submitter_span = follow;
         self

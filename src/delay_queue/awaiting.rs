@@ -88,6 +88,23 @@ impl<T> DelayQueue<T> {
     /// Returns a stream of the elements that expire, which ends when the queue is closed and empty.
     /// With the feature `stream` it is a `futures_core::Stream`; without it, it has
     /// [`next`](ExpirationStream::next). Otherwise as [`next`](Self::next).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # runtime.block_on(async {
+    /// let queue: DelayQueue<u64> = (1..=3).map(|n| (Duration::from_millis(n), n)).collect();
+    /// queue.close();
+    /// let (mut stream, mut numbers) = (queue.stream(), Vec::new());
+    /// while let Some(expired) = stream.next().await {
+    ///     numbers.push(expired.element);
+    /// }
+    /// assert_eq!(numbers, [1, 2, 3]);
+    /// # });
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn stream(&self) -> ExpirationStream<'_, T> {
         ExpirationStream {
             taker: Taker { queue: Shared::Borrowed(self), waiter: AsyncWaiter::new() },

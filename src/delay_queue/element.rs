@@ -111,6 +111,8 @@ impl<T> Queued<T> {
 /// The queue reads the deadline once, when the element is [put](super::DelayQueue::put) in. A
 /// deadline that the element returns later makes no difference; [`reset`](super::DelayQueue::reset)
 /// changes it. In Java a delay that changes while the element is queued silently breaks the order.
+///
+/// [`put`](super::DelayQueue::put) has an example.
 pub trait Delayed {
     /// Returns when it expires, or `None` if it never does.
     fn deadline(&self) -> Option<Instant>;
@@ -175,6 +177,8 @@ impl From<Refusal> for InsertError {
 ///
 /// `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is `Send`, `Sync` and
 /// `'static`. [`into_error`](Self::into_error) returns an error that can always be converted.
+///
+/// [`close`](super::DelayQueue::close) has an example.
 pub struct Refused<T> {
     pub(super) error: InsertError,
     pub(super) element: T,

@@ -77,6 +77,15 @@ impl<T> DelayQueue<T> {
 
     /// Returns an iterator over a [snapshot](Self::to_vec) that is made now. Later changes to the queue
     /// do not affect it. Java: `iterator`, `stream`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue: DelayQueue<u32> = (1..=3).map(|n| (Duration::from_secs(60), n)).collect();
+    /// assert_eq!(queue.iter().map(|queued| queued.element).sum::<u32>(), 6);
+    /// assert_eq!(queue.len(), 3); // none was taken
+    /// ```
     pub fn iter(&self) -> Iter<T>
     where
         T: CheapClone,

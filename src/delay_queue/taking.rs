@@ -27,6 +27,7 @@ impl<T> DelayQueue<T> {
     ///     queue.close();
     /// });
     /// ```
+    #[doc(alias("recv", "pop"))]
     #[inline]
     pub fn take(&self) -> Option<Expired<T>> {
         self.take_by(Timestamp::NEVER)
@@ -70,7 +71,22 @@ impl<T> DelayQueue<T> {
     /// Java 21.
     ///
     /// `None` does not tell whether there will be more: see [`is_finished`](Self::is_finished).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{DelayQueue, ManualClock};
+    ///
+    /// let clock = ManualClock::new();
+    /// let queue = DelayQueue::with_clock(clock.clone());
+    /// let second = Duration::from_secs(1);
+    /// queue.insert(second, "tea")?;
+    /// assert!(queue.poll().is_none());
+    /// clock.advance(second);
+    /// assert_eq!(queue.poll().map(|expired| expired.element), Some("tea"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[doc(alias = "try_take")]
+    #[doc(alias = "try_recv")]
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {
         self.queue.try_take().map(|entry| self.expired(entry))
@@ -81,6 +97,18 @@ impl<T> DelayQueue<T> {
     /// `poll(timeout, unit)`.
     ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.insert(Duration::from_millis(1), "tea")?;
+    /// assert!(queue.poll_timeout(Duration::from_secs(60)).is_some());
+    /// assert!(queue.poll_timeout(Duration::from_millis(1)).is_none());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "recv_timeout")]
     pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
         self.take_by(self.clock.read().after(timeout))
     }
@@ -126,7 +154,7 @@ impl<T> DelayQueue<T> {
     /// ```compile_fail
     /// #![deny(unused_must_use)]
     /// let queue = punctual::DelayQueue::<u32>::new();
-    /// queue.drain(); // error: unused `Drain`
+    /// queue.drain(); // an error: the iterator is not used
     /// ```
     ///
     /// To drop what has expired, write `queue.drain().for_each(drop)`.

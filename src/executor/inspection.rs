@@ -19,6 +19,9 @@ impl Handle {
     /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes
     /// time linear in the number of workers; submissions and workers wait while it counts, which is
     /// less than a microsecond.
+    ///
+    /// [`Statistics`] has an example.
+    #[doc(alias("metrics", "stats"))]
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.pool().statistics()
@@ -28,6 +31,7 @@ impl Handle {
     /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and
     /// each worker that there ever was at once; a worker that records a run meanwhile waits for one of
     /// these.
+    #[doc(alias("percentiles", "latency"))]
     #[cfg(feature = "histograms")]
     #[must_use]
     pub fn histograms(&self) -> Option<crate::Histograms> {
@@ -104,6 +108,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "getQueue")]
+    #[doc(alias = "queue")]
     #[must_use]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
         let listed = self.pool().pending();
@@ -114,6 +119,17 @@ impl Handle {
     /// has ended or belongs to another executor is left alone. The future of a removed task ends as
     /// cancelled, with [`CancelReason::Removed`](crate::CancelReason). Takes O(log n). Java:
     /// `remove`, after which the future stays pending forever.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{CancelReason, ScheduledThreadPoolExecutor, TaskError};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let task = executor.schedule(Duration::from_secs(60), || ())?;
+    /// assert!(executor.remove(&task));
+    /// assert!(matches!(task.join(), Err(TaskError::Cancelled(CancelReason::Removed))));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn remove<T>(&self, task: &ScheduledFuture<T>) -> bool {
         task.remove_from(self.pool())
     }
@@ -157,6 +173,8 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
 }
 
 /// A task that was pending when [`Handle::pending_tasks`] took its snapshot.
+///
+/// [`pending_tasks`](Handle::pending_tasks) has an example.
 #[derive(Clone)]
 pub struct PendingTask {
     handle: TaskHandle,

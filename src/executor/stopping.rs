@@ -38,6 +38,23 @@ impl Handle {
     /// [`close`](crate::ScheduledThreadPoolExecutor::close), wait with
     /// [`await_termination`](Self::await_termination) first, or have the drop
     /// [close](crate::DropPolicy::Close).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let report = executor.schedule(60 * second, || "written")?;
+    /// let beat = executor.schedule_at_fixed_rate(second, second, || ())?;
+    /// executor.shutdown();
+    /// assert!(beat.is_cancelled() && executor.submit(|| "too late").is_err());
+    /// clock.run_for(60 * second);
+    /// assert_eq!(report.join()?, "written");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "graceful_shutdown")]
     pub fn shutdown(&self) {
         self.pool().shutdown();
     }
@@ -68,6 +85,7 @@ impl Handle {
     /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The
     /// executor has then been shut down, and nothing else has been done.
     #[doc(alias = "shutdownAndAwaitTermination")]
+    #[doc(alias("shutdown_timeout", "graceful_shutdown", "drain"))]
     pub fn shutdown_within(
         &self,
         patience: Duration,
@@ -80,7 +98,10 @@ impl Handle {
     /// and returns the pending ones, in no particular order, to be run or dropped. Does not wait.
     /// Takes the same time however many tasks are pending; dropping them is linear in their number.
     /// Java: `shutdownNow`.
+    ///
+    /// [`DrainedTasks`] and [`DrainedTask`](crate::DrainedTask) have examples.
     #[doc(alias = "shutdownNow")]
+    #[doc(alias("abort_all", "drain"))]
     pub fn shutdown_now(&self) -> DrainedTasks {
         self.pool().shutdown_now()
     }
@@ -112,6 +133,7 @@ impl Handle {
     /// [at its own end](crate::Builder::terminated); in its thread factory; and in the drop of a
     /// value that a shutdown on this thread is cancelling.
     #[doc(alias = "awaitTermination")]
+    #[doc(alias = "WaitGroup")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         self.pool().await_termination(timeout)
     }
@@ -217,10 +239,23 @@ impl ScheduledThreadPoolExecutor {
     /// and the threads have ended, however far in the future that is. On a manual clock
     /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java: `close`.
     ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let (tell, told) = mpsc::channel();
+    /// executor.schedule(Duration::from_millis(5), move || tell.send("ran"))?;
+    /// executor.close()?; // waits for it
+    /// assert_eq!(told.try_recv()?, "ran");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of a value that a
     /// shutdown on this thread is cancelling. Then it has been shut down, and terminates by itself.
+    #[doc(alias("graceful_shutdown", "join"))]
     pub fn close(self) -> Result<(), WouldDeadlock> {
         self.shutdown();
         let pool = self.into_pool();
@@ -232,9 +267,22 @@ impl ScheduledThreadPoolExecutor {
     /// pending tasks, asks the running ones to stop, and waits for these. Java: `close` in a thread
     /// that is interrupted.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// executor.execute(|| current_task().expect("inside a task").token().wait())?;
+    /// let later = executor.schedule(Duration::from_secs(3600), || ())?;
+    /// executor.close_within(Duration::from_millis(5))?;
+    /// assert!(later.is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`close`](Self::close).
+    #[doc(alias = "shutdown_timeout")]
     pub fn close_within(self, limit: impl Into<Limit>) -> Result<(), WouldDeadlock> {
         let limit = limit.into();
         let deadline = limit.deadline(self.clock());

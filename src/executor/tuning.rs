@@ -12,6 +12,7 @@ impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java:
     /// `getCorePoolSize`.
     #[doc(alias = "getCorePoolSize")]
+    #[doc(alias("worker_threads", "num_threads", "num_workers"))]
     #[must_use]
     pub fn core_pool_size(&self) -> usize {
         self.pool().workers().core_size()
@@ -37,6 +38,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "setCorePoolSize")]
+    #[doc(alias("resize", "set_num_threads"))]
     pub fn set_core_pool_size(&self, size: usize) {
         self.pool().set_core_pool_size(size);
     }
@@ -51,6 +53,18 @@ impl Handle {
 
     /// Sets how long a worker that may retire stays idle before it does; see
     /// [`Builder::keep_alive`](crate::Builder::keep_alive). Java: `setKeepAliveTime`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(4);
+    /// executor.set_keep_alive(Duration::from_secs(60))?;
+    /// executor.set_allows_core_thread_timeout(true)?;
+    /// assert!(executor.set_keep_alive(Duration::ZERO).is_err());
+    /// assert_eq!(executor.keep_alive(), Duration::from_secs(60));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -85,6 +99,15 @@ impl Handle {
     /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and
     /// `false` if all workers of the core have been started or the executor was shut down. Blocks
     /// while the thread is being started. Java: `prestartCoreThread`.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// assert!(executor.prestart_core_thread()?);
+    /// assert!(!executor.prestart_core_thread()?, "there is one");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -14,6 +14,7 @@ use crate::TaskError;
 /// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`] or
 /// [`ScheduledFuture::cancel_and_signal_on_drop`]. It dereferences to the future, and can be awaited
 /// in its place.
+#[doc(alias("AbortOnDropHandle", "DropGuard"))]
 #[must_use = "the task is cancelled at once if the guard is not kept"]
 pub struct CancelOnDrop<T> {
     /// `None` once detached.
@@ -24,6 +25,18 @@ pub struct CancelOnDrop<T> {
 
 impl<T> CancelOnDrop<T> {
     /// Returns the future, which no longer cancels when it is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let guard = executor.schedule(Duration::from_secs(60), || ())?.cancel_on_drop();
+    /// let future = guard.detach();
+    /// drop(future);
+    /// assert_eq!(executor.pending_count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn detach(mut self) -> ScheduledFuture<T> {
         match self.future.take() {
             Some(future) => future,

@@ -52,6 +52,7 @@ impl<T> ScheduledFuture<T> {
     /// assert!(!alarm.reschedule(second), "it has run");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("reset", "postpone", "heartbeat", "dead_man_switch"))]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule(&self, delay: Duration) -> bool {
         self.controlled().reschedule(delay)
@@ -80,6 +81,7 @@ impl<T> ScheduledFuture<T> {
     /// assert_eq!(report.delay(), Some(5 * second));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias = "bring_forward")]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_within(&self, delay: Duration) -> bool {
         self.controlled().run_within(delay)
@@ -108,6 +110,7 @@ impl<T> ScheduledFuture<T> {
     /// assert_eq!(backup.delay(), Some(minute));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("trigger", "notify", "fire"))]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_now(&self) -> bool {
         self.controlled().run_now()
@@ -173,6 +176,7 @@ impl<T> ScheduledFuture<T> {
     /// assert_eq!(executor.statistics().runs, 1, "one run for the ten that were missed");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias = "suspend")]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn pause(&self) -> bool {
         self.controlled().pause()
@@ -213,6 +217,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// [`WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does
     /// not wait, as with [`join`](Self::join). The task has been cancelled all the same.
+    #[doc(alias("abort", "stop"))]
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
         self.controlled().cancel_and_wait()
     }

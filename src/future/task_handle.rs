@@ -36,6 +36,7 @@ use crate::{
 /// assert_eq!(logout.join()?, "logged out");
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[doc(alias = "AbortHandle")]
 #[derive(Clone)]
 pub struct TaskHandle {
     task: Arc<dyn Runnable>,

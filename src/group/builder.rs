@@ -22,6 +22,7 @@ impl<'a> GroupBuilder<'a> {
     }
 
     /// Sets how many tasks of the group may run at once; with 1 they never overlap. The default is no limit.
+    #[doc(alias("semaphore", "max_concurrency", "concurrency_limit", "buffer_unordered"))]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self

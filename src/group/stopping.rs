@@ -28,6 +28,18 @@ impl Group {
     /// Stops admitting tasks to the group, raises the [token](crate::TaskContext::token) of each of its tasks that
     /// runs, and returns the pending ones, to be run or dropped, in the order in which they were submitted. Does not wait. A
     /// task that a worker was just about to start ends as cancelled. Takes O(n log n).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{DrainedTask, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mail = executor.group("mail").build()?;
+    /// let letter = mail.schedule(Duration::from_secs(3600), || "sent")?;
+    /// mail.shutdown_now().into_iter().for_each(DrainedTask::run);
+    /// assert_eq!(letter.join()?, "sent");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use = "dropping pending tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<DrainedTask> {
         self.handle.pool().stop_group(&self.state)

@@ -9,6 +9,24 @@ use super::Tally;
 /// Durations are counted in buckets whose width is 64 nanoseconds, and above 16 microseconds less than a hundredth of
 /// what they count, up to a day; what is shorter or longer is in the first bucket or in the last. The count, the mean,
 /// the smallest and the largest are exact, in nanoseconds, also beyond these bounds.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+///
+/// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
+/// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+/// let executor = builder.histograms(0).build()?;
+/// executor.schedule_at_fixed_rate(second, second, || ())?;
+/// clock.advance(3 * second); // the three runs are late by two seconds, by one, and not at all
+/// clock.run_until_idle();
+/// let seen = executor.histograms().expect("they are kept");
+/// let lateness = seen.pool().lateness();
+/// assert_eq!((lateness.count(), lateness.mean()), (3, Some(second)));
+/// assert_eq!(lateness.quantile(1.0), Some(2 * second));
+/// assert_eq!(lateness.buckets().map(|bucket| bucket.count).sum::<u64>(), 3);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[derive(Clone)]
 pub struct Histogram(pub(super) Tally);
 

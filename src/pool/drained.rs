@@ -307,6 +307,7 @@ impl fmt::Debug for DrainedTask {
 /// The task is type-erased, so its result is lost when it is run by hand. A caller that needs to
 /// hand the same work to a second executor and get a future for it submits a closure that can be
 /// cloned, or sends the result over a channel.
+#[doc(alias("SendError", "TrySendError", "SpawnError"))]
 pub struct RejectedExecutionError(Box<Refused>);
 
 /// The content of the error. It is on the heap, so that the `Result` of a submission stays small.

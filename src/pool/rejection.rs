@@ -66,6 +66,7 @@ use crate::{
 ///
 /// It is not called for what can never be admitted (a period of zero), nor if there is no worker and
 /// none could be started: those submissions fail in any case.
+#[doc(alias = "backpressure")]
 pub trait RejectedExecutionHandler: Send + Sync {
     /// Says what is to be done with the task, by one of its verbs. Called on the submitter's
     /// thread, which it may block, with no lock held.
@@ -206,6 +207,26 @@ impl RejectedTask<'_> {
     }
 
     /// Hands the task over, to be run later on any thread, or to be dropped.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{RejectedTask, ScheduledThreadPoolExecutor};
+    ///
+    /// let (give, given) = mpsc::channel();
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .max_pending(1)
+    ///     .rejected_execution_handler(move |task: RejectedTask<'_>| {
+    ///         let (task, answer) = task.keep();
+    ///         give.send(task).ok();
+    ///         answer
+    ///     })
+    ///     .build()?;
+    /// let _first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
+    /// let second = executor.submit(|| "ran elsewhere")?;
+    /// given.recv()?.run();
+    /// assert_eq!(second.join()?, "ran elsewhere");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn keep(self) -> (DrainedTask, Rejection) {
         self.task.give_away();
         (self.task, Rejection(Decision::Handled))

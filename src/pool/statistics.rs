@@ -62,9 +62,9 @@ pub struct Statistics {
     pub pending: usize,
     /// The number of tasks that have been admitted.
     pub submitted: u64,
-    /// The number of tasks that ended with a result.
+    /// The number of tasks that ended with a result, or because their trigger ended.
     pub completed: u64,
-    /// The number of tasks that ended with a panic.
+    /// The number of tasks that ended because a run failed.
     pub failed: u64,
     /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal
     /// and a shutdown, and including those that `shutdown_now` gave back even if the caller ran

@@ -29,6 +29,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 ///
 /// A closure that is called again after a panic finds its captures as the panic left them: a change
 /// may be half made, and a `std::sync::Mutex` that was locked is poisoned.
+#[doc(alias("retry", "RetryPolicy"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
     /// How many failures in a row end the task.
@@ -52,6 +53,7 @@ impl FailurePolicy {
 
     /// Ends the periodic task after `failures` failures in a row. A run that succeeds resets the count.
     /// Zero counts as one.
+    #[doc(alias("max_retries", "max_attempts"))]
     #[must_use]
     pub const fn stop_after(mut self, failures: u32) -> Self {
         self.stop_after = match NonZeroU32::new(failures) {
@@ -64,6 +66,12 @@ impl FailurePolicy {
     /// Delays the next run after a failure by at least `first`, and by twice as much after each further
     /// failure in a row, up to `longest`. At a fixed rate a delayed run moves the grid: the runs after
     /// it are planned from it.
+    ///
+    /// The trigger is asked before the delay is added. So an end that it has, by
+    /// [`until`](crate::Trigger::until), keeps no delayed run from taking place later than that; the run
+    /// after it does not take place. The
+    /// [cookbook](crate::cookbook::requests#retry-with-back-off-and-a-deadline) has a strict deadline.
+    #[doc(alias("backoff", "exponential_backoff", "retry"))]
     #[must_use]
     pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
         self.back_off = Some((first, longest));

@@ -38,6 +38,27 @@ use crate::{Failure, error::BoxedError};
 /// A closure that uses `?` has to name its error type: `|| -> io::Result<()> { … }`.
 ///
 /// This trait is sealed: no other type implements it.
+///
+/// ```
+/// use std::{num::ParseIntError, ops::ControlFlow, time::Duration};
+/// use punctual::{FailurePolicy, ScheduledThreadPoolExecutor, trigger::every};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let mut lines = ["", "seven", "7"].into_iter();
+/// let task = executor.task().on_failure(FailurePolicy::resume());
+/// let number = task.repeat(
+///     every(Duration::from_millis(1)),
+///     move || -> Result<ControlFlow<u32>, ParseIntError> {
+///         let Some(line) = lines.next().filter(|line| !line.is_empty()) else {
+///             return Ok(ControlFlow::Continue(())); // nothing yet: the run has succeeded
+///         };
+///         Ok(ControlFlow::Break(line.parse()?)) // a line that is no number: the run has failed
+///     },
+/// )?;
+/// assert_eq!(number.join()?, 7);
+/// assert_eq!(number.last_failure().map(|failed| failed.run_number()), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a run that repeats cannot report `{Self}`",
     label = "return (), Result<_, E> or ControlFlow<T>",

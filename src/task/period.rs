@@ -56,6 +56,7 @@ use crate::{
 /// assert_eq!(reports.try_iter().collect::<Vec<_>>(), [Some(9)]); // one run for all ten
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[doc(alias("MissedTickBehavior", "misfire", "catch_up"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissedRuns {

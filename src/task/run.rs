@@ -299,6 +299,7 @@ pub(crate) struct Subject {
 /// assert!(current_task().is_none());
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[doc(alias("task_local", "try_id"))]
 #[must_use]
 pub fn current_task() -> Option<TaskContext> {
     if !CURRENT.is_set() {
@@ -355,6 +356,20 @@ impl TaskContext {
     }
 
     /// Returns how long after that moment the run started.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let lateness = executor.schedule(second, || current_task().map(|task| task.lateness()))?;
+    /// clock.advance(3 * second);
+    /// assert_eq!(lateness.join()?, Some(2 * second));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "latency")]
     #[must_use]
     pub fn lateness(&self) -> Duration {
         self.lateness

@@ -112,6 +112,15 @@ use crate::{
 /// task that waits for the test itself (a channel, a barrier) makes them wait for ever; one that
 /// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Called
 /// inside a task, they wait for that task itself, for ever.
+#[doc(alias(
+    "mock_clock",
+    "MockClock",
+    "FakeClock",
+    "fake_time",
+    "pause",
+    "virtual_time",
+    "test_clock"
+))]
 #[derive(Clone)]
 pub struct ManualClock {
     shared: Arc<Shared>,
@@ -198,6 +207,21 @@ impl ManualClock {
     /// Waits [until idle](Self::run_until_idle), jumps to the next deadline, and waits until idle
     /// again. Returns how far it jumped; if nothing waits for a deadline it does not move, and
     /// returns `None`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// executor.schedule(30 * second, || ())?;
+    /// executor.schedule(90 * second, || ())?;
+    /// assert_eq!(clock.advance_to_next_deadline(), Some(30 * second));
+    /// assert_eq!(clock.advance_to_next_deadline(), Some(60 * second));
+    /// assert_eq!(clock.advance_to_next_deadline(), None);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn advance_to_next_deadline(&self) -> Option<Duration> {
         self.step_up_to(Timestamp::LAST)
@@ -206,6 +230,19 @@ impl ManualClock {
     /// Moves through the next `span` of time deadline by deadline, and blocks at each until
     /// everything due has run: periodic tasks run on time, and not late in a burst as after one
     /// long [`advance`](Self::advance).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let minute = Duration::from_secs(60);
+    /// executor.schedule_at_fixed_rate(minute, minute, || ())?;
+    /// clock.run_for(24 * 60 * minute);
+    /// assert_eq!(executor.statistics().runs, 24 * 60);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn run_for(&self, span: Duration) {
         let end = self.read().after(span).min(Timestamp::LAST);
         while self.step_up_to(end).is_some() {}
@@ -288,6 +325,7 @@ impl ManualClock {
     /// assert_eq!(clock.elapsed(), 60 * minute);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    #[doc(alias("start_paused", "pause"))]
     pub fn set_auto_advance(&self, is_on: bool) {
         self.change(|state| state.set_auto(is_on));
     }
@@ -472,22 +510,4 @@ impl fmt::Debug for ManualClock {
 mod exhaustive;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A sleeper whose deadline has come, and that has not been given a core since, must not bring the
-    /// clock to that deadline again: `run_for` would go there until it is given one.
-    #[test]
-    fn who_is_slow_to_wake_is_not_waited_for() {
-        let clock = ManualClock::from_zero();
-        let sleeper = |nanos| {
-            let thread = Arc::clone(Parker::current().thread());
-            Sleeper { until: Timestamp::from_nanos(nanos), thread, is_worker: false }
-        };
-        for nanos in [10, 30] {
-            clock.shared.state.lock().begin_sleep(sleeper(nanos));
-        }
-        clock.advance(Duration::from_nanos(20));
-        assert_eq!(clock.next_deadline(), Some(Duration::from_nanos(10)));
-    }
-}
+mod tests;

@@ -31,6 +31,7 @@ use crate::{MissedRuns, task::Period};
 /// ```
 ///
 /// With the feature `stream` it is a `futures_core::Stream`, which ends when the executor has stopped.
+#[doc(alias = "ticker")]
 #[must_use = "it ticks when it is awaited"]
 pub struct Interval {
     sleep: Sleep,
@@ -48,6 +49,7 @@ impl Interval {
     }
 
     /// Sets what happens to ticks that have passed unseen.
+    #[doc(alias = "set_missed_tick_behavior")]
     pub fn missed_runs(mut self, missed: MissedRuns) -> Self {
         self.missed = missed;
         self

@@ -24,6 +24,8 @@ use crate::{
 /// nobody.
 ///
 /// It ends with [`TimerStopped`] if the executor stops before the deadline.
+///
+/// [`Handle::sleep`](crate::Handle::sleep) and [`reset`](Self::reset) have examples.
 // The entry is known by its ticket alone: the queue owns the alarm, so the two share no count and no lock.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Sleep {

@@ -11,6 +11,20 @@ use std::{
 use super::{Sleep, TimerStopped};
 
 /// Why a future with a [time limit](crate::Handle::timeout) has no output.
+///
+/// ```
+/// use std::{future, time::Duration};
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, TimeoutError};
+///
+/// let clock = ManualClock::new();
+/// clock.set_auto_advance(true);
+/// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
+/// let asked = executor.timeout(Duration::from_secs(2), future::pending::<()>());
+/// assert_eq!(executor.run_until(asked), Err(TimeoutError::Elapsed));
+/// assert_eq!(clock.elapsed(), Duration::from_secs(2));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias = "Elapsed")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeoutError {

@@ -83,6 +83,7 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias = "CompletionService")]
+#[doc(alias("FuturesUnordered", "as_completed"))]
 pub struct ExecutorCompletionService<T> {
     handle: Handle,
     shared: Arc<CompletionQueue<T>>,
@@ -181,6 +182,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// executor that is not already waiting for a task that has not ended. Not on a worker if a future
     /// of another executor has ever been pushed, nor if one of those that are left can end without a
     /// worker.
+    #[doc(alias = "join_next")]
     pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
         let mut taker = self.shared.taker();
         loop {

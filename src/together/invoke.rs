@@ -42,6 +42,7 @@ impl Handle {
     /// In both cases, and if the iterator panics, the tasks that were submitted are
     /// [cancelled and signalled](ScheduledFuture::cancel_and_signal).
     #[doc(alias = "invokeAll")]
+    #[doc(alias = "join_all")]
     pub fn invoke_all<F, T>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -153,6 +154,7 @@ impl Handle {
     /// In each case, and if the iterator panics, the tasks that were submitted have ended or are
     /// cancelled and signalled.
     #[doc(alias = "invokeAny")]
+    #[doc(alias("select_ok", "race"))]
     pub fn invoke_any<F, T, E>(
         &self,
         closures: impl IntoIterator<Item = F>,

@@ -43,6 +43,7 @@ type Results<T> = Vec<Result<T, TaskError>>;
 /// assert_eq!(squares?, [1, 4, 9]);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[doc(alias = "JoinSet")]
 pub struct TaskSet<T> {
     futures: Vec<ScheduledFuture<T>>,
 }
@@ -89,6 +90,7 @@ impl<T> TaskSet<T> {
     /// # Errors
     ///
     /// Inside the `Vec`, for each future: as [`ScheduledFuture::join`].
+    #[doc(alias = "join")]
     pub fn join_all(&mut self) -> Vec<Result<T, TaskError>> {
         let mut results = Vec::with_capacity(self.len());
         self.futures.retain(|future| {
@@ -153,6 +155,7 @@ impl<T> TaskSet<T> {
 
     /// [Cancels](ScheduledFuture::cancel) every task that has not ended, and returns how many that were.
     /// The futures stay. Does not block.
+    #[doc(alias = "abort_all")]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         self.futures.iter().rev().filter(|future| future.cancel()).count()

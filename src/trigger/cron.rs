@@ -91,6 +91,7 @@ mod walk;
 /// Half a microsecond here, and a quarter of one for each [answer](Cron::next_after). The first look at a
 /// zone's file takes some 25 more, and a millisecond for the first zone of a process. Zones are then
 /// kept for five minutes.
+#[doc(alias("crontab", "calendar", "timezone", "local_time"))]
 pub fn cron(expression: &str, zone: &str) -> Result<Cron, CronError> {
     let parsed = Expression::parse(expression)?;
     let last_known = load(zone).ok_or_else(|| CronError::unknown_zone(zone))?;
@@ -150,6 +151,20 @@ impl Cron {
     ///
     /// An expression all of whose times are missing may then never run: 02:30 on the second Sunday of
     /// March, in New York.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use punctual::trigger::{Missing, cron};
+    ///
+    /// // On Sunday, 29 March 2026, Berlin's clocks go from 02:00 to 03:00, at 01:00 UTC.
+    /// let saturday = UNIX_EPOCH + Duration::from_secs(1_774_699_200); // 12:00 UTC
+    /// let half_past_two = cron("30 2 * * *", "Europe/Berlin")?;
+    /// let hour = Duration::from_secs(3600);
+    /// assert_eq!(half_past_two.next_after(saturday), Some(saturday + 13 * hour));
+    /// let or_not = half_past_two.missing(Missing::Skip);
+    /// assert_eq!(or_not.next_after(saturday), Some(saturday + 36 * hour + hour / 2)); // on Monday
+    /// # Ok::<(), punctual::trigger::CronError>(())
+    /// ```
     #[must_use]
     pub fn missing(mut self, missing: Missing) -> Self {
         self.policy.missing = missing;

@@ -12,17 +12,54 @@ pub struct AbortPolicy;
 /// Runs a task that is due on the submitter's thread, which slows that thread's submissions down.
 /// After a shutdown the task is discarded. A task that is not due yet would run early, and a
 /// periodic one cannot run there for ever: the submission of these fails. Java: `CallerRunsPolicy`.
+///
+/// ```
+/// use std::{thread, time::Duration};
+/// use punctual::{CallerRunsPolicy, ScheduledThreadPoolExecutor};
+///
+/// let builder = ScheduledThreadPoolExecutor::builder().max_pending(1);
+/// let executor = builder.rejected_execution_handler(CallerRunsPolicy).build()?;
+/// let first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
+/// let second = executor.submit(|| thread::current().id())?;
+/// assert_eq!(second.join()?, thread::current().id());
+/// assert!(!first.is_done());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallerRunsPolicy;
 
 /// Drops the task. Its future has ended as cancelled, with
 /// [`CancelReason::Rejected`](crate::CancelReason). Java: `DiscardPolicy`.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{DiscardPolicy, ScheduledThreadPoolExecutor};
+///
+/// let builder = ScheduledThreadPoolExecutor::builder().max_pending(1);
+/// let executor = builder.rejected_execution_handler(DiscardPolicy).build()?;
+/// let first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
+/// let second = executor.schedule(Duration::from_secs(60), || "is dropped")?;
+/// assert!(second.is_cancelled() && !first.is_done());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardPolicy;
 
 /// Removes the pending task that is due first, whose future ends as cancelled with
 /// [`CancelReason::Rejected`](crate::CancelReason), and admits the new one. After a shutdown the new
 /// one is discarded. Java: `DiscardOldestPolicy`.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{DiscardOldestPolicy, ScheduledThreadPoolExecutor};
+///
+/// let builder = ScheduledThreadPoolExecutor::builder().max_pending(1);
+/// let executor = builder.rejected_execution_handler(DiscardOldestPolicy).build()?;
+/// let first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
+/// let second = executor.schedule(Duration::from_secs(7200), || "takes it away")?;
+/// assert!(first.is_cancelled() && !second.is_done());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardOldestPolicy;
 
@@ -30,6 +67,8 @@ pub struct DiscardOldestPolicy;
 /// is shut down. On one of the executor's own workers it fails at once, since that worker may be
 /// the one that has to make the room. Java has no such policy; its users put into the queue
 /// directly.
+///
+/// [`Builder::max_pending`](crate::Builder::max_pending) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockPolicy {
     timeout: Duration,

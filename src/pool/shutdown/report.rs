@@ -42,6 +42,8 @@ impl TaskSummary {
 /// What became of the tasks of an executor, or of a group, while it was shut down with a deadline:
 /// [`Handle::shutdown_within`](crate::Handle::shutdown_within),
 /// [`Group::shutdown_within`](crate::Group::shutdown_within).
+///
+/// The first of these has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ShutdownReport {
