@@ -300,6 +300,7 @@ const PATH_OF_A_TASK: Diagram = Diagram {
                   takes it out of the queue.",
     sources: &[
         "src/executor.rs",
+        "src/executor/submitting.rs",
         "src/pool.rs",
         "src/pool/admission.rs",
         "src/queue/striped.rs",

@@ -11,7 +11,7 @@ use punctual::{RejectionReason, ScheduledThreadPoolExecutor, Sleep, TimerStopped
 
 use crate::{
     futures::awaiting::{Wakes, block_on},
-    support::{elsewhere, eventually, manual, manual_with, ms},
+    support::{eventually, manual, manual_with, ms},
 };
 
 /// Polls once, as a runtime would that is woken through `waker`.
@@ -138,27 +138,28 @@ fn a_reset_moves_the_entry_in_place() {
     assert!(poll(&mut sleep, &wakes).is_ready());
 }
 
-/// A move may give the entry another place, which has to be the one that the drop looks in.
+/// An entry that was due already, and waits for a worker, gets another place when it is put off. That is the one
+/// that the drop has to look in.
 #[test]
-fn whichever_thread_resets_it_the_drop_finds_its_entry() {
+fn one_that_is_put_off_after_it_was_due_is_still_found() {
     let (clock, timers) = manual(1);
+    let (hold, held) = mpsc::channel::<()>();
+    let busy = timers.schedule(ms(10), move || held.recv()).expect("accepted");
     let wakes = Wakes::new();
-    let mut sleep = timers.sleep(ms(10));
-    assert!(poll(&mut sleep, &wakes).is_pending());
-    for round in 1..=16 {
-        // Other entries come and go meanwhile, so that places are taken.
-        let mut other = timers.sleep(ms(round));
-        assert!(poll(&mut other, &wakes).is_pending());
-        sleep = elsewhere(move || {
-            sleep.reset(Duration::from_secs(3600 * round));
-            sleep
-        })
-        .get();
-        assert_eq!(timers.pending_count(), 2);
+    let mut sleeps = [(); 3].map(|()| timers.sleep(ms(10)));
+    for sleep in &mut sleeps {
+        assert!(poll(sleep, &wakes).is_pending());
     }
-    drop(sleep);
+    clock.advance(ms(10));
+    eventually("the worker is busy", || timers.statistics().active == 1);
+    for sleep in &mut sleeps {
+        sleep.reset(Duration::from_secs(3600));
+    }
+    assert_eq!(timers.pending_count(), 3);
+    drop(sleeps);
     assert_eq!(timers.pending_count(), 0);
-    clock.run_for(Duration::from_secs(3600));
+    drop(hold);
+    assert!(busy.join().expect("it has run").is_err());
     assert_eq!((wakes.count(), Arc::strong_count(&wakes)), (0, 1));
 }
 
