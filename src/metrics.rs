@@ -88,7 +88,7 @@ const STATES: [(ExecutorState, &str); 4] = [
 ];
 
 impl Handle {
-    /// Hands the [statistics](Self::statistics) to the recorder of the crate [`metrics`](::metrics) that the calling
+    /// Hands the [statistics](Self::statistics) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the calling
     /// thread uses, which is that of the process if it has no other. Without a recorder nothing happens.
     ///
     /// Call it just before the metrics are read, or now and then if they are pushed. All values are of one consistent

@@ -42,6 +42,7 @@ const EXCLUDED = [
   ["rustdoc-topbar", "rustdoc's bar on narrow screens, which cuts a long name off"],
   ["#blanket-implementations-list", "documentation of other crates, which rustdoc copies with its own colours"],
   ["pre.rust", "rustdoc's colours of code"],
+  [".fn, .non-exhaustive", "rustdoc's colours of links to functions, and of its remark on what may be added"],
   [".code-header, .item-decl, .item-name, .sidebar, .main-heading, .example-wrap", "rustdoc's colours of names and kinds"],
 ];
 

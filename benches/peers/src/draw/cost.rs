@@ -75,7 +75,7 @@ fn panel(area: &Area<'_>, title: &str, lines: &[Line], costs: std::ops::Range<f6
         .margin_top(style::panel_title(area, title)?)
         .margin_left(4)
         .margin_right(224)
-        .x_label_area_size(64)
+        .x_label_area_size(56)
         .y_label_area_size(76)
         .build_cartesian_2d(
             (pending[0]..pending[3]).log_scale().with_key_points(pending.to_vec()),

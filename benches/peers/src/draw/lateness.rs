@@ -57,7 +57,7 @@ pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
 
 fn notes(bare: Option<f64>) -> Vec<String> {
     let mut notes = vec![
-        "W4. Dark: half of the tasks start within that time (p50). Light: 99 % do (p99). Medians; \
+        "W4. Strong: half of the tasks start within that time (p50). Pale: 99 % do (p99). Medians; \
          lower is better. A bar with an arrow is cut."
             .to_owned(),
         format!("Left out: {}.", style::disqualified().join("; ")),
