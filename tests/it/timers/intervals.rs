@@ -38,6 +38,7 @@ fn the_first_tick_is_due_at_once_and_the_others_are_on_the_grid() {
     }
 }
 
+/// M211.
 #[test]
 fn a_tick_that_is_a_little_late_moves_nothing() {
     for policy in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay] {

@@ -101,6 +101,7 @@ fn dropping_it_removes_its_entry_and_wakes_nobody() {
     assert_eq!(Arc::strong_count(&wakes), 1, "its wakers are gone as well");
 }
 
+/// M206.
 #[test]
 fn the_last_waker_is_the_one_that_is_woken() {
     let (clock, timers) = manual(1);
@@ -115,6 +116,7 @@ fn the_last_waker_is_the_one_that_is_woken() {
     assert_eq!((first.count(), second.count()), (0, 1));
 }
 
+/// M209.
 #[test]
 fn a_reset_moves_the_entry_in_place() {
     let (clock, timers) = manual(1);
@@ -138,7 +140,7 @@ fn a_reset_moves_the_entry_in_place() {
     assert!(poll(&mut sleep, &wakes).is_ready());
 }
 
-/// An entry that was due already, and waits for a worker, gets another place when it is put off. That is the one
+/// M207: An entry that was due already, and waits for a worker, gets another place when it is put off. That is the one
 /// that the drop has to look in.
 #[test]
 fn one_that_is_put_off_after_it_was_due_is_still_found() {
@@ -163,7 +165,7 @@ fn one_that_is_put_off_after_it_was_due_is_still_found() {
     assert_eq!((wakes.count(), Arc::strong_count(&wakes)), (0, 1));
 }
 
-/// The poll that finds it ready is as good as the worker that has not come yet.
+/// M213: The poll that finds it ready is as good as the worker that has not come yet.
 #[test]
 fn one_that_is_found_ready_has_left_the_queue() {
     let (clock, timers) = manual(1);

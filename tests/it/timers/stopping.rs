@@ -19,6 +19,7 @@ fn reason(outcome: Poll<Result<(), TimerStopped>>) -> Option<CancelReason> {
     }
 }
 
+/// M208.
 #[test]
 fn shutdown_now_ends_it() {
     let (_clock, timers) = manual(1);
@@ -59,6 +60,7 @@ fn a_shutdown_that_keeps_no_delayed_tasks_keeps_no_timer() {
     assert_eq!(reason(poll(&mut sleep, &wakes)), Some(CancelReason::Shutdown));
 }
 
+/// M210.
 #[test]
 fn a_drop_of_the_executor_wakes_it() {
     for policy in [DropPolicy::Stop, DropPolicy::ShutdownNow, DropPolicy::ShutdownBackground] {

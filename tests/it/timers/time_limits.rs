@@ -41,7 +41,7 @@ fn the_time_counts_from_the_call_and_the_future_is_dropped_when_it_is_up() {
     assert_eq!((drops.count(), timers.pending_count()), (1, 0));
 }
 
-/// Both are ready at this poll: what is there is not thrown away.
+/// M212: Both are ready at this poll: what is there is not thrown away.
 #[test]
 fn a_future_that_is_ready_when_the_time_is_up_is_in_time() {
     let (clock, timers) = manual(1);
