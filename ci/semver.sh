@@ -21,6 +21,12 @@ if ! target/tools/bin/cargo-semver-checks semver-checks --version 2>/dev/null | 
   CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
     cargo install --locked --quiet --root target/tools cargo-semver-checks --version "$tool"
 fi
+# Each side is looked at in a folder of its own, without the manifests that build the library for other purposes
+# under the same name: the tool would not know which one is meant.
+rm -rf target/semver && mkdir -p target/semver/now target/semver/before
+git archive "$baseline" | tar -x -C target/semver/before --exclude=ci --exclude=fuzz --exclude=benches/peers
+git ls-files -z | grep -zvE '^(ci|fuzz|benches/peers)/' | tar -c --null --files-from=- | tar -x -C target/semver/now
 for crate in "${crates[@]}"; do
-  target/tools/bin/cargo-semver-checks semver-checks --package "$crate" --baseline-rev "$baseline"
+  target/tools/bin/cargo-semver-checks semver-checks --manifest-path target/semver/now/Cargo.toml \
+    --baseline-root target/semver/before --package "$crate"
 done
