@@ -78,8 +78,8 @@ where
 #[test]
 fn states_and_reasons_are_words() {
     use CancelReason::{
-        ExecutorDropped, Rejected, Removed, Requested, Shutdown, ShutdownNow, SkippedByGate,
-        TimedOut,
+        ExecutorDropped, GroupShutdown, Rejected, Removed, Requested, Shutdown, ShutdownNow,
+        SkippedByGate, TimedOut,
     };
     use ExecutorState::{Running, ShuttingDown, Stopping, Terminated};
     use TaskState::{Cancelled, Completed, Failed, Paused, Scheduled};
@@ -90,6 +90,7 @@ fn states_and_reasons_are_words() {
     #[rustfmt::skip]
     let reasons = [
         Requested, Shutdown, ShutdownNow, ExecutorDropped, Removed, Rejected, TimedOut, SkippedByGate,
+        GroupShutdown,
     ];
     has_listed_variants("CancelReason", &reasons);
     assert!(from_value::<TaskState>(json!("asleep")).is_err());
