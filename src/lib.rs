@@ -1,6 +1,6 @@
 //! A scheduled thread-pool executor, Java's `ScheduledThreadPoolExecutor` rebuilt for Rust: a fixed pool of threads runs
-//! closures after a delay, at a fixed rate or by a calendar, and each call returns a future that can be joined, awaited
-//! and cancelled.
+//! closures after a delay, at a fixed rate or by a calendar, and each call that schedules one returns a
+//! future that can be joined, awaited and cancelled.
 //!
 //! ```
 //! use std::time::Duration;
@@ -121,7 +121,7 @@
 //! # Time
 //!
 //! Delays count on the system's monotonic clock, to the nanosecond. The lateness to expect is what the
-//! operating system adds when it wakes a thread: on Linux some 50 to 100 microseconds. Setting the wall
+//! operating system adds when it wakes a thread: on Linux some 30 to 100 microseconds. Setting the wall
 //! clock changes nothing. On Linux and macOS the monotonic clock stands still while the machine is
 //! suspended, so the rest of a delay is the same before and after. Only a task whose
 //! [trigger](trigger::Due::Wall) names moments of the wall clock follows that clock.

@@ -61,8 +61,7 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! **Watch for** nothing, if a `tracing` subscriber is installed and the feature `tracing` is on: each failure is an error
-//! event there without a handler.
+//! **Watch for** doubles: with the feature `tracing` and a subscriber, each failure is an error event already.
 //!
 //! # Runs under the span of their submitter
 //!
