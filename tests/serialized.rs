@@ -1,4 +1,4 @@
-//! What is seen of an executor, as data: the names are those of the page, and what is read back is what was
+//! Snapshots of an executor, as data: the names are those of the page, and what is read back is what was
 //! written.
 //!
 //! It is a test of its own, because with `serde_json` in sight some comparisons with an empty list have two meanings.

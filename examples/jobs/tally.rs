@@ -1,4 +1,4 @@
-//! What is counted of the runs of a job.
+//! The counts of the runs of a job.
 
 use std::time::Duration;
 

@@ -37,8 +37,8 @@
 //!
 //! # Shut down with a deadline
 //!
-//! What is scheduled for soon is still to run, what is far off is not, and the whole is to take no longer than thirty-five
-//! seconds. The report says what became of each task.
+//! Tasks that are due soon are still to run, those that are far off are not, and the whole is to take no longer than
+//! thirty-five seconds. The report says what became of each task.
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};

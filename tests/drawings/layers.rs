@@ -129,7 +129,7 @@ fn every_module_has_its_layer() {
     assert_eq!(layers.len(), 5);
     let modules = layers.iter().map(|layer| layer.modules.len()).sum::<usize>();
     let is_module = |line: &&str| line.starts_with("mod ") || line.starts_with("pub mod ");
-    // What is before the first layer is documentation.
+    // The lines before the first layer are documentation.
     let below = source.split_once("\n// Layer ").expect("the first").1;
     let declared = below.lines().filter(is_module).count();
     assert_eq!(modules, declared);

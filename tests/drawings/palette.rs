@@ -31,7 +31,7 @@ pub(crate) const TEXT: Colour = colour("text", (31, 35, 40), (230, 237, 243));
 pub(crate) const FAINT: Colour = colour("faint", (89, 99, 110), (145, 152, 161));
 /// What the picture is about.
 pub(crate) const STRONG: Colour = colour("strong", (200, 44, 18), (255, 123, 92));
-/// What is as it should be.
+/// For things that are as they should be.
 pub(crate) const CALM: Colour = colour("calm", (9, 105, 218), (88, 166, 255));
 
 pub(crate) const ALL: [Colour; 7] = [GROUND, PANEL, GRID, TEXT, FAINT, STRONG, CALM];

@@ -32,7 +32,7 @@ pub(crate) enum Letters {
     Code,
     /// The same, smaller.
     SmallCode,
-    /// What is said in a sentence.
+    /// A sentence that explains something.
     Words,
 }
 
@@ -171,7 +171,7 @@ pub(crate) enum Frame {
     Strong,
     /// Inside a plain one.
     Inner,
-    /// What is only there at times, or surrounds others.
+    /// Something that is only there at times, or that surrounds others.
     Dashed,
 }
 

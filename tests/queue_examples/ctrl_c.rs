@@ -18,7 +18,7 @@ fn the_service_says_what_became_of_its_tasks() {
     assert!(end.has_lines(&report), "{end:?}");
 }
 
-/// Whoever does not want to wait for the first one sends a second one.
+/// A user who does not want to wait after the first one sends a second one.
 #[test]
 fn a_second_signal_ends_the_service_at_once() {
     let mut service = Program::start("ctrl_c", [""; 0]);

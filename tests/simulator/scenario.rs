@@ -104,7 +104,7 @@ pub(crate) struct TaskPlan {
     pub(crate) group: Option<usize>,
 }
 
-/// What is done with a whole group.
+/// An operation on a whole group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum GroupVerb {
     Pause,
@@ -154,7 +154,7 @@ pub(crate) enum Act {
     DropExecutor,
 }
 
-/// What is asked of a task that may be alive.
+/// A request to a task that may be alive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Verb {
     Reschedule(Steps),
@@ -299,7 +299,7 @@ fn task() -> impl Strategy<Value = TaskPlan> {
     )
 }
 
-/// What is done with a group, by a thread that must not wait.
+/// An operation on a group, by a thread that must not wait.
 fn group_verb() -> impl Strategy<Value = GroupVerb> {
     prop_oneof![
         4 => Just(GroupVerb::Pause),
