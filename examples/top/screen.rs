@@ -11,7 +11,7 @@
 
 use std::{
     io::{self, Stdout},
-    panic, process,
+    mem, panic, process,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
@@ -37,13 +37,14 @@ const GRACE: Duration = Duration::from_secs(2);
 /// True while the terminal is not as it was.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
-pub(crate) struct Screen(Terminal<CrosstermBackend<Stdout>>);
+/// `None` once it is dropped.
+pub(crate) struct Screen(Option<Terminal<CrosstermBackend<Stdout>>>);
 
 impl Screen {
     pub(crate) fn open() -> io::Result<Self> {
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         // First, so that whatever fails below is undone.
-        let screen = Self(terminal);
+        let screen = Self(Some(terminal));
         IS_OPEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen)?;
@@ -53,7 +54,9 @@ impl Screen {
     /// Draws what has changed, and hides the cursor. A terminal that knows how shows it in one piece.
     pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
-        self.0.draw(view)?;
+        if let Some(terminal) = &mut self.0 {
+            terminal.draw(view)?;
+        }
         execute!(io::stdout(), EndSynchronizedUpdate)
     }
 }
@@ -61,6 +64,12 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         restore();
+        // A `Terminal` shows its cursor when it is dropped, and says on standard error that it could not. That
+        // panics if standard error has gone with the terminal.
+        let Some(mut terminal) = self.0.take() else { return };
+        if terminal.show_cursor().is_err() {
+            mem::forget(terminal);
+        }
     }
 }
 
