@@ -50,7 +50,8 @@ fn use_everything() {
     });
     let beat = beat.unwrap();
     executor.task().gate(from_fn(|_| Entry::Run)).execute(|| ()).unwrap();
-    let soon = executor.clock().wall_time() + ms(3);
+    // Far enough ahead for a thread that loses its core before the next line.
+    let soon = executor.clock().wall_time() + ms(200);
     let on_wall = executor.repeat(at([soon]), || ()).unwrap();
     check("submitted");
     assert_eq!(executor.run_until(answer).unwrap(), 7);
