@@ -1,5 +1,4 @@
-//! Behaviour through the public API, in one binary: a folder for each topic, and in it a file for
-//! each family of properties.
+//! Behaviour of clocks, delay queues, time limits and timers, through the public API: a folder for each topic.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
 //! bounds only. The ids in the comments (SO-001, F1, G1, M1) are those of `docs/evidence`, whose
@@ -13,28 +12,13 @@
     clippy::unwrap_used,
     reason = "tests have threads of their own, and fail by panicking"
 )]
-#![allow(missing_docs, unreachable_pub, reason = "there is nobody to reach them")]
+#![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
 
-mod cancellation;
 mod clock;
-mod control;
 mod delay_queue;
-mod driven;
-mod futures;
-mod gates;
-mod group_limits;
-mod groups;
-mod hooks;
-mod load;
-mod observation;
-mod panics;
-mod periodic;
-mod reentrancy;
-mod rejection;
+#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
 mod rounds;
-mod shutdown;
-mod submission;
+#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
 mod support;
 mod timeouts;
 mod timers;
-mod workers;

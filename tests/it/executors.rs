@@ -1,0 +1,26 @@
+//! Behaviour of executors, through the public API: a folder for each topic.
+//!
+//! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
+//! bounds only. The ids in the comments (SO-001, F1, G1, M1) are those of `docs/evidence`, whose
+//! tables are generated from them: `docs/testing.md`.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests have threads of their own, and fail by panicking"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
+
+mod hooks;
+mod load;
+mod reentrancy;
+mod rejection;
+#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
+mod rounds;
+mod shutdown;
+#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
+mod support;
+mod workers;
