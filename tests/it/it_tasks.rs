@@ -17,7 +17,6 @@
 
 mod cancellation;
 mod futures;
-mod panics;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 mod rounds;
 mod submission;

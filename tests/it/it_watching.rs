@@ -1,4 +1,4 @@
-//! Behaviour through the public API: hooks, events and counts. Each topic has a folder, and each family of
+//! Behaviour through the public API: events, counts and figures. Each topic has a folder, and each family of
 //! properties a file.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
@@ -15,7 +15,6 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
 
-mod hooks;
 mod observation;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 mod rounds;
