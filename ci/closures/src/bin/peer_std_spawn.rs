@@ -1,0 +1,17 @@
+//! `std::thread::spawn`.
+
+use std::{hint::black_box, thread};
+
+macro_rules! one {
+    ($n:expr, $subject:expr) => {{
+        #[inline(never)]
+        fn submit((): (), captured: u64) {
+            drop(thread::spawn(move || black_box(captured * ($n))));
+        }
+        submit($subject, black_box(1));
+    }};
+}
+
+fn main() {
+    punctual_closures::each!(one, ());
+}
