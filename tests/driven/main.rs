@@ -51,7 +51,7 @@ mod rounds;
 mod shutdown;
 #[path = "../it/submission/mod.rs"]
 mod submission;
-#[path = "../it/support.rs"]
+#[path = "../it/support/mod.rs"]
 mod support;
 #[path = "../it/timeouts/mod.rs"]
 mod timeouts;

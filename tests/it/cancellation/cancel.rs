@@ -17,8 +17,8 @@ use punctual::{
 };
 
 use crate::{
-    futures::awaiting::{Wakes, poll},
     rounds::rounds,
+    support::awaiting::{Wakes, poll},
     support::{Counter, Drops, LONG, Log, eventually, manual, ms},
 };
 

@@ -10,7 +10,7 @@ use punctual::{
 };
 
 use crate::{
-    futures::awaiting::{Wakes, poll},
+    support::awaiting::{Wakes, poll},
     support::{Counter, DropToken, Drops, Log, hold, manual, manual_with, ms},
 };
 

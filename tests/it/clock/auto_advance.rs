@@ -10,7 +10,7 @@ use punctual::{
 };
 
 use crate::{
-    futures::awaiting::block_on,
+    support::awaiting::block_on,
     support::{Counter, LONG, Log, elsewhere, eventually, in_time, manual, ms},
 };
 

@@ -13,7 +13,7 @@ use punctual::{
 };
 
 use crate::{
-    periodic::fixed_rate::POLICIES,
+    support::POLICIES,
     support::{Counter, LONG, Log, manual, ms},
 };
 

@@ -12,7 +12,7 @@ use punctual::{DelayQueue, ManualClock, delay_queue::NextExpired};
 
 use crate::{
     delay_queue::support::{DAY, drained, element, fill, poll, queue_by_hand, until_asleep},
-    futures::awaiting::{Wakes, block_on},
+    support::awaiting::{Wakes, block_on},
     support::{LONG, elsewhere, eventually, ms},
 };
 

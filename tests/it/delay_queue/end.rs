@@ -11,7 +11,7 @@ use punctual::{CancellationToken, DelayQueue, Limit, ManualClock, delay_queue::K
 
 use crate::{
     delay_queue::support::{DAY, element, fill, queue_by_hand, until_asleep},
-    futures::awaiting::block_on,
+    support::awaiting::block_on,
     support::{Elsewhere, elsewhere, ms},
 };
 

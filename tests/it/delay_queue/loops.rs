@@ -16,7 +16,7 @@ use punctual::{CancellationToken, DelayQueue, delay_queue::Expired};
 
 use crate::{
     delay_queue::support::{Dice, element, fill},
-    futures::awaiting::block_on,
+    support::awaiting::block_on,
     support::{Counter, LONG},
 };
 

@@ -11,7 +11,7 @@ use punctual::delay_queue::ExpirationStream;
 
 use crate::{
     delay_queue::support::{element, fill, queue_by_hand},
-    futures::awaiting::Wakes,
+    support::awaiting::Wakes,
     support::ms,
 };
 

@@ -12,7 +12,7 @@ use punctual::{DelayQueue, ManualClock, delay_queue::Refused};
 
 use crate::{
     delay_queue::support::{DAY, OnDrop, drained, element, fill, poll, queue_by_hand},
-    futures::awaiting::Wakes,
+    support::awaiting::Wakes,
     support::{Bomb, Counter, Drops, in_time, ms},
 };
 

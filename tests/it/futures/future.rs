@@ -12,46 +12,16 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, CancellationToken, Limit, ScheduledFuture, ScheduledThreadPoolExecutor,
-    TaskError, TaskState,
+    CancellationToken, Limit, ScheduledFuture, ScheduledThreadPoolExecutor, TaskError, TaskState,
 };
 
 use crate::{
     rounds::rounds,
-    support::{Counter, LONG, Log, eventually, manual, ms},
+    support::{Counter, LONG, Log, Outcome, eventually, manual, ms, throw},
 };
 
 /// The result of a join that can be given up.
 type Answer = Option<Result<i32, TaskError>>;
-
-/// The outcome of a future, in a form that tests can compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Value(i32),
-    Panicked(i32),
-    Cancelled,
-    Taken,
-}
-
-impl From<Result<i32, TaskError>> for Outcome {
-    fn from(result: Result<i32, TaskError>) -> Self {
-        match result {
-            Ok(value) => Self::Value(value),
-            Err(TaskError::Cancelled(CancelReason::Requested)) => Self::Cancelled,
-            Err(TaskError::ResultTaken) => Self::Taken,
-            Err(other) => {
-                let panic = other.into_failure().expect("one of the four");
-                let payload = panic.into_payload().downcast();
-                Self::Panicked(*payload.expect("what the body threw"))
-            }
-        }
-    }
-}
-
-/// Panics without a message on standard error.
-pub fn throw<T>(payload: i32) -> T {
-    panic::resume_unwind(Box::new(payload))
-}
 
 /// An executor whose tasks can be brought to a state and held there.
 struct Stage {

@@ -15,7 +15,7 @@ use punctual::{
 };
 
 use crate::{
-    futures::awaiting::{Wakes, poll},
+    support::awaiting::{Wakes, poll},
     support::{Counter, LONG, Log, manual, ms},
 };
 

@@ -21,9 +21,9 @@ use punctual::{
 };
 
 use crate::{
-    futures::awaiting::{Wakes, block_on},
-    futures::future::{Outcome, throw},
+    support::awaiting::{Wakes, block_on},
     support::{Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, in_time, manual, ms},
+    support::{Outcome, throw},
 };
 
 type Wait = fn(&ExecutorCompletionService<i32>) -> Option<ScheduledFuture<i32>>;

@@ -15,8 +15,8 @@ use punctual::{
 };
 
 use crate::{
-    futures::future::{Outcome, throw},
     support::{Counter, LONG, assert_cancelled, elsewhere, eventually, in_time, manual, ms},
+    support::{Outcome, throw},
 };
 
 pub type Body<R> = Box<dyn FnOnce() -> R + Send>;

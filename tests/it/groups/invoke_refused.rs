@@ -14,8 +14,8 @@ use punctual::{
 };
 
 use crate::{
-    futures::future::throw,
     groups::invoke::{Body, DAY, Naps, Tried},
+    support::throw,
     support::{LONG, elsewhere, eventually, in_time, manual, ms},
 };
 

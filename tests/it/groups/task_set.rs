@@ -14,9 +14,9 @@ use punctual::{
 };
 
 use crate::{
-    futures::awaiting::{Wakes, block_on},
-    futures::future::{Outcome, throw},
+    support::awaiting::{Wakes, block_on},
     support::{Bomb, Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, manual, ms},
+    support::{Outcome, throw},
 };
 
 /// A set of tasks that return 0, 1, 2 …, each when its delay has passed.

@@ -17,8 +17,8 @@ use punctual::{
 };
 
 use crate::{
+    support::start,
     support::{Counter, LONG, Log, eventually, manual, manual_with, ms},
-    workers::construction::start,
 };
 
 /// A task that reports when it has begun and waits for its gate.

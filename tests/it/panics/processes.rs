@@ -18,7 +18,7 @@ use std::{
 use punctual::{DelayQueue, MissedRuns, ScheduledThreadPoolExecutor as Executor, current_task};
 
 use crate::{
-    futures::awaiting::block_on,
+    support::awaiting::block_on,
     support::{Bomb, Counter, LONG, Log, eventually, hold, in_time, ms, worker_of},
 };
 

@@ -13,7 +13,7 @@ use punctual::{
 };
 
 use crate::{
-    periodic::fixed_rate::POLICIES,
+    support::POLICIES,
     support::{Counter, Drops, Log, hold, manual, manual_with, ms},
 };
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use punctual::{RejectionReason, ScheduledThreadPoolExecutor, TaskState, current_task};
 
 use crate::{
-    periodic::fixed_rate::{POLICIES, for_some_span, recorder, summary},
-    support::{Counter, LONG, Log, manual, ms},
+    periodic::fixed_rate::{recorder, summary},
+    support::{Counter, LONG, Log, POLICIES, for_some_span, manual, ms},
 };
 
 /// FD-002: the first run starts at the initial delay, the next a delay after the end of the one

@@ -15,11 +15,7 @@ use punctual::{
     TaskState, current_task,
 };
 
-use crate::support::{Counter, Drops, LONG, Log, manual, ms};
-
-/// What can happen to missed runs.
-pub const POLICIES: [MissedRuns; 4] =
-    [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay];
+use crate::support::{Counter, Drops, LONG, Log, POLICIES, for_some_span, manual, ms};
 
 /// What one run of a periodic task saw.
 #[derive(Clone, Copy, Debug)]
@@ -93,16 +89,6 @@ fn staffed(executor: ScheduledThreadPoolExecutor) -> ScheduledThreadPoolExecutor
     }
     assert_eq!(executor.pool_size(), executor.core_pool_size());
     executor
-}
-
-/// Tries spans of 1, 3, 9, … milliseconds until `attempt` succeeds with one: on a slow machine a
-/// test gets more time instead of more tolerance.
-pub fn for_some_span(attempt: impl Fn(Duration) -> bool) {
-    let mut span = ms(1);
-    while !attempt(span) {
-        span *= 3;
-        assert!(span < LONG / 8, "not even with {:?}", span / 3);
-    }
 }
 
 /// FR-001, FR-002: the first run starts at the initial delay, the next a period later, each exactly

@@ -14,8 +14,7 @@ use punctual::{
 };
 
 use crate::support::{Counter, Drops, Log, assert_cancelled, hold, in_time, ms};
-
-pub const HOUR: Duration = Duration::from_secs(3600);
+pub use crate::support::{HOUR, occupy};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
@@ -88,20 +87,6 @@ pub fn bounded(
     let builder = Executor::builder().core_pool_size(1).clock(clock.clone());
     let executor = builder.max_pending(bound).rejected_execution_handler(handler).build().unwrap();
     (clock, executor)
-}
-
-/// Keeps the only worker busy until the gate is opened.
-pub fn occupy(executor: &Handle) -> Counter {
-    let (busy, gate) = (Counter::new(), Counter::new());
-    let (begun, open) = (busy.clone(), gate.clone());
-    executor
-        .execute(move || {
-            begun.add();
-            open.wait_for(1);
-        })
-        .unwrap();
-    busy.wait_for(1);
-    gate
 }
 
 /// Executors that admit nothing: one is full, one was shut down when it was empty, and two when

@@ -15,7 +15,7 @@ use punctual::{
 };
 
 use crate::{
-    futures::awaiting::{Wakes, block_on},
+    support::awaiting::{Wakes, block_on},
     support::{Counter, LONG, elsewhere, eventually, in_time, manual, manual_with, ms},
 };
 

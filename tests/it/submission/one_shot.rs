@@ -8,7 +8,7 @@ use std::{
 use punctual::{ScheduledThreadPoolExecutor, TaskState, current_task};
 
 use crate::{
-    periodic::fixed_rate::for_some_span,
+    support::for_some_span,
     support::{Counter, LONG, Log, manual, ms},
 };
 

@@ -9,8 +9,8 @@ use punctual::{
 };
 
 use crate::{
-    rejection::policies::{HOUR, occupy},
     support::{Counter, DropToken, Drops, LONG, assert_cancelled, eventually, hold, manual, ms},
+    support::{HOUR, occupy},
 };
 
 const NANO: Duration = Duration::from_nanos(1);

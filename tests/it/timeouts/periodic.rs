@@ -8,7 +8,7 @@ use punctual::{
 };
 
 use crate::{
-    rejection::policies::HOUR,
+    support::HOUR,
     support::{Counter, Drops, Log, assert_cancelled, hold, manual, ms},
 };
 

@@ -14,11 +14,11 @@ use punctual::{
 };
 
 use crate::{
-    rejection::policies::{HOUR, occupy},
     support::{
         Bomb, Counter, Drops, LONG, Log, assert_cancelled, eventually, hold, in_time, manual, ms,
         worker_of,
     },
+    support::{HOUR, occupy},
 };
 
 /// The names of the threads that were started, and how many have ended.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use punctual::{Handle, ScheduledThreadPoolExecutor, TimeoutError};
 
-use crate::{futures::awaiting::block_on, support::ms};
+use crate::{support::awaiting::block_on, support::ms};
 
 /// Sleeps, ticks and limits, one after the other.
 async fn program(timers: Handle) -> Duration {

@@ -10,7 +10,7 @@ use std::{
 use punctual::{RejectionReason, ScheduledThreadPoolExecutor, Sleep, TimerStopped};
 
 use crate::{
-    futures::awaiting::{Wakes, block_on},
+    support::awaiting::{Wakes, block_on},
     support::{eventually, manual, manual_with, ms},
 };
 

@@ -7,7 +7,7 @@ use punctual::{
 };
 
 use crate::{
-    futures::awaiting::Wakes,
+    support::awaiting::Wakes,
     support::{manual, manual_with, ms},
     timers::sleeping::poll,
 };

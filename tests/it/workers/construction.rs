@@ -2,9 +2,9 @@
 //! threads, and that a dropped executor leaves nothing behind.
 
 use std::{
-    hint, io, ptr,
+    hint, ptr,
     sync::{Arc, Barrier},
-    thread::{self, JoinHandle},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,19 +13,10 @@ use punctual::{
     ScheduledThreadPoolExecutor, Shared, TaskState, ThreadFactory, Worker,
 };
 
-use crate::support::{Counter, Drops, LONG, Log, assert_terminated, hold, ms};
+use crate::support::{Counter, Drops, LONG, Log, Started, assert_terminated, hold, ms, start};
 
 fn builder(core_pool_size: usize) -> Builder {
     ScheduledThreadPoolExecutor::builder().core_pool_size(core_pool_size)
-}
-
-/// What a thread factory returns.
-pub type Started = io::Result<Option<JoinHandle<()>>>;
-
-/// A thread factory that uses std's threads.
-pub fn start(worker: Worker) -> Started {
-    let thread = thread::Builder::new().name(worker.name().to_owned());
-    thread.spawn(move || worker.run()).map(Some)
 }
 
 /// CN-006, CN-019: core threads that would retire at once are refused, by the builder and later,

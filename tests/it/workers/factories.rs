@@ -21,7 +21,7 @@ use crate::{
         Counter, Drops, Elsewhere, LONG, Log, assert_terminated, elsewhere, eventually, in_time,
         manual_with, ms, worker_of,
     },
-    workers::construction::{Started, start},
+    support::{Started, start},
 };
 
 type Way = fn(Worker) -> Started;

@@ -15,8 +15,8 @@ use punctual::{
 };
 
 use crate::{
+    support::start,
     support::{Counter, LONG, Log, elsewhere, eventually, manual_with, ms},
-    workers::construction::start,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -13,8 +13,8 @@ use punctual::{
 };
 
 use crate::{
+    support::start,
     support::{Counter, LONG, assert_cancelled, assert_terminated, eventually, manual, ms},
-    workers::construction::start,
 };
 
 const NANO: Duration = Duration::from_nanos(1);

@@ -1,4 +1,5 @@
-//! Behaviour of clocks, delay queues, time limits and timers, through the public API: a folder for each topic.
+//! Behaviour through the public API: single tasks. Each topic has a folder, and each family of
+//! properties a file.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
 //! bounds only. The ids in the comments (SO-001, F1, G1, M1) are those of `docs/evidence`, whose
@@ -14,11 +15,11 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
 
-mod clock;
-mod delay_queue;
-#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
+mod cancellation;
+mod futures;
+mod panics;
+#[allow(dead_code, reason = "each binary uses a part of it")]
 mod rounds;
-#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
+mod submission;
+#[allow(dead_code, reason = "each binary uses a part of it")]
 mod support;
-mod timeouts;
-mod timers;

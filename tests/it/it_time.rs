@@ -1,4 +1,5 @@
-//! Behaviour of executors, through the public API: a folder for each topic.
+//! Behaviour through the public API: clocks, delay queues and time limits. Each topic has a folder, and each family of
+//! properties a file.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
 //! bounds only. The ids in the comments (SO-001, F1, G1, M1) are those of `docs/evidence`, whose
@@ -14,13 +15,10 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
 
-mod hooks;
-mod load;
-mod reentrancy;
-mod rejection;
-#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
+mod clock;
+mod delay_queue;
+#[allow(dead_code, reason = "each binary uses a part of it")]
 mod rounds;
-mod shutdown;
-#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
+#[allow(dead_code, reason = "each binary uses a part of it")]
 mod support;
-mod workers;
+mod timeouts;

@@ -1,4 +1,5 @@
-//! Behaviour of single tasks, through the public API: a folder for each topic.
+//! Behaviour through the public API: groups of tasks. Each topic has a folder, and each family of
+//! properties a file.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
 //! bounds only. The ids in the comments (SO-001, F1, G1, M1) are those of `docs/evidence`, whose
@@ -14,13 +15,9 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
 
-mod cancellation;
-mod control;
-mod futures;
-mod panics;
-mod periodic;
-#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
+mod group_limits;
+mod groups;
+#[allow(dead_code, reason = "each binary uses a part of it")]
 mod rounds;
-mod submission;
-#[allow(dead_code, unused_macros, unused_imports, reason = "each binary uses a part of it")]
+#[allow(dead_code, reason = "each binary uses a part of it")]
 mod support;

@@ -1,8 +1,11 @@
 //! Helpers for all tests: latches with a limit, values that count or panic when they are dropped,
 //! and the manual clock.
 
+pub mod awaiting;
+
 use std::{
     fmt::Debug,
+    io, panic,
     pin::Pin,
     sync::{
         Arc, Condvar, Mutex, PoisonError,
@@ -10,13 +13,13 @@ use std::{
         mpsc,
     },
     task::{Context, Poll, Waker},
-    thread::{self, ThreadId},
+    thread::{self, JoinHandle, ThreadId},
     time::{Duration, Instant},
 };
 
 use punctual::{
-    Builder, CancelReason, Handle, ManualClock, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskError,
+    Builder, CancelReason, Handle, ManualClock, MissedRuns, RejectionReason, ScheduledFuture,
+    ScheduledThreadPoolExecutor, TaskError, Worker,
 };
 
 /// "It must have happened by now": only a failing test ever waits this long.
@@ -230,4 +233,72 @@ pub fn assert_cancelled<T: Debug>(future: &ScheduledFuture<T>, expected: CancelR
         Some(Err(TaskError::Cancelled(reason))) => assert_eq!(reason, expected),
         outcome => panic!("not cancelled: {outcome:?}"),
     }
+}
+
+/// The outcome of a future, in a form that tests can compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Value(i32),
+    Panicked(i32),
+    Cancelled,
+    Taken,
+}
+
+impl From<Result<i32, TaskError>> for Outcome {
+    fn from(result: Result<i32, TaskError>) -> Self {
+        match result {
+            Ok(value) => Self::Value(value),
+            Err(TaskError::Cancelled(CancelReason::Requested)) => Self::Cancelled,
+            Err(TaskError::ResultTaken) => Self::Taken,
+            Err(other) => {
+                let panic = other.into_failure().expect("one of the four");
+                let payload = panic.into_payload().downcast();
+                Self::Panicked(*payload.expect("what the body threw"))
+            }
+        }
+    }
+}
+
+/// Panics without a message on standard error.
+pub fn throw<T>(payload: i32) -> T {
+    panic::resume_unwind(Box::new(payload))
+}
+
+/// What can happen to missed runs.
+pub const POLICIES: [MissedRuns; 4] =
+    [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay];
+
+/// Tries spans of 1, 3, 9, … milliseconds until `attempt` succeeds with one: on a slow machine a
+/// test gets more time instead of more tolerance.
+pub fn for_some_span(attempt: impl Fn(Duration) -> bool) {
+    let mut span = ms(1);
+    while !attempt(span) {
+        span *= 3;
+        assert!(span < LONG / 8, "not even with {:?}", span / 3);
+    }
+}
+
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// Keeps the only worker busy until the gate is opened.
+pub fn occupy(executor: &Handle) -> Counter {
+    let (busy, gate) = (Counter::new(), Counter::new());
+    let (begun, open) = (busy.clone(), gate.clone());
+    executor
+        .execute(move || {
+            begun.add();
+            open.wait_for(1);
+        })
+        .unwrap();
+    busy.wait_for(1);
+    gate
+}
+
+/// What a thread factory returns.
+pub type Started = io::Result<Option<JoinHandle<()>>>;
+
+/// A thread factory that uses std's threads.
+pub fn start(worker: Worker) -> Started {
+    let thread = thread::Builder::new().name(worker.name().to_owned());
+    thread.spawn(move || worker.run()).map(Some)
 }
