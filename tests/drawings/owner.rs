@@ -44,12 +44,7 @@ pub(crate) const OWNER_AND_HANDLES: Diagram = Diagram {
             &["the owner: one value;", "dropping it stops the pool"],
         )
         .framed(Frame::Strong),
-        node(
-            "Handle",
-            (20.0, 209.0),
-            (264.0, 70.0),
-            &["cheap to clone;", "keeps nothing alive"],
-        ),
+        node("Handle", (20.0, 209.0), (264.0, 70.0), &["cheap to clone;", "keeps nothing alive"]),
         node(
             "DelayedWorkQueue",
             (400.0, 200.0),
@@ -115,5 +110,9 @@ pub(crate) const OWNER_AND_HANDLES: Diagram = Diagram {
             is_dashed: true,
         },
     ],
-    remarks: &[says(20.0, 472.0, "One owner, many handles and futures, and a fixed number of workers.")],
+    remarks: &[says(
+        20.0,
+        472.0,
+        "One owner, many handles and futures, and a fixed number of workers.",
+    )],
 };
