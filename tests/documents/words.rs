@@ -22,7 +22,7 @@ const SEARCHED: [(&str, &str); 16] = [
     ("my process does not exit", "docs/book/questions.md"),
     ("my task never ran", "docs/book/questions.md"),
     ("too many threads", "docs/book/questions.md"),
-    ("sigterm", "docs/book/questions.md"),
+    ("faq", "docs/book/questions.md"),
 ];
 
 /// Subjects that name no actor.
