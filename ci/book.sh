@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes a site of the documents: ci/book.sh. The book goes to target/site/docs. The other files of the repository
-# go to their places beside it, so that a link from a page to a source works in the site as it does in the
-# repository. Fails if mdBook warns, and if a link, an anchor or a picture of a page leads nowhere in the site.
+# Makes a site of the documents: ci/book.sh. The book goes to target/site/docs, and the documentation of the API with
+# its cookbook to target/site/api. The other files of the repository go to their places beside them, so that a link
+# from a page to a source works in the site as it does in the repository. Fails if mdBook warns, and if a link, an
+# anchor or a picture of a page leads nowhere in the site.
 #
 # Installs mdBook in the version below into target/tools, if it is not there; that takes some minutes. The features
 # that are left out are a server and a watcher; `target/tools/bin/mdbook build docs/book` builds the pages alone.
@@ -31,6 +32,20 @@ fi
 git ls-files -coz --exclude-standard -- . ':!docs' \
   | while IFS= read -rd '' file; do [[ ! -f $file ]] || printf '%s\0' "$file"; done \
   | tar -c --null -T - | tar -x -C "$site"
+
+# The API: what another build has left in the folder is not of the public interface.
+target=${CARGO_TARGET_DIR:-target}
+rm -rf "$target/doc"
+RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features --quiet
+cp -r "$target/doc" "$site/api"
+
+# A page links to the API on the documentation site, for readers of the repository. In the site it is at hand.
+published=https://docs.rs/punctual/latest/
+while IFS= read -r page; do
+  inside=${page#"$site/"}
+  up=$(sed 's|[^/]*/|../|g; s|[^/]*$||' <<<"$inside")
+  sed -i "s|href=\"$published|href=\"${up}api/|g" "$page"
+done < <(grep -rlF "href=\"$published" "$site/docs" --include='*.html')
 
 # Each link and picture of a page that is within the site: the page, what stands there, the file that it means, and the
 # anchor.
@@ -76,5 +91,7 @@ done < <(links)
 ((broken == 0)) || { echo "$broken of $checked links are broken" >&2; exit 1; }
 
 pages=$(find "$site/docs" -name '*.html' | wc -l)
-printf '%s pages, %s links; the book takes %s, the site with the sources %s: %s\n' "$pages" "$checked" \
-  "$(du -sh "$site/docs" | cut -f1)" "$(du -sh "$site" | cut -f1)" "$site/docs/index.html"
+[[ -f $site/api/punctual/cookbook/index.html ]] || { echo "the site has no cookbook" >&2; exit 1; }
+printf '%s pages, %s links; the book takes %s, the API %s, the site with the sources %s: %s\n' "$pages" "$checked" \
+  "$(du -sh "$site/docs" | cut -f1)" "$(du -sh "$site/api" | cut -f1)" "$(du -sh "$site" | cut -f1)" \
+  "$site/docs/index.html"

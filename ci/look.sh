@@ -45,11 +45,6 @@ newer=$(find . \( -path ./target -o -path ./.git \) -prune -o -type f -newer "$s
 if ! [[ -f "$site/docs/index.html" ]] || [[ -n "$newer" ]]; then
   ci/book.sh
 fi
-# Pages that another build has left are not of the public interface.
-target=${CARGO_TARGET_DIR:-target}
-rm -rf "$target/doc/punctual" "$site/doc"
-cargo doc --no-deps --all-features --quiet
-cp -r "$target/doc" "$site/doc"
 
 documents=(README.md CONTRIBUTING.md CHANGELOG.md benches/peers/README.md crates/*/README.md)
 node target/look/render.mjs . "$site" "${documents[@]}"

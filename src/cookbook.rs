@@ -17,7 +17,7 @@
 //! | decide what happens if a run takes longer than the period | [when the last run still goes on](timers#when-the-last-run-still-goes-on) |
 //! | run by the calendar | [run at 03:00 local time](timers#run-at-0300-local-time) |
 //! | run once for many events | [debounce and throttle](timers#debounce-and-throttle) |
-//! | notice that somebody has fallen silent | [a heartbeat, or dead man's switch](timers#a-heartbeat-or-dead-mans-switch) |
+//! | notice that a peer has fallen silent | [a heartbeat, or dead man's switch](timers#a-heartbeat-or-dead-mans-switch) |
 //! | try again until it works | [retry with back-off and a deadline](requests#retry-with-back-off-and-a-deadline) |
 //! | give up on one attempt | [a time limit for each request](requests#a-time-limit-for-each-request) |
 //! | wait for an answer that another thread receives | [a timeout that an answer calls off](requests#a-timeout-that-an-answer-calls-off) |

@@ -50,28 +50,28 @@
 //!
 //! # Coming from threads
 //!
-//! *Why not a thread that sleeps?* One that sleeps drifts by what its work takes, is hard to stop and to test, and each
-//! further one costs a stack.
+//! *Why not a thread that sleeps?* It drifts by the time its work takes, is hard to stop and to test, and each further
+//! thread costs a stack.
 //!
 //! | with threads | here |
 //! |---|---|
 //! | `loop { work(); sleep(period) }` | [`schedule_with_fixed_delay`](Handle::schedule_with_fixed_delay), or [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), which does not drift |
 //! | a flag that ends the loop | [`cancel`](ScheduledFuture::cancel), or a [token](TaskContext::token) to sleep on |
 //! | `JoinHandle::join` | [`join`](ScheduledFuture::join) |
-//! | `recv_timeout`, to do something if nothing comes | a task that is [put off](ScheduledFuture::reschedule) by whatever comes |
+//! | `recv_timeout`, to do something if nothing comes | a task that each message [puts off](ScheduledFuture::reschedule) |
 //! | a panic that ends the thread | contained: it ends the task, and the worker goes on |
 //!
 //! # When something else is better
 //!
-//! * If all timers are awaited in one async runtime, the timers of that runtime are at hand and start no threads.
-//! * To use all cores for one computation, take a pool made for it, such as `rayon`. This one starts tasks in the order of
+//! * If all timers are awaited in one async runtime, that runtime's timers are already there and start no threads.
+//! * For one computation on all cores, use a pool made for it, such as `rayon`. This one starts tasks in the order of
 //!   their deadlines.
 //! * Where a millisecond does not matter and hundreds of thousands of timers fall due each second, a timer that sorts only by the
 //!   millisecond runs more of them.
-//! * A schedule here ends with its process. What has to outlive it belongs into a database (the companion crate
-//!   `punctual-jobs` has jobs of that kind) or to the system's cron.
+//! * A schedule here ends with its process. Work that has to outlive it belongs in a database (the companion crate
+//!   `punctual-jobs` has jobs of that kind) or in the system's cron.
 //!
-//! The README compares the alternatives under "How to choose".
+//! The README compares the alternatives under "When to use something else".
 //!
 //! # Guarantees
 //!
@@ -106,12 +106,12 @@
 //! | find out, inside a task, which one it is and whether to stop | [`current_task`], [`CancellationToken`] |
 //! | shut down | [`close`](ScheduledThreadPoolExecutor::close), [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), or drop it ([`DropPolicy`]) |
 //! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination) |
-//! | ask somebody just before each run whether it takes place | [`TaskBuilder::gate`], [`gate`] |
+//! | decide just before each run whether it takes place, for one of several machines | [`TaskBuilder::gate`], [`gate`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
 //! | see how late tasks are and how long they take | [`Builder::histograms`][histograms], with the feature `histograms` |
 //! | be told of runs that take long, and of tasks that cannot start | [`Builder::on_slow_run`], [`TaskBuilder::warn_after`], [`Builder::on_starvation`] |
-//! | see work under the span that scheduled it | [`Builder::submitter_span`] |
+//! | put runs under the span that scheduled them | [`Builder::submitter_span`] |
 //! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug`; [metrics and snapshots as data](#features) |
 //! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
 //! | sleep, tick and limit the time of a future in async code | [`sleep`](Handle::sleep), [`interval`](Handle::interval), [`timeout`](Handle::timeout) |

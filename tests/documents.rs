@@ -7,6 +7,10 @@
 mod book;
 #[path = "documents/links.rs"]
 mod links;
+#[path = "documents/registries.rs"]
+mod registries;
+#[path = "documents/words.rs"]
+mod words;
 
 use std::{
     collections::BTreeSet,

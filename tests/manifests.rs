@@ -125,7 +125,7 @@ fn locked(file: &Table) -> BTreeSet<(String, String)> {
     packages.iter().map(|package| (text(package, "name"), text(package, "version"))).collect()
 }
 
-/// Categories that crates.io knows. It refuses others only when a crate is published.
+/// Categories that the registry knows. It refuses others only when a crate is published.
 const CATEGORIES: [&str; 4] = ["asynchronous", "concurrency", "database", "date-and-time"];
 
 /// The folders and the manifests of the crates that are published.
@@ -151,7 +151,7 @@ fn texts<'a>(of: &'a Table, key: &str) -> Vec<&'a str> {
     values.iter().map(|value| value.as_str().expect("a text")).collect()
 }
 
-/// What crates.io and docs.rs show of a crate, and go by.
+/// What the registry and the documentation site show of a crate, and go by.
 #[test]
 fn each_published_crate_says_what_registries_show() {
     let crates = published();

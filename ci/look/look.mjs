@@ -33,8 +33,8 @@ const FLAGS = [
 const ADDED = ["docs/toc.html"];
 
 // The front page of the crate's documentation, and the recipes.
-const FRONT = "doc/punctual/index.html";
-const RECIPES = "doc/punctual/cookbook";
+const FRONT = "api/punctual/index.html";
+const RECIPES = "api/punctual/cookbook";
 
 // What is not ours, and why. It is asked neither for contrast nor for its width.
 const EXCLUDED = [

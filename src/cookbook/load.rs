@@ -129,8 +129,8 @@
 //!
 //! # A cache that expires
 //!
-//! Values are forgotten a minute after somebody has asked for them last. A [`DelayQueue`](crate::DelayQueue) knows which
-//! those are, without a thread: it holds the keys, in the order in which they expire.
+//! A value expires a minute after its last use. A [`DelayQueue`](crate::DelayQueue) says which values have expired,
+//! without a thread: it holds the keys, in the order in which they expire.
 //!
 //! ```
 //! use std::{collections::HashMap, time::Duration};
@@ -173,11 +173,11 @@
 //! clock.advance(Duration::from_secs(59));
 //! assert_eq!(cache.get("answer"), Some(42));
 //! clock.advance(Duration::from_secs(59));
-//! assert_eq!(cache.get("answer"), Some(42)); // somebody had asked
+//! assert_eq!(cache.get("answer"), Some(42)); // it was used again in time
 //! clock.advance(Duration::from_secs(60));
 //! assert_eq!(cache.get("answer"), None);
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! **Watch for** caches that nobody asks: this one forgets when it is called, and so keeps its memory until then. A thread
+//! **Watch for** caches that are rarely used: this one forgets when it is called, and keeps its memory until then. A thread
 //! that [takes](crate::DelayQueue::take) from the queue, or a periodic task that calls `forget`, forgets in time.

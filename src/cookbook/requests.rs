@@ -76,7 +76,7 @@
 //! let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
 //! let seconds = Duration::from_secs;
 //!
-//! // A request that takes so long, and ends early if it is asked to.
+//! // A request that takes that long, and ends early on request.
 //! let request = move |takes: u64| {
 //!     move || {
 //!         let token = current_task().expect("inside a task").token();

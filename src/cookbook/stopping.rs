@@ -2,8 +2,7 @@
 //!
 //! # Stop on Ctrl-C
 //!
-//! The program runs until somebody presses Ctrl-C or the system terminates it, and ends in good order. The signal is
-//! sent through a channel, because a handler should do little; here it comes from the crate `ctrlc` with its feature `termination`.
+//! The program runs until Ctrl-C or SIGTERM, and then shuts down gracefully. The signal is sent through a channel, because a handler should do little; here it comes from the crate `ctrlc` with its feature `termination`.
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};

@@ -43,7 +43,7 @@
 //!
 //! # Let the clock go on by itself
 //!
-//! The code under test waits in a `join`, so nobody is left to move the clock. With
+//! The code under test waits in a `join`, so the test cannot move the clock meanwhile. With
 //! [`set_auto_advance`](crate::ManualClock::set_auto_advance) it jumps to the next deadline whenever all threads wait. (tokio's
 //! paused clock does the same.)
 //!

@@ -29,7 +29,7 @@
 //!
 //! # Poll until a condition holds
 //!
-//! Something will be there at some time, and nobody says when. A closure that [`repeat`](crate::Handle::repeat)
+//! A result will be there at some unknown time. A closure that [`repeat`](crate::Handle::repeat)
 //! calls ends the series with `Break` and a value, for which the future can be joined or awaited.
 //!
 //! ```
@@ -167,8 +167,8 @@
 //!
 //! # Debounce and throttle
 //!
-//! Keys are pressed, and the file is saved when nobody has typed for a second, but every ten seconds at least. The
-//! screen is drawn at each key, but ten times a second at most.
+//! An editor saves its file once typing has paused for a second, but at least every ten seconds (debounce). It draws the
+//! screen at each key, but at most ten times a second (throttle, a rate limit).
 //!
 //! ```
 //! use std::time::Duration;

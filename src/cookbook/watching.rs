@@ -29,8 +29,8 @@
 //!
 //! # Log every failure
 //!
-//! A periodic task goes on after a run that has failed, and somebody should know about each failure. So should they about
-//! a task whose future nobody asks.
+//! A periodic task continues after a failed run, and each failure should be reported. So should the failure of a task
+//! whose future was dropped.
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};

@@ -41,6 +41,24 @@ fn the_table_of_contents_names_each_page_once() {
     assert_eq!(named, pages);
 }
 
+/// The search of the site finds the pages for users, and none of the contributor guide.
+#[test]
+fn the_search_is_for_users() {
+    let summary = page("docs/SUMMARY.md");
+    let (users, contributors) = summary.split_once("# Contributor guide").expect("two parts");
+    let book: toml::Table = page("docs/book/book.toml").parse().expect("settings");
+    let left_out = book["output"]["html"]["search"]["chapter"].as_table().expect("a table");
+    let is_left_out = |path: &str| left_out.keys().any(|key| Path::new(path).starts_with(key));
+    let is_disabled = |settings: &toml::Value| settings["enable"].as_bool() == Some(false);
+    assert!(left_out.values().all(is_disabled), "{left_out:?}");
+    for (title, path) in contents(users) {
+        assert!(!is_left_out(path), "{title} is for users");
+    }
+    for (title, path) in contents(contributors) {
+        assert!(is_left_out(path), "{title} is not for users");
+    }
+}
+
 /// The decisions stand in the table of contents as in their own list, in the order of their
 /// numbers, and each page has its number and its title.
 #[test]

@@ -9,11 +9,18 @@ use crate::{
         Side::{Bottom, Left, Right, Top},
         node, says,
     },
+    owner::OWNER_AND_HANDLES,
     svg::{Frame, Point},
 };
 
-pub(crate) const DIAGRAMS: [Diagram; 5] =
-    [TASK_STATES, POOL_STATES, LEADER_DEPUTY_FOLLOWERS, PATH_OF_A_TASK, GATE_AND_LEASE];
+pub(crate) const DIAGRAMS: [Diagram; 6] = [
+    OWNER_AND_HANDLES,
+    TASK_STATES,
+    POOL_STATES,
+    LEADER_DEPUTY_FOLLOWERS,
+    PATH_OF_A_TASK,
+    GATE_AND_LEASE,
+];
 
 /// A frame around other boxes.
 const fn around(at: Point, size: Point) -> Node {
@@ -287,7 +294,7 @@ const LEADER_DEPUTY_FOLLOWERS: Diagram = Diagram {
     remarks: &[
         says(300.0, 276.0, "waiting").centred(),
         says(20.0, 456.0, "One deadline wakes one thread. A leader that leaves with its element"),
-        says(20.0, 474.0, "has nobody to wake: the deputy leads already."),
+        says(20.0, 474.0, "wakes no thread: the deputy leads already."),
     ],
 };
 
@@ -338,7 +345,7 @@ const PATH_OF_A_TASK: Diagram = Diagram {
             "Task::finish",
             (324.0, 588.0),
             (248.0, 70.0),
-            &["publishes the result, and", "wakes whoever waits"],
+            &["publishes the result, and", "wakes its waiters"],
         ),
         node("ScheduledFuture", (28.0, 588.0), (248.0, 70.0), &["to join, to await,", "to cancel"]),
     ],

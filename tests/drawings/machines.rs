@@ -1,6 +1,6 @@
 //! One task on three machines with one gate: what each machine did at each tick.
 //!
-//! Each machine is an executor on a manual clock of its own, and the gate lets through whoever asks first. The clocks
+//! Each machine is an executor on a manual clock of its own, and the gate lets through the first machine that asks. The clocks
 //! are moved one after the other, another one first at each tick, and one machine stops. Everything that is drawn was
 //! recorded by the gate and by the body.
 
@@ -164,7 +164,7 @@ fn legend(picture: &mut Picture, y: f32) {
     );
 }
 
-/// Each tick has one run, whoever has stopped, and every other machine that is there skips it.
+/// Each tick has one run, whichever machine has stopped, and every other machine that is there skips it.
 #[test]
 fn each_tick_is_run_once() {
     let events = record();

@@ -20,6 +20,7 @@ mod machines;
 mod missed_runs;
 mod moves;
 mod names;
+mod owner;
 mod palette;
 mod svg;
 

@@ -319,7 +319,10 @@ impl World {
         let mut rounds = 0..ROUNDS;
         while !self.faults.spawn && is_neglected() {
             if rounds.next().is_none() {
-                let what = format!("a task waits beside nobody: {:?}", self.handle.statistics());
+                let what = format!(
+                    "a due task waits, and no worker is awake for it: {:?}",
+                    self.handle.statistics()
+                );
                 return self.is_wrong(true, &what);
             }
             thread::yield_now();

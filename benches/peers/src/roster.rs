@@ -3,7 +3,10 @@
 /// A peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
+    /// What the command line, the stored figures and the tables call it.
     pub(crate) name: &'static str,
+    /// What the pictures call it, for readers who do not know the short names.
+    pub(crate) label: &'static str,
     pub(crate) program: Program,
     /// The crate whose version the report prints.
     pub(crate) package: Option<&'static str>,
@@ -40,22 +43,28 @@ pub(crate) const MACHINE: &str = "machine";
 /// All, in the order of the tables.
 pub(crate) const ROSTER: [Peer; 20] = [
     Peer { has_calendar: true, has_timers: true, ..and_delay_queue(rust(OURS, OURS)) },
-    other("jdk17-stpe-roc", Program::Java17),
-    disqualified("it keeps cancelled tasks", other("jdk17-stpe", Program::Java17)),
-    other("jdk25-stpe-roc", Program::Java25),
-    other("jdk25-fjp", Program::Java25),
+    labelled("JDK 17, removing cancelled tasks", other("jdk17-stpe-roc", Program::Java17)),
+    disqualified(
+        "it keeps cancelled tasks",
+        labelled("JDK 17, default settings", other("jdk17-stpe", Program::Java17)),
+    ),
+    labelled("JDK 25, removing cancelled tasks", other("jdk25-stpe-roc", Program::Java25)),
+    labelled("JDK 25, ForkJoinPool", other("jdk25-fjp", Program::Java25)),
     delay_queue_only(other("jdk17-delayqueue", Program::Java17)),
     delay_queue_only(other("jdk25-delayqueue", Program::Java25)),
-    and_delay_queue(other("go", Program::Go)),
-    other("asio", Program::Cpp),
+    labelled("Go, time.AfterFunc", and_delay_queue(other("go", Program::Go))),
+    labelled("Boost.Asio", other("asio", Program::Cpp)),
     rust("scheduled-thread-pool", "scheduled-thread-pool"),
     and_timers(rust("tokio", "tokio")),
-    other("naive", Program::Rust),
-    rust("timer", "timer"),
-    and_delay_queue(rust("delayqueue", "tokio-util")),
+    labelled("a heap under one lock", other("naive", Program::Rust)),
+    labelled("crate timer", rust("timer", "timer")),
+    labelled("tokio-util, DelayQueue", and_delay_queue(rust("delayqueue", "tokio-util"))),
     and_timers(rust("async-io", "async-io")),
     Peer { is_executor: false, ..and_timers(rust("futures-timer", "futures-timer")) },
-    disqualified("it starts tasks early", rust("hhwt", "hierarchical_hash_wheel_timer")),
+    disqualified(
+        "it starts tasks early",
+        labelled("hierarchical_hash_wheel_timer", rust("hhwt", "hierarchical_hash_wheel_timer")),
+    ),
     calendar_only(rust("croner", "croner")),
     calendar_only(rust("cron", "cron")),
     Peer { is_executor: false, ..disqualified("it is no executor", other(MACHINE, Program::Rust)) },
@@ -64,6 +73,7 @@ pub(crate) const ROSTER: [Peer; 20] = [
 const fn other(name: &'static str, program: Program) -> Peer {
     Peer {
         name,
+        label: name,
         program,
         package: None,
         is_executor: true,
@@ -76,6 +86,10 @@ const fn other(name: &'static str, program: Program) -> Peer {
 
 const fn rust(name: &'static str, package: &'static str) -> Peer {
     Peer { package: Some(package), ..other(name, Program::Rust) }
+}
+
+const fn labelled(label: &'static str, peer: Peer) -> Peer {
+    Peer { label, ..peer }
 }
 
 const fn and_delay_queue(peer: Peer) -> Peer {

@@ -49,8 +49,8 @@
 //! # Below another crate
 //!
 //! A crate like `r2d2` names `scheduled-thread-pool` itself. To have it use this one, the repository has
-//! a package of that name and version that only re-exports it, for `[patch.crates-io]`; the crate on
-//! crates.io cannot do that.
+//! a package of that name and version that only re-exports it, for `[patch.crates-io]`; a published
+//! crate cannot do that.
 //!
 //! # On to punctual
 //!

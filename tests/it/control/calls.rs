@@ -105,7 +105,7 @@ fn what_waits_can_be_flushed() {
     let runs = Counter::new();
     let noted = runs.clone();
     let task = executor.debounce(ms(10), move || noted.add()).expect("accepted");
-    assert!(!task.flush(), "nobody has called");
+    assert!(!task.flush(), "no call yet");
     assert!(task.call());
     assert!(task.flush());
     clock.run_until_idle();
@@ -119,7 +119,7 @@ fn what_waits_can_be_flushed() {
 fn a_call_waits_until_its_run_begins_or_the_task_ends() {
     let (clock, executor) = manual(1);
     let task = executor.debounce(ms(10), || ()).expect("accepted");
-    assert!(!task.is_waiting(), "nobody has called");
+    assert!(!task.is_waiting(), "no call yet");
     assert!(task.call());
     assert!(task.is_waiting());
     clock.run_for(ms(9));

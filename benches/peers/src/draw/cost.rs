@@ -1,4 +1,4 @@
-//! The cost of scheduling and cancelling, against the number of pending tasks: W1.
+//! The cost of scheduling and cancelling, against the number of pending tasks: W1. Each line is named at its end.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use plotters::prelude::*;
 
 use super::{
     labels::keep_apart,
-    style::{self, Area, FAINT, GRID, LARGE, SMALL, Subject, beginning, bold, colour, text},
+    style::{self, Area, FAINT, GRID, LARGE, SMALL, Subject, TEXT, beginning, bold, text},
 };
 use crate::{
     results::{Figure, Results},
@@ -16,12 +16,17 @@ use crate::{
 
 const PENDING: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
-/// The height of a panel.
-const PANEL: u32 = 440;
+/// The height of a panel, with the space before the next one.
+const PANEL: u32 = 464;
+const BELOW: u32 = 24;
+
+/// The space for the names behind the lines, which holds the longest in the wide fonts of Debian.
+const NAMES: u32 = 284;
 
 /// The points of one peer.
 struct Line {
     peer: &'static Peer,
+    colour: RGBColor,
     points: Vec<(f64, f64)>,
 }
 
@@ -31,11 +36,7 @@ pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
     let all = panels.iter().flat_map(|(lines, _)| lines).flat_map(|line| &line.points);
     let costs = all.map(|&(_, cost)| cost);
     let Some((least, most)) = range(costs) else { return Ok(()) };
-    let notes = [
-        "W1. Medians; lower is better. Both axes are logarithmic: equal distances are equal ratios."
-            .to_owned(),
-        format!("† No yardstick: {}.", style::disqualified().join("; ")),
-    ];
+    let notes = notes();
     let subject = Subject {
         title: "What it costs to schedule a task and cancel it",
         description: "For each peer a line: the cost of both calls against the number of pending tasks.",
@@ -49,14 +50,25 @@ pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
     })
 }
 
+fn notes() -> [String; 2] {
+    let others = style::peers().filter(|peer| peer.is_executor && style::colour(peer).is_none());
+    let others: Vec<_> = others.map(|peer| peer.label).collect();
+    [
+        "Time for both calls together, medians; lower is better. Both axes are logarithmic: equal distances are \
+         equal ratios."
+            .to_owned(),
+        format!("Measured too, and in the tables: {}.", others.join("; ")),
+    ]
+}
+
 fn lines(results: &Results, threads: u64) -> Vec<Line> {
     let cost = |peer: &Peer, pending: u64| {
         let figure = Figure::new("w1", "ns_per_op", &[("P", pending), ("T", threads)]);
         Some((pending as f64, results.get(peer.name, &figure)?.median))
     };
-    let lines = style::peers().map(|peer| Line {
-        peer,
-        points: PENDING.into_iter().filter_map(|pending| cost(peer, pending)).collect(),
+    let lines = style::peers().filter_map(|peer| {
+        let points = PENDING.into_iter().filter_map(|pending| cost(peer, pending)).collect();
+        Some(Line { peer, colour: style::colour(peer)?, points })
     });
     lines.filter(|line| !line.points.is_empty()).collect()
 }
@@ -73,8 +85,9 @@ fn panel(area: &Area<'_>, title: &str, lines: &[Line], costs: std::ops::Range<f6
     let pending = PENDING.map(|pending| pending as f64);
     let mut chart = ChartBuilder::on(area)
         .margin_top(style::panel_title(area, title)?)
+        .margin_bottom(BELOW)
         .margin_left(4)
-        .margin_right(224)
+        .margin_right(NAMES)
         .x_label_area_size(56)
         .y_label_area_size(76)
         .build_cartesian_2d(
@@ -94,42 +107,45 @@ fn panel(area: &Area<'_>, title: &str, lines: &[Line], costs: std::ops::Range<f6
         .draw()?;
     for line in lines {
         let width = if line.peer.name == OURS { 4 } else { 2 };
-        let style = colour(line.peer).stroke_width(width);
+        let style = line.colour.stroke_width(width);
         let points = || line.points.iter().copied();
         chart.draw_series(LineSeries::new(points(), style))?;
-        let dot = |point| Circle::new(point, width, colour(line.peer).filled());
+        let dot = |point| Circle::new(point, width + 1, line.colour.filled());
         chart.draw_series(points().map(dot))?;
     }
     let ends = lines.iter().filter_map(|line| {
         let (x, y) = chart.backend_coord(line.points.last()?);
-        Some(End { peer: line.peer, at: (x, y), label: y })
+        Some(End { line, at: (x, y), label: y })
     });
     let (_, y_range) = chart.plotting_area().get_pixel_range();
     name_lines(area, ends.collect(), y_range)
 }
 
 /// The end of a line, and the height of its name.
-struct End {
-    peer: &'static Peer,
+struct End<'a> {
+    line: &'a Line,
     at: (i32, i32),
     label: i32,
 }
 
 /// Writes the names at the right, in the order of the lines, each connected with its line. The
 /// positions are those of the whole picture.
-fn name_lines(area: &Area<'_>, mut ends: Vec<End>, y_range: std::ops::Range<i32>) -> Result<()> {
+fn name_lines(
+    area: &Area<'_>,
+    mut ends: Vec<End<'_>>,
+    y_range: std::ops::Range<i32>,
+) -> Result<()> {
     ends.sort_by_key(|end| end.label);
     let mut labels: Vec<_> = ends.iter().map(|end| end.label).collect();
-    keep_apart(&mut labels, 19, y_range.start, y_range.end);
+    keep_apart(&mut labels, 20, y_range.start, y_range.end);
     let (left, top) = area.get_base_pixel();
-    for (End { peer, at: (x, y), .. }, label) in ends.into_iter().zip(labels) {
+    for (End { line: Line { peer, colour, .. }, at: (x, y), .. }, label) in
+        ends.into_iter().zip(labels)
+    {
         let (x, y, label) = (x - left, y - top, label - top);
-        let colour = colour(peer);
-        area.draw(&PathElement::new([(x + 4, y), (x + 18, label)], colour))?;
-        let size = if peer.name == OURS { bold(LARGE, colour) } else { text(SMALL, colour) };
-        let mark = if peer.disqualified.is_some() { " †" } else { "" };
-        let name = format!("{}{mark}", peer.name);
-        area.draw_text(&name, &beginning(size), (x + 22, label))?;
+        area.draw(&PathElement::new([(x + 5, y), (x + 20, label)], colour.stroke_width(2)))?;
+        let style = if peer.name == OURS { bold(LARGE, *colour) } else { text(SMALL, TEXT) };
+        area.draw_text(peer.label, &beginning(style), (x + 24, label))?;
     }
     Ok(())
 }

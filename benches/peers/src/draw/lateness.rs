@@ -6,30 +6,36 @@ use anyhow::Result;
 use plotters::prelude::*;
 
 use super::style::{
-    self, Area, FAINT, GRID, LARGE, OTHERS, OUR_COLOUR, SMALL, Subject, TEXT, beginning, bold,
-    ending, text,
+    self, Area, FAINT, LARGE, OTHERS, OUR_COLOUR, SMALL, Subject, TEXT, beginning, bold, ending,
+    text,
 };
 use crate::{
     results::{Figure, Results},
-    roster::{MACHINE, OURS},
+    roster::{MACHINE, OURS, Peer},
 };
+
+/// The space between a panel and the next one.
+const BELOW: u32 = 24;
+
+/// The space for the names before the bars, which holds the longest in the wide fonts of Debian.
+const NAMES: u32 = 260;
 
 /// One peer; microseconds.
 struct Bar {
-    name: &'static str,
+    peer: &'static Peer,
     p50: f64,
     p99: f64,
 }
 
 impl Bar {
     fn colour(&self) -> RGBColor {
-        if self.name == OURS { OUR_COLOUR } else { OTHERS }
+        if self.peer.name == OURS { OUR_COLOUR } else { OTHERS }
     }
 }
 
 pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
     let panels = [
-        ("w4-idle", "100 tasks a second: the processor idles in between"),
+        ("w4-idle", "100 tasks a second; the processor idles in between"),
         ("w4-loaded", "10,000 tasks a second"),
     ];
     let panels = panels.map(|(step, title)| (bars(results, step), title));
@@ -41,11 +47,11 @@ pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
     let mut bare = bare.map(|spread| spread.median);
     let notes = notes(bare);
     let subject = Subject {
-        title: "How late a task starts that is due at a random instant",
-        description: "For each peer two bars: how late half of the tasks are at most, and 99 in 100.",
+        title: "How late a task starts, at random instants",
+        description: "For each peer two bars: the median of the lateness, and the 99th percentile.",
         notes: &notes,
     };
-    let height = 2 * (112 + 28 * rows as u32);
+    let height = 2 * (112 + BELOW + 28 * rows as u32);
     style::picture(file, height, &subject, |area| {
         // Only the first panel shows the bare wait for the same instants.
         for ((bars, title), area) in panels.iter().zip(area.split_evenly((2, 1))) {
@@ -57,15 +63,14 @@ pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
 
 fn notes(bare: Option<f64>) -> Vec<String> {
     let mut notes = vec![
-        "W4. Strong: half of the tasks start within that time (p50). Pale: 99 % do (p99). Medians; \
-         lower is better. A bar with an arrow is cut."
+        "Strong: the median. Pale: the 99th percentile. Medians of the rounds; lower is better. An arrow marks a bar \
+         that is cut off."
             .to_owned(),
-        format!("Left out: {}.", style::disqualified().join("; ")),
+        format!("Not comparable, and left out: {}.", style::disqualified().join("; ")),
     ];
     notes.extend(bare.map(|bare| {
         format!(
-            "Dashed: a thread that does nothing but wait for the instants of the first, with the \
-             finest timer the kernel has: {}.",
+            "Dashed line: a bare timed wait for the same instants, with the finest timer of the kernel: {}.",
             short(bare)
         )
     }));
@@ -75,9 +80,11 @@ fn notes(bare: Option<f64>) -> Vec<String> {
 /// The best first.
 fn bars(results: &Results, step: &'static str) -> Vec<Bar> {
     let get = |peer, metric| Some(results.get(peer, &Figure::new(step, metric, &[]))?.median);
-    let bar = |name| Some(Bar { name, p50: get(name, "late_p50")?, p99: get(name, "late_p99")? });
+    let bar = |peer: &'static Peer| {
+        Some(Bar { peer, p50: get(peer.name, "late_p50")?, p99: get(peer.name, "late_p99")? })
+    };
     let peers = style::peers().filter(|peer| peer.disqualified.is_none());
-    let mut bars: Vec<_> = peers.filter_map(|peer| bar(peer.name)).collect();
+    let mut bars: Vec<_> = peers.filter_map(bar).collect();
     bars.sort_by(|a, b| a.p50.total_cmp(&b.p50));
     bars
 }
@@ -94,20 +101,19 @@ fn panel(area: &Area<'_>, title: &str, bars: &[Bar], bare: Option<f64>) -> Resul
     let rows = bars.len() as f64;
     let mut chart = ChartBuilder::on(area)
         .margin_top(style::panel_title(area, title)?)
+        .margin_bottom(BELOW)
         .margin_left(8)
-        .margin_right(164)
+        .margin_right(150)
         .x_label_area_size(48)
-        .y_label_area_size(190)
+        .y_label_area_size(NAMES)
         .build_cartesian_2d(0.0..limit, rows..0.0)?;
     chart
         .configure_mesh()
-        .disable_y_mesh()
+        .disable_mesh()
         .disable_y_axis()
-        .max_light_lines(0)
-        .bold_line_style(GRID)
         .axis_style(FAINT)
         .label_style(text(SMALL, FAINT))
-        .x_labels(4)
+        .x_labels(3)
         .x_label_formatter(&|micros| format!("{micros:.0} µs"))
         .draw()?;
     for (row, bar) in bars.iter().enumerate() {
@@ -139,8 +145,8 @@ fn name_bar(
     end: (i32, i32),
 ) -> Result<()> {
     let (left, top) = area.get_base_pixel();
-    let style = if bar.name == OURS { bold(LARGE, OUR_COLOUR) } else { text(SMALL, TEXT) };
-    area.draw_text(bar.name, &ending(style.clone()), (start.0 - left - 8, start.1 - top))?;
+    let style = if bar.peer.name == OURS { bold(LARGE, OUR_COLOUR) } else { text(SMALL, TEXT) };
+    area.draw_text(bar.peer.label, &ending(style.clone()), (start.0 - left - 8, start.1 - top))?;
     let arrow = if bar.p99 > limit { "▸ " } else { "" };
     let values = format!("{arrow}{} / {}", short(bar.p50), short(bar.p99));
     area.draw_text(&values, &beginning(style), (end.0 - left + 6, end.1 - top))?;

@@ -1,7 +1,7 @@
-//! The style of the pictures: our own colour is strong, the others are muted, one for each
-//! language.
+//! The style of the pictures: our own colour is strong, and each peer that is drawn as a line has a colour that
+//! readers with any kind of colour vision can tell from the others.
 //!
-//! The colours are those of all pictures of the documents. A picture has a ground of its own, and is drawn in its
+//! The ground and the letters are those of all pictures of the documents. A picture has a ground of its own, and is drawn in its
 //! light colours; rules that are added to the file replace them for those who read in the dark.
 //! A picture is as wide as a column of text, so that its text is not much smaller than that of the page.
 
@@ -18,7 +18,7 @@ use plotters::{
 };
 
 use super::palette::{self, Colour, Rgb};
-use crate::roster::{MACHINE, OURS, Peer, Program, ROSTER};
+use crate::roster::{MACHINE, OURS, Peer, ROSTER};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -34,36 +34,40 @@ pub(super) const OUR_COLOUR: RGBColor = rgb(palette::STRONG.light);
 pub(super) const OTHERS: RGBColor = rgb(BAR.light);
 
 const BAR: Colour = Colour { name: "bar", light: (140, 149, 159), dark: (118, 127, 137) };
-const RUST: Colour = Colour { name: "rust", light: (122, 96, 62), dark: (201, 172, 134) };
-const JAVA: Colour = Colour { name: "java", light: (66, 100, 150), dark: (136, 170, 214) };
-const GO: Colour = Colour { name: "go", light: (20, 112, 106), dark: (88, 186, 178) };
-const CPP: Colour = Colour { name: "cpp", light: (132, 82, 146), dark: (196, 152, 208) };
+
+/// The peers that are drawn as lines, each with its colour. More lines than these cannot be told apart; the tables
+/// have the others.
+///
+/// The hues are Okabe's and Ito's, made darker or lighter where the ground asks for it. Ours is their vermilion.
+const LINES: [(&str, Colour); 7] = [
+    ("jdk25-stpe-roc", line("blue", (0, 96, 160), (86, 156, 230))),
+    ("jdk25-fjp", line("sky", (40, 146, 208), (150, 210, 245))),
+    ("go", line("green", (0, 128, 94), (0, 180, 134))),
+    ("asio", line("purple", (176, 78, 138), (226, 148, 192))),
+    ("scheduled-thread-pool", line("orange", (178, 112, 0), (236, 172, 40))),
+    ("tokio", line("black", (48, 52, 58), (214, 220, 228))),
+    ("delayqueue", line("yellow", (138, 132, 18), (240, 228, 110))),
+];
+
+const fn line(name: &'static str, light: Rgb, dark: Rgb) -> Colour {
+    Colour { name, light, dark }
+}
 
 /// Everything that a picture is drawn with.
-const COLOURS: [Colour; 10] = [
-    palette::GROUND,
-    palette::TEXT,
-    palette::FAINT,
-    palette::GRID,
-    palette::STRONG,
-    BAR,
-    RUST,
-    JAVA,
-    GO,
-    CPP,
-];
+fn colours() -> impl Iterator<Item = Colour> {
+    let all = [palette::GROUND, palette::TEXT, palette::FAINT, palette::GRID, palette::STRONG, BAR];
+    all.into_iter().chain(LINES.map(|(_, colour)| colour))
+}
 
 const FONT: &str = "sans-serif";
 
-/// The colour of a peer.
-pub(super) fn colour(peer: &Peer) -> RGBColor {
-    match peer.program {
-        _ if peer.name == OURS => OUR_COLOUR,
-        Program::Rust => rgb(RUST.light),
-        Program::Java17 | Program::Java25 => rgb(JAVA.light),
-        Program::Go => rgb(GO.light),
-        Program::Cpp => rgb(CPP.light),
+/// The colour of a peer's line; `None` if it is not drawn as a line.
+pub(super) fn colour(peer: &Peer) -> Option<RGBColor> {
+    if peer.name == OURS {
+        return Some(OUR_COLOUR);
     }
+    let (_, colour) = LINES.iter().find(|(name, _)| *name == peer.name)?;
+    Some(rgb(colour.light))
 }
 
 /// The peers, ours last: it is drawn over the others.
@@ -90,10 +94,10 @@ pub(super) fn beginning(style: TextStyle<'static>) -> TextStyle<'static> {
     style.pos(Pos::new(HPos::Left, VPos::Center))
 }
 
-/// The peers that do not count in the comparison, and why.
+/// The peers that are not comparable, and why.
 pub(super) fn disqualified() -> Vec<String> {
     let others = ROSTER.iter().filter(|peer| peer.name != MACHINE);
-    others.filter_map(|peer| Some(format!("{}, {}", peer.name, peer.disqualified?))).collect()
+    others.filter_map(|peer| Some(format!("{} ({})", peer.label, peer.disqualified?))).collect()
 }
 
 /// The width of a picture, the height of the title and of a line of the notes at the foot.
@@ -167,7 +171,7 @@ fn lines(note: &str) -> Vec<String> {
 /// The picture with its title, and with the colours for those who read in the dark.
 fn dressed(drawn: &str, subject: &Subject<'_>) -> String {
     let mut style = String::new();
-    for colour in COLOURS {
+    for colour in colours() {
         // As they are written in the drawing.
         let (light, dark) = (palette::hex(colour.light).to_uppercase(), palette::hex(colour.dark));
         for part in ["fill", "stroke"] {
@@ -190,12 +194,21 @@ mod tests {
         *,
     };
 
+    /// A line stands out from the ground as graphics have to, by 3 : 1.
     #[test]
-    fn names_can_be_read() {
-        for ink in [RUST, JAVA, GO, CPP] {
-            assert!(contrast(ink.light, GROUND.light) >= 4.5, "{}", ink.name);
-            assert!(contrast(ink.dark, GROUND.dark) >= 4.5, "{}", ink.name);
+    fn lines_stand_out() {
+        for (name, colour) in LINES {
+            assert!(contrast(colour.light, GROUND.light) >= 3.0, "{name}");
+            assert!(contrast(colour.dark, GROUND.dark) >= 3.0, "{name}");
         }
+    }
+
+    /// Readers in the dark get each colour by its light value, so no two may share one.
+    #[test]
+    fn no_two_colours_are_the_same() {
+        let light: std::collections::BTreeSet<_> = colours().map(|colour| colour.light).collect();
+        assert_eq!(light.len(), colours().count());
+        assert!(LINES.iter().all(|(name, _)| ROSTER.iter().any(|peer| peer.name == *name)));
     }
 
     #[test]

@@ -1,0 +1,66 @@
+//! The pages for users say what the field says: the words that readers search for are there, and turns of phrase that
+//! read as translated are not.
+
+use std::path::Path;
+
+use super::{documents, page, root};
+
+/// What a reader searches for, and the page that has to have it.
+const SEARCHED: [(&str, &str); 16] = [
+    ("backoff", "docs/book/series.md"),
+    ("misfire", "docs/book/series.md"),
+    ("starting deadline", "docs/book/series.md"),
+    ("rate limit", "docs/book/series.md"),
+    ("retry", "docs/book/series.md"),
+    ("daylight saving", "docs/book/calendar.md"),
+    ("graceful shutdown", "docs/book/cancelling.md"),
+    ("deadlock", "docs/book/cancelling.md"),
+    ("concurrency limit", "docs/book/groups.md"),
+    ("starvation", "docs/book/observability.md"),
+    ("leader election", "docs/many-machines.md"),
+    ("kubernetes", "docs/many-machines.md"),
+    ("my process does not exit", "docs/book/questions.md"),
+    ("my task never ran", "docs/book/questions.md"),
+    ("too many threads", "docs/book/questions.md"),
+    ("faq", "docs/book/questions.md"),
+];
+
+/// Subjects that name no actor.
+const VAGUE: [&str; 6] =
+    ["nobody", "somebody", "whoever", "yardstick", "of its own choice", "is known that it would"];
+
+#[test]
+fn the_pages_have_the_words_that_readers_search_for() {
+    let glossary = page("docs/book/glossary.md").to_lowercase();
+    for (word, path) in SEARCHED {
+        assert!(page(path).to_lowercase().contains(word), "{path} does not say \"{word}\"");
+        let is_question = path.ends_with("questions.md");
+        let is_explained = glossary.contains(word) || word == "kubernetes" || word == "deadlock";
+        assert!(is_question || is_explained, "the glossary does not say \"{word}\"");
+    }
+    let questions = page("docs/book/questions.md").matches("\n## ").count();
+    assert!(questions >= 13, "{questions} questions");
+}
+
+/// The pages that a user reads. The others are for those who change the crate, and decisions stay as they were taken.
+fn is_for_users(path: &Path) -> bool {
+    let path = path.strip_prefix(root()).expect("a document");
+    let others =
+        ["api-guidelines", "architecture", "atomics", "decisions", "evidence", "locks", "SUMMARY"];
+    let name = path.strip_prefix("docs").ok().and_then(|path| path.iter().next());
+    let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    !others.contains(&name.trim_end_matches(".md"))
+}
+
+#[test]
+fn every_subject_has_a_name() {
+    let mut pages = 0;
+    for (path, text) in documents().into_iter().filter(|(path, _)| is_for_users(path)) {
+        pages += 1;
+        let text = text.to_lowercase();
+        for word in VAGUE {
+            assert!(!text.contains(word), "{} says \"{word}\"", path.display());
+        }
+    }
+    assert!(pages > 20, "{pages} pages");
+}
