@@ -119,7 +119,7 @@ use std::{collections::BTreeMap, task::Waker, time::Duration};
 
 #[cfg(all(test, loom))]
 pub(super) use self::retiring::Retirement;
-pub(super) use self::spawning::{Spawner, factory_error};
+pub(super) use self::spawning::Spawner;
 use self::{retiring::Staying, spawning::Threads};
 use crate::{
     statistics::{Totals, WorkerStats},
@@ -408,6 +408,8 @@ impl SpawnPermit<'_> {
         let mut roster = self.workers.roster.lock();
         let gone = roster.threads.add(thread, is_finished);
         drop(roster);
+        // First: with a thread goes what it has panicked with, whose drop may need to start a thread.
+        drop(self);
         discard(gone);
     }
 }

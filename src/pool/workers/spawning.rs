@@ -18,13 +18,14 @@ use std::{io, time::Duration};
 
 use super::SpawnPermit;
 use crate::{
+    lazy_thread::LazyThread,
     pool::{
         Config, Pool, Replaceable,
         deadlock::{self, PoolScope, Role},
         worker::{ThreadFactory, Worker, WorkerThread},
     },
     sync::{
-        Arc,
+        Arc, Parker,
         atomic::{AtomicBool, Ordering},
     },
     trace,
@@ -132,7 +133,8 @@ impl Pool {
         let (number, stats) = permit.add_worker();
         let name = format!("{}-{number}", self.thread_name());
         let worker = WorkerThread::new(Arc::clone(self), number, stats, name.clone());
-        self.start_thread(permit, name, Some(number), || worker.work())?;
+        let started = || self.worker_started(number);
+        self.start_thread(permit, (name, Some(number)), started, || worker.work())?;
         Ok(true)
     }
 
@@ -143,12 +145,50 @@ impl Pool {
         }
     }
 
-    /// Has the factory start a thread; `number` is that of the worker, if the thread is for one.
-    pub(in crate::pool) fn start_thread(
+    /// Starts the thread of a service unless there is one; `work` is what it does with its queue. Blocks while
+    /// another caller starts a thread.
+    pub(in crate::pool) fn start_service<Q: Send + Sync + 'static>(
+        self: &Arc<Self>,
+        service: &LazyThread<Q>,
+        name: &str,
+        make_queue: impl FnOnce() -> Q,
+        work: impl FnOnce(&Self, &Q) + Send + 'static,
+    ) -> io::Result<()> {
+        if deadlock::is_starting_thread_of(self) {
+            // The thread factory submits something, and this thread has the permit.
+            return Err(factory_error("uses its executor"));
+        }
+        let Some(permit) = self.workers.spawn_permit(|_| service.running().is_none()) else {
+            return Ok(());
+        };
+        // The hold lets the thread that ends the pool find the queue and close it.
+        if !self.shutdown.hold() {
+            return Ok(());
+        }
+        let started = match service.starting(make_queue) {
+            // Whoever starts it has the permit, and so it has been started meanwhile.
+            None => Ok(()),
+            Some(starting) => {
+                self.clock().worker_starts();
+                let (thread, queue) = (ServiceThread(Arc::clone(self)), starting.queue());
+                let name = format!("{}-{name}", self.spawner.thread_name());
+                let work = move || thread.work(|pool| work(pool, &queue));
+                self.start_thread(permit, (name, None), || starting.succeed(), work)
+            }
+        };
+        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
+        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.release_hold();
+        started
+    }
+
+    /// Has the factory start a thread of this name, which is for the worker of this number if it has one, and
+    /// calls `started` once there is one: before the permit is returned.
+    fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
-        name: String,
-        number: Option<usize>,
+        (name, number): (String, Option<usize>),
+        started: impl FnOnce(),
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let began = Arc::new(AtomicBool::new(false));
@@ -161,23 +201,21 @@ impl Pool {
         let worker = Worker::new(name, number, self.spawner.stack_size, work);
         let starting = PoolScope::enter(self, Role::Starter);
         let factory = self.spawner.factory.get();
-        let started = contain(|| factory.new_thread(worker));
+        let made = contain(|| factory.new_thread(worker));
         discard(factory);
         drop(starting);
         let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
-        match started {
+        match made {
             Ok(Ok(thread)) if !was_dropped => {
-                if let Some(number) = number {
-                    self.worker_started(number);
-                }
+                started();
                 permit.succeed(thread);
                 Ok(())
             }
             Ok(Ok(_)) => Err(factory_error("dropped the worker")),
             Ok(Err(error)) => Err(error),
             Err(payload) => {
-                // First: the drop of the payload is user code, and may need a permit.
-                drop(permit);
+                // First: the drop of the payload is user code, and may need to start a thread.
+                drop((started, permit));
                 let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
                 discard(payload);
                 Err(error)
@@ -188,6 +226,25 @@ impl Pool {
 
 pub(in crate::pool) fn factory_error(what: &str) -> io::Error {
     io::Error::other(format!("the thread factory {what}"))
+}
+
+/// A thread of a pool that is no worker, until this is dropped.
+struct ServiceThread(Arc<Pool>);
+
+impl ServiceThread {
+    fn work(self, work: impl FnOnce(&Pool)) {
+        let pool = &*self.0;
+        // A caller that joins the pool's threads waits for this thread, too.
+        let _scope = PoolScope::enter(pool, Role::Stopper);
+        pool.clock().worker_begins(&Parker::current());
+        work(pool);
+    }
+}
+
+impl Drop for ServiceThread {
+    fn drop(&mut self) {
+        self.0.clock().worker_ended();
+    }
 }
 
 /// The number of handles that are kept without a check, however few there are.
