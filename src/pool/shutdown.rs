@@ -2,7 +2,7 @@
 //!
 //! | | the queue admits | taken out of the queue | tokens |
 //! |---|---|---|---|
-//! | `shutdown` | periodic tasks between two runs, and tasks that their gates put off, if the policies keep them; tasks that have to wait for their groups | what the policies do not keep | – |
+//! | `shutdown` | if the policies keep them: periodic tasks between two runs or that have to wait for their groups, and tasks that their gates put off; of the others those that have to wait for their groups | what the policies do not keep | – |
 //! | `stop` (drop) | tasks that have to wait for their groups | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
@@ -44,7 +44,7 @@ use crate::{
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    task::{FailureSource, Runnable},
+    task::{FailureSource, Listed, Runnable},
     time::{Clock, Timestamp},
     trace,
     unwind::{discard, wake_all},
@@ -116,14 +116,14 @@ impl Pool {
         self.close_queue(match (keep_periodic, keep_delayed) {
             (true, true) => Admission::Returning,
             (true, false) => Admission::Recurring,
-            (false, true) => Admission::PutOff,
-            (false, false) => Admission::Waiting,
+            (false, true) => Admission::Once,
+            (false, false) => Admission::WaitingOnce,
         });
-        self.close_groups();
+        let called_off = self.close_groups();
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = self.clock().read();
-        stopping.cancel_where(|deadline, task| {
-            if task.is_periodic() { !keep_periodic } else { !keep_delayed && deadline > now }
+        stopping.cancel(called_off, |due, task| {
+            if task.is_periodic() { !keep_periodic } else { !keep_delayed && due > now }
         });
     }
 
@@ -131,10 +131,10 @@ impl Pool {
     pub(crate) fn stop(&self) {
         let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
         self.close_queue(Admission::Waiting);
-        self.close_groups();
+        let called_off = self.close_groups();
         // As in `shutdown`.
         let now = self.clock().read();
-        stopping.cancel_where(|deadline, _| deadline > now);
+        stopping.cancel(called_off, |due, _| due > now);
     }
 
     /// Admits no more tasks, asks the running ones to stop, and returns the others.
@@ -215,21 +215,21 @@ struct Stopping<'a> {
 }
 
 impl Stopping<'_> {
-    /// Takes the unwanted tasks out of the closed queue, and ends them.
-    fn cancel_where(self, is_unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool) {
-        let has_groups = !self.pool.groups.is_empty();
-        let may_be_held = |deadline| has_groups && deadline == Timestamp::NEVER;
-        let removed = self.pool.queue.remove_where(|deadline, task| {
-            !may_be_held(deadline) && is_unwanted(deadline, &**task)
-        });
+    /// Takes the tasks out of the closed queue that are unwanted by when they are due, and ends them, and those that
+    /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
+    /// which could move others.
+    fn cancel(
+        self,
+        called_off: Vec<Listed>,
+        is_unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool,
+    ) {
+        let removed = self.pool.queue.remove_where(|due, task| is_unwanted(due, &**task));
         self.pool.pending_decreased();
         for Entry { sequence, element, .. } in removed {
             self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
             discard(element);
         }
-        if has_groups {
-            self.pool.remove_held_where(self.phase.reason(), is_unwanted);
-        }
+        self.pool.end_called_off(called_off, self.phase.reason(), false);
     }
 }
 

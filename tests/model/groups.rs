@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::{Group, ScheduledThreadPoolExecutor};
+use punctual::{Group, ScheduledFuture, ScheduledThreadPoolExecutor};
 use shuttle::thread;
 
 use crate::support::{Count, Door, check, executor};
@@ -297,6 +297,54 @@ fn a_series_shares_a_permit() {
         }
         assert!(series.cancel());
         executor.close().expect("not on a worker");
+        assert_at_rest(&group);
+    });
+}
+
+/// A series is due, and its group refuses it: a body that waits at a door has the only permit. Returns what ends with
+/// that body, the door, and the series.
+fn a_refused_series(group: &Group) -> (ScheduledFuture<()>, Door, ScheduledFuture<()>) {
+    let (begun, door) = (Door::default(), Door::default());
+    let (begins, passes) = (begun.clone(), door.clone());
+    let busy = group.submit(move || {
+        begins.open();
+        passes.pass();
+    });
+    begun.pass();
+    let series = group.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
+    (busy.expect("it is open"), door, series.expect("it is open"))
+}
+
+/// The executor is shut down while a worker has a series that its group refuses: the series does not come back to
+/// wait for a permit that may never be released.
+#[test]
+fn a_shutdown_meets_a_series_that_is_refused() {
+    check(|| {
+        let (_, executor) = executor(2);
+        let group = group(&executor, 1);
+        let (busy, door, series) = a_refused_series(&group);
+        executor.shutdown();
+        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+        door.open();
+        assert!(busy.join().is_ok());
+        executor.close().expect("not on a worker");
+        assert_at_rest(&group);
+    });
+}
+
+/// A series is paused while a worker has it that its group refuses: it does not come back as one that is due, which
+/// the drop of the owner would wait for.
+#[test]
+fn a_drop_meets_a_paused_series_that_is_refused() {
+    check(|| {
+        let (_, executor) = executor(2);
+        let group = group(&executor, 1);
+        let (busy, door, series) = a_refused_series(&group);
+        series.pause();
+        let opener = thread::spawn(move || door.open());
+        drop(executor);
+        opener.join().expect("nobody panics");
+        assert!(busy.is_done() && series.join().is_err_and(|error| error.is_cancelled()));
         assert_at_rest(&group);
     });
 }

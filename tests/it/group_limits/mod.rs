@@ -8,4 +8,5 @@ mod executor_end;
 mod gates;
 mod limits;
 mod pauses;
+mod shutdown_steps;
 mod support;
