@@ -51,6 +51,9 @@ impl Group {
     /// than both times together, on the executor's clock; if that is a manual one
     /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     ///
+    /// The deadline is the group's. The executor goes on, and its drop waits for a task of the group that still runs as for
+    /// any other, unless the executor was [shut down with a deadline](crate::Handle::shutdown_within) as well.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;

@@ -10,7 +10,7 @@
 //! capacity, and ends the tasks it has taken out. Whether a task is due is decided once the queue
 //! is closed, so a task that was admitted without delay is due. Workers end when the queue is closed
 //! and empty; the last one to give up its hold brings about termination. `shutdown_within` is the
-//! first way, followed by the third if that takes too long.
+//! first way, followed by the third if that takes too long; after that it gives up ([`lifecycle`]).
 //!
 //! * [`lifecycle`]: how far the pool has come, what holds up termination, and who waits for it.
 //! * [`report`]: which tasks ended while a shutdown went on.
@@ -148,7 +148,7 @@ impl Pool {
     }
 
     /// [Shuts down](Self::shutdown), and after `patience` [at once](Self::shutdown_now). Waits for
-    /// another `grace` for the tasks that run.
+    /// another `grace` for the tasks that run, and after that gives up: the owner's drop does not wait then.
     pub(crate) fn shutdown_within(
         &self,
         patience: Duration,
@@ -164,6 +164,9 @@ impl Pool {
                 drop(task);
             }
             is_over = self.await_termination(grace)?;
+        }
+        if !is_over {
+            wake_all(self.shutdown.lifecycle.give_up());
         }
         let running = self.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
         let running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
@@ -287,6 +290,11 @@ impl Pool {
         self.shutdown.lifecycle.poll_terminated(waker)
     }
 
+    /// As [`poll_terminated`](Self::poll_terminated), for the owner's drop.
+    pub(crate) fn poll_terminated_or_given_up(&self, waker: &Waker) -> Option<()> {
+        self.shutdown.lifecycle.poll_terminated_or_given_up(waker)
+    }
+
     /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
     /// the list of waiters.
     pub(crate) fn poll_terminated_at(
@@ -320,6 +328,23 @@ impl Pool {
     /// Waits for termination without a limit. When this returns, the threads are gone as well.
     pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX)?;
+        self.join_threads();
+        Ok(())
+    }
+
+    /// As [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
+    /// over.
+    pub(crate) fn join_unless_given_up(&self) {
+        if self.would_wait_for_itself() && self.phase() < Phase::Terminated {
+            return;
+        }
+        wait::block_on(self.clock(), |waker| self.poll_terminated_or_given_up(waker));
+        if self.phase() == Phase::Terminated {
+            self.join_threads();
+        }
+    }
+
+    fn join_threads(&self) {
         let own = thread::current().id();
         // A worker at its end joins the others, if a thread-local of the user's owned the executor.
         let others = |worker: &thread::JoinHandle<()>| worker.thread().id() != own;
@@ -327,7 +352,6 @@ impl Pool {
             // A worker does not panic, and a panic of one of the user's thread-locals is ignored.
             discard(worker.join());
         }
-        Ok(())
     }
 
     /// Returns `true` if the pool cannot terminate before the calling thread has gone on; see
