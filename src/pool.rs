@@ -68,6 +68,7 @@ mod deadlock;
 mod drained;
 mod driver;
 mod groups;
+mod kept;
 mod observing;
 mod pool_ref;
 mod rejection;

@@ -20,7 +20,7 @@
 
 use std::time::Duration;
 
-use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary};
+use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary, kept::Kept};
 use crate::{
     CancelReason, WouldDeadlock,
     queue::{Entry, Ticket},
@@ -36,17 +36,15 @@ use crate::{
 /// The groups of a pool that are alive.
 #[derive(Default)]
 pub(super) struct Groups {
-    list: Mutex<Vec<Weak<GroupState>>>,
+    list: Mutex<Kept<Weak<GroupState>>>,
     /// Set for good with the first group, so that a pool without groups does not look for them.
     has_any: AtomicBool,
 }
 
 impl Groups {
     fn add(&self, group: &Arc<GroupState>) {
-        let mut groups = self.list.lock();
-        groups.retain(|group| group.strong_count() > 0);
-        groups.push(Arc::downgrade(group));
-        drop(groups);
+        let gone = self.list.lock().add(Arc::downgrade(group), |group| group.strong_count() == 0);
+        drop(gone);
         // Ordering: a thread that makes a group writes this and then reads the phase; a shutdown advances the phase
         // and then reads this. So one of the two sees the other.
         self.has_any.store(true, Ordering::SeqCst);
