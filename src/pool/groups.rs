@@ -180,7 +180,9 @@ impl Pool {
             periodic: self.keeps_periodic(),
             reason: CancelReason::GroupShutdown,
         };
-        self.end_called_off(group.shut_down(keeps, self.clock.read()), keeps.reason, false);
+        let called_off = group.shut_down(keeps, self.clock.read());
+        self.wake_submitters();
+        self.end_called_off(called_off, keeps.reason, false);
     }
 
     /// Shuts a group down at once: takes its pending members out of the queue, and asks the others to stop.
@@ -188,7 +190,9 @@ impl Pool {
         let reason = CancelReason::GroupShutdown;
         let context = self.detached_context();
         let mut drained = Vec::new();
-        for member in group.stop(Keeps { delayed: false, periodic: false, reason }) {
+        let members = group.stop(Keeps { delayed: false, periodic: false, reason });
+        self.wake_submitters();
+        for member in members {
             let Listed { task, sequence, slot, due, is_pending, .. } = member;
             let Some(task) = task.upgrade() else { continue };
             if !is_pending {

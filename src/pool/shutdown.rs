@@ -183,10 +183,8 @@ impl Pool {
     /// Closes the queue as far as `admission` says. No submitter waits for capacity any longer.
     fn close_queue(&self, admission: Admission) {
         self.queue.close(admission);
-        if let Some(capacity) = &self.capacity {
-            // Second: the capacity asks the queue.
-            capacity.wake_all();
-        }
+        // Second: the capacity asks the queue.
+        self.wake_submitters();
     }
 
     /// Gives a hold on termination back, and terminates the pool if that was the last.

@@ -86,6 +86,12 @@ pub(crate) trait InGroup {
 
     /// Returns the group of a task that has entered it and has not left, and its sequence.
     fn group(&self) -> Option<(Arc<GroupState>, u64)>;
+
+    /// Returns the group of a task that has not left it, whether it has entered it already or not.
+    fn own_group(&self) -> Option<Arc<GroupState>>;
+
+    /// Returns `true` if the group of a task that has not entered it was shut down, and counts that.
+    fn is_refused_by_group(&self) -> bool;
 }
 
 impl<J: Job> InGroup for Task<J> {
@@ -132,6 +138,14 @@ impl<J: Job> InGroup for Task<J> {
         let mut cell = self.0.lock();
         let membership = cell.membership()?;
         Some((Arc::clone(&membership.group), membership.sequence?))
+    }
+
+    fn own_group(&self) -> Option<Arc<GroupState>> {
+        self.0.lock().membership().map(|membership| Arc::clone(&membership.group))
+    }
+
+    fn is_refused_by_group(&self) -> bool {
+        self.0.lock().membership().is_some_and(|membership| membership.group.refuses_more())
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use punctual::{Group, ScheduledFuture, ScheduledThreadPoolExecutor};
+use punctual::{BlockPolicy, Group, ScheduledFuture, ScheduledThreadPoolExecutor};
 use shuttle::thread;
 
-use crate::support::{Count, Door, check, executor};
+use crate::support::{Count, Door, check, executor, executor_with};
 
 const STEP: Duration = Duration::from_nanos(10);
 
@@ -345,6 +345,27 @@ fn a_drop_meets_a_paused_series_that_is_refused() {
         drop(executor);
         opener.join().expect("nobody panics");
         assert!(busy.is_done() && series.join().is_err_and(|error| error.is_cancelled()));
+        assert_at_rest(&group);
+    });
+}
+
+/// A group is shut down while a submission begins to wait for room, which never comes: it is refused, and the group ends.
+#[test]
+fn a_submission_that_waits_for_room_meets_the_end_of_its_group() {
+    check(|| {
+        let (_, executor) = executor_with(|builder| {
+            let handler = BlockPolicy::new(Duration::MAX);
+            builder.core_pool_size(1).max_pending(1).rejected_execution_handler(handler)
+        });
+        let first = executor.schedule(STEP, || ()).expect("there is room");
+        let group = group(&executor, 1);
+        let submitting = group.clone();
+        let submitter = thread::spawn(move || submitting.submit(|| ()).is_err());
+        group.shutdown();
+        assert_eq!(group.await_termination(Duration::MAX), Ok(true));
+        assert!(submitter.join().expect("no thread panics"));
+        assert!(first.cancel());
+        executor.close().expect("not on a worker");
         assert_at_rest(&group);
     });
 }
