@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | [`admission`] | the bound on pending tasks | `ensure_worker`, `admit` |
 //! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
-//! | [`workers`] | the workers and what threads are started with | `compensate`, `set_core_pool_size` |
+//! | [`workers`] | the workers and what threads are started with | `compensate`, `start_service`, `set_core_pool_size` |
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
 //! | [`groups`] | the groups of tasks | `new_group`, `stop_group`, `close_groups` |
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |

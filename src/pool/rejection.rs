@@ -402,14 +402,7 @@ impl Pool {
                 }
                 Decision::Retry(task, permit) if task.is_of(&own) => {
                     drop(task.into_task());
-                    if own.is_refused_by_group() {
-                        drop(permit);
-                        let reason = RejectionReason::GroupShutdown;
-                        not_admitted = NotAdmitted { reason, sequence, task: own };
-                        continue;
-                    }
-                    let has_permit = permit.map(CapacityPermit::hand_over).is_some();
-                    match self.offer(stripe, own, now, deadline, has_permit, true) {
+                    match self.retry(stripe, own, permit, sequence, (now, deadline)) {
                         Err(not_admitted) => not_admitted,
                         Ok(ticket) => {
                             // It has been admitted, so it does not count as rejected.
@@ -423,6 +416,23 @@ impl Pool {
                 }
             };
         }
+    }
+
+    /// Offers a task once more, which may have a permit, unless its group was shut down meanwhile.
+    fn retry(
+        self: &Arc<Self>,
+        stripe: usize,
+        task: Arc<dyn Runnable>,
+        permit: Option<CapacityPermit>,
+        sequence: u64,
+        (now, deadline): (Timestamp, Timestamp),
+    ) -> Result<Ticket, NotAdmitted> {
+        if task.is_refused_by_group() {
+            let reason = RejectionReason::GroupShutdown;
+            return Err(NotAdmitted { reason, sequence, task });
+        }
+        let has_permit = permit.map(CapacityPermit::hand_over).is_some();
+        self.offer(stripe, task, now, deadline, has_permit, true)
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.

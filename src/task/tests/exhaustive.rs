@@ -10,6 +10,7 @@ use crate::{
         exhaustive::{Note, check},
         thread,
     },
+    time::Timing,
     wait,
 };
 
