@@ -2,7 +2,9 @@
 //!
 //! It polls at a fixed rate, copies a long list piece by piece, and has a report to write in an hour. When it is asked
 //! to stop, it starts nothing new. The copy may go on for a moment; then it is asked to stop as well, and does so
-//! between two pieces. A report says what became of each task. A second Ctrl-C ends the program at once.
+//! between two pieces. A report says what became of each task. A task that would not stop would end with the program,
+//! when `main` returns: after a shutdown with a deadline the drop of the executor waits for nothing. A second Ctrl-C ends the
+//! program at once.
 //!
 //! ```text
 //! cargo run --example ctrl_c

@@ -86,7 +86,8 @@ use crate::{
 /// keep. The executor has terminated when nothing is left: in the call that ran the last task, or at once
 /// if there was none. The drop does what [`DropPolicy`] says, in this thread: by default it runs what is
 /// due, and cancels the rest. Since nobody else could do it, [`DropPolicy::ShutdownBackground`] does the same, and
-/// [`DropPolicy::Close`] sleeps here until the last task has run.
+/// [`DropPolicy::Close`] sleeps here until the last task has run, unless a
+/// [shutdown with a deadline](Handle::shutdown_within) on another thread gives up before.
 ///
 /// ```compile_fail,E0277
 /// fn is_send<T: Send>(_: T) {}
@@ -287,6 +288,13 @@ impl DrivenExecutor {
         let termination = self.handle.termination();
         self.run_until(termination);
     }
+
+    /// The same for the drop, which waits for nothing once a shutdown with a deadline is over.
+    fn shut_down_and_wait_unless_given_up(&mut self) {
+        self.handle.shutdown();
+        let pool = self.handle.pool();
+        self.driver.drive_until(|waker| pool.poll_terminated_or_given_up(waker));
+    }
 }
 
 impl Deref for DrivenExecutor {
@@ -303,7 +311,7 @@ impl Drop for DrivenExecutor {
         let policy = if thread::panicking() { DropPolicy::ShutdownNow } else { self.on_drop };
         match policy {
             DropPolicy::Stop | DropPolicy::ShutdownBackground => pool.stop(),
-            DropPolicy::Close => self.shut_down_and_wait(),
+            DropPolicy::Close => self.shut_down_and_wait_unless_given_up(),
             DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
         }
         // What is due, and all that is left if somebody has shut it down before.

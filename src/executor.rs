@@ -126,7 +126,8 @@ use crate::{
 /// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
 /// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the later drop does what its row says |
 /// | [`Handle::shutdown_now`] | returned to the caller | returned to the caller | no |
-/// | [`Handle::shutdown_within`] | by policy, up to a time limit | by policy, up to a time limit | yes, up to a time limit |
+/// | [`close_within`](Self::close_within) | by policy, up to a time limit | by policy, up to a time limit | yes, however long what runs takes to stop |
+/// | [`Handle::shutdown_within`] | by policy, up to a time limit | by policy, up to a time limit | yes, up to a time limit; after that the later drop waits for nothing |
 #[doc(alias = "ScheduledExecutorService")]
 #[doc(alias = "newScheduledThreadPool")]
 #[doc(alias("thread_pool", "ThreadPool", "scheduler"))]

@@ -1,36 +1,57 @@
 //! A thread that is started when it is first needed, and the queue that it takes from.
 //!
-//! Two services of this crate need a thread of their own only if somebody uses them: the timeouts
-//! of a pool, and the alarms of the system's clock. Both hand their work to the thread through a
-//! queue, and both must not start it twice. That much is here; how the thread is started is the
-//! caller's parameter: a pool has its thread factory do it, the alarms spawn one themselves.
+//! Three services of this crate need a thread of their own only if they are used: the timeouts of a pool,
+//! the watch of the wall clock, and the alarms of the system's clock. Each hands its work to the thread
+//! through a queue, and none may start it twice. That much is here; how the thread is started is the
+//! caller's: a pool has its thread factory do it, the alarms spawn one themselves.
 //!
-//! [`start`](LazyThread::start) is not exclusive by itself. The caller holds something that is: the
-//! pool a permit to spawn, since its factory is user code and must not run under a lock, and the
-//! alarms a lock, since spawning a plain thread runs no user code.
+//! # One thread
+//!
+//! ```text
+//!             starting()                succeed()
+//!   absent ──────────────▶ starting ──────────────▶ running
+//!      ▲                      │ drop
+//!      └──────────────────────┘
+//! ```
+//!
+//! Only the holder of a [`Starting`] can have the thread run, and of two callers one is given it. So a
+//! second thread is not a matter of what its callers have locked. What they have is for another purpose: a
+//! caller that comes while the thread is being started has to *wait* for what comes of that. The threads of
+//! a pool wait for the permit to spawn, which is returned after [`succeed`](Starting::succeed), and those
+//! that set an alarm for a lock.
 //!
 //! A start that fails leaves the queue behind, and the next caller tries again with the same one.
 
-use std::io;
-
 use crate::sync::{
     Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicUsize, Ordering},
 };
 
 /// See the [module](self).
 pub(crate) struct LazyThread<Q> {
     /// Made before the first attempt to start the thread.
     queue: OnceLock<Arc<Q>>,
-    is_running: AtomicBool,
+    stage: AtomicUsize,
+}
+
+const ABSENT: usize = 0;
+const STARTING: usize = 1;
+const RUNNING: usize = 2;
+
+/// The right to start the thread, which one caller has at a time, and none once the thread runs. Dropped
+/// without [`succeed`](Self::succeed), it leaves the start to the next caller.
+#[must_use = "no other caller can start the thread while this is alive"]
+pub(crate) struct Starting<'a, Q> {
+    thread: &'a LazyThread<Q>,
+    queue: &'a Arc<Q>,
 }
 
 impl<Q> LazyThread<Q> {
     pub(crate) fn new() -> Self {
-        Self { queue: OnceLock::new(), is_running: AtomicBool::new(false) }
+        Self { queue: OnceLock::new(), stage: AtomicUsize::new(ABSENT) }
     }
 
-    /// Returns the queue, or `None` if nobody has tried to start the thread yet.
+    /// Returns the queue, or `None` if no caller has tried to start the thread yet.
     pub(crate) fn queue(&self) -> Option<&Arc<Q>> {
         self.queue.get()
     }
@@ -38,32 +59,51 @@ impl<Q> LazyThread<Q> {
     /// Returns the queue if the thread has been started.
     #[inline]
     pub(crate) fn running(&self) -> Option<&Arc<Q>> {
-        // Ordering: pairs with the store in `start`, so a thread that sees the flag sees the queue.
-        if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
+        // Ordering: pairs with the store in `succeed`, so a thread that sees the stage sees the queue.
+        if self.stage.load(Ordering::Acquire) == RUNNING { self.queue.get() } else { None }
     }
 
     /// Makes the queue for a caller that takes from it itself. No thread will ever be started.
     pub(crate) fn do_without(&self, make_queue: impl FnOnce() -> Q) -> Arc<Q> {
         let queue = self.queue.get_or_init(|| Arc::new(make_queue()));
         // Ordering: see `running`.
-        self.is_running.store(true, Ordering::Release);
+        self.stage.store(RUNNING, Ordering::Release);
         Arc::clone(queue)
     }
 
-    /// Starts the thread by `spawn` unless it is running, and returns the queue. No two threads may
-    /// call this at once.
-    pub(crate) fn start(
-        &self,
-        make_queue: impl FnOnce() -> Q,
-        spawn: impl FnOnce(Arc<Q>) -> io::Result<()>,
-    ) -> io::Result<&Arc<Q>> {
-        if let Some(queue) = self.running() {
-            return Ok(queue);
-        }
+    /// Returns the right to start the thread, with the queue that it takes from. `None` if the thread runs,
+    /// or another caller is starting it.
+    pub(crate) fn starting(&self, make_queue: impl FnOnce() -> Q) -> Option<Starting<'_, Q>> {
+        // Ordering: of two callers one writes; and the next that may sees what a failed one has left.
+        let (ours, seen) = (Ordering::AcqRel, Ordering::Relaxed);
+        self.stage.compare_exchange(ABSENT, STARTING, ours, seen).ok()?;
         let queue = self.queue.get_or_init(|| Arc::new(make_queue()));
-        let spawned = spawn(Arc::clone(queue));
-        // Ordering: see `running`.
-        self.is_running.store(spawned.is_ok(), Ordering::Release);
-        spawned.map(|()| queue)
+        Some(Starting { thread: self, queue })
     }
 }
+
+impl<Q> Starting<'_, Q> {
+    /// Returns the queue that the thread takes from.
+    pub(crate) fn queue(&self) -> Arc<Q> {
+        Arc::clone(self.queue)
+    }
+
+    /// Notes that the thread has been started. There will be no other.
+    pub(crate) fn succeed(self) {
+        // Ordering: see `running`.
+        self.thread.stage.store(RUNNING, Ordering::Release);
+    }
+}
+
+impl<Q> Drop for Starting<'_, Q> {
+    fn drop(&mut self) {
+        // Ordering: see `starting`. After `succeed` there is nothing to give back.
+        let (ours, seen) = (Ordering::Release, Ordering::Relaxed);
+        let _ = self.thread.stage.compare_exchange(STARTING, ABSENT, ours, seen);
+    }
+}
+
+#[cfg(test)]
+#[cfg(loom)]
+#[path = "lazy_thread/tests/exhaustive.rs"]
+mod exhaustive;

@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | [`admission`] | the bound on pending tasks | `ensure_worker`, `admit` |
 //! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
-//! | [`workers`] | the workers and what threads are started with | `compensate`, `set_core_pool_size` |
+//! | [`workers`] | the workers and what threads are started with | `compensate`, `start_service`, `set_core_pool_size` |
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
 //! | [`groups`] | the groups of tasks | `new_group`, `stop_group`, `close_groups` |
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
@@ -68,6 +68,7 @@ mod deadlock;
 mod drained;
 mod driver;
 mod groups;
+mod kept;
 mod observing;
 mod pool_ref;
 mod rejection;
@@ -124,7 +125,7 @@ use crate::{
         Cancellation, Change, Changed, ChooseDeadline, Comeback, FailureSource, Hooks, MoveEntry,
         Moved, Runnable, Subject,
     },
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, Timing},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
 };
@@ -254,15 +255,7 @@ impl Pool {
 
     /// Returns the pending tasks in due order.
     pub(crate) fn pending(&self) -> Vec<SnapshotEntry<Arc<dyn Runnable>>> {
-        let mut listed = self.queue.snapshot(Arc::clone);
-        if !self.groups.is_empty() {
-            let due = |one: &SnapshotEntry<Arc<dyn Runnable>>| {
-                self.due(&*one.element, one.ticket, one.deadline)
-            };
-            listed.iter_mut().for_each(|one| one.deadline = due(one));
-            listed.sort_unstable_by_key(|one| (one.deadline, one.ticket.sequence));
-        }
-        listed
+        self.queue.snapshot(Arc::clone)
     }
 
     /// Returns what a task keeps that leaves the pool without having run.
@@ -277,13 +270,14 @@ impl Pool {
     /// for the locks.
     fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, next: Timestamp) -> bool {
         let mut wake = None;
-        let mut enqueue = |deadline, how| {
+        let mut enqueue = |timing: Timing, how| {
             let why = match how {
                 Comeback::Recurring => Return::Recurring,
                 Comeback::PutOff => Return::PutOff,
                 Comeback::Waiting => Return::Waiting,
+                Comeback::WaitingSeries => Return::WaitingSeries,
             };
-            let offered = self.queue.offer_again(deadline, sequence, why, Arc::clone(task));
+            let offered = self.queue.offer_again(timing, sequence, why, Arc::clone(task));
             offered.ok().map(|(ticket, waker)| {
                 wake = waker;
                 ticket.slot
@@ -448,8 +442,7 @@ impl Pool {
     where
         R: Runnable + ?Sized,
     {
-        let deadline = self.find(task, ticket, |ticket| self.queue.deadline(ticket))?;
-        Some(self.due(task, ticket, deadline))
+        self.find(task, ticket, |ticket| self.queue.deadline(ticket))
     }
 
     // Control.
@@ -472,8 +465,8 @@ impl Pool {
         let mut move_entry = |slot, choose: &mut ChooseDeadline<'_>| {
             let asked = ticket.moved_to(slot);
             let reset = self.queue.reset(asked, &mut |before, is_open| {
-                let (deadline, is_put_off) = choose(before);
-                (is_open || !is_put_off).then_some(deadline)
+                let (timing, is_put_off) = choose(before);
+                (is_open || !is_put_off).then_some(timing)
             });
             match reset {
                 Reset::Absent => Moved::Absent,

@@ -35,6 +35,7 @@
 //! | head | the deadline of a first entry, [published](shared_heap) to be read without a lock |
 //! | take, try to take | take an entry that is due, with and without waiting |
 //! | remove, drain | take entries out, due or not |
+//! | held | of an entry that never comes to be taken, and is due all the same ([`Timing`](crate::time)) |
 //! | search, wait | a thread in `take` is awake and looks, or sleeps and is listed |
 //!
 //! # Outside the locks
@@ -71,17 +72,23 @@ pub(crate) enum Admission {
     Open = 0,
     /// Only elements that were admitted before and taken out.
     Returning = REFUSES_NEW,
-    /// Of these, those that were put off, and those that have to wait.
-    PutOff = REFUSES_NEW | Return::Recurring as isize,
+    /// Of these, those that come once: they were put off, or have to wait.
+    Once = REFUSES_NEW | Return::Recurring as isize | Return::WaitingSeries as isize,
     /// Of these, those that come back again and again, and those that have to wait.
     Recurring = REFUSES_NEW | Return::PutOff as isize,
     /// Of these, only those that have to wait.
     Waiting = REFUSES_NEW | Return::Recurring as isize | Return::PutOff as isize,
+    /// Of these, only those that come once.
+    WaitingOnce = REFUSES_NEW
+        | Return::Recurring as isize
+        | Return::PutOff as isize
+        | Return::WaitingSeries as isize,
     /// None.
     Closed = REFUSES_NEW
         | Return::Recurring as isize
         | Return::PutOff as isize
-        | Return::Waiting as isize,
+        | Return::Waiting as isize
+        | Return::WaitingSeries as isize,
 }
 
 const REFUSES_NEW: isize = 1;
@@ -93,8 +100,10 @@ pub(crate) enum Return {
     Recurring = 2,
     /// It was taken too early: the gate of a task that runs once wants to be asked again.
     PutOff = 4,
-    /// It is due, and was taken in vain: the group of a task has it wait.
+    /// It is due, and was taken in vain: the group of a task that runs once has it wait.
     Waiting = 8,
+    /// The same for a periodic task.
+    WaitingSeries = 16,
 }
 
 /// The [`Admission`] of one queue: the only place where a queue remembers that it is closed.
@@ -158,6 +167,7 @@ pub(crate) enum Refusal {
 /// One entry of a snapshot: of what was in a queue at one moment.
 #[derive(Debug)]
 pub(crate) struct SnapshotEntry<V> {
+    /// When it is due, also if it is held.
     pub(crate) deadline: Timestamp,
     pub(crate) ticket: Ticket,
     /// What the caller asked to see of the element.

@@ -343,7 +343,7 @@ impl<J: Job> Runnable for Task<J> {
     fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
         let mut cell = self.0.lock();
         if cell.is_plain() {
-            cell.rearm(next, Comeback::of::<J>(), enqueue)
+            cell.rearm(next.into(), Comeback::of::<J>(), enqueue)
         } else {
             self.rearm_extended(cell, next, enqueue)
         }

@@ -109,7 +109,8 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// The limit has precedence: a body that returns at the very moment when its time is up has
     /// timed out, and a one-shot task with a timeout of zero never runs. A task that ends in time
-    /// leaves nothing behind. A limit of `Duration::MAX` never expires.
+    /// takes its limit with it: nothing stays queued, and nothing of the task stays in memory. (The queue of the
+    /// limits keeps a piece of its own memory in reserve.) A limit of `Duration::MAX` never expires.
     ///
     /// ```
     /// use std::time::Duration;

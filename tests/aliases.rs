@@ -103,7 +103,7 @@ const WORDS: [(&str, &[&str]); 103] = [
     ("wasm", &["DrivenExecutor", "Builder::build_driven"]),
     ("block_on", &["ScheduledFuture::join", "DrivenExecutor::run_until"]),
     ("graceful_shutdown", &["Handle::shutdown", "Handle::shutdown_within", "ScheduledThreadPoolExecutor::close"]),
-    ("shutdown_timeout", &["Handle::shutdown_within", "ScheduledThreadPoolExecutor::close_within"]),
+    ("shutdown_timeout", &["Handle::shutdown_within"]),
     ("shutdown_background", &["ScheduledThreadPoolExecutor::shutdown_background"]),
     ("WaitGroup", &["Handle::await_termination"]),
     // Values, time, and what is going on.

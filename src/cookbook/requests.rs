@@ -127,7 +127,7 @@
 //!     tell.send((2, Ok("no")))?;
 //! }
 //! assert_eq!(told.try_iter().collect::<Vec<_>>(), [(1, Ok("yes")), (2, Err("no answer"))]);
-//! assert_eq!(executor.pending_count(), 0); // a cancelled timeout leaves nothing behind
+//! assert_eq!(executor.pending_count(), 0); // a cancelled timeout leaves the queue at once
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!

@@ -29,6 +29,9 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
+//! The program ends within twelve seconds, whatever its tasks do. One that ignores its token ends with the process, since the
+//! drop of the executor waits for nothing after that.
+//!
 //! **Watch for** `std::process::exit` in a handler: nothing waits for tasks then, and no destructor is called. In async
 //! code, await the signal, call
 //! [`shutdown_background`](crate::ScheduledThreadPoolExecutor::shutdown_background), and await

@@ -25,7 +25,6 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
-    io,
     ops::Deref,
     pin::Pin,
     task::{Context, Poll, Waker},
@@ -252,7 +251,7 @@ impl Drop for Alarm {
 struct SystemAlarms {
     clock: Clock,
     thread: LazyThread<SingleQueue<Waker>>,
-    /// Held by the caller that starts the thread.
+    /// Held by the caller that starts the thread; the others wait for what comes of it.
     start: Mutex<()>,
 }
 
@@ -268,7 +267,7 @@ impl SystemAlarms {
     /// Sets an alarm for a deadline of `clock`. Returns the waker if there is no thread that would
     /// wake it.
     fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<Ticket, Waker> {
-        let Ok(queue) = self.running_queue() else { return Err(waker) };
+        let Some(queue) = self.running_queue() else { return Err(waker) };
         let instant = clock.instant_of(deadline);
         let deadline = instant.map_or(Timestamp::NEVER, |instant| self.clock.deadline_of(instant));
         queue.insert(deadline, waker).map_err(|refused| refused.element)
@@ -278,17 +277,23 @@ impl SystemAlarms {
         discard(self.thread.queue().and_then(|queue| queue.remove(ticket)));
     }
 
-    /// Returns the queue that the thread takes from, and starts the thread if it is not running.
-    fn running_queue(&self) -> io::Result<&Arc<SingleQueue<Waker>>> {
+    /// Returns the queue that the thread takes from, and starts the thread if it is not running. `None` if
+    /// it cannot be started.
+    fn running_queue(&self) -> Option<&Arc<SingleQueue<Waker>>> {
         if let Some(queue) = self.thread.running() {
-            return Ok(queue);
+            return Some(queue);
         }
+        // Spawning a plain thread runs no user code.
         let _start = self.start.lock();
-        let make_queue = || SingleQueue::new(self.clock.clone());
-        self.thread.start(make_queue, |queue| {
-            let builder = thread::Builder::new().name("punctual-alarm".into());
-            builder.spawn(move || wake_when_due(&queue)).map(drop)
-        })
+        let Some(starting) = self.thread.starting(|| SingleQueue::new(self.clock.clone())) else {
+            // It has been started while this thread waited for the lock.
+            return self.thread.running();
+        };
+        let queue = starting.queue();
+        let builder = thread::Builder::new().name("punctual-alarm".into());
+        builder.spawn(move || wake_when_due(&queue)).ok()?;
+        starting.succeed();
+        self.thread.running()
     }
 }
 

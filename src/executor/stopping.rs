@@ -68,6 +68,12 @@ impl Handle {
     /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java has no such method; its
     /// documentation has a page of code instead.
     ///
+    /// **The shutdown is over when this returns.** If a task still runs then, the drop of the owner waits
+    /// for nothing, whichever [`DropPolicy`] it has, and also if it waits already on another thread: at the end
+    /// of `main` the task ends with the process. To wait for it nevertheless, call
+    /// [`await_termination`](Self::await_termination), or [`close`](crate::ScheduledThreadPoolExecutor::close),
+    /// which waits without a limit.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -267,6 +273,10 @@ impl ScheduledThreadPoolExecutor {
     /// pending tasks, asks the running ones to stop, and waits for these. Java: `close` in a thread
     /// that is interrupted.
     ///
+    /// **The limit is not a deadline for the call**, which returns when nothing of the executor runs any more: a
+    /// task that does not look at its token keeps it. A shutdown with a deadline is
+    /// [`shutdown_within`](Handle::shutdown_within).
+    ///
     /// ```
     /// use std::time::Duration;
     /// use punctual::{ScheduledThreadPoolExecutor, current_task};
@@ -282,7 +292,6 @@ impl ScheduledThreadPoolExecutor {
     /// # Errors
     ///
     /// As [`close`](Self::close).
-    #[doc(alias = "shutdown_timeout")]
     pub fn close_within(self, limit: impl Into<Limit>) -> Result<(), WouldDeadlock> {
         let limit = limit.into();
         let deadline = limit.deadline(self.clock());
@@ -358,10 +367,12 @@ impl fmt::Debug for Termination {
 /// Selects what happens to an executor when its owner is dropped. It is set with
 /// [`Builder::on_drop`](crate::Builder::on_drop).
 ///
-/// Two cases are the same for all policies. While the thread panics, the drop is
+/// Three cases are the same for all policies. While the thread panics, the drop is
 /// [`ShutdownNow`](Self::ShutdownNow), because a task that never ends must not turn a panic into a
 /// hang. On one of the executor's own workers the drop waits for nothing, because the worker would
-/// wait for itself; the executor then terminates by itself.
+/// wait for itself; the executor then terminates by itself. After a
+/// [shutdown with a deadline](crate::Handle::shutdown_within) that has returned with a task still running the
+/// drop waits for nothing either, because its deadline has passed.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
@@ -411,8 +422,7 @@ impl Drop for ScheduledThreadPoolExecutor {
             DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
         }
         if matches!(policy, DropPolicy::Stop | DropPolicy::Close) {
-            // An error means that the pool waits for this thread, which is one of its workers, say.
-            let _ = pool.join();
+            pool.join_unless_given_up();
         }
     }
 }

@@ -19,7 +19,8 @@ impl Group {
     ///
     /// The executor's two policies decide whether pending tasks run or are cancelled: by default one-shot tasks still run, and
     /// periodic ones are cancelled. A periodic task that runs finishes its run, and its future has ended at once. A paused
-    /// group is resumed: what is kept has to run to its end. Does not wait. Idempotent. Takes time linear in the number of
+    /// group is resumed: what is kept has to run to its end. A submission to the group that waits for room in the
+    /// executor is refused, and does not hold up the group's end. Does not wait. Idempotent. Takes time linear in the number of
     /// the group's tasks.
     pub fn shutdown(&self) {
         self.handle.pool().shut_group_down(&self.state);
@@ -50,6 +51,9 @@ impl Group {
     /// those that run. Returns a report that says what became of the tasks, by number and name. Blocks for no longer
     /// than both times together, on the executor's clock; if that is a manual one
     /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    ///
+    /// The deadline is the group's. The executor goes on, and its drop waits for a task of the group that still runs as for
+    /// any other, unless the executor was [shut down with a deadline](crate::Handle::shutdown_within) as well.
     ///
     /// ```
     /// use std::time::Duration;

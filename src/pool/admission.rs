@@ -55,6 +55,10 @@
 //! queue first and calls [`wake_all`](Capacity::wake_all) then. So a waiter that looked before that
 //! is on the list and is woken, and one that looks afterwards finds the queue closed.
 //!
+//! The same holds for the group of a task that waits. A group that is shut down says so first, under its own lock, and
+//! wakes all submitters then. One of its own gives up, and is told that the group was shut down; so it does not hold
+//! up the group's end. The others wait on.
+//!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`cancel_wait`]: Capacity::cancel_wait
 
@@ -167,6 +171,13 @@ impl Pool {
         }
     }
 
+    /// Wakes the submitters that wait for capacity: the executor or a group was shut down.
+    pub(super) fn wake_submitters(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.wake_all();
+        }
+    }
+
     /// Ensures a worker for a task that is in the queue while there are fewer workers than wanted, or
     /// takes the task out again; see the head of the module.
     #[cold]
@@ -198,6 +209,14 @@ impl Pool {
 pub(super) struct Capacity {
     bound: usize,
     usage: Mutex<Usage>,
+}
+
+/// What came of a wait for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Acquired,
+    GivenUp,
+    TimeIsUp,
 }
 
 #[derive(Default)]
@@ -233,20 +252,25 @@ impl Capacity {
         self.usage.lock().acquired += 1;
     }
 
-    /// Blocks until it can [acquire](Self::try_acquire) a permit. Returns `true` if it did so
-    /// before the deadline.
+    /// Blocks until it can [acquire](Self::try_acquire) a permit, until the deadline, or until `gives_up`, whichever is
+    /// first. What has the submitter give up is there before its [wake-up](Self::wake_all).
     pub(super) fn acquire_before(
         &self,
         clock: &Clock,
         deadline: Timestamp,
         is_closed: impl Fn() -> bool,
-    ) -> bool {
-        let poll = |waker: &_| self.poll_acquire(waker, &is_closed);
-        let acquired = wait::block_until(clock, deadline, poll);
-        if acquired.is_none() {
+        gives_up: impl Fn() -> bool,
+    ) -> Room {
+        let room = wait::block_until(clock, deadline, |waker| {
+            let is_granted = self.poll_acquire(waker, &is_closed).is_some();
+            // Second: the waker is kept by now.
+            if is_granted { Some(Room::Acquired) } else { gives_up().then_some(Room::GivenUp) }
+        });
+        let room = room.unwrap_or(Room::TimeIsUp);
+        if room != Room::Acquired {
             self.cancel_wait(Parker::current().waker());
         }
-        acquired.is_some()
+        room
     }
 
     /// The poll of [`wait`]: returns an answer once the caller has a permit.
@@ -285,7 +309,8 @@ impl Capacity {
         unwind::wake_all(next);
     }
 
-    /// Wakes all submitters that wait, after the queue has been closed.
+    /// Wakes all submitters that wait, after the queue has been closed, or something else that they ask has
+    /// changed.
     pub(super) fn wake_all(&self) {
         let waiters = self.usage.lock().waiters.take();
         unwind::wake_all(waiters);

@@ -16,7 +16,7 @@ use crate::{
     queue::{Drained, Entry},
     statistics::{Totals, WorkerStats},
     sync::Arc,
-    task::{Drops, Hooks, Run, Runnable, Verdict, WorkerContext},
+    task::{Drops, GroupState, Hooks, Run, Runnable, Verdict, WorkerContext},
     time::{Clock, Timestamp},
     trace,
     unwind::discard,
@@ -173,6 +173,11 @@ impl DrainedTask {
             detached_context: detached_context.clone(),
             reason,
         }
+    }
+
+    /// Returns the group that the task is to enter, or is in.
+    pub(super) fn own_group(&self) -> Option<Arc<GroupState>> {
+        self.task.as_ref().and_then(|task| task.own_group())
     }
 
     /// Returns `true` if it is this task.

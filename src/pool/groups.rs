@@ -9,9 +9,10 @@
 //!
 //! # Where groups meet a shutdown
 //!
-//! A held member has a deadline that never comes, and is due all the same. So a shutdown decides about it by its plan
-//! ([`Pool::remove_held_where`]), and a closed queue still admits a task that was taken and has to wait
-//! ([`Return::Waiting`](crate::queue::Return)). It then runs in its turn, as every task that is due does.
+//! A held member has a deadline that never comes, and is due all the same; the queue knows both
+//! ([`Timing`](crate::time)). So a shutdown decides about it as about any other entry, in the same step, and a closed
+//! queue still admits a task that was taken and has to wait ([`Return::Waiting`](crate::queue::Return)), if what closed it
+//! would have kept the task. It then runs in its turn, as every task that is due does.
 //!
 //! A member that is held because its group is *paused* is as good as a paused task: an executor that does not keep
 //! delayed tasks ends it. A group that is told so under its lock ends what comes later as well, and is
@@ -19,16 +20,15 @@
 
 use std::time::Duration;
 
-use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary};
+use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary, kept::Kept};
 use crate::{
     CancelReason, WouldDeadlock,
-    queue::{Entry, SnapshotEntry, Ticket},
+    queue::{Entry, Ticket},
     sync::{
         Arc, Mutex, Parker, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::{Dispatcher, GroupLimits, GroupState, Keeps, Listed, Run, Runnable},
-    time::Timestamp,
     unwind::discard,
     wait,
 };
@@ -36,17 +36,15 @@ use crate::{
 /// The groups of a pool that are alive.
 #[derive(Default)]
 pub(super) struct Groups {
-    list: Mutex<Vec<Weak<GroupState>>>,
+    list: Mutex<Kept<Weak<GroupState>>>,
     /// Set for good with the first group, so that a pool without groups does not look for them.
     has_any: AtomicBool,
 }
 
 impl Groups {
     fn add(&self, group: &Arc<GroupState>) {
-        let mut groups = self.list.lock();
-        groups.retain(|group| group.strong_count() > 0);
-        groups.push(Arc::downgrade(group));
-        drop(groups);
+        let gone = self.list.lock().add(Arc::downgrade(group), |group| group.strong_count() == 0);
+        drop(gone);
         // Ordering: a thread that makes a group writes this and then reads the phase; a shutdown advances the phase
         // and then reads this. So one of the two sees the other.
         self.has_any.store(true, Ordering::SeqCst);
@@ -122,16 +120,19 @@ impl Pool {
         })
     }
 
-    /// Tells all groups that the pool was shut down, and ends what only a paused group would still keep.
-    pub(super) fn close_groups(&self) {
+    /// Tells all groups that the pool was shut down. Returns what only a paused group would still keep, for the
+    /// caller to end it.
+    pub(super) fn close_groups(&self) -> Vec<Listed> {
+        let mut called_off = Vec::new();
         if self.groups.is_empty() {
-            return;
+            return called_off;
         }
-        let Some(keeps) = self.kept_now() else { return };
+        let Some(keeps) = self.kept_now() else { return called_off };
         for group in self.groups.all() {
-            self.end_called_off(group.executor_closes(keeps), keeps.reason, false);
+            called_off.append(&mut group.executor_closes(keeps));
             discard(group);
         }
+        called_off
     }
 
     /// Tells all groups that the pending tasks have been taken out of the queue.
@@ -147,43 +148,6 @@ impl Pool {
         for group in self.groups.all() {
             group.dissolve();
             discard(group);
-        }
-    }
-
-    /// Returns when a task is due that has this deadline in the queue, held or not. A task that has left the queue
-    /// meanwhile was due, or is gone; then the answer is this deadline, or when it is due if its group holds it.
-    pub(super) fn due<R>(&self, task: &R, ticket: Ticket, deadline: Timestamp) -> Timestamp
-    where
-        R: Runnable + ?Sized,
-    {
-        if deadline < Timestamp::NEVER {
-            return deadline;
-        }
-        self.due_in_queue(task, ticket).or_else(|| task.held_until()).unwrap_or(deadline)
-    }
-
-    fn due_in_queue<R>(&self, task: &R, ticket: Ticket) -> Option<Timestamp>
-    where
-        R: Runnable + ?Sized,
-    {
-        task.due(&mut |slot| self.queue.deadline(ticket.moved_to(slot)))
-    }
-
-    /// Takes those out of the closed queue, one by one, that are `unwanted` by when they are due, which their
-    /// entries do not say. What comes to be held meanwhile is due.
-    pub(super) fn remove_held_where(
-        &self,
-        reason: CancelReason,
-        unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool,
-    ) {
-        for SnapshotEntry { deadline, ticket, element: task } in self.queue.snapshot(Arc::clone) {
-            // A worker has what is not there.
-            let is_never = deadline == Timestamp::NEVER;
-            let due = if is_never { self.due_in_queue(&*task, ticket) } else { None };
-            if due.is_some_and(|due| unwanted(due, &*task)) {
-                self.remove_pending(&*task, ticket, reason);
-            }
-            discard(task);
         }
     }
 }
@@ -216,7 +180,9 @@ impl Pool {
             periodic: self.keeps_periodic(),
             reason: CancelReason::GroupShutdown,
         };
-        self.end_called_off(group.shut_down(keeps, self.clock.read()), keeps.reason, false);
+        let called_off = group.shut_down(keeps, self.clock.read());
+        self.wake_submitters();
+        self.end_called_off(called_off, keeps.reason, false);
     }
 
     /// Shuts a group down at once: takes its pending members out of the queue, and asks the others to stop.
@@ -224,7 +190,9 @@ impl Pool {
         let reason = CancelReason::GroupShutdown;
         let context = self.detached_context();
         let mut drained = Vec::new();
-        for member in group.stop(Keeps { delayed: false, periodic: false, reason }) {
+        let members = group.stop(Keeps { delayed: false, periodic: false, reason });
+        self.wake_submitters();
+        for member in members {
             let Listed { task, sequence, slot, due, is_pending, .. } = member;
             let Some(task) = task.upgrade() else { continue };
             if !is_pending {

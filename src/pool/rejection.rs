@@ -26,7 +26,7 @@ use std::{fmt, time::Duration};
 pub use self::policies::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
 };
-use super::{DrainedTask, Pool, Replaceable, deadlock};
+use super::{DrainedTask, Pool, Replaceable, admission::Room, deadlock};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason, TaskId,
     queue::{Entry, Ticket},
@@ -233,8 +233,9 @@ impl RejectedTask<'_> {
     }
 
     /// Submits the task once more, and asks the handler again if it is not admitted. If the executor
-    /// was shut down, so that it cannot be, this is [`abort`](Self::abort); the same holds for the
-    /// two verbs below.
+    /// was shut down, so that it cannot be, this is [`abort`](Self::abort); and if its group was shut
+    /// down meanwhile, the submission fails with [`GroupShutdown`](RejectionReason::GroupShutdown). The
+    /// same holds for the two verbs below.
     pub fn retry(self) -> Rejection {
         self.retry_with(None)
     }
@@ -250,18 +251,29 @@ impl RejectedTask<'_> {
 
     /// Blocks until there is room, and submits the task again. Aborts if there is no room within
     /// `timeout` on the executor's clock, or at once if this is one of the executor's own workers.
-    /// A shutdown ends the wait, and the handler is asked again. On a manual clock
+    /// A shutdown ends the wait, and the handler is asked again. So does a shutdown of the task's
+    /// [group](crate::Group), but then the submission fails at once, with
+    /// [`GroupShutdown`](RejectionReason::GroupShutdown). On a manual clock
     /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         let Some(capacity) = &self.pool.capacity else { return self.abort() };
         let (clock, queue) = (self.pool.clock(), &self.pool.queue);
-        let would_block = self.is_shutdown() || deadlock::is_worker_of(self.pool);
-        let deadline = clock.read().after(timeout);
-        if would_block || !capacity.acquire_before(clock, deadline, || queue.is_closed()) {
+        if self.is_shutdown() || deadlock::is_worker_of(self.pool) {
             return self.abort();
         }
-        let permit = CapacityPermit(Some(Arc::clone(self.pool)));
-        self.retry_with(Some(permit))
+        let deadline = clock.read().after(timeout);
+        let group = self.task.own_group();
+        let gives_up = || group.as_ref().is_some_and(|group| group.is_shut_down());
+        let room = capacity.acquire_before(clock, deadline, || queue.is_closed(), gives_up);
+        discard(group);
+        match room {
+            Room::TimeIsUp => self.abort(),
+            Room::GivenUp => self.retry(),
+            Room::Acquired => {
+                let permit = CapacityPermit(Some(Arc::clone(self.pool)));
+                self.retry_with(Some(permit))
+            }
+        }
     }
 
     fn retry_with(self, permit: Option<CapacityPermit>) -> Rejection {
@@ -375,7 +387,7 @@ impl Pool {
                 trace::rejected(sequence, own.name().as_deref(), &reason);
             }
             let task = self.refused_task(Arc::clone(&own), sequence, deadline);
-            if matches!(reason, RejectionReason::Spawn(_)) {
+            if matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown) {
                 return Err(RejectedExecutionError::new(reason, task));
             }
             // Contained also where it panics: if the handler has been replaced meanwhile, this
@@ -390,8 +402,7 @@ impl Pool {
                 }
                 Decision::Retry(task, permit) if task.is_of(&own) => {
                     drop(task.into_task());
-                    let has_permit = permit.map(CapacityPermit::hand_over).is_some();
-                    match self.offer(stripe, own, now, deadline, has_permit, true) {
+                    match self.retry(stripe, own, permit, sequence, (now, deadline)) {
                         Err(not_admitted) => not_admitted,
                         Ok(ticket) => {
                             // It has been admitted, so it does not count as rejected.
@@ -405,6 +416,23 @@ impl Pool {
                 }
             };
         }
+    }
+
+    /// Offers a task once more, which may have a permit, unless its group was shut down meanwhile.
+    fn retry(
+        self: &Arc<Self>,
+        stripe: usize,
+        task: Arc<dyn Runnable>,
+        permit: Option<CapacityPermit>,
+        sequence: u64,
+        (now, deadline): (Timestamp, Timestamp),
+    ) -> Result<Ticket, NotAdmitted> {
+        if task.is_refused_by_group() {
+            let reason = RejectionReason::GroupShutdown;
+            return Err(NotAdmitted { reason, sequence, task });
+        }
+        let has_permit = permit.map(CapacityPermit::hand_over).is_some();
+        self.offer(stripe, task, now, deadline, has_permit, true)
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.

@@ -2,7 +2,7 @@
 //!
 //! | | the queue admits | taken out of the queue | tokens |
 //! |---|---|---|---|
-//! | `shutdown` | periodic tasks between two runs, and tasks that their gates put off, if the policies keep them; tasks that have to wait for their groups | what the policies do not keep | – |
+//! | `shutdown` | if the policies keep them: periodic tasks between two runs or that have to wait for their groups, and tasks that their gates put off; of the others those that have to wait for their groups | what the policies do not keep | – |
 //! | `stop` (drop) | tasks that have to wait for their groups | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
@@ -10,7 +10,7 @@
 //! capacity, and ends the tasks it has taken out. Whether a task is due is decided once the queue
 //! is closed, so a task that was admitted without delay is due. Workers end when the queue is closed
 //! and empty; the last one to give up its hold brings about termination. `shutdown_within` is the
-//! first way, followed by the third if that takes too long.
+//! first way, followed by the third if that takes too long; after that it gives up ([`lifecycle`]).
 //!
 //! * [`lifecycle`]: how far the pool has come, what holds up termination, and who waits for it.
 //! * [`report`]: which tasks ended while a shutdown went on.
@@ -44,7 +44,7 @@ use crate::{
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    task::{FailureSource, Runnable},
+    task::{FailureSource, Listed, Runnable},
     time::{Clock, Timestamp},
     trace,
     unwind::{discard, wake_all},
@@ -116,14 +116,14 @@ impl Pool {
         self.close_queue(match (keep_periodic, keep_delayed) {
             (true, true) => Admission::Returning,
             (true, false) => Admission::Recurring,
-            (false, true) => Admission::PutOff,
-            (false, false) => Admission::Waiting,
+            (false, true) => Admission::Once,
+            (false, false) => Admission::WaitingOnce,
         });
-        self.close_groups();
+        let called_off = self.close_groups();
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = self.clock().read();
-        stopping.cancel_where(|deadline, task| {
-            if task.is_periodic() { !keep_periodic } else { !keep_delayed && deadline > now }
+        stopping.cancel(called_off, |due, task| {
+            if task.is_periodic() { !keep_periodic } else { !keep_delayed && due > now }
         });
     }
 
@@ -131,10 +131,10 @@ impl Pool {
     pub(crate) fn stop(&self) {
         let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
         self.close_queue(Admission::Waiting);
-        self.close_groups();
+        let called_off = self.close_groups();
         // As in `shutdown`.
         let now = self.clock().read();
-        stopping.cancel_where(|deadline, _| deadline > now);
+        stopping.cancel(called_off, |due, _| due > now);
     }
 
     /// Admits no more tasks, asks the running ones to stop, and returns the others.
@@ -148,7 +148,7 @@ impl Pool {
     }
 
     /// [Shuts down](Self::shutdown), and after `patience` [at once](Self::shutdown_now). Waits for
-    /// another `grace` for the tasks that run.
+    /// another `grace` for the tasks that run, and after that gives up: the owner's drop does not wait then.
     pub(crate) fn shutdown_within(
         &self,
         patience: Duration,
@@ -165,6 +165,9 @@ impl Pool {
             }
             is_over = self.await_termination(grace)?;
         }
+        if !is_over {
+            wake_all(self.shutdown.lifecycle.give_up());
+        }
         let running = self.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
         let running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
         Ok(log.report(is_over, running))
@@ -180,10 +183,8 @@ impl Pool {
     /// Closes the queue as far as `admission` says. No submitter waits for capacity any longer.
     fn close_queue(&self, admission: Admission) {
         self.queue.close(admission);
-        if let Some(capacity) = &self.capacity {
-            // Second: the capacity asks the queue.
-            capacity.wake_all();
-        }
+        // Second: the capacity asks the queue.
+        self.wake_submitters();
     }
 
     /// Gives a hold on termination back, and terminates the pool if that was the last.
@@ -215,21 +216,21 @@ struct Stopping<'a> {
 }
 
 impl Stopping<'_> {
-    /// Takes the unwanted tasks out of the closed queue, and ends them.
-    fn cancel_where(self, is_unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool) {
-        let has_groups = !self.pool.groups.is_empty();
-        let may_be_held = |deadline| has_groups && deadline == Timestamp::NEVER;
-        let removed = self.pool.queue.remove_where(|deadline, task| {
-            !may_be_held(deadline) && is_unwanted(deadline, &**task)
-        });
+    /// Takes the tasks out of the closed queue that are unwanted by when they are due, and ends them, and those that
+    /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
+    /// which could move others.
+    fn cancel(
+        self,
+        called_off: Vec<Listed>,
+        is_unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool,
+    ) {
+        let removed = self.pool.queue.remove_where(|due, task| is_unwanted(due, &**task));
         self.pool.pending_decreased();
         for Entry { sequence, element, .. } in removed {
             self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
             discard(element);
         }
-        if has_groups {
-            self.pool.remove_held_where(self.phase.reason(), is_unwanted);
-        }
+        self.pool.end_called_off(called_off, self.phase.reason(), false);
     }
 }
 
@@ -287,6 +288,11 @@ impl Pool {
         self.shutdown.lifecycle.poll_terminated(waker)
     }
 
+    /// As [`poll_terminated`](Self::poll_terminated), for the owner's drop.
+    pub(crate) fn poll_terminated_or_given_up(&self, waker: &Waker) -> Option<()> {
+        self.shutdown.lifecycle.poll_terminated_or_given_up(waker)
+    }
+
     /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
     /// the list of waiters.
     pub(crate) fn poll_terminated_at(
@@ -320,6 +326,23 @@ impl Pool {
     /// Waits for termination without a limit. When this returns, the threads are gone as well.
     pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX)?;
+        self.join_threads();
+        Ok(())
+    }
+
+    /// As [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
+    /// over.
+    pub(crate) fn join_unless_given_up(&self) {
+        if self.would_wait_for_itself() && self.phase() < Phase::Terminated {
+            return;
+        }
+        wait::block_on(self.clock(), |waker| self.poll_terminated_or_given_up(waker));
+        if self.phase() == Phase::Terminated {
+            self.join_threads();
+        }
+    }
+
+    fn join_threads(&self) {
         let own = thread::current().id();
         // A worker at its end joins the others, if a thread-local of the user's owned the executor.
         let others = |worker: &thread::JoinHandle<()>| worker.thread().id() != own;
@@ -327,7 +350,6 @@ impl Pool {
             // A worker does not panic, and a panic of one of the user's thread-locals is ignored.
             discard(worker.join());
         }
-        Ok(())
     }
 
     /// Returns `true` if the pool cannot terminate before the calling thread has gone on; see

@@ -44,17 +44,13 @@
 
 use std::{io, panic, time::Duration};
 
-use super::{
-    Pool, PoolRef,
-    deadlock::{self, PoolScope, Role},
-    workers::factory_error,
-};
+use super::{Pool, PoolRef};
 use crate::{
     CancelReason,
     lazy_thread::LazyThread,
     queue::{Admission, DelayedWorkQueue, Ticket},
     sync::{
-        Arc, Parker,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     task::{
@@ -122,30 +118,16 @@ impl Timeouts {
     }
 }
 
-/// The thread that runs what expires.
-struct TimerThread(Arc<Pool>);
-
-impl TimerThread {
-    fn work(self, queue: &ExpiryQueue) {
-        let pool = &*self.0;
-        // A caller that joins the pool's threads waits for this thread, too.
-        let _scope = PoolScope::enter(pool, Role::Stopper);
-        pool.clock().worker_begins(&Parker::current());
-        set_timer_slack(pool.spawner.timer_slack());
-        while let Some((entry, _)) = queue.take() {
-            if !pool.shutdown.hold() {
-                discard(entry.element);
-                continue;
-            }
-            pool.expire(entry.element);
-            pool.release_hold();
+/// The loop of the timer thread, which runs what expires.
+fn run_what_expires(pool: &Pool, queue: &ExpiryQueue) {
+    set_timer_slack(pool.spawner.timer_slack());
+    while let Some((entry, _)) = queue.take() {
+        if !pool.shutdown.hold() {
+            discard(entry.element);
+            continue;
         }
-    }
-}
-
-impl Drop for TimerThread {
-    fn drop(&mut self) {
-        self.0.clock().worker_ended();
+        pool.expire(entry.element);
+        pool.release_hold();
     }
 }
 
@@ -197,31 +179,9 @@ impl Pool {
         if timer.running().is_some() || self.queue.is_closed() {
             return Ok(());
         }
-        if deadlock::is_starting_thread_of(self) {
-            // The thread factory submits something, and this thread has the permit.
-            return Err(factory_error("uses its executor"));
-        }
-        let Some(permit) = self.workers.spawn_permit(|_| timer.running().is_none()) else {
-            return Ok(());
-        };
-        // The hold lets the thread that ends the pool find this queue and close it.
-        if !self.shutdown.hold() {
-            return Ok(());
-        }
         let Timeouts { stripes, lead, .. } = self.timeouts;
-        let started = timer.start(
-            || ExpiryQueue::new(self.clock().clone(), stripes, lead),
-            |queue| {
-                self.clock().worker_starts();
-                let thread = TimerThread(Arc::clone(self));
-                let name = format!("{}-timeouts", self.spawner.thread_name());
-                self.start_thread(permit, name, None, move || thread.work(&queue))
-            },
-        );
-        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
-        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
-        self.release_hold();
-        started.map(drop)
+        let make_queue = || ExpiryQueue::new(self.clock().clone(), stripes, lead);
+        self.start_service(timer, "timeouts", make_queue, run_what_expires)
     }
 
     /// Runs what expires. The caller holds up termination.

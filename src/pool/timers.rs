@@ -45,7 +45,7 @@ impl Pool {
     /// be put off because the queue is closed; `None` if it is not in the queue.
     pub(crate) fn move_timer(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
         let moved = self.with_entry(ticket, |move_entry| {
-            move_entry(None, &mut |before| (deadline, deadline > before))
+            move_entry(None, &mut |before| (deadline.into(), deadline > before))
         });
         match moved {
             Moved::To(slot) => Some(ticket.moved_to(slot)),

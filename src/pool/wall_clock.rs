@@ -26,6 +26,8 @@
 //! entry is in it, or a worker has the task and will queue it in the same way. No generation is counted,
 //! and no flag is left behind.
 //!
+//! There is one watcher ([`LazyThread`]), and [`WallWatch`] keeps one waker.
+//!
 //! On a manual clock `set_wall_time` wakes the watcher in the step that sets the clock, and the watcher
 //! counts as a worker of that clock. So a clock that is idle has had all its tasks moved.
 //!
@@ -36,15 +38,11 @@
 
 use std::io;
 
-use super::{
-    Pool, SnapshotEntry,
-    deadlock::{self, PoolScope, Role},
-    workers::factory_error,
-};
+use super::{Pool, SnapshotEntry};
 use crate::{
     lazy_thread::LazyThread,
     queue::Ticket,
-    sync::{Arc, Parker},
+    sync::Arc,
     task::Runnable,
     time::{Clock, WallWatch},
     trace,
@@ -73,25 +71,6 @@ impl WallClock {
     }
 }
 
-/// The thread that watches the wall clock.
-struct Watcher(Arc<Pool>);
-
-impl Watcher {
-    fn work(self, watch: &WallWatch) {
-        let pool = &*self.0;
-        // A caller that joins the pool's threads waits for this thread, too.
-        let _scope = PoolScope::enter(pool, Role::Stopper);
-        pool.clock().worker_begins(&Parker::current());
-        watch.watch(|| pool.wall_clock_was_set());
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.0.clock().worker_ended();
-    }
-}
-
 impl Pool {
     /// Ensures that the wall clock is watched, unless the pool is at its end.
     pub(crate) fn ensure_wall_watcher(self: &Arc<Self>) -> io::Result<()> {
@@ -99,30 +78,10 @@ impl Pool {
         if watcher.running().is_some() {
             return Ok(());
         }
-        if deadlock::is_starting_thread_of(self) {
-            // The thread factory submits something, and this thread has the permit.
-            return Err(factory_error("uses its executor"));
-        }
-        let Some(permit) = self.workers.spawn_permit(|_| watcher.running().is_none()) else {
-            return Ok(());
-        };
-        // The hold lets the thread that ends the pool find the watch and end it.
-        if !self.shutdown.hold() {
-            return Ok(());
-        }
-        let started = watcher.start(
-            || WallWatch::new(self.clock().clone()),
-            |watch| {
-                self.clock().worker_starts();
-                let thread = Watcher(Arc::clone(self));
-                let name = format!("{}-wall-clock", self.spawner.thread_name());
-                self.start_thread(permit, name, None, move || thread.work(&watch))
-            },
-        );
-        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
-        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
-        self.release_hold();
-        started.map(drop)
+        let make_watch = || WallWatch::new(self.clock().clone());
+        self.start_service(watcher, "wall-clock", make_watch, |pool, watch| {
+            watch.watch(|| pool.wall_clock_was_set());
+        })
     }
 
     /// Moves a task that is on the wall clock to where it belongs by what that clock shows. Whoever has

@@ -119,8 +119,9 @@ use std::{collections::BTreeMap, task::Waker, time::Duration};
 
 #[cfg(all(test, loom))]
 pub(super) use self::retiring::Retirement;
-pub(super) use self::spawning::{Spawner, factory_error};
-use self::{retiring::Staying, spawning::Threads};
+use self::retiring::Staying;
+pub(super) use self::spawning::Spawner;
+use super::kept::Kept;
 use crate::{
     statistics::{Totals, WorkerStats},
     sync::{
@@ -163,7 +164,7 @@ struct Roster {
     /// The number of the last worker that was added.
     last_number: usize,
     /// The handles of the threads that have been started, until they are joined.
-    threads: Threads<JoinHandle<()>>,
+    threads: Kept<JoinHandle<()>>,
     /// The sum of what the workers did that have been removed.
     retired: Totals,
     /// Threads that wait for the permit.
@@ -406,8 +407,10 @@ impl SpawnPermit<'_> {
     /// Keeps the handle of the thread that has been started, and returns the permit.
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
         let mut roster = self.workers.roster.lock();
-        let gone = roster.threads.add(thread, is_finished);
+        let gone = thread.map(|thread| roster.threads.add(thread, is_finished));
         drop(roster);
+        // First: with a thread goes what it has panicked with, whose drop may need to start a thread.
+        drop(self);
         discard(gone);
     }
 }

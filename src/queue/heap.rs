@@ -300,18 +300,19 @@ impl<E> DelayHeap<E> {
         (sequence_of(key) == ticket.sequence).then(|| deadline_of(key))
     }
 
-    /// Removes every entry that is `unwanted`, in no particular order, in linear time.
+    /// Removes every entry that is `unwanted` by its deadline, its sequence and its element, in no particular
+    /// order, in linear time.
     pub(crate) fn remove_where(
         &mut self,
-        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
+        mut unwanted: impl FnMut((Timestamp, u64), &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
         let mut next = 0;
         while let Some(slot) = self.table.next_used(next) {
             next = slot + 1;
             let Some(key) = self.table.far_key(slot) else { continue };
-            let deadline = deadline_of(key);
-            if self.table.get(slot).is_some_and(|element| unwanted(deadline, element)) {
+            let is_unwanted = |element| unwanted((deadline_of(key), sequence_of(key)), element);
+            if self.table.get(slot).is_some_and(is_unwanted) {
                 let taken = self.calendar.remove(&mut self.table, slot, sequence_of(key));
                 removed.extend(taken.map(|(key, element)| entry(key, element)));
             }
@@ -323,13 +324,14 @@ impl<E> DelayHeap<E> {
         let mut kept = ROOT;
         for position in ROOT..end {
             let (key, slot) = (self.key(position), self.slots[position]);
-            let deadline = deadline_of(key);
-            let is_unwanted = self.table.get(slot).is_some_and(|e| unwanted(deadline, e));
+            let (deadline, sequence) = (deadline_of(key), sequence_of(key));
+            let is_unwanted =
+                self.table.get(slot).is_some_and(|e| unwanted((deadline, sequence), e));
             if !is_unwanted {
                 self.place(kept, key, slot);
                 kept += 1;
             } else if let Some(element) = self.table.remove(slot) {
-                removed.push(Entry { deadline, sequence: sequence_of(key), element });
+                removed.push(Entry { deadline, sequence, element });
             }
         }
         while self.end() > kept {

@@ -219,7 +219,7 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     pub(super) fn remove_where(
         &mut self,
-        unwanted: impl FnMut(Timestamp, &E) -> bool,
+        unwanted: impl FnMut((Timestamp, u64), &E) -> bool,
     ) -> Vec<Entry<E>> {
         let removed = self.contents.heap.remove_where(unwanted);
         self.publish();

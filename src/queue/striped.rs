@@ -66,7 +66,7 @@ use super::{
 };
 use crate::{
     sync::Parker,
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, Timing},
     unwind::wake_all,
 };
 
@@ -144,15 +144,16 @@ impl<E> DelayedWorkQueue<E> {
     /// the waiter that the caller has to wake once it holds no lock.
     pub(crate) fn offer_again(
         &self,
-        deadline: Timestamp,
+        timing: impl Into<Timing>,
         sequence: u64,
         why: Return,
         element: E,
     ) -> Result<(Ticket, Option<Waker>), Refused<E>> {
+        let timing = timing.into();
         let mut stripe = self.lock_of(sequence);
-        let ticket = stripe.offer_again(&self.admission, (deadline, sequence), why, element)?;
+        let ticket = stripe.offer_again(&self.admission, (timing, sequence), why, element)?;
         drop(stripe);
-        Ok((ticket, self.waiters.notify(deadline)))
+        Ok((ticket, self.waiters.notify(timing.deadline)))
     }
 
     /// Waits for an element to become due and takes it; the time of taking comes with it. Returns
@@ -294,7 +295,7 @@ impl<E> DelayedWorkQueue<E> {
         let firsts = stripes.iter_mut().filter_map(|stripe| stripe.first_key().zip(Some(stripe)));
         match firsts.min_by_key(|(key, _)| *key) {
             Some((key, stripe)) if ready.first_key().is_none_or(|first| key < first) => {
-                if key.0 <= now && is_wanted(key.1) { stripe.pop() } else { None }
+                if key.0 <= now && is_wanted(key.1) { stripe.take_first_out() } else { None }
             }
             _ => ready.pop_due(now, is_wanted),
         }
@@ -310,42 +311,42 @@ impl<E> DelayedWorkQueue<E> {
     /// Removes an element, due or not.
     #[inline]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
-        let removed = self.lock_of(ticket.sequence).remove(ticket);
+        let removed = self.lock_of(ticket.sequence).take_out(ticket);
         let removed = removed.or_else(|| self.remove_ready(ticket));
         self.notify_all_if_finished();
         removed.map(|entry| entry.element)
     }
 
-    /// Moves an element to the deadline that `choose` returns, which is called with the present one and
+    /// Moves an element to where `choose` says, which is called with the present one and
     /// with whether the queue is open, under the locks: it is no user code. A thread that puts off an
     /// element of a closed queue only if it finds the queue open here cannot keep the queue from
     /// coming to its end.
     pub(crate) fn reset(
         &self,
         ticket: Ticket,
-        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timestamp>,
+        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
     ) -> Reset {
         let mut stripe = self.lock_of(ticket.sequence);
         let Some(before) = stripe.deadline(ticket) else {
             drop(stripe);
             return self.reset_ready(ticket, choose);
         };
-        let Some(deadline) = choose(before, self.admission.is_open()) else {
+        let Some(timing) = choose(before, self.admission.is_open()) else {
             return Reset::Declined;
         };
-        stripe.reset(ticket, deadline);
+        stripe.move_to(ticket, timing);
         drop(stripe);
-        Reset::Done(ticket, self.waiters.notify(deadline))
+        Reset::Done(ticket, self.waiters.notify(timing.deadline))
     }
 
-    /// Returns the deadline of an element, or `None` if it is not in the queue.
+    /// Returns when an element is due, held or not, or `None` if it is not in the queue.
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
-        let deadline = self.lock_of(ticket.sequence).deadline(ticket);
+        let deadline = self.lock_of(ticket.sequence).due(ticket);
         deadline.or_else(|| self.deadline_ready(ticket))
     }
 
-    /// Removes the elements that are `unwanted`, those of each stripe in one step. `unwanted` runs
-    /// under the locks, so it is no user code.
+    /// Removes the elements that are `unwanted` by when they are due, those of each stripe in one step.
+    /// `unwanted` runs under the locks, so it is no user code.
     pub(crate) fn remove_where(
         &self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
@@ -353,7 +354,7 @@ impl<E> DelayedWorkQueue<E> {
         let mut ready = self.ready.lock();
         let mut removed = ready.remove_where(&mut unwanted);
         for stripe in &self.stripes {
-            removed.append(&mut stripe.lock().remove_where(&mut unwanted));
+            removed.append(&mut stripe.lock().take_out_where(&mut unwanted));
         }
         drop(ready);
         self.notify_all_if_finished();
@@ -363,7 +364,7 @@ impl<E> DelayedWorkQueue<E> {
     /// Takes everything out, due or not.
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
-        let heaps = self.stripes.iter().map(|stripe| stripe.lock().remove_all()).collect();
+        let heaps = self.stripes.iter().map(|stripe| stripe.lock().take_all_out()).collect();
         let drained = Drained::new(ready.remove_all(), heaps);
         drop(ready);
         self.notify_all_if_finished();

@@ -94,8 +94,8 @@ impl<J: Job> Task<J> {
         // The job is at rest, so a schedule that has been set since is that of its next run.
         let replaced = cell.renew();
         let deadline = cell.settle(next);
-        let (deadline, how, effects) = cell.come_back(deadline);
-        let is_queued = cell.rearm(deadline, how, enqueue);
+        let (timing, how, effects) = cell.come_back(deadline);
+        let is_queued = cell.rearm(timing, how, enqueue);
         drop(cell);
         effects.carry_out();
         if replaced.is_some() {

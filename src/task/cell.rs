@@ -29,7 +29,7 @@ use crate::{
     CancelReason, CancellationToken, TaskError,
     gate::RunGate,
     sync::Arc,
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, Timing},
     trace::SubmitterSpan,
     wait::WaitList,
 };
@@ -238,12 +238,12 @@ impl<J: Job> TaskCell<J> {
     #[inline]
     pub(super) fn rearm(
         &mut self,
-        deadline: Timestamp,
+        timing: Timing,
         how: Comeback,
         enqueue: &mut Enqueue<'_>,
     ) -> bool {
         let Some(job) = self.stage().job() else { return false };
-        let Some(slot) = enqueue(deadline, how) else { return false };
+        let Some(slot) = enqueue(timing, how) else { return false };
         if J::IS_PERIODIC {
             job.set_slot(slot);
         } else {

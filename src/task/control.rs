@@ -47,7 +47,7 @@ use super::{
     period::{MissedRuns, Period},
 };
 use crate::{
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, Timing},
     trigger::Trigger,
 };
 
@@ -101,6 +101,10 @@ impl Standing {
     /// Returns the deadline in the queue.
     fn entry(self) -> Timestamp {
         if self.is_held { Timestamp::NEVER } else { self.due() }
+    }
+
+    fn timing(self) -> Timing {
+        Timing { deadline: self.entry(), due: self.due() }
     }
 
     /// Returns the deadline that the entry has unless the group of the task holds it.
@@ -252,7 +256,7 @@ impl Control {
         move_entry: &mut MoveEntry<'_>,
     ) -> Option<u32> {
         let standing = Standing { is_held: false, ..self.standing(Timestamp::NEVER) };
-        let Moved::To(new_slot) = move_entry(slot, &mut |_| (standing.due(), false)) else {
+        let Moved::To(new_slot) = move_entry(slot, &mut |_| (standing.timing(), false)) else {
             return None;
         };
         self.keep(standing);
@@ -274,8 +278,8 @@ impl Control {
 /// and what chooses the deadline.
 pub(crate) type MoveEntry<'a> = dyn FnMut(Option<u32>, &mut ChooseDeadline<'_>) -> Moved + 'a;
 
-/// Chooses a deadline by the present one, and says whether the task is put off by it.
-pub(crate) type ChooseDeadline<'a> = dyn FnMut(Timestamp) -> (Timestamp, bool) + 'a;
+/// Chooses how an entry stands by its present deadline, and says whether the task is put off by that.
+pub(crate) type ChooseDeadline<'a> = dyn FnMut(Timestamp) -> (Timing, bool) + 'a;
 
 /// What came of moving an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,7 +333,7 @@ pub(super) fn change_waiting<J: Job>(
         };
         let after = before.after(&change, J::IS_PERIODIC);
         stood = Some((before, after));
-        (after.entry(), after.due() > before.due())
+        (after.timing(), after.due() > before.due())
     });
     let (Some((before, after)), Moved::To(new_slot)) = (stood, moved) else {
         return if moved == Moved::Absent { Err(change) } else { Ok(Carried::nothing(change)) };

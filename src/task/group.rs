@@ -44,7 +44,7 @@
 //! A task enters its group when its submission has put it into the queue, or when a worker asks for it, if that
 //! is first. It is not in the order before that: a submitter that waits for room may wait for a task that would
 //! have to wait for it. A submission that is under way keeps a group that was shut down from its end
-//! ([`Joining`]).
+//! ([`Joining`]); so one that waits for room is told of the shutdown, and is refused.
 
 mod end;
 mod roll;
@@ -182,12 +182,16 @@ impl GroupState {
     /// Begins a submission; `None` if the group was shut down.
     pub(crate) fn join(self: &Arc<Self>) -> Option<Joining> {
         let mut roll = self.roll.lock();
-        if roll.end.stage > Stage::Open {
-            roll.counts.rejected += 1;
+        if roll.refuses_more() {
             return None;
         }
         roll.end.joining += 1;
         Some(Joining(Arc::clone(self)))
+    }
+
+    /// Returns `true` if the group was shut down, and counts a submission that it refuses then.
+    pub(super) fn refuses_more(&self) -> bool {
+        self.roll.lock().refuses_more()
     }
 
     /// Enters a member that is pending. Returns why it has to end, if it came too late.

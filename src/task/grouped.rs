@@ -24,7 +24,7 @@ use super::{
 use crate::{
     CancelReason,
     sync::{Arc, Weak},
-    time::Timestamp,
+    time::{Timestamp, Timing},
 };
 
 /// The membership of a task in a group.
@@ -33,8 +33,8 @@ pub(crate) struct Membership {
     /// The sequence of the task, once it has entered.
     sequence: Option<u64>,
     has_left: bool,
-    /// A worker has been told to put the task back.
-    was_refused: bool,
+    /// The run for which a worker has taken the task, if the worker has been told to put it back.
+    refused: Option<Timestamp>,
     /// When the task is due, if that was changed before it entered.
     replanned: Option<Timestamp>,
 }
@@ -46,18 +46,22 @@ pub(crate) enum Comeback {
     Recurring,
     /// A task that runs once, and was put off.
     PutOff,
-    /// It is due, and has to wait for its group.
+    /// A task that runs once: it is due, and has to wait for its group.
     Waiting,
+    /// The same for a periodic task.
+    WaitingSeries,
 }
 
 impl Comeback {
     pub(super) fn of<J: Job>() -> Self {
         if J::IS_PERIODIC { Self::Recurring } else { Self::PutOff }
     }
-}
 
-/// Looks for the deadline of the entry of a task, which is passed the slot that the task knows of.
-pub(crate) type LookUp<'a> = dyn FnMut(Option<u32>) -> Option<Timestamp> + 'a;
+    /// Returns how a task comes back that is due and has to wait.
+    fn to_wait<J: Job>() -> Self {
+        if J::IS_PERIODIC { Self::WaitingSeries } else { Self::Waiting }
+    }
+}
 
 /// A task that may be in a group, as the pool sees it.
 pub(crate) trait InGroup {
@@ -80,12 +84,14 @@ pub(crate) trait InGroup {
     /// Returns when the task is due, if its group holds it.
     fn held_until(&self) -> Option<Timestamp>;
 
-    /// Returns when a task is due that is in the queue, held or not. `look` returns the deadline of its entry, if there is
-    /// one; it is called under the task's lock, so that nobody lets the task go in between.
-    fn due(&self, look: &mut LookUp<'_>) -> Option<Timestamp>;
-
     /// Returns the group of a task that has entered it and has not left, and its sequence.
     fn group(&self) -> Option<(Arc<GroupState>, u64)>;
+
+    /// Returns the group of a task that has not left it, whether it has entered it already or not.
+    fn own_group(&self) -> Option<Arc<GroupState>>;
+
+    /// Returns `true` if the group of a task that has not entered it was shut down, and counts that.
+    fn is_refused_by_group(&self) -> bool;
 }
 
 impl<J: Job> InGroup for Task<J> {
@@ -128,17 +134,18 @@ impl<J: Job> InGroup for Task<J> {
         self.0.lock().control().and_then(|control| control.held_until())
     }
 
-    fn due(&self, look: &mut LookUp<'_>) -> Option<Timestamp> {
-        let mut cell = self.0.lock();
-        let entry = look(cell.slot())?;
-        let held_until = cell.control().and_then(|control| control.held_until());
-        Some(held_until.unwrap_or(entry))
-    }
-
     fn group(&self) -> Option<(Arc<GroupState>, u64)> {
         let mut cell = self.0.lock();
         let membership = cell.membership()?;
         Some((Arc::clone(&membership.group), membership.sequence?))
+    }
+
+    fn own_group(&self) -> Option<Arc<GroupState>> {
+        self.0.lock().membership().map(|membership| Arc::clone(&membership.group))
+    }
+
+    fn is_refused_by_group(&self) -> bool {
+        self.0.lock().membership().is_some_and(|membership| membership.group.refuses_more())
     }
 }
 
@@ -146,8 +153,7 @@ impl<J: Job> Task<J> {
     /// Puts a task that is not queued yet into a group.
     pub(crate) fn in_group(self, group: Arc<GroupState>) -> Self {
         let (sequence, replanned) = (None, None);
-        let membership =
-            Membership { group, sequence, has_left: false, was_refused: false, replanned };
+        let membership = Membership { group, sequence, has_left: false, refused: None, replanned };
         self.0.lock().extras().group = Some(Box::new(membership));
         self
     }
@@ -190,7 +196,7 @@ impl<J: Job> TaskCell<J> {
             Turn::Starts => Ok(true),
             Turn::Ends(reason) => Err(Verdict::Cancelled(reason)),
             Turn::Waits => {
-                membership.was_refused = true;
+                membership.refused = Some(run.planned());
                 let stays_on_wall = !is_extra && self.is_on_wall();
                 let again = if stays_on_wall { Verdict::AgainOnWall } else { Verdict::Again };
                 Err(again(run.planned()))
@@ -198,30 +204,32 @@ impl<J: Job> TaskCell<J> {
         }
     }
 
-    /// Has a task be pending again that a worker has, with this deadline. Returns the deadline of its entry,
-    /// and how it comes back.
-    pub(super) fn come_back(&mut self, due: Timestamp) -> (Timestamp, Comeback, Effects) {
+    /// Has a task be pending again that a worker has, with this deadline. Returns how its entry stands, and how
+    /// it comes back.
+    pub(super) fn come_back(&mut self, due: Timestamp) -> (Timing, Comeback, Effects) {
         let usual = Comeback::of::<J>();
         let is_alive = self.stage().job().is_some();
         let Some(membership) = self.membership().filter(|_| is_alive) else {
-            return (due, usual, Effects::default());
+            return (due.into(), usual, Effects::default());
         };
         let Some(sequence) = membership.sequence else {
             membership.replanned = Some(due);
-            return (due, usual, Effects::default());
+            return (due.into(), usual, Effects::default());
         };
-        let was_refused = std::mem::take(&mut membership.was_refused);
-        let (queued, effects) = membership.group.come_back(sequence, due, was_refused);
-        let how = if was_refused { Comeback::Waiting } else { usual };
-        let entry = match queued {
-            Queued::AsPlanned => due,
-            Queued::ToBeEnded => Timestamp::from_nanos(0),
+        // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed
+        // must not admit it as one that does.
+        let waits = membership.refused.take().is_some_and(|planned| due <= planned);
+        let (queued, effects) = membership.group.come_back(sequence, due, waits);
+        let how = if waits { Comeback::to_wait::<J>() } else { usual };
+        let timing = match queued {
+            Queued::AsPlanned => due.into(),
+            Queued::ToBeEnded => Timestamp::PAST.into(),
             Queued::Held => {
                 self.extras().control.get_or_insert_default().hold(due);
-                Timestamp::NEVER
+                Timing::held(due)
             }
         };
-        (entry, how, effects)
+        (timing, how, effects)
     }
 
     /// Tells the group that the task, which is in the queue, is due at another moment.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     CancelReason, CancellationToken,
     sync::Arc,
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, Timing},
     trace::SubmitterSpan,
 };
 
@@ -92,8 +92,8 @@ pub(crate) trait Runnable: InGroup + Send + Sync {
     fn deregister(&self, waker: &Waker);
 }
 
-/// Queues a task again: it is passed the deadline, and how the task comes back.
-pub(crate) type Enqueue<'a> = dyn FnMut(Timestamp, Comeback) -> Option<u32> + 'a;
+/// Queues a task again: it is passed how its entry stands, and how the task comes back.
+pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Comeback) -> Option<u32> + 'a;
 
 /// What came of a [change](Change).
 #[must_use]

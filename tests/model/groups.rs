@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use punctual::{Group, ScheduledThreadPoolExecutor};
+use punctual::{BlockPolicy, Group, ScheduledFuture, ScheduledThreadPoolExecutor};
 use shuttle::thread;
 
-use crate::support::{Count, Door, check, executor};
+use crate::support::{Count, Door, check, executor, executor_with};
 
 const STEP: Duration = Duration::from_nanos(10);
 
@@ -296,6 +296,75 @@ fn a_series_shares_a_permit() {
             thread::yield_now();
         }
         assert!(series.cancel());
+        executor.close().expect("not on a worker");
+        assert_at_rest(&group);
+    });
+}
+
+/// A series is due, and its group refuses it: a body that waits at a door has the only permit. Returns what ends with
+/// that body, the door, and the series.
+fn a_refused_series(group: &Group) -> (ScheduledFuture<()>, Door, ScheduledFuture<()>) {
+    let (begun, door) = (Door::default(), Door::default());
+    let (begins, passes) = (begun.clone(), door.clone());
+    let busy = group.submit(move || {
+        begins.open();
+        passes.pass();
+    });
+    begun.pass();
+    let series = group.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
+    (busy.expect("it is open"), door, series.expect("it is open"))
+}
+
+/// The executor is shut down while a worker has a series that its group refuses: the series does not come back to
+/// wait for a permit that may never be released.
+#[test]
+fn a_shutdown_meets_a_series_that_is_refused() {
+    check(|| {
+        let (_, executor) = executor(2);
+        let group = group(&executor, 1);
+        let (busy, door, series) = a_refused_series(&group);
+        executor.shutdown();
+        assert!(series.join().is_err_and(|error| error.is_cancelled()));
+        door.open();
+        assert!(busy.join().is_ok());
+        executor.close().expect("not on a worker");
+        assert_at_rest(&group);
+    });
+}
+
+/// A series is paused while a worker has it that its group refuses: it does not come back as one that is due, which
+/// the drop of the owner would wait for.
+#[test]
+fn a_drop_meets_a_paused_series_that_is_refused() {
+    check(|| {
+        let (_, executor) = executor(2);
+        let group = group(&executor, 1);
+        let (busy, door, series) = a_refused_series(&group);
+        series.pause();
+        let opener = thread::spawn(move || door.open());
+        drop(executor);
+        opener.join().expect("nobody panics");
+        assert!(busy.is_done() && series.join().is_err_and(|error| error.is_cancelled()));
+        assert_at_rest(&group);
+    });
+}
+
+/// A group is shut down while a submission begins to wait for room, which never comes: it is refused, and the group ends.
+#[test]
+fn a_submission_that_waits_for_room_meets_the_end_of_its_group() {
+    check(|| {
+        let (_, executor) = executor_with(|builder| {
+            let handler = BlockPolicy::new(Duration::MAX);
+            builder.core_pool_size(1).max_pending(1).rejected_execution_handler(handler)
+        });
+        let first = executor.schedule(STEP, || ()).expect("there is room");
+        let group = group(&executor, 1);
+        let submitting = group.clone();
+        let submitter = thread::spawn(move || submitting.submit(|| ()).is_err());
+        group.shutdown();
+        assert_eq!(group.await_termination(Duration::MAX), Ok(true));
+        assert!(submitter.join().expect("no thread panics"));
+        assert!(first.cancel());
         executor.close().expect("not on a worker");
         assert_at_rest(&group);
     });

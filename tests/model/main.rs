@@ -9,6 +9,7 @@ mod driven;
 mod gates;
 mod groups;
 mod observing;
+mod services;
 mod shutdown;
 mod support;
 mod tasks;

@@ -190,3 +190,29 @@ impl Wake for Opens {
         self.0.open();
     }
 }
+
+/// A shutdown with a deadline gives up while the owner's drop waits already: the drop goes on, whatever still runs.
+#[test]
+fn a_drop_waits_no_longer_than_a_shutdown_with_a_deadline() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let (begun, door) = (Door::default(), Door::default());
+        let (begins, passes) = (begun.clone(), door.clone());
+        let body = move || {
+            begins.open();
+            passes.pass();
+        };
+        executor.execute(body).expect("it is open");
+        begun.pass();
+        let handle = executor.handle();
+        let ends = executor.handle();
+        let stopper = thread::spawn(move || {
+            let report = handle.shutdown_within(Duration::ZERO, Duration::ZERO);
+            assert!(!report.expect("not on a worker").is_terminated());
+        });
+        drop(executor);
+        stopper.join().expect("nobody panics");
+        door.open();
+        assert!(ends.await_termination(Duration::MAX).expect("not on a worker"));
+    });
+}

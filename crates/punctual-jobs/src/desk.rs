@@ -162,7 +162,9 @@ impl Desk {
     /// back; embedded, they count on the executor's clock. In a handler of the same desk it waits for
     /// itself, until the time is up. A second call returns an empty report at once.
     ///
-    /// Does not shut down the executor.
+    /// Does not shut down the executor, whose drop waits for a handler that still runs. To have the process end at
+    /// its deadline, shut the executor down with one as well:
+    /// [`shutdown_within`](punctual::Handle::shutdown_within).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn shutdown_within(&self, patience: Duration, grace: Duration) -> ShutdownReport {
         self.engine.shutdown(patience, grace)

@@ -64,7 +64,7 @@ pub struct DiscardPolicy;
 pub struct DiscardOldestPolicy;
 
 /// Blocks the submission until there is room. It fails if there is none in time, or if the executor
-/// is shut down. On one of the executor's own workers it fails at once, since that worker may be
+/// or the task's [group](crate::Group) is shut down. On one of the executor's own workers it fails at once, since that worker may be
 /// the one that has to make the room. Java has no such policy; its users put into the queue
 /// directly.
 ///

@@ -21,6 +21,12 @@
 //! the task has been taken or removed, and the pool does not tidy before. That a worker comes for
 //! the task is ensured by [`workers`](crate::pool::workers).
 //!
+//! # A shutdown that gives up
+//!
+//! A shutdown with a deadline is over at its deadline. If something holds up termination still, a body that does
+//! not look at its token for instance, the pool is *given up*: it terminates when it can, as before, and the owner's
+//! drop does not wait for that, whether it comes later or waits already. Other waits go on.
+//!
 //! # Locks
 //!
 //! [`release`](Lifecycle::release) asks the queue whether it is finished while it holds the lock of
@@ -77,12 +83,21 @@ pub(super) struct Lifecycle {
 struct Progress {
     phase: Phase,
     holds: usize,
+    /// A shutdown with a deadline is over, and something still holds up termination.
+    is_given_up: bool,
     waiters: WaitList,
+}
+
+impl Progress {
+    fn is_terminated(&self) -> bool {
+        self.phase == Phase::Terminated
+    }
 }
 
 impl Lifecycle {
     pub(super) fn new() -> Self {
-        let progress = Progress { phase: Phase::Running, holds: 0, waiters: WaitList::default() };
+        let waiters = WaitList::default();
+        let progress = Progress { phase: Phase::Running, holds: 0, is_given_up: false, waiters };
         Self { progress: Mutex::new(progress), phase: AtomicU8::new(Phase::Running as u8) }
     }
 
@@ -143,9 +158,25 @@ impl Lifecycle {
         progress.waiters.take()
     }
 
+    /// Notes that a shutdown with a deadline is over, whatever still holds up termination. Returns the wakers of
+    /// those that wait, for some wait no longer then.
+    #[must_use]
+    pub(super) fn give_up(&self) -> Vec<Waker> {
+        let mut progress = self.progress.lock();
+        progress.is_given_up = true;
+        progress.waiters.take()
+    }
+
     /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
     pub(super) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
-        self.poll_with(waker, WaitList::register)
+        self.poll_with(waker, WaitList::register, Progress::is_terminated)
+    }
+
+    /// As [`poll_terminated`](Self::poll_terminated), for a thread that waits no longer than a shutdown with a
+    /// deadline did.
+    pub(super) fn poll_terminated_or_given_up(&self, waker: &Waker) -> Option<()> {
+        let is_over = |progress: &Progress| progress.is_given_up || progress.is_terminated();
+        self.poll_with(waker, WaitList::register, is_over)
     }
 
     /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
@@ -155,20 +186,22 @@ impl Lifecycle {
         place: &mut Option<Place>,
         waker: &Waker,
     ) -> Option<()> {
-        self.poll_with(waker, |waiters, waker| waiters.register_at(place, waker))
+        let register = |waiters: &mut WaitList, waker| waiters.register_at(place, waker);
+        self.poll_with(waker, register, Progress::is_terminated)
     }
 
     fn poll_with(
         &self,
         waker: &Waker,
         register: impl FnOnce(&mut WaitList, Waker) -> Option<Waker>,
+        is_over: impl FnOnce(&Progress) -> bool,
     ) -> Option<()> {
         if self.phase() == Phase::Terminated {
             return Some(());
         }
         let waker = waker.clone();
         let mut progress = self.progress.lock();
-        let is_over = progress.phase == Phase::Terminated;
+        let is_over = is_over(&progress);
         let unused = if is_over { Some(waker) } else { register(&mut progress.waiters, waker) };
         drop(progress);
         discard(unused);

@@ -6,25 +6,21 @@
 //!
 //! # The handles of the threads
 //!
-//! [`Threads`] keeps the handles of the threads that have been started, until somebody joins them.
-//!
-//! A thread that has ended needs no join, but its handle keeps its stack. So the handles of ended
-//! threads are dropped from time to time. Doing that at each start would make starting `n` threads
-//! take `n²` steps; it is done only when there are twice as many handles as were left the last
-//! time. Each thread is then checked twice on average, and at most half of the handles that are
-//! kept, and a few more, belong to threads that have ended.
+//! The handles of the threads that have been started are [kept](crate::pool::kept) until they are joined. A
+//! thread that has ended needs no join.
 
 use std::{io, time::Duration};
 
 use super::SpawnPermit;
 use crate::{
+    lazy_thread::LazyThread,
     pool::{
         Config, Pool, Replaceable,
         deadlock::{self, PoolScope, Role},
         worker::{ThreadFactory, Worker, WorkerThread},
     },
     sync::{
-        Arc,
+        Arc, Parker,
         atomic::{AtomicBool, Ordering},
     },
     trace,
@@ -132,7 +128,8 @@ impl Pool {
         let (number, stats) = permit.add_worker();
         let name = format!("{}-{number}", self.thread_name());
         let worker = WorkerThread::new(Arc::clone(self), number, stats, name.clone());
-        self.start_thread(permit, name, Some(number), || worker.work())?;
+        let started = || self.worker_started(number);
+        self.start_thread(permit, (name, Some(number)), started, || worker.work())?;
         Ok(true)
     }
 
@@ -143,12 +140,50 @@ impl Pool {
         }
     }
 
-    /// Has the factory start a thread; `number` is that of the worker, if the thread is for one.
-    pub(in crate::pool) fn start_thread(
+    /// Starts the thread of a service unless there is one; `work` is what it does with its queue. Blocks while
+    /// another caller starts a thread.
+    pub(in crate::pool) fn start_service<Q: Send + Sync + 'static>(
+        self: &Arc<Self>,
+        service: &LazyThread<Q>,
+        name: &str,
+        make_queue: impl FnOnce() -> Q,
+        work: impl FnOnce(&Self, &Q) + Send + 'static,
+    ) -> io::Result<()> {
+        if deadlock::is_starting_thread_of(self) {
+            // The thread factory submits something, and this thread has the permit.
+            return Err(factory_error("uses its executor"));
+        }
+        let Some(permit) = self.workers.spawn_permit(|_| service.running().is_none()) else {
+            return Ok(());
+        };
+        // The hold lets the thread that ends the pool find the queue and close it.
+        if !self.shutdown.hold() {
+            return Ok(());
+        }
+        let started = match service.starting(make_queue) {
+            // Whoever starts it has the permit, and so it has been started meanwhile.
+            None => Ok(()),
+            Some(starting) => {
+                self.clock().worker_starts();
+                let (thread, queue) = (ServiceThread(Arc::clone(self)), starting.queue());
+                let name = format!("{}-{name}", self.spawner.thread_name());
+                let work = move || thread.work(|pool| work(pool, &queue));
+                self.start_thread(permit, (name, None), || starting.succeed(), work)
+            }
+        };
+        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
+        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.release_hold();
+        started
+    }
+
+    /// Has the factory start a thread of this name, which is for the worker of this number if it has one, and
+    /// calls `started` once there is one: before the permit is returned.
+    fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
-        name: String,
-        number: Option<usize>,
+        (name, number): (String, Option<usize>),
+        started: impl FnOnce(),
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let began = Arc::new(AtomicBool::new(false));
@@ -161,23 +196,21 @@ impl Pool {
         let worker = Worker::new(name, number, self.spawner.stack_size, work);
         let starting = PoolScope::enter(self, Role::Starter);
         let factory = self.spawner.factory.get();
-        let started = contain(|| factory.new_thread(worker));
+        let made = contain(|| factory.new_thread(worker));
         discard(factory);
         drop(starting);
         let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
-        match started {
+        match made {
             Ok(Ok(thread)) if !was_dropped => {
-                if let Some(number) = number {
-                    self.worker_started(number);
-                }
+                started();
                 permit.succeed(thread);
                 Ok(())
             }
             Ok(Ok(_)) => Err(factory_error("dropped the worker")),
             Ok(Err(error)) => Err(error),
             Err(payload) => {
-                // First: the drop of the payload is user code, and may need a permit.
-                drop(permit);
+                // First: the drop of the payload is user code, and may need to start a thread.
+                drop((started, permit));
                 let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
                 discard(payload);
                 Err(error)
@@ -190,73 +223,21 @@ pub(in crate::pool) fn factory_error(what: &str) -> io::Error {
     io::Error::other(format!("the thread factory {what}"))
 }
 
-/// The number of handles that are kept without a check, however few there are.
-const SPARE: usize = 4;
+/// A thread of a pool that is no worker, until this is dropped.
+struct ServiceThread(Arc<Pool>);
 
-/// The handles of threads; see the head of the module.
-pub(super) struct Threads<T> {
-    kept: Vec<T>,
-    /// The number that were left after the last check.
-    left: usize,
-}
-
-impl<T> Threads<T> {
-    /// Keeps one more handle. Returns those of ended threads, if it was time to check.
-    pub(super) fn add(&mut self, thread: Option<T>, mut is_over: impl FnMut(&T) -> bool) -> Vec<T> {
-        self.kept.extend(thread);
-        if self.kept.len() <= 2 * self.left + SPARE {
-            return Vec::new();
-        }
-        let (gone, kept) =
-            std::mem::take(&mut self.kept).into_iter().partition(|thread| is_over(thread));
-        self.kept = kept;
-        self.left = self.kept.len();
-        gone
-    }
-
-    pub(super) fn take(&mut self) -> Vec<T> {
-        self.left = 0;
-        std::mem::take(&mut self.kept)
+impl ServiceThread {
+    fn work(self, work: impl FnOnce(&Pool)) {
+        let pool = &*self.0;
+        // A caller that joins the pool's threads waits for this thread, too.
+        let _scope = PoolScope::enter(pool, Role::Stopper);
+        pool.clock().worker_begins(&Parker::current());
+        work(pool);
     }
 }
 
-impl<T> Default for Threads<T> {
-    fn default() -> Self {
-        Self { kept: Vec::new(), left: 0 }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Starting many threads checks each of them only a few times.
-    #[test]
-    fn who_lives_is_not_asked_at_each_start() {
-        const THREADS: usize = 10_000;
-        let (mut threads, mut asked) = (Threads::default(), 0);
-        for number in 0..THREADS {
-            let gone = threads.add(Some(number), |_| {
-                asked += 1;
-                false
-            });
-            assert!(gone.is_empty());
-        }
-        assert!(asked <= 2 * THREADS, "asked {asked} times");
-        assert_eq!(threads.take().len(), THREADS);
-    }
-
-    /// Of threads that start and end one after the other only a few are kept, and each is returned
-    /// once.
-    #[test]
-    fn who_has_gone_is_not_kept() {
-        let (mut threads, mut gone) = (Threads::default(), Vec::new());
-        for number in 0..1_000 {
-            gone.append(&mut threads.add(Some(number), |other| *other < number));
-            assert!(threads.kept.len() <= 2 + SPARE);
-        }
-        assert!(threads.add(None, |_| true).is_empty());
-        gone.append(&mut threads.take());
-        assert_eq!(gone, Vec::from_iter(0..1_000));
+impl Drop for ServiceThread {
+    fn drop(&mut self) {
+        self.0.clock().worker_ended();
     }
 }

@@ -44,7 +44,7 @@ use crate::{
         atomic::{AtomicU64, Ordering},
         rank, spin_loop,
     },
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, Timing},
 };
 
 /// How long the stripes are left alone after a small batch.
@@ -249,7 +249,7 @@ impl<E> DelayedWorkQueue<E> {
     pub(super) fn reset_ready(
         &self,
         ticket: Ticket,
-        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timestamp>,
+        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
     ) -> Reset {
         if self.ready.is_empty() {
             return Reset::Absent;
@@ -258,14 +258,14 @@ impl<E> DelayedWorkQueue<E> {
         let Some(before) = ready.deadline(ticket) else { return Reset::Absent };
         // Under this lock the queue is not closed.
         let mut stripe = self.lock_of(ticket.sequence);
-        let Some(deadline) = choose(before, self.admission.is_open()) else {
+        let Some(timing) = choose(before, self.admission.is_open()) else {
             return Reset::Declined;
         };
         let Some(entry) = ready.remove(ticket) else { return Reset::Absent };
-        match stripe.insert(deadline, entry.sequence, entry.element) {
-            Ok((ticket, _)) => {
+        match stripe.put_back(timing, entry.sequence, entry.element) {
+            Ok(ticket) => {
                 drop((stripe, ready));
-                Reset::Done(ticket, self.waiters.notify(deadline))
+                Reset::Done(ticket, self.waiters.notify(timing.deadline))
             }
             Err(element) => {
                 ready.put_back(Entry { element, ..entry });

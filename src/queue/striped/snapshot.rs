@@ -99,7 +99,7 @@ impl<E> DelayedWorkQueue<E> {
         (counts, meanwhile())
     }
 
-    /// Returns all entries in the order in which they would be taken, with what `view` makes of each
+    /// Returns all entries in the order in which they are due, with what `view` makes of each
     /// element. `view` runs under the locks, so it is no user code.
     pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
         let ready = self.ready.lock();
@@ -113,7 +113,7 @@ impl<E> DelayedWorkQueue<E> {
             element: view(&entry.element),
         }));
         for stripe in &stripes {
-            entries.extend(stripe.entries(&view));
+            entries.extend(stripe.listed(&view));
         }
         drop(stripes);
         drop(ready);

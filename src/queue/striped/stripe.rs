@@ -13,12 +13,23 @@
 //! So no sequence is used twice, a ticket itself tells which stripe its element is in, and between
 //! elements of different stripes the sequence tells which one was submitted first. (60 bits of
 //! nanoseconds are 36 years, counted from when the clock was made.)
+//!
+//! # Held entries
+//!
+//! An entry that is held ([`Timing`]) is in the heap with a deadline that never comes. When it is due stands in
+//! a table beside the heap, which is written in the step that writes the deadline, under the same lock. So a
+//! thread that has this lock, and no task's, knows when each entry is due. A shutdown needs that: it decides
+//! about all entries of a stripe in one step, and between two steps user code could move an entry from the
+//! one to the other.
+
+use std::{collections::BTreeMap, mem};
 
 use super::super::{
-    AdmissionState, Refusal, Refused, Return, Ticket,
+    AdmissionState, Entry, Refusal, Refused, Return, SnapshotEntry, Ticket,
+    heap::DelayHeap,
     shared_heap::{LockedHeap, SharedHeap},
 };
-use crate::time::Timestamp;
+use crate::time::{Timestamp, Timing};
 
 /// The largest number of stripes that a queue can have.
 pub(super) const MOST: usize = 1 << NUMBER_BITS;
@@ -39,10 +50,47 @@ pub(in crate::queue) struct StripeState {
     offered: u64,
     /// How many elements have been admitted again.
     returned: u64,
+    held: Held,
+}
+
+/// When the held entries of a stripe are due, by their sequences.
+#[derive(Default)]
+struct Held(BTreeMap<u64, Timestamp>);
+
+impl Held {
+    fn note(&mut self, sequence: u64, timing: Timing) {
+        if timing.is_held() {
+            self.0.insert(sequence, timing.due);
+        } else {
+            self.0.remove(&sequence);
+        }
+    }
+
+    /// Returns when an entry with this key is due.
+    fn due(&self, (deadline, sequence): (Timestamp, u64)) -> Timestamp {
+        if deadline < Timestamp::NEVER {
+            return deadline;
+        }
+        self.0.get(&sequence).copied().unwrap_or(deadline)
+    }
+
+    /// Forgets an entry that has left.
+    #[inline]
+    fn forget<E>(&mut self, entry: &Entry<E>) {
+        if entry.deadline == Timestamp::NEVER {
+            self.0.remove(&entry.sequence);
+        }
+    }
 }
 
 pub(super) fn new<E>(number: usize) -> Stripe<E> {
-    let state = StripeState { number: number as u64, last_stamp: 0, offered: 0, returned: 0 };
+    let state = StripeState {
+        number: number as u64,
+        last_stamp: 0,
+        offered: 0,
+        returned: 0,
+        held: Held::default(),
+    };
     SharedHeap::new(number, state)
 }
 
@@ -86,18 +134,86 @@ impl<E> LockedStripe<'_, E> {
     pub(super) fn offer_again(
         &mut self,
         admission: &AdmissionState,
-        (deadline, sequence): (Timestamp, u64),
+        (timing, sequence): (Timing, u64),
         why: Return,
         element: E,
     ) -> Result<Ticket, Refused<E>> {
         if admission.is_closed_to(why) {
             return Err(Refused { why: Refusal::Closed, sequence, element });
         }
-        let inserted = self.insert(deadline, sequence, element);
+        let inserted = self.put_back(timing, sequence, element);
         let full = |element| Refused { why: Refusal::Full, sequence, element };
-        let (ticket, _) = inserted.map_err(full)?;
+        let ticket = inserted.map_err(full)?;
         self.state_mut().returned += 1;
         Ok(ticket)
+    }
+
+    /// Inserts an element that has been here before; returns it if there is no room.
+    pub(super) fn put_back(
+        &mut self,
+        timing: Timing,
+        sequence: u64,
+        element: E,
+    ) -> Result<Ticket, E> {
+        let (ticket, _) = self.insert(timing.deadline, sequence, element)?;
+        self.state_mut().held.note(sequence, timing);
+        Ok(ticket)
+    }
+
+    /// Moves an entry, which is there.
+    pub(super) fn move_to(&mut self, ticket: Ticket, timing: Timing) {
+        self.reset(ticket, timing.deadline);
+        self.state_mut().held.note(ticket.sequence, timing);
+    }
+
+    /// Returns when an entry is due, held or not.
+    pub(super) fn due(&self, ticket: Ticket) -> Option<Timestamp> {
+        let deadline = self.deadline(ticket)?;
+        Some(self.state().held.due((deadline, ticket.sequence)))
+    }
+
+    /// Takes an entry out, due or not.
+    #[inline]
+    pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+        let entry = self.remove(ticket)?;
+        self.state_mut().held.forget(&entry);
+        Some(entry)
+    }
+
+    /// Takes the first entry out, due or not.
+    pub(super) fn take_first_out(&mut self) -> Option<Entry<E>> {
+        let entry = self.pop()?;
+        self.state_mut().held.forget(&entry);
+        Some(entry)
+    }
+
+    /// Takes the entries out that are `unwanted` by when they are due.
+    pub(super) fn take_out_where(
+        &mut self,
+        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
+    ) -> Vec<Entry<E>> {
+        let mut held = mem::take(&mut self.state_mut().held);
+        let removed = self.remove_where(|key, element| unwanted(held.due(key), element));
+        removed.iter().for_each(|entry| held.forget(entry));
+        self.state_mut().held = held;
+        removed
+    }
+
+    pub(super) fn take_all_out(&mut self) -> DelayHeap<E> {
+        self.state_mut().held = Held::default();
+        self.remove_all()
+    }
+
+    /// Iterates over all entries, with when each is due, in no particular order.
+    pub(super) fn listed<V>(
+        &self,
+        view: impl Fn(&E) -> V,
+    ) -> impl Iterator<Item = SnapshotEntry<V>> {
+        let held = &self.state().held;
+        self.entries(view).map(|one| {
+            let deadline = held.due((one.deadline, one.ticket.sequence));
+            SnapshotEntry { deadline, ..one }
+        })
     }
 
     /// Returns how many elements have been admitted, and how many of them again.

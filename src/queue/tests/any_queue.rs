@@ -150,7 +150,7 @@ impl<E> DelayedWorkQueue<E> {
     /// Moves an element to another deadline, whatever the present one is. Returns its ticket from now
     /// on.
     pub(crate) fn reset_to(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
-        match self.reset(ticket, &mut |_, _| Some(deadline)) {
+        match self.reset(ticket, &mut |_, _| Some(deadline.into())) {
             Reset::Done(ticket, waker) => {
                 wake_all(waker);
                 Some(ticket)

@@ -56,16 +56,22 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn reasons() -> impl Strategy<Value = Return> {
-    prop_oneof![Just(Return::Recurring), Just(Return::PutOff), Just(Return::Waiting)]
+    prop_oneof![
+        Just(Return::Recurring),
+        Just(Return::PutOff),
+        Just(Return::Waiting),
+        Just(Return::WaitingSeries),
+    ]
 }
 
 fn admissions() -> impl Strategy<Value = Admission> {
     prop_oneof![
         Just(Admission::Open),
         Just(Admission::Returning),
-        Just(Admission::PutOff),
+        Just(Admission::Once),
         Just(Admission::Recurring),
         Just(Admission::Waiting),
+        Just(Admission::WaitingOnce),
         Just(Admission::Closed),
     ]
 }
@@ -277,9 +283,10 @@ impl Subject {
     fn admits(&self, why: Return) -> bool {
         self.closings.iter().all(|admission| match admission {
             Admission::Open | Admission::Returning => true,
-            Admission::PutOff => why != Return::Recurring,
+            Admission::Once => matches!(why, Return::PutOff | Return::Waiting),
             Admission::Recurring => why != Return::PutOff,
-            Admission::Waiting => why == Return::Waiting,
+            Admission::Waiting => matches!(why, Return::Waiting | Return::WaitingSeries),
+            Admission::WaitingOnce => why == Return::Waiting,
             Admission::Closed => false,
         })
     }

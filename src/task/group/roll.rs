@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     GroupLimits,
-    end::{End, Ended},
+    end::{End, Ended, Stage},
 };
 use crate::{
     CancelReason,
@@ -152,6 +152,13 @@ impl Roll {
 
     fn first(&self, count: usize) -> impl Iterator<Item = (Timestamp, u64)> {
         self.order.iter().take(count).copied()
+    }
+
+    /// Returns `true` if the group was shut down, and counts a submission that it refuses then.
+    pub(super) fn refuses_more(&mut self) -> bool {
+        let is_closed = self.end.stage > Stage::Open;
+        self.counts.rejected += u64::from(is_closed);
+        is_closed
     }
 
     /// Enters a pending member, which is called off at once if it came too late.

@@ -10,6 +10,7 @@ use crate::{
         exhaustive::{Note, check},
         thread,
     },
+    time::Timing,
     wait,
 };
 
@@ -211,7 +212,7 @@ fn move_in(queue: &OneEntry) -> impl FnMut(Option<u32>, &mut ChooseDeadline<'_>)
     let queue = Arc::clone(queue);
     move |_, choose| match &mut *queue.lock() {
         Some(deadline) => {
-            (*deadline, _) = choose(*deadline);
+            *deadline = choose(*deadline).0.deadline;
             Moved::To(None)
         }
         None => Moved::Absent,
@@ -224,8 +225,8 @@ fn work(task: Arc<dyn Runnable>, queue: &OneEntry) {
         return;
     }
     if let Verdict::Again(next) = run(Arc::clone(&task)) {
-        let mut enqueue = |deadline, _| {
-            *queue.lock() = Some(deadline);
+        let mut enqueue = |timing: Timing, _| {
+            *queue.lock() = Some(timing.deadline);
             Some(0)
         };
         task.rearm(next, &mut enqueue);

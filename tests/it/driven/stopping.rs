@@ -2,6 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::mpsc,
     thread,
     time::Duration,
 };
@@ -10,7 +11,8 @@ use punctual::{CancelReason, DropPolicy, current_task};
 
 use super::{SECOND, Wakes, driven, driven_with};
 use crate::support::{
-    Counter, Drops, Log, assert_cancelled, assert_terminated, elsewhere, eventually, hold, in_time,
+    Counter, Drops, LONG, Log, assert_cancelled, assert_terminated, elsewhere, eventually, hold,
+    in_time,
 };
 
 /// The call that runs the last task is the one in which the executor terminates.
@@ -115,6 +117,40 @@ fn another_thread_stops_it() {
     let report = report.get();
     assert!(report.is_terminated() && task.is_done());
     assert_eq!((report.ran().len(), report.cancelled().len()), (1, 0));
+}
+
+/// Blocks in its drop, until it is told to go on.
+struct Blocks(mpsc::Sender<()>, mpsc::Receiver<()>);
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        self.0.send(()).unwrap_or_default();
+        self.1.recv_timeout(2 * LONG).unwrap_or_default();
+    }
+}
+
+/// Another thread shuts it down with a deadline, and gives up because a third one is not over: the drop waits for
+/// nothing.
+#[test]
+fn a_drop_after_a_shutdown_that_gave_up_waits_for_nothing() {
+    for policy in [DropPolicy::Stop, DropPolicy::Close] {
+        let (open, gate) = mpsc::channel();
+        let (begin, begun) = mpsc::channel();
+        let blocks = Blocks(begin, gate);
+        in_time("the drop", move || {
+            let (_, executor) = driven_with(|builder| builder.on_drop(policy));
+            let beat = executor.schedule_at_fixed_rate(SECOND, SECOND, move || hold(&blocks));
+            let (first, second) = (executor.handle(), executor.handle());
+            let cancels = elsewhere(move || first.shutdown());
+            begun.recv_timeout(LONG).expect("it cancels the series");
+            let gives_up = move || second.shutdown_within(Duration::ZERO, Duration::ZERO);
+            assert!(!elsewhere(gives_up).get().unwrap().is_terminated());
+            drop(executor);
+            open.send(()).expect("it is blocked still");
+            cancels.get();
+            assert!(beat.unwrap().is_cancelled());
+        });
+    }
 }
 
 /// What becomes of a task that is due, and of one that is not, if the executor is dropped.

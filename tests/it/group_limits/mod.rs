@@ -8,4 +8,6 @@ mod executor_end;
 mod gates;
 mod limits;
 mod pauses;
+mod room;
+mod shutdown_steps;
 mod support;

@@ -19,35 +19,16 @@ use punctual::{DelayQueue, MissedRuns, ScheduledThreadPoolExecutor as Executor, 
 
 use crate::{
     support::awaiting::block_on,
-    support::{Bomb, Counter, LONG, Log, eventually, hold, in_time, ms, worker_of},
+    support::{
+        Bomb, Counter, LONG, Log,
+        child::{self, assert_fine, run, said},
+        eventually, hold, in_time, ms, worker_of,
+    },
 };
 
-const CHILD: &str = "PUNCTUAL_TEST_CHILD";
-
-/// Runs the test of this name as a program of its own; inside that program it returns `None`.
+/// The test of this name as a program of its own; inside that program `None`.
 fn again(test: &str) -> Option<Command> {
-    if env::var_os(CHILD).is_some() {
-        return None;
-    }
-    let (_, module) = module_path!().split_once("::").expect("not the root");
-    let mut command = Command::new(env::current_exe().expect("a test is a program"));
-    command.args(["--exact", &format!("{module}::{test}"), "--nocapture", "--test-threads=1"]);
-    command.env(CHILD, "1").stdout(Stdio::piped()).stderr(Stdio::piped());
-    Some(command)
-}
-
-/// Runs the program to its end.
-fn run(mut program: Command) -> Output {
-    in_time("the program", move || program.output()).expect("it starts")
-}
-
-fn said(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    format!("{out}\n{err}")
-}
-
-fn assert_fine(output: &Output) {
-    assert!(output.status.success(), "{:?}: {}", output.status, said(output));
+    child::again(module_path!(), test)
 }
 
 /// Checks that the program was ended by a signal, and has printed why.

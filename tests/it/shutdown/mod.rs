@@ -3,6 +3,7 @@
 
 mod awaiting;
 mod policies;
+mod processes;
 mod shutdown_now;
 mod shutdown_within;
 mod termination;

@@ -3,12 +3,13 @@
 use std::{sync::mpsc, time::Duration};
 
 use punctual::{
-    CancelReason, ManualClock, ScheduledThreadPoolExecutor, ShutdownReport, TaskSummary,
-    WouldDeadlock, current_task,
+    CancelReason, DropPolicy, ManualClock, ScheduledThreadPoolExecutor, ShutdownReport,
+    TaskSummary, Worker, WouldDeadlock, current_task,
 };
 
 use crate::support::{
-    Counter, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, manual, ms,
+    Counter, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, in_time,
+    manual, manual_with, ms,
 };
 
 fn names(tasks: &[TaskSummary]) -> Vec<&str> {
@@ -195,4 +196,70 @@ fn a_policy_that_changes_meanwhile_acts_at_once() {
     assert_eq!(of(&report), [vec![], vec!["kept"], vec![]]);
     assert_cancelled(&kept, CancelReason::Shutdown);
     assert_eq!(clock.elapsed(), Duration::ZERO);
+}
+
+/// After a shutdown that gave up the drop of the owner waits for nothing, whatever its policy; `close` does wait. The
+/// executor terminates when its last task has ended.
+#[test]
+fn what_comes_after_a_shutdown_that_gave_up() {
+    for policy in [DropPolicy::Stop, DropPolicy::Close, DropPolicy::ShutdownBackground] {
+        for closes in [false, true] {
+            let (_clock, executor) =
+                manual_with(|builder| builder.core_pool_size(1).on_drop(policy));
+            let (open, gate) = mpsc::channel::<()>();
+            let started = Counter::new();
+            let begins = started.clone();
+            let deaf = executor.submit(move || {
+                begins.add();
+                gate.recv_timeout(LONG).is_ok()
+            });
+            started.wait_for(1);
+            let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+            assert!(!report.is_terminated());
+            let handle = executor.handle();
+            if closes {
+                let closed = elsewhere(move || executor.close());
+                assert!(!handle.is_terminated());
+                open.send(()).unwrap();
+                closed.get().unwrap();
+                assert!(handle.is_terminated());
+            } else {
+                in_time("the drop", move || drop(executor));
+                assert_shut_down(&handle);
+                assert!(!handle.is_terminated(), "{policy:?}");
+                open.send(()).unwrap();
+            }
+            assert!(deaf.unwrap().join().unwrap());
+            assert_eq!(handle.await_termination(Duration::MAX), Ok(true));
+        }
+    }
+}
+
+/// A shutdown whose limits were long enough has not given up: the drop of the owner joins the threads.
+#[test]
+fn after_a_shutdown_in_time_the_drop_joins() {
+    struct Ends(Counter);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.add();
+        }
+    }
+    let ended = Counter::new();
+    let factory_ended = ended.clone();
+    let executor = ScheduledThreadPoolExecutor::builder()
+        .core_pool_size(1)
+        .thread_factory(move |worker: Worker| {
+            let ends = Ends(factory_ended.clone());
+            let work = move || {
+                worker.run();
+                drop(ends);
+            };
+            std::thread::Builder::new().spawn(work).map(Some)
+        })
+        .build()
+        .unwrap();
+    executor.submit(|| ()).unwrap().join().unwrap();
+    assert!(executor.shutdown_within(LONG, LONG).unwrap().is_terminated());
+    drop(executor);
+    assert_eq!(ended.get(), 1);
 }

@@ -2,6 +2,7 @@
 //! and the manual clock.
 
 pub mod awaiting;
+pub mod child;
 
 use std::{
     fmt::Debug,

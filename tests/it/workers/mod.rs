@@ -5,4 +5,5 @@ mod factories;
 mod idle;
 mod relief;
 mod retiring;
+mod services;
 mod sizing;
