@@ -78,7 +78,7 @@ struct Watcher(Arc<Pool>);
 
 impl Watcher {
     fn work(self, watch: &WallWatch) {
-        let pool = &*self.0;
+        let pool = &self.0;
         // A caller that joins the pool's threads waits for this thread, too.
         let _scope = PoolScope::enter(pool, Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
@@ -127,7 +127,7 @@ impl Pool {
 
     /// Moves a task that is on the wall clock to where it belongs by what that clock shows. Whoever has
     /// queued one calls this then.
-    pub(crate) fn follow_wall<R>(&self, task: &R, ticket: Ticket)
+    pub(crate) fn follow_wall<R>(self: &Arc<Self>, task: &R, ticket: Ticket)
     where
         R: Runnable + ?Sized,
     {
@@ -138,7 +138,7 @@ impl Pool {
     }
 
     /// Moves all tasks that are on the wall clock.
-    pub(super) fn wall_clock_was_set(&self) {
+    pub(super) fn wall_clock_was_set(self: &Arc<Self>) {
         if !self.shutdown.hold() {
             return;
         }

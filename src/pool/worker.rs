@@ -319,7 +319,7 @@ impl Runner {
         task: &Arc<dyn Runnable>,
         sequence: u64,
     ) {
-        let pool = &*self.pool;
+        let pool = &self.pool;
         match verdict {
             Verdict::AgainOnWall(next) => {
                 self.pool.ensure_wall_watcher().unwrap_or_else(|error| trace::spawn_failed(&error));
