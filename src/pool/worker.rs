@@ -242,6 +242,11 @@ impl Runner {
         &self.pool
     }
 
+    /// Returns how many runs there have been; called on the worker's thread.
+    pub(super) fn runs(&self) -> u64 {
+        self.stats.runs()
+    }
+
     /// Returns what all runs on this worker have in common.
     pub(super) fn context(&self) -> Rc<WorkerContext> {
         let stop = self.pool.shutdown.token().clone();
