@@ -233,6 +233,11 @@ impl GroupState {
         self.settle(roll)
     }
 
+    /// Returns the first of the members that the group holds, with the moment when it is due.
+    pub(crate) fn first_held(&self) -> Option<(Timestamp, u64, Weak<dyn Runnable>)> {
+        self.roll.lock().first_held()
+    }
+
     /// Counts a run of a member.
     pub(super) fn count_run(&self, has_failed: bool) {
         let mut roll = self.roll.lock();
