@@ -309,14 +309,14 @@ impl<T: 'static> ExecutorCompletionService<T> {
 
     /// Returns `true` if none of the tasks can end before the calling thread has gone on.
     fn needs_caller(&self) -> bool {
-        // The first alone answers for most, so that taking from many does not look at all of them each time.
-        Run::is_any()
-            && [1, usize::MAX].into_iter().all(|most| {
-                let tasks = self.shared.0.lock().awaited(most);
-                let is_so = !tasks.is_empty() && tasks.iter().all(Pool::needs_caller);
-                discard(tasks);
-                is_so
-            })
+        let is_so = |most| {
+            let tasks = self.shared.0.lock().awaited(most);
+            let is_so = !tasks.is_empty() && tasks.iter().all(Pool::needs_caller);
+            discard(tasks);
+            is_so
+        };
+        // The first alone answers for most, so taking from many does not look at all each time.
+        Run::is_any() && is_so(1) && is_so(usize::MAX)
     }
 
     /// Says that this thread is about to wait without a limit. Its waker is here already.
@@ -389,12 +389,9 @@ impl<T> QueueState<T> {
         self.has_answer().then(|| self.ended.pop_front())
     }
 
-    /// Returns the first tasks that an answer may come from, but no more than `most`. There are none if there is an
-    /// answer, or if one may come from elsewhere.
+    /// Returns the first tasks, `most` at most, from which an answer must come; none if it may come from elsewhere.
     fn awaited(&self, most: usize) -> Vec<Arc<dyn Runnable>> {
-        if self.has_answer() || !self.independent.is_empty() {
-            return Vec::new();
-        }
+        let most = if self.has_answer() || !self.independent.is_empty() { 0 } else { most };
         self.pending.values().take(most).map(|future| future.task()).collect()
     }
 }

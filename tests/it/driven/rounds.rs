@@ -131,7 +131,7 @@ fn on(clock: Option<&ManualClock>) -> DrivenExecutor {
     builder.clock(clock).build_driven().expect("the settings are good")
 }
 
-/// M196: in each call such a task has one turn, and a task behind it has its own; and the call says how many have run.
+/// G59, M196: in each call such a task has one turn, and a task behind it has its own; and the call says how many have run.
 #[test]
 fn each_task_has_one_turn_in_a_call() {
     for is_manual in [true, false] {
