@@ -239,8 +239,9 @@ impl Builder {
     /// Sets how much later than requested the system may wake a worker that waits for a deadline.
     /// Slack saves wake-ups, because timers can share one. The default is a nanosecond, which means
     /// none. Zero leaves the choice to the system, which on Linux means 50 µs: half as many
-    /// wake-ups where deadlines are dense, and all of them later. Only Linux has timer slack, and
-    /// only with the feature `timer-slack`, which is on by default; elsewhere this method changes
+    /// wake-ups where deadlines are dense, and all of them later. More than a second counts as a
+    /// second: it would save nothing more, and a timer with more slack than the system can count never
+    /// fires. Only Linux has timer slack, and only with the feature `timer-slack`, which is on by default; elsewhere this method changes
     /// nothing.
     pub fn timer_slack(mut self, slack: Duration) -> Self {
         self.config.timer_slack = slack;

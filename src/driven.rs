@@ -114,19 +114,43 @@ impl DrivenExecutor {
         self.handle.clone()
     }
 
-    /// Runs every task that is due, in order, and lets the time limits expire that have come. Returns how many
-    /// tasks it has run. Never sleeps. A panic of a task does not leave it.
+    /// Runs each task that is due, once and in order, and lets the time limits expire that have come. Returns how many
+    /// runs there were: a task that its gate puts off or skips, or that has ended, is not counted. Never sleeps. A panic
+    /// of a task does not leave it.
     ///
-    /// Only what was due *when it was called* is run: a task that one of these tasks submits without delay
-    /// waits for the next call, so no task can keep the caller here by submitting itself again. A periodic task makes
-    /// up for the runs that it has missed, if its [policy](crate::MissedRuns) says so.
+    /// Only what was due *when it was called* is run. A task that one of these tasks submits, brings forward or puts off
+    /// waits for the next call, and so does a task that comes back, whether it asks for that itself or makes
+    /// up for a run that it has missed. So no task can keep the caller here, and none keeps another from its turn.
+    ///
+    /// A series that has missed runs, and whose [policy](crate::MissedRuns) makes up for them, has one run in each call.
+    /// Until it has caught up [`time_until_next`](Self::time_until_next) is zero, so a loop that asks comes back at once. A
+    /// caller that comes once in each frame, and wants all of them there, calls this until there is nothing left:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let (clock, step) = (ManualClock::new(), Duration::from_millis(10));
+    /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+    /// let mut executor = builder.build_driven()?;
+    /// let physics = executor.schedule_at_fixed_rate(step, step, || { /* one step of the simulation */ })?;
+    /// clock.advance(3 * step); // a frame that took long
+    /// let mut steps = 0;
+    /// while executor.time_until_next() == Some(Duration::ZERO) {
+    ///     steps += executor.run_due();
+    /// }
+    /// assert_eq!(steps, 3);
+    /// # assert!(physics.cancel());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// If the wall clock was set since the last call, this one moves the tasks that are planned
     /// [on it](crate::trigger::Due::Wall) first. Nobody is told of that before: a caller that sleeps as
     /// long as [`time_until_next`](Self::time_until_next) says finds out within 30 s, and runs no task too
     /// early.
     ///
-    /// Costs three locks and two readings of the clock beside the tasks, and less than that if nothing is due.
+    /// Costs two readings of the clock, an allocation, and a lock for each stripe of the queue beside the tasks, and less
+    /// than that if nothing is due.
     ///
     /// ```
     /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
@@ -143,11 +167,11 @@ impl DrivenExecutor {
     #[doc(alias("poll", "tick"))]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_due(&mut self) -> usize {
-        self.driver.run_due(usize::MAX)
+        self.driver.run_due().ran
     }
 
-    /// As [`run_due`](Self::run_due), but runs one task, the first that is due. Returns `false` if none is. For
-    /// a caller that has a budget of time, such as a frame of a game.
+    /// As [`run_due`](Self::run_due), but runs one task, the first that is due. If its gate puts that off, the next one has
+    /// its turn. Returns `false` if none has run. For a caller that has a budget of time, such as a frame of a game.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -162,7 +186,7 @@ impl DrivenExecutor {
     /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_one(&mut self) -> bool {
-        self.driver.run_due(1) > 0
+        self.driver.run_one()
     }
 
     /// Returns how long the caller may sleep until it has to call [`run_due`](Self::run_due) again: zero if
@@ -314,8 +338,8 @@ impl Drop for DrivenExecutor {
             DropPolicy::Close => self.shut_down_and_wait_unless_given_up(),
             DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
         }
-        // What is due, and all that is left if somebody has shut it down before.
-        self.driver.run_due(usize::MAX);
+        // What is due, and all that is left if it was shut down before.
+        self.driver.run_all();
     }
 }
 

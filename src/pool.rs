@@ -17,6 +17,7 @@
 //! | [`workers`] | the workers and what threads are started with | `compensate`, `start_service`, `set_core_pool_size` |
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
 //! | [`groups`] | the groups of tasks | `new_group`, `stop_group`, `close_groups` |
+//! | [`control`] | nothing: it moves the entries of tasks that are alive | `change`, `with_entry` |
 //! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
 //! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
 //! | [`observing`] | what is watched of workers and runs | `observed`, `observation`, `begin_to_observe` |
@@ -43,14 +44,6 @@
 //!   the entry is taken out again) or after it (and nothing is queued).
 //! * *The slot has been given to another entry*: the queue compares the sequence, and removes nothing.
 //!
-//! # Control
-//!
-//! [`PoolRef::control`] moves the entry of a task to another deadline, under the same two locks and
-//! in the same order as re-arming; [`control`](crate::task) has what that means for the task. After
-//! `shutdown_now` nothing is changed any more: whoever holds the drained task decides. In a queue that
-//! is closed an entry may only come nearer. A shutdown decides by the deadlines that it finds once the
-//! queue is closed, so no task that it waits for is put off afterwards.
-//!
 //! # What a task costs
 //!
 //! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
@@ -64,6 +57,7 @@
 
 mod admission;
 mod callbacks;
+mod control;
 mod deadlock;
 mod drained;
 mod driver;
@@ -118,13 +112,10 @@ pub(crate) use self::{
 };
 use crate::{
     CancelReason,
-    queue::{DelayedWorkQueue, Reset, Return, SnapshotEntry, Ticket},
+    queue::{DelayedWorkQueue, Return, SnapshotEntry, Ticket},
     statistics::WorkerStats,
     sync::Arc,
-    task::{
-        Cancellation, Change, Changed, ChooseDeadline, Comeback, FailureSource, Hooks, MoveEntry,
-        Moved, Runnable, Subject,
-    },
+    task::{Cancellation, Comeback, FailureSource, Hooks, Runnable, Subject},
     time::{Clock, Timestamp, Timing},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -443,43 +434,6 @@ impl Pool {
         R: Runnable + ?Sized,
     {
         self.find(task, ticket, |ticket| self.queue.deadline(ticket))
-    }
-
-    // Control.
-
-    /// Changes when a task runs that is alive; see the head of the module.
-    fn change<R>(&self, task: &R, ticket: Ticket, change: Change) -> Changed
-    where
-        R: Runnable + ?Sized,
-    {
-        if self.phase() >= Phase::OwnerDropped {
-            discard(change);
-            return Changed::default();
-        }
-        self.with_entry(ticket, |move_entry| task.control(change, &self.clock, move_entry))
-    }
-
-    /// Passes what moves the entry of a task to `act`, and wakes the worker that has to know of it.
-    fn with_entry<A>(&self, ticket: Ticket, act: impl FnOnce(&mut MoveEntry<'_>) -> A) -> A {
-        let mut wake = None;
-        let mut move_entry = |slot, choose: &mut ChooseDeadline<'_>| {
-            let asked = ticket.moved_to(slot);
-            let reset = self.queue.reset(asked, &mut |before, is_open| {
-                let (timing, is_put_off) = choose(before);
-                (is_open || !is_put_off).then_some(timing)
-            });
-            match reset {
-                Reset::Absent => Moved::Absent,
-                Reset::Declined => Moved::Declined,
-                Reset::Done(ticket, waker) => {
-                    wake = waker;
-                    Moved::To(Some(ticket.slot).filter(|slot| *slot != asked.slot))
-                }
-            }
-        };
-        let done = act(&mut move_entry);
-        wake_all(wake);
-        done
     }
 }
 

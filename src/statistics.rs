@@ -130,7 +130,6 @@ impl WorkerStats {
     }
 
     /// Returns how many runs the worker has counted; called on its own thread.
-    #[cfg(feature = "histograms")]
     pub(crate) fn runs(&self) -> u64 {
         // Relaxed: this thread has written it.
         self.0.runs.load(Ordering::Relaxed)

@@ -384,11 +384,16 @@ impl From<ManualClock> for Clock {
     }
 }
 
+/// The most slack that a thread asks for. A timer never fires whose deadline and slack together are more than the
+/// system can count, and a wait that is later than this saves no wake-up.
+#[cfg(all(target_os = "linux", feature = "timer-slack"))]
+const MOST_SLACK: Duration = Duration::from_secs(1);
+
 /// Sets the timer slack of the calling thread. Does nothing on systems other than Linux, and without
 /// the feature `timer-slack`; if the system refuses, the thread keeps what it had.
 #[cfg(all(target_os = "linux", feature = "timer-slack"))]
 pub(crate) fn set_timer_slack(slack: Duration) {
-    let nanos = saturating_nanos(slack);
+    let nanos = saturating_nanos(slack.min(MOST_SLACK));
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(nanos));
 }
 

@@ -234,7 +234,9 @@ mod events {
     }
 
     pub(crate) fn spawn_failed(error: &io::Error) {
-        emit(|| warn!(target: TARGET, %error, "a worker could not be started; the others go on"));
+        emit(
+            || warn!(target: TARGET, %error, "a worker could not be started; what is pending waits for another"),
+        );
     }
 
     pub(crate) fn lifecycle(what: &'static str, executor: &str) {

@@ -8,7 +8,8 @@
 //! * a task that waits for itself ([`Pool::enter_join`] looks for that);
 //! * a task that waits for another one of its [group](super::groups), which cannot start before the only permit of the
 //!   group is released, and the waiting task has that. Several tasks that have all permits of a group between them, and
-//!   each wait for another member, are not found: any of them may be told, through another handle, not to wait;
+//!   each wait for another member, are not found: any of them may be told, through another handle, not to wait.
+//!   A wait for the first of several tasks is refused if this holds for each of them ([`Pool::needs_caller`]);
 //! * a wait that would be the last: every other worker already waits, without a limit, for
 //!   something that has not happened. None of that can happen, since all of it is up to a worker
 //!   that waits, or that waits for one. If some of it has not been begun yet, and the pool may have
@@ -137,13 +138,18 @@ impl Pool {
             return Ok(None);
         }
         let task = task();
-        let is_own = Run::is_of(&task);
-        let is_blocked = Self::is_blocked_by_own_group(&*task);
+        let needs_caller = Self::needs_caller(&task);
         let awaited = task.awaited();
-        if (is_own || is_blocked) && is_stuck(self, &*awaited) {
+        if needs_caller && is_stuck(self, &*awaited) {
             return Err(WouldDeadlock(()));
         }
         self.enter_wait(|| awaited)
+    }
+
+    /// Returns `true` if a task cannot end before the calling thread has gone on: it is the one that the
+    /// thread runs, or waits for a permit that this one has.
+    pub(crate) fn needs_caller(task: &Arc<dyn Runnable>) -> bool {
+        Run::is_of(task) || Self::is_blocked_by_own_group(&**task)
     }
 
     /// As [`enter_join`](Self::enter_join), for a wait for something that is not a task.

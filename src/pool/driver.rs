@@ -16,11 +16,17 @@
 //!
 //! # What is due
 //!
-//! A call takes the tasks that were due when it began: those whose deadline had come by then and that were
-//! submitted before. It draws a sequence for that, and stops at the first task that has a later one. So a task
-//! that submits another without delay, or in the past, does not keep the caller; nor does a clock that
-//! stands still. A periodic task keeps its sequence, and makes up for the runs that are due, each later than the
-//! one before; these are finitely many. Limits are bounded in the same way.
+//! A call is a *round*: it lists the tasks that are due when it begins, with the deadlines that they have then, and takes
+//! each of them that is still in the queue with that deadline. What is queued or moved after that waits for the next
+//! round. So each task runs once at most, and the caller comes back, whatever its tasks do: submit others without delay
+//! or in the past, call for themselves, answer with a moment that has passed. Nor does a clock that stands still keep
+//! the caller. A periodic task that has missed runs makes up for one in each round.
+//!
+//! The list has the order of the queue, so ties are broken by the order of submission, for tasks that come back as well.
+//! It names entries and does not own them: a task that waits for its turn in a round is pending, and can be
+//! cancelled, moved or drained like any other. And no task keeps another from its turn by being due before it again.
+//!
+//! A limit is queued anew each time, so limits are bounded by the sequence that is drawn when the round begins.
 //!
 //! # Termination
 //!
@@ -70,9 +76,9 @@ use super::{
     worker::Runner,
 };
 use crate::{
-    queue::AsyncWaiter,
+    queue::{AsyncWaiter, Entry},
     sync::{Arc, Parker},
-    task::WorkerContext,
+    task::{Runnable, WorkerContext},
     time::{Clock, Timestamp, WallWatch, WorkerOf},
     wait::Place,
 };
@@ -91,6 +97,15 @@ pub(crate) struct Driver {
     for_limit: AsyncWaiter<()>,
     for_end: Option<Place>,
     _at_home: PoolScope,
+}
+
+/// What came of one call.
+#[derive(Default)]
+pub(crate) struct Round {
+    /// How many tasks were taken.
+    taken: usize,
+    /// How many of them have run. The others had ended, or were put off.
+    pub(crate) ran: usize,
 }
 
 impl Pool {
@@ -124,8 +139,22 @@ impl Driver {
         self.runner.pool()
     }
 
-    /// Runs what is due, but no more than `most` tasks. Returns how many it has taken.
-    pub(crate) fn run_due(&mut self, most: usize) -> usize {
+    /// Runs each task that is due, once.
+    pub(crate) fn run_due(&mut self) -> Round {
+        self.call(|driver, now| driver.run_round(now, None, usize::MAX))
+    }
+
+    /// Runs the first task that is due. Returns `false` if there is none that runs.
+    pub(crate) fn run_one(&mut self) -> bool {
+        self.call(Self::run_first).ran > 0
+    }
+
+    /// Runs what is due until nothing is.
+    pub(crate) fn run_all(&mut self) {
+        while self.run_due().taken > 0 {}
+    }
+
+    fn call(&mut self, run: impl FnOnce(&Self, Timestamp) -> Round) -> Round {
         self.disarm();
         let pool = self.pool();
         if self.wall.concerns_anybody() {
@@ -134,43 +163,67 @@ impl Driver {
         let now = pool.clock().read();
         let published = pool.queue.published_head().min(self.limits.published_head());
         if published > now && !pool.queue.is_finished() || !pool.shutdown.hold() {
-            return 0;
+            return Round::default();
         }
-        let taken = self.run_due_at(now, most);
-        pool.release_hold();
-        taken
-    }
-
-    fn run_due_at(&self, now: Timestamp, most: usize) -> usize {
-        let (pool, limits) = (&**self.pool(), &self.limits);
-        let end = pool.queue.next_sequence(0, now);
-        let end_of_limits = limits.next_sequence(0, now);
-        let mut taken = 0;
-        while taken < most {
-            if self.is_limit_next(now) {
-                if let Some(entry) = limits.take_due_before(now, end_of_limits) {
-                    pool.expire(entry.element);
-                    continue;
-                }
-            }
-            let Some(entry) = pool.queue.take_due_before(now, end) else { break };
-            taken += 1;
-            let started = pool.clock().read();
-            if pool.minds_takes {
-                self.runner.mind_take(&self.worker, entry.deadline, started);
-            }
-            self.runner.process(&self.worker, entry, started);
-        }
+        let round = run(self, now);
         if pool.minds_takes {
             self.runner.note_look(&self.worker, pool.clock().read());
         }
-        taken
+        pool.release_hold();
+        round
     }
 
-    /// Returns `true` if a limit has come, and no task was due before. The limit comes first.
-    fn is_limit_next(&self, now: Timestamp) -> bool {
-        self.limits.published_head() <= now
-            && self.limits.first_deadline() <= self.pool().queue.first_deadline()
+    /// Runs the tasks that are due at `now`, but no more than `most`, and not the one with this sequence.
+    fn run_round(&self, now: Timestamp, except: Option<u64>, most: usize) -> Round {
+        let end_of_limits = self.limits.next_sequence(0, now);
+        let mut round = Round::default();
+        for (deadline, ticket) in self.pool().queue.list_due(now) {
+            if except == Some(ticket.sequence) {
+                continue;
+            }
+            self.expire_until(deadline, end_of_limits);
+            // Otherwise it is gone, or has been moved since: then it is another round's.
+            if let Some(entry) = self.pool().queue.take_at(deadline, ticket) {
+                self.run(entry, &mut round);
+            }
+            if round.ran >= most {
+                return round;
+            }
+        }
+        self.expire_until(now, end_of_limits);
+        round
+    }
+
+    fn run_first(&self, now: Timestamp) -> Round {
+        let (queue, mut round) = (&self.pool().queue, Round::default());
+        self.expire_until(now.min(queue.first_deadline()), self.limits.next_sequence(0, now));
+        let Some(first) = queue.take_due_before(now, u64::MAX) else { return round };
+        let sequence = first.sequence;
+        self.run(first, &mut round);
+        if round.ran > 0 {
+            return round;
+        }
+        // It may be due again at once, and is not to keep the caller from those behind it.
+        self.run_round(now, Some(sequence), 1)
+    }
+
+    /// Lets the limits expire that have come by `moment`. Of a limit and a task with the same moment the
+    /// limit comes first.
+    fn expire_until(&self, moment: Timestamp, end: u64) {
+        while let Some(entry) = self.limits.take_due_before(moment, end) {
+            self.pool().expire(entry.element);
+        }
+    }
+
+    fn run(&self, entry: Entry<Arc<dyn Runnable>>, round: &mut Round) {
+        let (pool, runs) = (self.pool(), self.runner.runs());
+        let started = pool.clock().read();
+        if pool.minds_takes {
+            self.runner.mind_take(&self.worker, entry.deadline, started);
+        }
+        self.runner.process(&self.worker, entry, started);
+        round.taken += 1;
+        round.ran += usize::from(self.runner.runs() > runs);
     }
 
     /// Returns when the driver has to be called next; never if nothing is pending.
@@ -223,7 +276,7 @@ impl Driver {
                 drop((wait, attending));
                 return answer;
             }
-            if self.run_due(usize::MAX) == 0 {
+            if self.run_due().taken == 0 {
                 let next = self.arm(parker.waker());
                 wait.park_until(next);
             }

@@ -63,10 +63,22 @@ impl Groups {
 }
 
 impl Dispatcher for Pool {
-    fn let_go(&self, task: &dyn Runnable, sequence: u64) {
-        // The task knows its slot: a worker has put it back.
-        let ticket = Ticket { slot: u32::MAX, sequence };
-        self.with_entry(ticket, |move_entry| task.let_go(move_entry));
+    fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<dyn Runnable>)>) {
+        // All of them first: to wake a waiter or to start a worker is to call user code, for which no
+        // other member is to wait.
+        let moved = members.into_iter().filter_map(|(sequence, task)| {
+            // A task that is gone has left, or is about to.
+            let task = task.upgrade()?;
+            // The task knows its slot: a worker has put it back.
+            let ticket = Ticket { slot: u32::MAX, sequence };
+            let ((), call) = self.moving(ticket, |move_entry| task.let_go(move_entry));
+            Some((task, call))
+        });
+        for (task, call) in moved.collect::<Vec<_>>() {
+            self.call_worker(call);
+            discard(task);
+        }
+        discard(self);
     }
 }
 

@@ -461,7 +461,12 @@ impl Pool {
 
     /// Ends the pending task that is due first, to make room for another.
     fn discard_oldest(&self) {
-        if let Some(Entry { sequence, element, .. }) = self.queue.remove_first() {
+        let removed = self.remove_first_held();
+        let removed = removed.or_else(|| {
+            let first = self.queue.remove_first()?;
+            Some((first.sequence, first.element))
+        });
+        if let Some((sequence, element)) = removed {
             self.entry_removed();
             let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
             if found != Cancellation::TooLate && element.is_periodic() {
@@ -469,5 +474,25 @@ impl Pool {
             }
             discard(element);
         }
+    }
+
+    /// Takes the task out of the queue that is due first of all, if its group holds it: its entry does not say
+    /// when that is.
+    fn remove_first_held(&self) -> Option<(u64, Arc<dyn Runnable>)> {
+        let groups = self.groups();
+        let held = groups.iter().filter_map(|group| group.first_held());
+        let first = held.min_by_key(|(due, sequence, _)| (*due, *sequence));
+        discard(groups);
+        let (due, sequence, task) = first?;
+        let queued = self.queue.first_due(Timestamp::NEVER, |_| ());
+        if queued.is_some_and(|(deadline, other, ())| (deadline, other) < (due, sequence)) {
+            return None;
+        }
+        let task = task.upgrade()?;
+        let ticket = Ticket { slot: u32::MAX, sequence };
+        // If a worker has it, or another thread has removed it, the first of the others goes.
+        let removed = self.find(&*task, ticket, |ticket| self.queue.remove(ticket));
+        discard(task);
+        removed.map(|element| (sequence, element))
     }
 }

@@ -119,7 +119,7 @@ impl Timeouts {
 }
 
 /// The loop of the timer thread, which runs what expires.
-fn run_what_expires(pool: &Pool, queue: &ExpiryQueue) {
+fn run_what_expires(pool: &Arc<Pool>, queue: &ExpiryQueue) {
     set_timer_slack(pool.spawner.timer_slack());
     while let Some((entry, _)) = queue.take() {
         if !pool.shutdown.hold() {

@@ -43,7 +43,11 @@ impl Pool {
 
     /// Moves an entry to another deadline. Returns its ticket from then on, which is the same if it may not
     /// be put off because the queue is closed; `None` if it is not in the queue.
-    pub(crate) fn move_timer(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
+    pub(crate) fn move_timer(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        deadline: Timestamp,
+    ) -> Option<Ticket> {
         let moved = self.with_entry(ticket, |move_entry| {
             move_entry(None, &mut |before| (deadline.into(), deadline > before))
         });

@@ -86,7 +86,7 @@ impl Pool {
 
     /// Moves a task that is on the wall clock to where it belongs by what that clock shows. Whoever has
     /// queued one calls this then.
-    pub(crate) fn follow_wall<R>(&self, task: &R, ticket: Ticket)
+    pub(crate) fn follow_wall<R>(self: &Arc<Self>, task: &R, ticket: Ticket)
     where
         R: Runnable + ?Sized,
     {
@@ -97,7 +97,7 @@ impl Pool {
     }
 
     /// Moves all tasks that are on the wall clock.
-    pub(super) fn wall_clock_was_set(&self) {
+    pub(super) fn wall_clock_was_set(self: &Arc<Self>) {
         if !self.shutdown.hold() {
             return;
         }

@@ -242,6 +242,11 @@ impl Runner {
         &self.pool
     }
 
+    /// Returns how many runs there have been; called on the worker's thread.
+    pub(super) fn runs(&self) -> u64 {
+        self.stats.runs()
+    }
+
     /// Returns what all runs on this worker have in common.
     pub(super) fn context(&self) -> Rc<WorkerContext> {
         let stop = self.pool.shutdown.token().clone();
@@ -319,7 +324,7 @@ impl Runner {
         task: &Arc<dyn Runnable>,
         sequence: u64,
     ) {
-        let pool = &*self.pool;
+        let pool = &self.pool;
         match verdict {
             Verdict::AgainOnWall(next) => {
                 self.pool.ensure_wall_watcher().unwrap_or_else(|error| trace::spawn_failed(&error));

@@ -251,6 +251,12 @@ impl<E, S> LockedHeap<'_, E, S> {
         first_two
     }
 
+    /// Lists the entries that are due at `now`, in no particular order.
+    pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
+        self.contents.heap.list_due(now, list);
+        self.publish();
+    }
+
     pub(super) fn peek(&self) -> Option<(Timestamp, Ticket, &E)> {
         self.contents.heap.peek()
     }

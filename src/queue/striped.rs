@@ -192,6 +192,22 @@ impl<E> DelayedWorkQueue<E> {
         self.pop_due(now, |sequence| sequence < end)
     }
 
+    /// Takes an element, if it is in the queue with just this deadline.
+    pub(crate) fn take_at(&self, deadline: Timestamp, ticket: Ticket) -> Option<Entry<E>> {
+        // Under the lock of all takings, so that it is not on its way to the list meanwhile.
+        let mut ready = self.ready.lock();
+        let mut stripe = self.lock_of(ticket.sequence);
+        let taken = match stripe.deadline(ticket) {
+            Some(found) if found == deadline => stripe.remove(ticket),
+            None if ready.deadline(ticket) == Some(deadline) => ready.remove(ticket),
+            _ => None,
+        };
+        if taken.is_some() {
+            ready.count_taken();
+        }
+        taken
+    }
+
     /// Returns the nearest deadline that is published, which an element that is far away may
     /// [fall short of](super::heap); does not lock.
     pub(crate) fn published_head(&self) -> Timestamp {

@@ -5,6 +5,7 @@ mod history;
 mod stress;
 
 use std::{
+    cell::Cell,
     sync::{Barrier, Weak, mpsc},
     thread,
     time::Duration,
@@ -134,6 +135,34 @@ fn a_leaving_leader_passes_leadership_on() {
     assert_eq!(results(&takers, 1), [Some('b')]);
     queue.close(Admission::Closed);
     assert_eq!(results(&takers, 1), [None]);
+}
+
+/// DQ-065: while a thread searches, an offer leaves the wake-up to it. If the thread leaves then, without an element or
+/// with the first of two, it wakes a follower for what it leaves behind.
+#[test]
+fn a_searcher_that_leaves_wakes_a_thread_for_the_rest() {
+    for takes in [false, true] {
+        let (clock, queue) = queue();
+        let follower = taker(&clock, &queue);
+        clock.run_until_idle();
+        assert_eq!(clock.sleepers(), [Timestamp::NEVER]);
+        let is_first = Cell::new(true);
+        let limit = |since| {
+            if is_first.take() {
+                queue.put(at(20), 'b').expect("it is open");
+                if takes {
+                    queue.put(since, 'a').expect("it is open");
+                }
+            }
+            Some(if takes { Timestamp::NEVER } else { since })
+        };
+        let taken = queue.take_until_by(Parker::current, limit);
+        assert_eq!(taken.map(|(entry, _)| entry.element), takes.then_some('a'));
+        clock.run_until_idle();
+        assert_eq!(clock.sleepers(), [at(20)], "the follower leads now");
+        clock.advance(Duration::from_nanos(20));
+        assert_eq!(results(&[follower], 1), [Some('b')]);
+    }
 }
 
 /// Elements that are due together are taken together: the test's takers wait for each other.

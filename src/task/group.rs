@@ -69,8 +69,8 @@ use crate::{
 
 /// What moves the entries of members that are held no longer.
 pub(crate) trait Dispatcher: Send + Sync {
-    /// Lets a task go that its group has held. The caller holds no lock.
-    fn let_go(&self, task: &dyn Runnable, sequence: u64);
+    /// Lets tasks go that their group has held. The caller holds no lock.
+    fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<dyn Runnable>)>);
 }
 
 /// See the [module](self).
@@ -108,13 +108,7 @@ impl Effects {
     pub(crate) fn carry_out(self) {
         let Self { dispatcher, released, wakers } = self;
         if let Some(dispatcher) = dispatcher.as_ref().and_then(Weak::upgrade) {
-            for (sequence, task) in released {
-                // A task that is gone has left, or is about to.
-                let Some(task) = task.upgrade() else { continue };
-                dispatcher.let_go(&*task, sequence);
-                discard(task);
-            }
-            discard(dispatcher);
+            dispatcher.let_go(released);
         }
         wake_all(wakers);
     }
@@ -241,6 +235,11 @@ impl GroupState {
         let mut roll = self.roll.lock();
         roll.replan(sequence, due);
         self.settle(roll)
+    }
+
+    /// Returns the first of the members that the group holds, with the moment when it is due.
+    pub(crate) fn first_held(&self) -> Option<(Timestamp, u64, Weak<dyn Runnable>)> {
+        self.roll.lock().first_held()
     }
 
     /// Counts a run of a member.

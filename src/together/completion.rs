@@ -53,9 +53,9 @@ use std::{
 use crate::{
     Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskHandle,
     TaskId, WouldDeadlock,
-    pool::JoinGuard,
+    pool::{JoinGuard, Pool},
     sync::{Arc, Mutex, Weak},
-    task::{Awaited, Run},
+    task::{Awaited, Run, Runnable},
     time::Timestamp,
     unwind::{discard, wake_all},
     wait,
@@ -178,7 +178,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// # Errors
     ///
     /// [`TaskError::WouldDeadlock`], at once, where [`ScheduledFuture::wait`] would return it for every
-    /// future that is left: in the task that is the only one left, and on the last worker of the
+    /// future that is left: in the task that is the only one left, in a member of a [group](crate::Group) that
+    /// holds the only permit for which all that are left wait, and on the last worker of the
     /// executor that is not already waiting for a task that has not ended. Not on a worker if a future
     /// of another executor has ever been pushed, nor if one of those that are left can end without a
     /// worker.
@@ -306,12 +307,24 @@ impl<T: 'static> ExecutorCompletionService<T> {
         state.pending.values().rev().map(ScheduledFuture::task_handle).collect()
     }
 
+    /// Returns `true` if none of the tasks can end before the calling thread has gone on.
+    fn needs_caller(&self) -> bool {
+        let is_so = |most| {
+            let tasks = self.shared.0.lock().awaited(most);
+            let is_so = !tasks.is_empty() && tasks.iter().all(Pool::needs_caller);
+            discard(tasks);
+            is_so
+        };
+        // The first alone answers for most, so taking from many does not look at all each time.
+        Run::is_any() && is_so(1) && is_so(usize::MAX)
+    }
+
     /// Says that this thread is about to wait without a limit. Its waker is here already.
     fn enter_join(&self, gate: &Arc<Gate>) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        let state = self.shared.0.lock();
-        if state.waits_for_itself() {
+        if self.needs_caller() {
             return Err(WouldDeadlock(()));
         }
+        let state = self.shared.0.lock();
         // Others can end what is theirs.
         let (is_mixed, is_independent) = (state.is_mixed, !state.independent.is_empty());
         drop(state);
@@ -376,12 +389,10 @@ impl<T> QueueState<T> {
         self.has_answer().then(|| self.ended.pop_front())
     }
 
-    /// Returns `true` if nothing is left but the task that the calling thread is running.
-    fn waits_for_itself(&self) -> bool {
-        let is_last = !self.has_answer() && self.pending.len() == 1;
-        is_last
-            && self.independent.is_empty()
-            && self.pending.values().all(|future| Run::is_of(&future.task()))
+    /// Returns the first tasks, `most` at most, from which an answer must come; none if it may come from elsewhere.
+    fn awaited(&self, most: usize) -> Vec<Arc<dyn Runnable>> {
+        let most = if self.has_answer() || !self.independent.is_empty() { 0 } else { most };
+        self.pending.values().take(most).map(|future| future.task()).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use punctual::{CancellationToken, ScheduledThreadPoolExecutor, TaskHandle, current_task};
 use shuttle::thread;
 
-use crate::support::{check, executor, executor_with};
+use crate::support::{Door, check, executor, executor_with};
 
 const STEP: Duration = Duration::from_nanos(10);
 
@@ -100,6 +100,31 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
             }
         });
     }
+}
+
+/// G19: three tasks are brought forward from never while a worker retires, and the first two wait for the third: each has
+/// its worker. Two that are idle stay for tasks that wait.
+#[test]
+fn tasks_that_are_brought_forward_get_their_workers() {
+    check(|| {
+        let (clock, executor) = executor_with(|builder| {
+            builder.core_pool_size(3).keep_alive(STEP).allows_core_thread_timeout(true)
+        });
+        let door = Door::default();
+        let waiting = [1, 2].map(|_| {
+            let door = door.clone();
+            executor.schedule(Duration::MAX, move || door.pass()).expect("it is open")
+        });
+        let last = executor.schedule(Duration::MAX, move || door.open()).expect("it is open");
+        let moved = last.task_handle();
+        clock.advance(STEP);
+        let mover = thread::spawn(move || assert!(moved.reschedule(Duration::ZERO)));
+        clock.advance(STEP);
+        waiting.iter().for_each(|task| assert!(task.run_within(Duration::ZERO)));
+        mover.join().expect("nobody panics");
+        waiting.iter().chain([&last]).for_each(|task| assert!(task.join().is_ok()));
+        executor.close().expect("not on a worker");
+    });
 }
 
 /// The clock advances by itself while two threads wait: each wait ends, at its deadline or with

@@ -46,7 +46,8 @@ pub struct CallerRunsPolicy;
 pub struct DiscardPolicy;
 
 /// Removes the pending task that is due first, whose future ends as cancelled with
-/// [`CancelReason::Rejected`](crate::CancelReason), and admits the new one. After a shutdown the new
+/// [`CancelReason::Rejected`](crate::CancelReason), and admits the new one. A task that waits for its
+/// [group](crate::Group) counts by when it is due; a paused one is due last. After a shutdown the new
 /// one is discarded. Java: `DiscardOldestPolicy`.
 ///
 /// ```

@@ -147,7 +147,7 @@ impl Pool {
         service: &LazyThread<Q>,
         name: &str,
         make_queue: impl FnOnce() -> Q,
-        work: impl FnOnce(&Self, &Q) + Send + 'static,
+        work: impl FnOnce(&Arc<Self>, &Q) + Send + 'static,
     ) -> io::Result<()> {
         if deadlock::is_starting_thread_of(self) {
             // The thread factory submits something, and this thread has the permit.
@@ -227,8 +227,8 @@ pub(in crate::pool) fn factory_error(what: &str) -> io::Error {
 struct ServiceThread(Arc<Pool>);
 
 impl ServiceThread {
-    fn work(self, work: impl FnOnce(&Pool)) {
-        let pool = &*self.0;
+    fn work(self, work: impl FnOnce(&Arc<Pool>)) {
+        let pool = &self.0;
         // A caller that joins the pool's threads waits for this thread, too.
         let _scope = PoolScope::enter(pool, Role::Stopper);
         pool.clock().worker_begins(&Parker::current());

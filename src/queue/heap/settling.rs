@@ -8,7 +8,7 @@
 //! late; a thread that finds it due brings one chunk near, publishes the new head, and looks again.
 
 use super::{
-    DelayHeap, ROOT, VACANT, deadline_of,
+    ARITY, DelayHeap, ROOT, Ticket, VACANT, deadline_of, key, sequence_of,
     sifting::{children, smallest},
     slots::{CHUNK, slot_of},
 };
@@ -66,6 +66,33 @@ impl<E> DelayHeap<E> {
         let mut moments = [near[0], near[1], self.bound()];
         moments.sort_unstable();
         [moments[0], moments[1]]
+    }
+
+    /// Lists the entries that are due at `now`, in no particular order. It costs what it lists, and what
+    /// comes near from the calendar.
+    pub(in super::super) fn list_due(
+        &mut self,
+        now: Timestamp,
+        list: &mut Vec<(Timestamp, Ticket)>,
+    ) {
+        while !self.calendar.is_unused() && self.calendar.floor() <= now.as_nanos() {
+            self.bring_near();
+        }
+        let latest = key(now, u64::MAX);
+        let mut note = |(key, slot)| {
+            list.push((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }));
+        };
+        self.run.up_to(latest).for_each(&mut note);
+        self.visit(ROOT, latest, &mut note);
+    }
+
+    /// Visits the entries at and below a position of the heap whose keys are no larger than `latest`.
+    fn visit(&self, position: usize, latest: u128, note: &mut impl FnMut((u128, u32))) {
+        if position < self.end() && self.key(position) <= latest {
+            note((self.key(position), self.slots[position]));
+            let group = children(position) * ARITY;
+            (group..group + ARITY).for_each(|child| self.visit(child, latest, note));
+        }
     }
 
     /// Returns the first two deadlines of the near part.

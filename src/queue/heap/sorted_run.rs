@@ -91,6 +91,14 @@ impl SortedRun {
         rest.into_iter().find(|key| *key != HOLE).unwrap_or(HOLE)
     }
 
+    /// Returns the keys that are no larger than `latest`, with their slots, in their order.
+    pub(super) fn up_to(&self, latest: u128) -> impl Iterator<Item = (u128, u32)> {
+        let places = (self.front..self.back).map(|place| (self.key_at(place), place));
+        let first = places.take_while(move |(key, _)| *key <= latest || *key == HOLE);
+        let entries = first.filter(|(key, _)| *key != HOLE);
+        entries.map(|(key, place)| (key, self.chunks[place >> SHIFT].slots[place & MASK]))
+    }
+
     /// Returns `true` if the key may be appended.
     #[inline]
     pub(super) fn admits(&self, key: u128) -> bool {

@@ -61,6 +61,19 @@ impl<E> DelayedWorkQueue<E> {
         Some((due, sequence, view(element)))
     }
 
+    /// Returns what is due at `now`, in the order in which it would be taken.
+    pub(crate) fn list_due(&self, now: Timestamp) -> Vec<(Timestamp, Ticket)> {
+        let mut list = Vec::new();
+        let ready = self.ready.lock();
+        for entry in ready.entries().filter(|entry| entry.deadline <= now) {
+            list.push((entry.deadline, Ticket { slot: u32::MAX, sequence: entry.sequence }));
+        }
+        self.stripes.iter().for_each(|stripe| stripe.lock().list_due(now, &mut list));
+        drop(ready);
+        list.sort_unstable_by_key(|(deadline, ticket)| (*deadline, ticket.sequence));
+        list
+    }
+
     /// Returns the number of elements, due or not.
     pub(crate) fn len(&self) -> usize {
         let ready = self.ready.lock();

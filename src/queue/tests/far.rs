@@ -219,3 +219,49 @@ fn a_filter_and_a_drain_reach_far_elements() {
     let odd: Vec<_> = std::iter::from_fn(|| queue.remove_first()).map(|e| e.element).collect();
     assert_eq!(odd, sorted().into_iter().filter(|nanos| nanos % 2 == 1).collect::<Vec<_>>());
 }
+
+/// What is due is listed in the order in which it would be taken, wherever it is: on the ready list, in either stripe,
+/// in the heap, the run or a bucket. Each entry is taken by its place on the list, once, unless it was moved or removed.
+#[test]
+fn what_is_due_is_listed_and_taken_by_the_list() {
+    for moment in [0, 2, 5, 987, 988, 1_000, 1_001, 1_003, 1_006, 1_007, 5_000] {
+        let clock = ManualClock::from_zero();
+        let queue = DelayedWorkQueue::new(Clock::from(clock.clone()), 2, Duration::ZERO);
+        let offer = |stripe, nanos| queue.offer(stripe, at(1), at(nanos), nanos);
+        for nanos in NEAR.into_iter().chain(BUCKET).chain([4, 5, 5, 2]) {
+            offer(nanos as usize % 2, nanos).expect("it is open");
+            offer(1, nanos).expect("it is open");
+        }
+        clock.advance(Duration::from_nanos(2));
+        assert!(queue.try_take().is_some(), "others are on the ready list now");
+        let seen = queue.snapshot(|nanos| *nanos);
+        let expected: Vec<_> = seen
+            .iter()
+            .take_while(|entry| entry.deadline <= at(moment))
+            .map(|entry| (entry.deadline, entry.ticket))
+            .collect();
+        let listed = queue.list_due(at(moment));
+        assert_eq!(listed, expected, "at {moment}");
+        let mut taken = Vec::new();
+        for (number, (deadline, ticket)) in listed.iter().enumerate() {
+            match number % 3 {
+                1 => assert!(queue.remove(*ticket).is_some()),
+                2 => assert!(matches!(
+                    queue.reset(*ticket, &mut |before, _| Some(
+                        before.after(Duration::from_nanos(1)).into()
+                    )),
+                    crate::queue::Reset::Done(..)
+                )),
+                _ => {}
+            }
+            let entry = queue.take_at(*deadline, *ticket);
+            assert_eq!(entry.is_some(), number % 3 == 0, "at {moment}, number {number}");
+            taken.extend(entry);
+            assert!(queue.take_at(*deadline, *ticket).is_none());
+        }
+        assert!(taken.is_sorted_by_key(|entry| (entry.deadline, entry.sequence)));
+        let (counts, ()) = queue.counts(|| ());
+        assert_eq!(counts.taken, 1 + taken.len() as u64);
+        assert_eq!(counts.removed() as usize, (1..listed.len()).step_by(3).count());
+    }
+}

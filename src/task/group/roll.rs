@@ -258,6 +258,18 @@ impl Roll {
         }
     }
 
+    /// Returns the first of the held members, with the moment when it is due.
+    pub(super) fn first_held(&self) -> Option<(Timestamp, u64, Weak<dyn Runnable>)> {
+        if self.held == 0 {
+            return None;
+        }
+        self.order.iter().find_map(|(due, sequence)| {
+            let member = self.members.get(sequence)?;
+            let is_held = member.stands == Stands::Pending { is_held: true };
+            is_held.then(|| (*due, *sequence, Weak::clone(&member.task)))
+        })
+    }
+
     /// Returns the held members whose turn has come, which are held no longer.
     pub(super) fn release(&mut self) -> Vec<(u64, Weak<dyn Runnable>)> {
         if self.held == 0 {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use punctual::{Builder, ManualClock, ScheduledThreadPoolExecutor};
 
-use crate::support::{Counter, ms};
+use crate::support::{Counter, in_time, ms};
 
 fn executor(configure: impl FnOnce(Builder) -> Builder) -> ScheduledThreadPoolExecutor {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
@@ -34,7 +34,21 @@ fn workers_ask_for_the_slack_they_are_told() {
     let lazy = if cfg!(feature = "timer-slack") { 3_000_000 } else { own };
     assert_eq!(in_worker(executor(|builder| builder.timer_slack(ms(3)))), lazy);
     assert_eq!(in_worker(executor(|builder| builder.timer_slack(Duration::ZERO))), own);
+    let most = if cfg!(feature = "timer-slack") { 1_000_000_000 } else { own };
+    for more in [Duration::from_secs(1), Duration::from_secs(3_600), Duration::MAX] {
+        assert_eq!(in_worker(executor(|builder| builder.timer_slack(more))), most);
+    }
     assert_eq!(timer_slack(), own, "the caller's own is not touched");
+}
+
+/// However much slack there may be, a task starts, and a close that waits for it returns.
+#[test]
+fn the_most_slack_is_not_for_ever() {
+    let executor = executor(|builder| builder.timer_slack(Duration::MAX));
+    let begin = Instant::now();
+    let task = executor.schedule(ms(20), move || begin.elapsed()).expect("it is open");
+    in_time("the close", move || executor.close()).expect("this is no task");
+    assert!(task.join().expect("it has run") >= ms(20));
 }
 
 /// A worker that wakes early does not start a task early.

@@ -3,6 +3,7 @@
 
 mod limits;
 mod no_threads;
+mod rounds;
 mod running;
 mod stopping;
 mod waits;

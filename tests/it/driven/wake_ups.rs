@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{DrivenExecutor, ScheduledThreadPoolExecutor};
+use punctual::{DrivenExecutor, ScheduledThreadPoolExecutor, trigger::on_demand};
 
 use super::{SECOND, Wakes, driven, driven_with};
 use crate::{
@@ -44,6 +44,21 @@ fn the_caller_is_woken_for_what_comes_sooner() {
         assert!(task.reschedule(SECOND));
     });
     assert_eq!(moved, 1);
+    let from_never: [fn(&DrivenExecutor); 4] = [
+        |executor| {
+            let task = executor.schedule(SECOND, || ()).unwrap();
+            assert!(task.pause() && task.run_now());
+        },
+        |executor| assert!(executor.repeat(on_demand(), || ()).unwrap().run_now()),
+        |executor| {
+            assert!(executor.schedule(Duration::MAX, || ()).unwrap().run_within(SECOND));
+        },
+        |executor| assert!(executor.throttle(SECOND, || ()).unwrap().call()),
+    ];
+    for bring_forward in from_never {
+        let wakes = wakes_by(bring_forward);
+        assert!(wakes >= 1, "{wakes}");
+    }
     let cancelled = wakes_by(|executor| {
         assert!(executor.schedule(3 * SECOND, || ()).unwrap().cancel());
         assert!(executor.pending_tasks()[0].task_handle().cancel());

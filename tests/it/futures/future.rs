@@ -218,6 +218,32 @@ fn a_timed_join_accepts_every_limit() {
     }
 }
 
+/// FG-009: a join with a time and a token ends by whichever comes first, whatever the time is: by a token that is raised
+/// before the join or during it. The task is not affected, and its value is there for a join that finds it.
+#[test]
+fn a_timed_join_with_a_token_accepts_every_limit() {
+    let (clock, executor) = manual(1);
+    for span in [Duration::ZERO, Duration::from_nanos(1), 2 * LONG, Duration::MAX] {
+        let task = executor.schedule(ms(10), || 7).expect("the executor is open");
+        let raised = CancellationToken::new();
+        raised.cancel();
+        let limit = || Limit::from(span).unless(&raised);
+        assert!(task.join_within(limit()).is_none());
+        let token = CancellationToken::new();
+        let within = Limit::from(span.max(ms(1))).unless(&token);
+        thread::scope(|scope| {
+            let joiner = scope.spawn(|| task.join_within(within).is_none());
+            clock.run_until_idle();
+            token.cancel();
+            clock.advance(Duration::from_nanos(1));
+            assert!(joiner.join().expect("no panic"), "{span:?}");
+        });
+        assert_eq!(task.state(), TaskState::Scheduled);
+        clock.run_for(ms(10));
+        assert_eq!(task.join_within(limit()).map(Outcome::from), Some(Outcome::Value(7)));
+    }
+}
+
 /// FG-010: a timed join of a pending or running task gives up, never early, and the task continues.
 #[test]
 fn a_timed_join_gives_up_and_the_task_goes_on() {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, CancellationToken, Handle, InvokeAnyError, InvokeError, ScheduledFuture,
+    CancelReason, CancellationToken, Handle, InvokeAnyError, InvokeError, Limit, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError, current_task,
 };
 
@@ -290,22 +290,44 @@ fn a_raised_token_submits_nothing() {
     assert_eq!(ran.begun.get(), 0);
 }
 
+/// IV-017: the same with a time beside the token, however long: what was raised is what ended the call.
+#[test]
+fn a_raised_token_submits_nothing_within_any_time() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (token, ran) = (CancellationToken::new(), Naps::default());
+    token.cancel();
+    for span in [Duration::from_secs(60), DAY, Duration::MAX] {
+        let limit = || Limit::from(span).unless(&token);
+        let all = executor.invoke_all_within([ran.body(DAY, || 1)], limit());
+        assert!(matches!(all, Err(InvokeError::Interrupted)), "{span:?}");
+        let any = executor.invoke_any_within([ran.body(DAY, || Tried::Ok(1))], limit());
+        assert!(matches!(any, Err(InvokeAnyError::Interrupted)), "{span:?}");
+    }
+    executor.close().unwrap();
+    assert_eq!(ran.begun.get(), 0);
+}
+
 /// IV-017: a token that is raised during the wait ends it; everything is cancelled, and running
 /// tasks are asked to stop.
 #[test]
 fn a_raised_token_ends_the_wait() {
-    for is_all in [true, false] {
+    let minute = Some(Duration::from_secs(60));
+    for (is_all, span) in [(true, None), (false, None), (true, minute), (false, minute)] {
         let executor = ScheduledThreadPoolExecutor::new(2);
         let (naps, unbegun) = (Naps::default(), Naps::default());
         let (token, handle) = (CancellationToken::new(), executor.handle());
         let raised = token.clone();
         let bodies = [&naps, &naps, &unbegun].map(|naps| naps.body(DAY, || Tried::Ok(1)));
+        let limit = match span {
+            None => Limit::from(&token),
+            Some(span) => Limit::from(span).unless(&token),
+        };
         let call = elsewhere(move || match is_all {
             true => {
-                matches!(handle.invoke_all_within(bodies, &token), Err(InvokeError::Interrupted))
+                matches!(handle.invoke_all_within(bodies, limit), Err(InvokeError::Interrupted))
             }
             false => {
-                matches!(handle.invoke_any_within(bodies, &token), Err(InvokeAnyError::Interrupted))
+                matches!(handle.invoke_any_within(bodies, limit), Err(InvokeAnyError::Interrupted))
             }
         });
         naps.begun.wait_for(2);

@@ -1,9 +1,15 @@
 //! Events for `tracing`: every event and span of a task, with its fields.
 
-use std::{panic::panic_any, sync::Mutex, thread, time::Duration};
+use std::{
+    io,
+    panic::panic_any,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
 
 use punctual::{
-    ManualClock, ScheduledThreadPoolExecutor,
+    ManualClock, ScheduledThreadPoolExecutor, Worker,
     gate::{self, Entry},
 };
 use tracing::Level;
@@ -264,6 +270,32 @@ fn the_end_of_an_executor_is_told() {
         let told: Vec<_> = said.iter().map(|said| said.fields.get("message")).collect();
         assert_eq!(told, ["worker started", "worker ended"]);
     }
+}
+
+/// A task is brought forward, no worker is left and none can be started for it: that is told, and the task stays
+/// pending. A task that waits for no moment needs no worker.
+#[test]
+fn a_worker_that_a_moved_task_does_not_get_is_told_of() {
+    let (kept, collector) = (Arc::new(Mutex::new(None)), Collector::get());
+    let (keeps, error) = (Arc::clone(&kept), "traced: no thread for it");
+    let started = Counter::new();
+    let factory = move |worker: Worker| {
+        started.add();
+        if started.get() > 1 {
+            return Err(io::Error::other(error));
+        }
+        Ok(keeps.lock().unwrap().replace(worker)).map(|_| None)
+    };
+    let (_, executor) = manual_with(|builder| builder.thread_factory(factory));
+    let task = executor.schedule(Duration::MAX, || {}).expect("accepted");
+    drop(kept.lock().unwrap().take());
+    assert!(task.pause() && collector.said_about(error).is_empty());
+    assert!(task.run_now());
+    let said = collector.said_about(error);
+    let told = only(&said, "a worker could not be started; what is pending waits for another");
+    assert_eq!((told.level, told.fields.get("error")), (Level::WARN, error));
+    assert!(!task.is_done() && executor.pending_count() == 1);
+    drop(executor.shutdown_now());
 }
 
 /// A subscriber that panics on a worker, in whichever of its methods, does not end the worker.

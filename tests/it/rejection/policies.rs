@@ -259,6 +259,53 @@ fn the_oldest_makes_room() {
     assert_eq!((now.submitted, now.completed, now.cancelled, now.rejected), (3, 2, 1, 0));
 }
 
+/// The oldest is the one that is due first, also if its group holds it: whether for a permit or because of a pause, and
+/// not if another task is due before it.
+#[test]
+fn the_oldest_may_wait_for_its_group() {
+    let (clock, executor) = bounded(3, DiscardOldestPolicy);
+    let (narrow, paused) = (executor.group("narrow").build(), executor.group("paused").build());
+    let (narrow, paused) = (narrow.unwrap(), paused.unwrap());
+    narrow.set_limit(1).unwrap();
+    executor.set_core_pool_size(3);
+    assert!(paused.pause());
+    let (begun, go_on) = (Counter::new(), Counter::new());
+    let (begins, waits) = (begun.clone(), go_on.clone());
+    let running = narrow.submit(move || {
+        begins.add();
+        waits.wait_for(1);
+    });
+    begun.wait_for(1);
+    clock.advance(ms(1));
+    let early = executor.schedule(ms(1), || ()).unwrap();
+    let first = narrow.submit(|| ()).unwrap();
+    clock.advance(ms(1));
+    early.join().unwrap();
+    let second = paused.submit(|| ()).unwrap();
+    in_time("both are held", {
+        let (narrow, paused) = (narrow.clone(), paused.clone());
+        move || {
+            while (narrow.statistics().waiting, paused.statistics().waiting) != (1, 1) {
+                thread::yield_now();
+            }
+        }
+    });
+    let far = executor.schedule(HOUR, || ()).unwrap();
+    let newer = [1, 2].map(|n| executor.schedule(HOUR * n, || ()).unwrap());
+    assert_cancelled(&first, CancelReason::Rejected);
+    assert_cancelled(&second, CancelReason::Rejected);
+    assert!(!far.is_done() && newer.iter().all(|task| !task.is_done()));
+    let third = executor.schedule(HOUR / 2, || ()).unwrap();
+    assert_cancelled(&far, CancelReason::Rejected);
+    let held = narrow.submit(|| ()).unwrap();
+    assert_cancelled(&third, CancelReason::Rejected);
+    go_on.add();
+    running.unwrap().join().unwrap();
+    held.join().unwrap();
+    assert_eq!(executor.pending_count(), 2);
+    assert_eq!((narrow.statistics().cancelled, paused.statistics().cancelled), (1, 1));
+}
+
 /// RJ-011: the "oldest" task is the one that is due first, whenever it was submitted, even a
 /// periodic one.
 #[test]

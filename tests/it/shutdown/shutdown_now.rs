@@ -4,13 +4,13 @@
 use std::{thread, time::Duration};
 
 use punctual::{
-    CancelReason, Cancelled, DrainedTask, Handle, RejectedExecutionError, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState, current_task,
+    CancelReason, Cancelled, DrainedTask, Handle, InvokeAnyError, RejectedExecutionError,
+    ScheduledFuture, ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState, current_task,
 };
 
 use crate::{
     rounds::rounds,
-    support::{Counter, Drops, LONG, Log, elsewhere, manual, ms},
+    support::{Counter, Drops, LONG, Log, elsewhere, eventually, manual, ms},
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -188,6 +188,66 @@ fn wait_for_all_while_shutting_down(tasks: usize, is_timed: bool) {
     let mut outcomes = waiter.get().into_iter();
     assert!(matches!(outcomes.next(), Some(Some(Ok(Err(_))))));
     outcomes.for_each(assert_given_up);
+}
+
+/// SN-007: a call for all of several closures returns every future, and each has ended without a value; a call for any of
+/// them fails.
+#[test]
+fn it_ends_a_call_for_several() {
+    for is_all in [true, false] {
+        let executor = ScheduledThreadPoolExecutor::new(1);
+        let handle = executor.handle();
+        let caller = elsewhere(move || call_for_three(&handle, is_all));
+        eventually("one runs, and two wait", || {
+            let now = executor.statistics();
+            (now.active, now.pending) == (1, 2)
+        });
+        drop(executor.shutdown_now());
+        caller.get();
+    }
+}
+
+fn call_for_three(handle: &Handle, is_all: bool) {
+    let bodies = [sleep_for_a_day; 3];
+    if is_all {
+        let futures = handle.invoke_all(bodies).expect("they were submitted");
+        assert!(futures.iter().all(ScheduledFuture::is_done));
+        let mut outcomes = futures.iter().map(ScheduledFuture::join);
+        assert!(matches!(outcomes.next(), Some(Ok(Err(_)))), "it was asked to stop");
+        outcomes.for_each(|outcome| assert!(outcome.is_err_and(|error| error.is_cancelled())));
+    } else {
+        assert!(handle.invoke_any(bodies).is_err());
+    }
+}
+
+/// SN-008: a call for any of two to four closures fails, with a time limit or without, whenever the shutdown comes once one
+/// of them runs. It does not wait for its limit.
+#[test]
+fn it_ends_a_call_for_any_whenever_it_comes() {
+    for round in rounds("a call for any that is shut down", 2_000) {
+        let executor = ScheduledThreadPoolExecutor::new(1);
+        let (handle, started) = (executor.handle(), Counter::new());
+        let begins = started.clone();
+        let body = move || {
+            begins.add();
+            sleep_for_a_day()
+        };
+        let bodies = vec![body; 2 + round % 3];
+        let caller = elsewhere(move || match round % 2 {
+            0 => matches!(handle.invoke_any(bodies), Err(error) if !is_timed_out(&error)),
+            _ => {
+                let outcome = handle.invoke_any_timeout(bodies, DAY);
+                matches!(outcome, Err(error) if !is_timed_out(&error))
+            }
+        });
+        started.wait_for(1);
+        drop(executor.shutdown_now());
+        assert!(caller.get());
+    }
+}
+
+fn is_timed_out<E>(error: &InvokeAnyError<E>) -> bool {
+    matches!(error, InvokeAnyError::TimedOut)
 }
 
 /// SN-010: on a terminated executor a second shutdown of either kind returns nothing and changes

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{ScheduledThreadPoolExecutor, TaskState, current_task};
+use punctual::{RejectionReason, ScheduledThreadPoolExecutor, TaskState, current_task};
 
 use crate::{
     support::for_some_span,
@@ -203,6 +203,37 @@ fn a_closure_runs_as_often_as_it_is_accepted() {
     }
     open.shutdown();
     assert!(open.await_termination(LONG).unwrap());
+    assert_eq!(ran.get(), 1_000);
+}
+
+/// SO-013: the same with a bound, which refuses a closure as long as there is no room: it is submitted again, and runs
+/// as often as it was accepted.
+#[test]
+fn a_closure_that_was_refused_for_want_of_room_is_submitted_again() {
+    let executor = ScheduledThreadPoolExecutor::builder().core_pool_size(2).max_pending(30).build();
+    let executor = executor.unwrap();
+    let (ran, go_on) = (Counter::new(), Counter::new());
+    let (count, wait) = (ran.clone(), go_on.clone());
+    let closure = move || {
+        wait.wait_for(1);
+        count.add();
+    };
+    let (mut accepted, mut refused) = (0, 0);
+    while accepted < 1_000 {
+        match executor.execute(closure.clone()) {
+            Ok(()) => accepted += 1,
+            Err(error) => {
+                assert!(matches!(error.reason(), RejectionReason::Saturated), "{error}");
+                refused += 1;
+                go_on.add();
+                drop(error);
+                thread::yield_now();
+            }
+        }
+    }
+    assert!(refused > 0, "thirty wait, and two run");
+    executor.shutdown();
+    assert!(executor.await_termination(LONG).unwrap());
     assert_eq!(ran.get(), 1_000);
 }
 
