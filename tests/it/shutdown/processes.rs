@@ -121,7 +121,10 @@ fn by_one_of_several_owners() -> Ended {
     Ok(())
 }
 
-const WAYS: [(&str, fn() -> Ended); 5] = [
+/// A program, from its first line to its end.
+type Program = fn() -> Ended;
+
+const WAYS: [(&str, Program); 5] = [
     ("as in the book", as_in_the_book),
     ("as in the cookbook", as_in_the_cookbook),
     ("as in the example", as_in_the_example),
