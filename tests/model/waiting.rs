@@ -102,27 +102,32 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
     }
 }
 
-/// G19: three tasks are brought forward from never while a worker retires, and the first two wait for the third: each has
+/// G19: a task is brought forward from never while a worker retires, and two others wait for it in their bodies: it has
 /// its worker. Two that are idle stay for tasks that wait.
 #[test]
-fn tasks_that_are_brought_forward_get_their_workers() {
+fn a_task_that_is_brought_forward_gets_its_worker() {
     check(|| {
         let (clock, executor) = executor_with(|builder| {
             builder.core_pool_size(3).keep_alive(STEP).allows_core_thread_timeout(true)
         });
         let door = Door::default();
-        let waiting = [1, 2].map(|_| {
-            let door = door.clone();
-            executor.schedule(Duration::MAX, move || door.pass()).expect("it is open")
+        let others = [1, 2].map(|_| {
+            let (begun, door) = (Door::default(), door.clone());
+            let begins = begun.clone();
+            let body = move || {
+                begins.open();
+                door.pass();
+            };
+            (begun, executor.schedule(Duration::MAX, body).expect("it is open"))
         });
         let last = executor.schedule(Duration::MAX, move || door.open()).expect("it is open");
-        let moved = last.task_handle();
         clock.advance(STEP);
-        let mover = thread::spawn(move || assert!(moved.reschedule(Duration::ZERO)));
-        clock.advance(STEP);
-        waiting.iter().for_each(|task| assert!(task.run_within(Duration::ZERO)));
-        mover.join().expect("nobody panics");
-        waiting.iter().chain([&last]).for_each(|task| assert!(task.join().is_ok()));
+        others.iter().for_each(|(_, task)| assert!(task.run_within(Duration::ZERO)));
+        let ager = thread::spawn(move || clock.advance(STEP));
+        others.iter().for_each(|(begun, _)| begun.pass());
+        assert!(last.reschedule(Duration::ZERO));
+        assert!(last.join().is_ok() && others.iter().all(|(_, task)| task.join().is_ok()));
+        ager.join().expect("nobody panics");
         executor.close().expect("not on a worker");
     });
 }
