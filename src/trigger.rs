@@ -43,7 +43,12 @@
 
 mod context;
 
-use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, time::Duration};
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    hash::BuildHasher,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 pub(crate) use self::context::LastRun;
 pub use self::context::{Due, TriggerContext};
@@ -87,6 +92,27 @@ pub trait Trigger: Send + 'static {
     /// Called once, when the task is submitted.
     fn is_asked_again(&self) -> bool {
         false
+    }
+
+    /// Returns how long after `moment` its run is due; `moment` is the trigger's last answer, and `last` what
+    /// it was asked with. A trigger has no offset unless it says so; [jitter](Self::jitter) is one.
+    ///
+    /// The moment itself stays the [tick](crate::gate::Tick), and is what the trigger is told of that run
+    /// later: [`planned`](TriggerContext::planned) is the moment, and [`after`](TriggerContext::after) is
+    /// earlier by the offset. Lateness counts from the end of the offset. A trigger around another one has to
+    /// pass this call on, and [`share`](Self::share).
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        let _ = (moment, last);
+        Duration::ZERO
+    }
+
+    /// Called once, before all other calls, if the task has a [gate](crate::gate): replicas of it in other
+    /// processes compete for its moments, so the trigger has to plan the same ones, with the same offsets,
+    /// on each. `name` is the name of the task. Returns `false` if the trigger cannot; the submission is
+    /// then refused, with [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
+    fn share(&mut self, name: Option<&str>) -> bool {
+        let _ = name;
+        true
     }
 
     /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many
@@ -135,18 +161,28 @@ pub trait Trigger: Send + 'static {
     }
 
     /// Delays each run by a random span below `most`, so that tasks of many machines do not all run at
-    /// once. The runs do not drift: the trigger inside is shown the moments that it chose itself.
+    /// once. The runs do not drift: the trigger inside is shown the moments that it chose itself. A run is
+    /// not late before its span is over.
     ///
     /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the
-    /// same each time. `most` should be shorter than the time between two runs. The
-    /// [cookbook](crate::cookbook::timers#a-periodic-task-with-jitter) has an example.
+    /// same each time: a function of the seed and of the moment of the trigger inside, if that is on the wall
+    /// clock, and otherwise of the seed and of the number of the run. `most` should be shorter than the time
+    /// between two runs. The [cookbook](crate::cookbook::timers#a-periodic-task-with-jitter) has an example.
+    ///
+    /// # Behind a gate
+    ///
+    /// Replicas of a task that has a [gate](crate::gate) have to agree on what they compete for. So the
+    /// [tick](crate::gate::Tick) that the gate is asked about is the moment of the trigger inside, without
+    /// the span, and the spans are the same on each replica: without a seed or a name of its own the jitter
+    /// takes the [name of the task](crate::TaskBuilder::name). A task with neither is refused, with
+    /// [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
     #[doc(alias = "thundering_herd")]
     fn jitter(self, most: Duration) -> Jitter<Self>
     where
         Self: Sized,
     {
-        let (seed, span) = (RandomState::new().hash_one(most), Duration::ZERO);
-        Jitter { inner: self, most, seed, span, span_before: span }
+        let seed = RandomState::new().hash_one(most);
+        Jitter { inner: self, most, seed, is_seeded: false }
     }
 }
 
@@ -387,6 +423,14 @@ impl<G: Trigger> Trigger for Times<G> {
         if last.runs < self.runs { self.inner.next(last) } else { None }
     }
 
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        self.inner.offset(moment, last)
+    }
+
+    fn share(&mut self, name: Option<&str>) -> bool {
+        self.inner.share(name)
+    }
+
     fn between(&self, from: Due, to: Due) -> u64 {
         self.inner.between(from, to)
     }
@@ -405,11 +449,20 @@ pub struct Until<G> {
 
 impl<G: Trigger> Trigger for Until<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        let is_in_time = |due: Due| !due.is_after(self.end, last.clock);
-        self.inner.next(last).filter(|due| match due {
-            Due::OnDemand => is_in_time(Due::At(last.after())),
-            due => is_in_time(*due),
-        })
+        let tick = self.inner.next(last)?;
+        let due = match tick {
+            Due::OnDemand => Due::At(last.after()),
+            tick => tick.later_by(self.inner.offset(tick, last))?,
+        };
+        (!due.is_after(self.end, last.clock)).then_some(tick)
+    }
+
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        self.inner.offset(moment, last)
+    }
+
+    fn share(&mut self, name: Option<&str>) -> bool {
+        self.inner.share(name)
     }
 
     fn between(&self, from: Due, to: Due) -> u64 {
@@ -427,17 +480,15 @@ pub struct Jitter<G> {
     inner: G,
     most: Duration,
     seed: u64,
-    /// The span of the last answer.
-    span: Duration,
-    /// The span by which the last run was delayed that the trigger has been told of.
-    span_before: Duration,
+    /// Whether the seed is one that was given.
+    is_seeded: bool,
 }
 
 impl<G> Jitter<G> {
     /// Makes the spans the same for each trigger with this seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        (self.seed, self.is_seeded) = (seed, true);
         self
     }
 
@@ -460,12 +511,10 @@ impl<G> Jitter<G> {
     /// ```
     #[must_use]
     pub fn name(self, name: &str) -> Self {
-        // FNV-1a, which is the same everywhere and for ever.
-        let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        self.seed(name.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
+        self.seed(hash(name))
     }
 
-    /// Returns the span of a run: a function of the seed and of the number of the run.
+    /// Returns the span of a run: a function of the seed and of what the run is known by.
     fn span_of(&self, run: u64) -> Duration {
         let mixed = mix(self.seed ^ mix(run));
         let most = saturating_nanos(self.most);
@@ -473,31 +522,44 @@ impl<G> Jitter<G> {
     }
 }
 
+/// FNV-1a, which is the same everywhere and for ever.
+fn hash(name: &str) -> u64 {
+    let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, hash)
+}
+
+/// Returns a moment as a number that is the same on every machine. Two moments may have the same.
+fn number_of(moment: SystemTime) -> u64 {
+    let nanos = |span: Duration| span.as_nanos() as u64;
+    match moment.duration_since(UNIX_EPOCH) {
+        Ok(since) => nanos(since),
+        Err(before) => !nanos(before.duration()),
+    }
+}
+
 impl<G: Trigger> Trigger for Jitter<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        let mut shown = *last;
-        if !last.is_again {
-            self.span_before = self.span;
-        }
-        if let Some(run) = &mut shown.last {
-            let span = self.span_before;
-            run.planned = run.planned.before(span);
-            run.planned_wall = run.planned_wall.and_then(|planned| planned.checked_sub(span));
-            if !last.is_again {
-                shown.after = shown.after.before(span);
-                shown.after_wall = shown.after_wall.and_then(|after| after.checked_sub(span));
-            }
-        }
-        let due = self.inner.next(&shown)?;
-        self.span = self.span_of(last.runs);
-        due.later_by(self.span)
+        self.inner.next(last)
     }
 
-    /// Counts the moments that the trigger inside has. Of the spans that may have moved the two, the
-    /// smaller one does not bring `from` before its own moment.
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        let span = match moment {
+            Due::At(_) => self.span_of(last.runs),
+            Due::Wall(moment) => self.span_of(number_of(moment)),
+            Due::OnDemand => Duration::ZERO,
+        };
+        self.inner.offset(moment, last).saturating_add(span)
+    }
+
+    fn share(&mut self, name: Option<&str>) -> bool {
+        if let Some(name) = name.filter(|_| !self.is_seeded) {
+            (self.seed, self.is_seeded) = (hash(name), true);
+        }
+        self.is_seeded && self.inner.share(name)
+    }
+
     fn between(&self, from: Due, to: Due) -> u64 {
-        let span = self.span.min(self.span_before);
-        self.inner.between(from.before(span), to.before(span))
+        self.inner.between(from, to)
     }
 
     fn is_asked_again(&self) -> bool {
