@@ -83,7 +83,7 @@ impl Debounced {
     /// ```
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.task.is_called()
+        self.task.is_called() && !self.task.is_done()
     }
 
     /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.

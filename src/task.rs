@@ -160,22 +160,6 @@ impl<J: Job> Task<J> {
         self
     }
 
-    /// Ends a task whose time was up before a worker took it: it does not run.
-    #[cold]
-    fn time_out_unrun(
-        &self,
-        mut cell: MutexGuard<'_, TaskCell<J>>,
-        run: &Run,
-        hooks: &Hooks,
-    ) -> Verdict {
-        let found = cell.time_out();
-        run.stats().count_cancelled();
-        match self.complete_cancel(cell, found, true, hooks.drops(run.id())) {
-            Cancellation::TooLate => Verdict::TooLate,
-            _ => Verdict::TimedOut,
-        }
-    }
-
     /// Ends the task after its last run, or as timed out if its time `is_over`, and drops what it
     /// leaves. A run is counted only if it `is_run`.
     #[inline(always)]
@@ -486,9 +470,7 @@ impl<J: Job> Runnable for Task<J> {
     }
 
     fn is_called(&self) -> bool {
-        let mut cell = self.0.lock();
-        let is_called = cell.control().is_some_and(|control| control.is_called());
-        is_called && !cell.stage().is_done()
+        self.0.lock().control().is_some_and(|control| control.is_called())
     }
 
     fn slot(&self) -> Option<u32> {

@@ -16,8 +16,8 @@
 //! A series may also end here, because its trigger has, or has panicked.
 
 use super::{
-    Enqueue, Failure, Hooks, Job, Run, Task, TaskState, Verdict, Wrapper, cell::TaskCell, discard,
-    job::RunOutcome, state::Ending,
+    Cancellation, Enqueue, Failure, Hooks, Job, Run, Task, TaskState, Verdict, Wrapper,
+    cell::TaskCell, discard, job::RunOutcome, state::Ending,
 };
 use crate::{CancelReason, statistics::Ended, sync::MutexGuard, time::Timestamp, trace};
 
@@ -126,6 +126,22 @@ impl<J: Job> Task<J> {
                 run.stats().count_ended(ended);
             }
         })
+    }
+
+    /// Ends a task whose time was up before a worker took it: it does not run.
+    #[cold]
+    pub(super) fn time_out_unrun(
+        &self,
+        mut cell: MutexGuard<'_, TaskCell<J>>,
+        run: &Run,
+        hooks: &Hooks,
+    ) -> Verdict {
+        let found = cell.time_out();
+        run.stats().count_cancelled();
+        match self.complete_cancel(cell, found, true, hooks.drops(run.id())) {
+            Cancellation::TooLate => Verdict::TooLate,
+            _ => Verdict::TimedOut,
+        }
     }
 
     /// As [`finish`](Self::finish), where no run has just ended: compiled once.

@@ -262,7 +262,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happens>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// M193: whatever is called, and whatever is late, two runs never begin within the period, and each call is followed
+    /// Whatever is called, and whatever is late, two runs never begin within the period, and each call is followed
     /// by a run.
     #[test]
     fn a_throttled_task_keeps_its_period(
@@ -345,7 +345,7 @@ fn many_callers_keep_the_period() {
     }
 }
 
-/// M194: a call whose run does not take place does not wait any more: its run is skipped by a gate, whose answer may
+/// A call whose run does not take place does not wait any more: its run is skipped by a gate, whose answer may
 /// take a while, or left out because it is overdue, or its hook panics.
 #[test]
 fn a_call_whose_run_does_not_take_place_waits_no_more() {

@@ -93,7 +93,7 @@ fn replicas<G: Trigger>(
     (runs.entries(), gate.asked.entries())
 }
 
-/// M196: with jitter, each tick runs once, and all replicas ask for it at the same moment, which is a function of the name
+/// With jitter, each tick runs once, and all replicas ask for it at the same moment, which is a function of the name
 /// and the tick.
 #[test]
 fn with_jitter_each_tick_runs_once() {
@@ -166,7 +166,7 @@ impl Trigger for Boxed {
     }
 }
 
-/// M197: where the spans cannot be the same on each replica, the submission is refused; nothing is lost, and nothing is
+/// Where the spans cannot be the same on each replica, the submission is refused; nothing is lost, and nothing is
 /// asked or run.
 #[test]
 fn a_jitter_that_cannot_be_shared_is_refused() {

@@ -41,7 +41,7 @@ impl Trigger for Hourly {
 
 type Bring = fn(&ScheduledFuture<()>);
 
-/// M195: a run that is brought forward inside its jitter is that moment's run: the moment does not come again, and the
+/// A run that is brought forward inside its jitter is that moment's run: the moment does not come again, and the
 /// next one has its own.
 #[test]
 fn a_moment_runs_once_though_it_is_brought_forward_inside_its_jitter() {

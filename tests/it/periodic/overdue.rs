@@ -115,7 +115,7 @@ fn rate(
     }
 }
 
-/// M190: `Skip` leaves an overdue run out, whatever has made it late, and counts it at once.
+/// `Skip` leaves an overdue run out, whatever has made it late, and counts it at once.
 #[test]
 fn skip_leaves_out_what_is_overdue() {
     for (is_trigger, cause) in [false, true].into_iter().flat_map(|one| CAUSES.map(|it| (one, it)))
@@ -132,7 +132,7 @@ fn skip_leaves_out_what_is_overdue() {
     }
 }
 
-/// M191: with `Within` no run is later than that, whatever has made it late.
+/// With `Within` no run is later than that, whatever has made it late.
 #[test]
 fn within_starts_nothing_later_than_that() {
     for (is_trigger, cause) in [false, true].into_iter().flat_map(|one| CAUSES.map(|it| (one, it)))
@@ -261,7 +261,7 @@ fn what_is_asked_for_is_not_left_out() {
     }
 }
 
-/// M192: a run that was due, and late, when it was asked for is the one that was asked for. Its lateness counts from
+/// A run that was due, and late, when it was asked for is the one that was asked for. Its lateness counts from
 /// then.
 #[test]
 fn a_run_that_is_due_and_asked_for_takes_place() {
