@@ -100,6 +100,41 @@ pub trait Trigger: Send + 'static {
     /// later: [`planned`](TriggerContext::planned) is the moment, and [`after`](TriggerContext::after) is
     /// earlier by the offset. Lateness counts from the end of the offset. A trigger around another one has to
     /// pass this call on, and [`share`](Self::share).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{
+    ///     ManualClock, ScheduledThreadPoolExecutor, Trigger,
+    ///     trigger::{Due, TriggerContext, every},
+    /// };
+    ///
+    /// /// Another trigger, whose moments are printed.
+    /// struct Printed<G>(G);
+    ///
+    /// impl<G: Trigger> Trigger for Printed<G> {
+    ///     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+    ///         let next = self.0.next(last);
+    ///         println!("{next:?}");
+    ///         next
+    ///     }
+    ///
+    ///     fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+    ///         self.0.offset(moment, last)
+    ///     }
+    ///
+    ///     fn share(&mut self, name: Option<&str>) -> bool {
+    ///         self.0.share(name)
+    ///     }
+    /// }
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// let spread = Printed(every(minute).first_in(minute).jitter(20 * second));
+    /// let first = executor.repeat(spread, || ())?.delay().expect("it is pending");
+    /// assert!(minute <= first && first < minute + 20 * second);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
         let _ = (moment, last);
         Duration::ZERO
@@ -119,8 +154,9 @@ pub trait Trigger: Send + 'static {
     /// does not count them returns zero, as this one does, and one that would have to count long may
     /// return what it has.
     ///
-    /// Called on a worker, before a run that is late and stands for others, and after one that
-    /// others have been left out after.
+    /// Called on a worker, before a run that is late and stands for others, after one that
+    /// others have been left out after, and with [`Skip`](crate::MissedRuns::Skip) before a run that is late:
+    /// one moment is enough to have it [left out](crate::MissedRuns#overdue-runs).
     fn between(&self, from: Due, to: Due) -> u64 {
         let _ = (from, to);
         0

@@ -38,8 +38,8 @@ pub(super) struct Calls {
     first: Option<Timestamp>,
     /// The first call that has come since a worker has the task.
     later: Option<Timestamp>,
-    /// Before this moment no run of a throttled task is planned.
-    not_before: Option<Timestamp>,
+    /// When the body last began, by a call or not.
+    begun: Option<Timestamp>,
     /// The least time between two bodies.
     period: Duration,
 }
@@ -55,7 +55,8 @@ impl Calls {
             }
             Pace::Period(period) => {
                 self.period = period;
-                Change::Within(self.not_before.map_or(now, |moment| moment.max(now)))
+                let not_before = self.begun.map(|begun| begun.after(period));
+                Change::Within(not_before.map_or(now, |moment| moment.max(now)))
             }
         }
     }
@@ -75,7 +76,8 @@ impl Calls {
     /// not be planned.
     pub(super) fn begin(&mut self, now: Timestamp) -> Timestamp {
         (self.first, self.later) = (None, None);
-        *self.not_before.insert(now.after(self.period))
+        self.begun = Some(now);
+        now.after(self.period)
     }
 
     /// Notes that the run is over for which calls have waited, whether or not it took place.

@@ -245,8 +245,7 @@ impl Control {
     /// Notes that the body begins for which calls have waited: what they have asked for since a worker took
     /// the task, this run is.
     fn begin(&mut self, now: Timestamp) {
-        let Some(calls) = &mut self.calls else { return };
-        let not_before = calls.begin(now);
+        let not_before = self.calls.get_or_insert_default().begin(now);
         self.within = None;
         if let Some(plan) = self.plan.as_mut().filter(|_| not_before > now) {
             *plan = not_before.max(*plan);

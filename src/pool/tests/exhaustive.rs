@@ -7,7 +7,7 @@ use crate::{
     ManualClock, TaskState,
     queue::Ticket,
     sync::{Parker, exhaustive::check, thread},
-    task::{OneShot, Period, Periodic, Task},
+    task::{MissedRuns, OneShot, Period, Periodic, Task},
 };
 
 const STEP: Duration = Duration::from_nanos(10);

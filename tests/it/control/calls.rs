@@ -459,3 +459,16 @@ fn a_run_that_does_not_take_place_begins_no_period() {
     clock.run_until_idle();
     assert_eq!(executor.statistics().runs, 3);
 }
+
+/// A run that was asked for by hand begins a period as well, also before the first call.
+#[test]
+fn a_run_that_was_asked_for_begins_a_period() {
+    let (clock, executor) = manual(1);
+    let task = executor.throttle(ms(10), || ()).expect("accepted");
+    assert!(task.task_handle().run_now());
+    clock.run_for(ms(4));
+    assert!(task.call());
+    assert_eq!(task.task_handle().delay(), Some(ms(6)));
+    clock.run_for(ms(6));
+    assert_eq!(executor.statistics().runs, 2);
+}
