@@ -10,30 +10,15 @@
 //!   throttle   ▼ ── ▼ ──── ▼ ─────────── ▼         at once, and then once in each period
 //! ```
 //!
-//! The task stays in the queue while nobody calls, and never falls due. A call during a run is not
-//! lost: it asks for another run.
-//!
-//! # What is kept beside the task
-//!
-//! One moment, in an atomic variable, which orders no other access.
-//!
-//! For debounce it is the first call that waits for a run. The body clears it when it begins. A caller
-//! that reads it just before that asks for a moment that is earlier than it need be: the run may come
-//! early by what was left of the longest wait, but none is lost and none is later.
-//!
-//! For throttle it is the last moment for which a run was asked. Each caller moves it on to the next
-//! one that is allowed, before it asks; so no two runs are asked for within a period, however many
-//! threads call. A run that begins late moves it on as well.
+//! The task stays in the queue while there is no call, and never falls due. A call during a run is not
+//! lost: it asks for another run. Which calls wait, and when the body last began, the task itself keeps
+//! ([`Pace`]), so that a run that is skipped, put off or left out takes its calls with it.
 
 use std::{fmt, time::Duration};
 
 use crate::{
     Handle, Outcome, RejectedExecutionError, TaskBuilder, TaskHandle,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Timestamp,
+    task::{Pace, Run},
     trigger::on_demand,
 };
 
@@ -45,8 +30,6 @@ pub struct Debounced {
     task: TaskHandle,
     quiet: Duration,
     max_wait: Duration,
-    /// The first call that waits for a run.
-    first: Moment,
 }
 
 impl Debounced {
@@ -78,10 +61,8 @@ impl Debounced {
     /// ended. Does not block. O(log n).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
-        let now = self.task.clock().read();
-        let first = self.first.move_on(|first| first.unwrap_or(now));
-        let latest = first.after(self.max_wait);
-        self.task.run_next_at(now.after(self.quiet).min(latest))
+        let Self { quiet, max_wait, .. } = *self;
+        self.task.call(Pace::Quiet { quiet, max_wait })
     }
 
     /// Returns `true` if a call waits for its run: something has changed, and is not saved yet. A run that
@@ -102,7 +83,7 @@ impl Debounced {
     /// ```
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.first.is_set() && !self.task.is_done()
+        self.task.is_called() && !self.task.is_done()
     }
 
     /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.
@@ -123,7 +104,7 @@ impl Debounced {
     /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn flush(&self) -> bool {
-        self.first.is_set() && self.task.run_within(Duration::ZERO)
+        self.task.flush()
     }
 
     /// Returns the handle of the task.
@@ -139,8 +120,6 @@ impl Debounced {
 pub struct Throttled {
     task: TaskHandle,
     period: Duration,
-    /// The last moment for which a run was asked, or at which one began.
-    last: Moment,
 }
 
 impl Throttled {
@@ -149,13 +128,7 @@ impl Throttled {
     /// not block. O(log n).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
-        let now = self.task.clock().read();
-        let next = self.last.move_on(|last| match last {
-            None => now,
-            Some(last) if last > now => last,
-            Some(last) => last.after(self.period).max(now),
-        });
-        self.task.run_next_by(next)
+        self.task.call(Pace::Period(self.period))
     }
 
     /// Returns the handle of the task.
@@ -261,13 +234,11 @@ impl TaskBuilder<'_> {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let first = Moment::default();
-        let of_body = first.clone();
         let task = self.repeat(on_demand(), move || {
-            of_body.clear();
+            Run::body_begins();
             body()
         })?;
-        Ok(Debounced { task: task.task_handle(), quiet, max_wait: Duration::MAX, first })
+        Ok(Debounced { task: task.task_handle(), quiet, max_wait: Duration::MAX })
     }
 
     /// Submits the task: see [`Handle::throttle`].
@@ -284,14 +255,11 @@ impl TaskBuilder<'_> {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let (last, clock) = (Moment::default(), self.clock().clone());
-        let of_body = last.clone();
         let task = self.repeat(on_demand(), move || {
-            let now = clock.read();
-            of_body.move_on(|last| last.map_or(now, |last| last.max(now)));
+            Run::body_begins();
             body()
         })?;
-        Ok(Throttled { task: task.task_handle(), period, last })
+        Ok(Throttled { task: task.task_handle(), period })
     }
 }
 
@@ -316,35 +284,5 @@ impl fmt::Debug for Debounced {
 impl fmt::Debug for Throttled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Throttled").field(&self.task).finish()
-    }
-}
-
-/// A moment that the callers and the body of a task share, or none. No clock ever shows zero.
-#[derive(Clone, Default)]
-struct Moment(Arc<AtomicU64>);
-
-// Relaxed, all of these: see the head of the module.
-impl Moment {
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
-    }
-
-    fn clear(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-
-    /// Replaces the moment by the one that `next` makes of it, and returns that.
-    fn move_on(&self, next: impl Fn(Option<Timestamp>) -> Timestamp) -> Timestamp {
-        let mut before = self.0.load(Ordering::Relaxed);
-        loop {
-            let after = next((before > 0).then(|| Timestamp::from_nanos(before)));
-            let nanos = after.as_nanos();
-            let moved =
-                self.0.compare_exchange(before, nanos, Ordering::Relaxed, Ordering::Relaxed);
-            match moved {
-                Ok(_) => return after,
-                Err(other) => before = other,
-            }
-        }
     }
 }

@@ -320,6 +320,9 @@ pub enum RejectionReason {
     GroupShutdown,
     /// The [group](crate::Group) of the task is one of another executor.
     ForeignGroup,
+    /// The task has a [gate](crate::gate), and its trigger cannot plan the same moments on every replica:
+    /// [jitter](crate::Trigger::jitter) without a seed, in a task without a name.
+    UnsharedTrigger,
 }
 
 impl fmt::Display for RejectionReason {
@@ -354,6 +357,10 @@ impl fmt::Display for RejectionReason {
             Self::ForeignGroup => f.write_str(
                 "the task was rejected: its group is one of another executor; \
                  submit it there, or make a group of this one",
+            ),
+            Self::UnsharedTrigger => f.write_str(
+                "the task was rejected: behind a gate its jitter has to be the same on every replica; \
+                 give the task a name, or the jitter a name or a seed",
             ),
         }
     }

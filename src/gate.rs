@@ -39,7 +39,8 @@
 //!
 //! # Ticks
 //!
-//! A [`Tick`] is one moment of the task's schedule, for which one run is planned. It stays the same, with its
+//! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the moment that the trigger has
+//! answered, without the span by which [jitter](crate::Trigger::jitter) puts the run off. It stays the same, with its
 //! planned moment and the number of its run, however often the gate says [`Entry::Again`]; so do the
 //! lateness of the run and what counts as missed. A request for another moment, as
 //! [`reschedule`](crate::ScheduledFuture::reschedule), makes another tick of it. A run that is asked for
@@ -267,7 +268,8 @@ impl Tick<'_> {
         self.number
     }
 
-    /// Returns the moment for which the run was planned; `None` if no [`Instant`] can represent it.
+    /// Returns the moment of the schedule for which the run was planned, without [jitter](crate::Trigger::jitter);
+    /// `None` if no [`Instant`] can represent it.
     #[must_use]
     pub fn planned(&self) -> Option<Instant> {
         self.clock.instant_of(self.planned)

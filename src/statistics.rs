@@ -108,6 +108,11 @@ impl WorkerStats {
         }
     }
 
+    /// Counts runs that were left out, apart from those that a run is told of which is counted later.
+    pub(crate) fn count_missed(&self, missed: u64) {
+        add(&self.0.missed_runs, missed);
+    }
+
     /// Counts a run that a gate has skipped, and those that were missed just before it.
     pub(crate) fn count_skip(&self, missed: u64) {
         add(&self.0.gate_skips, 1);

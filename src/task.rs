@@ -64,6 +64,7 @@
 
 mod alarm;
 mod between_runs;
+mod calls;
 mod cell;
 mod claim;
 mod control;
@@ -84,6 +85,7 @@ mod worker_context;
 
 pub(crate) use self::{
     alarm::Alarm,
+    calls::Pace,
     cell::{Attachment, Observation},
     claim::{Awaited, Claim},
     control::{Change, ChooseDeadline, MoveEntry, Moved},
@@ -92,7 +94,7 @@ pub(crate) use self::{
     grouped::{Comeback, InGroup},
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
-    period::Period,
+    period::{Period, Shared},
     run::{CurrentRun, Run, Subject},
     runnable::{Cancellation, Changed, Enqueue, Runnable, Verdict},
     worker_context::WorkerContext,
@@ -156,22 +158,6 @@ impl<J: Job> Task<J> {
     pub(crate) fn limited(self, deadline: Timestamp, budget: Duration) -> Self {
         self.0.lock().set_limit(deadline, budget);
         self
-    }
-
-    /// Ends a task whose time was up before a worker took it: it does not run.
-    #[cold]
-    fn time_out_unrun(
-        &self,
-        mut cell: MutexGuard<'_, TaskCell<J>>,
-        run: &Run,
-        hooks: &Hooks,
-    ) -> Verdict {
-        let found = cell.time_out();
-        run.stats().count_cancelled();
-        match self.complete_cancel(cell, found, true, hooks.drops(run.id())) {
-            Cancellation::TooLate => Verdict::TooLate,
-            _ => Verdict::TimedOut,
-        }
     }
 
     /// Ends the task after its last run, or as timed out if its time `is_over`, and drops what it
@@ -319,6 +305,13 @@ impl<J: Job> Runnable for Task<J> {
         };
         drop(cell);
         run.begin(&job, name);
+        let job = match self.in_time(job, &mut wrapper, is_extra, (run, hooks)) {
+            Ok(job) => job,
+            Err(verdict) => {
+                discard(wrapper);
+                return verdict;
+            }
+        };
         let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
         if is_asked {
             self.leave_gate(&ran, is_extra, run, hooks);
@@ -470,6 +463,14 @@ impl<J: Job> Runnable for Task<J> {
 
     fn is_periodic(&self) -> bool {
         J::IS_PERIODIC
+    }
+
+    fn has_gate(&self) -> bool {
+        self.0.lock().extras_if_any().is_some_and(|extras| extras.gate.is_some())
+    }
+
+    fn is_called(&self) -> bool {
+        self.0.lock().control().is_some_and(|control| control.is_called())
     }
 
     fn slot(&self) -> Option<u32> {

@@ -18,7 +18,7 @@ use crate::{
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
     sync::Arc,
-    task::{GroupState, InGroup, Job, OneShot, Outcome, Period, Periodic, Runnable, Task},
+    task::{GroupState, InGroup, Job, OneShot, Outcome, Period, Periodic, Runnable, Shared, Task},
     time::{Clock, Timestamp},
     trace,
     trigger::Trigger,
@@ -268,7 +268,8 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnMut() + Send + 'static,
     {
-        self.launch_periodic(initial_delay, Period::FixedDelay { delay }, closure)
+        let missed = self.missed.unwrap_or(MissedRuns::Burst);
+        self.launch_periodic(initial_delay, Period::fixed_delay(delay, missed), closure)
     }
 
     #[track_caller]
@@ -308,7 +309,8 @@ impl<'a> TaskBuilder<'a> {
     {
         let clock = self.clock();
         let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
-        match contain(|| Period::of(trigger, missed, clock, now)) {
+        let shared = self.gate.as_ref().map(|_| Shared { name: self.name.as_deref() });
+        match contain(|| Period::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
                 let job = Periodic::new(body, period).on_failure(self.on_failure);
                 self.launch(job, now, first)

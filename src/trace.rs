@@ -189,6 +189,11 @@ mod events {
         emit(|| debug!(target: TARGET, task = %TaskId(id), name, run, "skipped by its gate"));
     }
 
+    pub(crate) fn left_out(id: u64, name: Option<&str>, run: u64, late: Duration) {
+        let (task, lateness_us) = (TaskId(id), micros(late));
+        emit(|| debug!(target: TARGET, %task, name, run, lateness_us, "left out: it is overdue"));
+    }
+
     pub(crate) fn put_off_by_gate(id: u64, name: Option<&str>, run: u64, delay: Duration) {
         let delay_us = micros(delay);
         emit(
@@ -287,6 +292,7 @@ mod events {
     }
 
     pub(crate) fn skipped_by_gate(_: u64, _: Option<&str>, _: u64) {}
+    pub(crate) fn left_out(_: u64, _: Option<&str>, _: u64, _: Duration) {}
     pub(crate) fn put_off_by_gate(_: u64, _: Option<&str>, _: u64, _: Duration) {}
     pub(crate) fn slow_run(_: u64, _: Option<&str>, _: u64, _: Duration, _: &Location<'_>) {}
     pub(crate) fn starvation(_: Duration, _: u64, _: Option<&str>, _: &dyn fmt::Display) {}

@@ -42,11 +42,15 @@
 //! reported like a panic of its body.
 
 mod context;
+mod jitter;
 
-use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, time::Duration};
+use std::{fmt, time::Duration};
 
 pub(crate) use self::context::LastRun;
-pub use self::context::{Due, TriggerContext};
+pub use self::{
+    context::{Due, TriggerContext},
+    jitter::Jitter,
+};
 use crate::time::saturating_nanos;
 
 #[cfg(feature = "cron")]
@@ -89,13 +93,70 @@ pub trait Trigger: Send + 'static {
         false
     }
 
+    /// Returns how long after `moment` its run is due; `moment` is the trigger's last answer, and `last` what
+    /// it was asked with. A trigger has no offset unless it says so; [jitter](Self::jitter) is one.
+    ///
+    /// The moment itself stays the [tick](crate::gate::Tick), and is what the trigger is told of that run
+    /// later: [`planned`](TriggerContext::planned) is the moment, and [`after`](TriggerContext::after) is
+    /// earlier by the offset. Lateness counts from the end of the offset. A trigger around another one has to
+    /// pass this call on, and [`share`](Self::share).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{
+    ///     ManualClock, ScheduledThreadPoolExecutor, Trigger,
+    ///     trigger::{Due, TriggerContext, every},
+    /// };
+    ///
+    /// /// Another trigger, whose moments are printed.
+    /// struct Printed<G>(G);
+    ///
+    /// impl<G: Trigger> Trigger for Printed<G> {
+    ///     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+    ///         let next = self.0.next(last);
+    ///         println!("{next:?}");
+    ///         next
+    ///     }
+    ///
+    ///     fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+    ///         self.0.offset(moment, last)
+    ///     }
+    ///
+    ///     fn share(&mut self, name: Option<&str>) -> bool {
+    ///         self.0.share(name)
+    ///     }
+    /// }
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// let spread = Printed(every(minute).first_in(minute).jitter(20 * second));
+    /// let first = executor.repeat(spread, || ())?.delay().expect("it is pending");
+    /// assert!(minute <= first && first < minute + 20 * second);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        let _ = (moment, last);
+        Duration::ZERO
+    }
+
+    /// Called once, before all other calls, if the task has a [gate](crate::gate): replicas of it in other
+    /// processes compete for its moments, so the trigger has to plan the same ones, with the same offsets,
+    /// on each. `name` is the name of the task. Returns `false` if the trigger cannot; the submission is
+    /// then refused, with [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
+    fn share(&mut self, name: Option<&str>) -> bool {
+        let _ = name;
+        true
+    }
+
     /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many
     /// runs were missed between, for [`missed_runs`](crate::TaskContext::missed_runs). A trigger that
     /// does not count them returns zero, as this one does, and one that would have to count long may
     /// return what it has.
     ///
-    /// Called on a worker, before a run that is late and stands for others, and after one that
-    /// others have been left out after.
+    /// Called on a worker, before a run that is late and stands for others, after one that
+    /// others have been left out after, and with [`Skip`](crate::MissedRuns::Skip) before a run that is late:
+    /// one moment is enough to have it [left out](crate::MissedRuns#overdue-runs).
     fn between(&self, from: Due, to: Due) -> u64 {
         let _ = (from, to);
         0
@@ -135,18 +196,27 @@ pub trait Trigger: Send + 'static {
     }
 
     /// Delays each run by a random span below `most`, so that tasks of many machines do not all run at
-    /// once. The runs do not drift: the trigger inside is shown the moments that it chose itself.
+    /// once. The runs do not drift: the trigger inside is shown the moments that it chose itself. A run is
+    /// not late before its span is over.
     ///
     /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the
-    /// same each time. `most` should be shorter than the time between two runs. The
-    /// [cookbook](crate::cookbook::timers#a-periodic-task-with-jitter) has an example.
+    /// same each time: a function of the seed and of the moment of the trigger inside, if that is on the wall
+    /// clock, and otherwise of the seed and of the number of the run. `most` should be shorter than the time
+    /// between two runs. The [cookbook](crate::cookbook::timers#a-periodic-task-with-jitter) has an example.
+    ///
+    /// # Behind a gate
+    ///
+    /// Replicas of a task that has a [gate](crate::gate) have to agree on what they compete for. So the
+    /// [tick](crate::gate::Tick) that the gate is asked about is the moment of the trigger inside, without
+    /// the span, and the spans are the same on each replica: without a seed or a name of its own the jitter
+    /// takes the [name of the task](crate::TaskBuilder::name). A task with neither is refused, with
+    /// [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
     #[doc(alias = "thundering_herd")]
     fn jitter(self, most: Duration) -> Jitter<Self>
     where
         Self: Sized,
     {
-        let (seed, span) = (RandomState::new().hash_one(most), Duration::ZERO);
-        Jitter { inner: self, most, seed, span, span_before: span }
+        Jitter::new(self, most)
     }
 }
 
@@ -387,6 +457,14 @@ impl<G: Trigger> Trigger for Times<G> {
         if last.runs < self.runs { self.inner.next(last) } else { None }
     }
 
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        self.inner.offset(moment, last)
+    }
+
+    fn share(&mut self, name: Option<&str>) -> bool {
+        self.inner.share(name)
+    }
+
     fn between(&self, from: Due, to: Due) -> u64 {
         self.inner.between(from, to)
     }
@@ -405,11 +483,20 @@ pub struct Until<G> {
 
 impl<G: Trigger> Trigger for Until<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        let is_in_time = |due: Due| !due.is_after(self.end, last.clock);
-        self.inner.next(last).filter(|due| match due {
-            Due::OnDemand => is_in_time(Due::At(last.after())),
-            due => is_in_time(*due),
-        })
+        let tick = self.inner.next(last)?;
+        let due = match tick {
+            Due::OnDemand => Due::At(last.after()),
+            tick => tick.later_by(self.inner.offset(tick, last))?,
+        };
+        (!due.is_after(self.end, last.clock)).then_some(tick)
+    }
+
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        self.inner.offset(moment, last)
+    }
+
+    fn share(&mut self, name: Option<&str>) -> bool {
+        self.inner.share(name)
     }
 
     fn between(&self, from: Due, to: Due) -> u64 {
@@ -419,96 +506,4 @@ impl<G: Trigger> Trigger for Until<G> {
     fn is_asked_again(&self) -> bool {
         self.inner.is_asked_again()
     }
-}
-
-/// Another trigger whose runs are delayed by random spans; from [`Trigger::jitter`].
-#[derive(Clone, Debug)]
-pub struct Jitter<G> {
-    inner: G,
-    most: Duration,
-    seed: u64,
-    /// The span of the last answer.
-    span: Duration,
-    /// The span by which the last run was delayed that the trigger has been told of.
-    span_before: Duration,
-}
-
-impl<G> Jitter<G> {
-    /// Makes the spans the same for each trigger with this seed.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Makes the spans the same for each trigger with this name, in every process and on every
-    /// machine.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, Trigger, trigger::every};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let hour = Duration::from_secs(3600);
-    /// let spread = |machine: &str| every(hour).first_in(hour).jitter(hour / 2).name(machine);
-    /// let tasks = [executor.repeat(spread("a"), || ())?, executor.repeat(spread("a"), || ())?];
-    /// for task in tasks {
-    ///     let delay = task.delay().expect("it is pending");
-    ///     assert!(delay < hour + hour / 2);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[must_use]
-    pub fn name(self, name: &str) -> Self {
-        // FNV-1a, which is the same everywhere and for ever.
-        let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        self.seed(name.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
-    }
-
-    /// Returns the span of a run: a function of the seed and of the number of the run.
-    fn span_of(&self, run: u64) -> Duration {
-        let mixed = mix(self.seed ^ mix(run));
-        let most = saturating_nanos(self.most);
-        Duration::from_nanos(((u128::from(mixed) * u128::from(most)) >> 64) as u64)
-    }
-}
-
-impl<G: Trigger> Trigger for Jitter<G> {
-    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        let mut shown = *last;
-        if !last.is_again {
-            self.span_before = self.span;
-        }
-        if let Some(run) = &mut shown.last {
-            let span = self.span_before;
-            run.planned = run.planned.before(span);
-            run.planned_wall = run.planned_wall.and_then(|planned| planned.checked_sub(span));
-            if !last.is_again {
-                shown.after = shown.after.before(span);
-                shown.after_wall = shown.after_wall.and_then(|after| after.checked_sub(span));
-            }
-        }
-        let due = self.inner.next(&shown)?;
-        self.span = self.span_of(last.runs);
-        due.later_by(self.span)
-    }
-
-    /// Counts the moments that the trigger inside has. Of the spans that may have moved the two, the
-    /// smaller one does not bring `from` before its own moment.
-    fn between(&self, from: Due, to: Due) -> u64 {
-        let span = self.span.min(self.span_before);
-        self.inner.between(from.before(span), to.before(span))
-    }
-
-    fn is_asked_again(&self) -> bool {
-        self.inner.is_asked_again()
-    }
-}
-
-/// The finalizer of SplitMix64: every bit of the result depends on every bit of the argument.
-fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }

@@ -74,8 +74,15 @@ impl Runner {
         }
     }
 
-    /// Begins a run, on a starter.
+    /// Begins a run, on a starter, unless it is overdue.
     fn run(self, planned: Planned) {
+        let now = Now::read().earlier_by(self.job.put_off);
+        if planned.is_overdue(&self.job.schedule, now) {
+            if let Some(next) = planned.left_out(&self.job.schedule, now) {
+                let _ = self.schedule(next);
+            }
+            return;
+        }
         let attempt = Attempt { planned, started: Now::read(), number: 1 };
         if self.job.may_overlap {
             self.clone().schedule_next(attempt, attempt.started);

@@ -81,6 +81,7 @@
 //!
 //! **Watch for** the longest span, which should be shorter than the period, so that each run is due before the next
 //! one. If a machine is to have the same spans after each start, give them its name: [`Jitter::name`](crate::trigger::Jitter::name).
+//! Behind a [gate](crate::gate) the spans are the same on all machines, by the name of the task.
 //!
 //! # When the last run still goes on
 //!

@@ -121,7 +121,7 @@ impl<T> ScheduledFuture<T> {
     /// [policy](crate::MissedRuns) for missed runs.
     ///
     /// Returns `false`, and changes nothing, also if the task is a one-shot task, or if the trigger has
-    /// no run or a period of zero.
+    /// no run or a period of zero, or cannot be [shared](crate::Trigger::share) behind the gate of the task.
     ///
     /// ```
     /// use std::time::Duration;
@@ -274,7 +274,7 @@ where
     }
 
     pub(super) fn set_trigger(self, trigger: impl Trigger) -> bool {
-        match Change::schedule(trigger, self.clock()) {
+        match Change::schedule(trigger, self.task, self.clock()) {
             Some(change) => self.change(change),
             None => false,
         }

@@ -11,8 +11,8 @@ use crate::{
     pool::PoolRef,
     queue::Ticket,
     sync::Arc,
-    task::{Change, Runnable},
-    time::{Clock, Timestamp},
+    task::{Change, Pace, Runnable},
+    time::Clock,
     trigger::Trigger,
 };
 
@@ -126,17 +126,24 @@ impl TaskHandle {
         self.task.last_failure()
     }
 
-    /// Runs the task next at this moment.
-    pub(crate) fn run_next_at(&self, moment: Timestamp) -> bool {
-        self.controlled().change(Change::At(moment))
+    /// Calls the task, which is debounced or throttled.
+    pub(crate) fn call(&self, pace: Pace) -> bool {
+        let now = self.clock().read();
+        self.controlled().change(Change::Call(now, pace))
     }
 
-    /// Runs the task at this moment at the latest.
-    pub(crate) fn run_next_by(&self, moment: Timestamp) -> bool {
-        self.controlled().change(Change::Within(moment))
+    /// Runs the task now if a call waits for it. Returns `true` if one does.
+    pub(crate) fn flush(&self) -> bool {
+        let now = self.clock().read();
+        self.controlled().change(Change::Flush(now))
     }
 
-    pub(crate) fn clock(&self) -> &Clock {
+    /// Returns `true` if a call waits for its run.
+    pub(crate) fn is_called(&self) -> bool {
+        self.task.is_called()
+    }
+
+    fn clock(&self) -> &Clock {
         self.pool_ref.pool().clock()
     }
 

@@ -84,8 +84,9 @@ pub struct Statistics {
     /// [time limit](crate::TaskBuilder::timeout) of a run, including those after which the task went
     /// on.
     pub failed_runs: u64,
-    /// The number of runs of fixed-rate tasks that did not take place because the one before was
-    /// late, by their [`MissedRuns`](crate::MissedRuns) policy. Counted with the next run.
+    /// The number of runs of periodic tasks that did not take place because they, or the one before, were
+    /// late, by their [`MissedRuns`](crate::MissedRuns) policy. Runs that were left out as
+    /// [overdue](crate::MissedRuns#overdue-runs) are counted at once, and others with the next run.
     pub missed_runs: u64,
     /// The number of runs that did not take place because the task's [gate](crate::TaskBuilder::gate) said so,
     /// or panicked. They are no runs.

@@ -216,15 +216,27 @@ impl<J: Job> TaskCell<J> {
             return (Carried::nothing(change), None, Effects::default());
         }
         let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
-        let changed = match self.stage().job() {
-            Some(job) => change_waiting(job, &mut control, change, move_entry),
-            None => Err(change),
+        let (called, change) = match change {
+            Change::Call(now, _) => (Some(now), control.get_or_insert_default().resolve(change)),
+            Change::Flush(_) => {
+                (None, control.as_mut().and_then(|control| control.resolve(change)))
+            }
+            change => (None, Some(change)),
         };
+        let changed = match (self.stage().job(), change) {
+            (_, None) => Ok(Carried::nothing(Change::Resume)),
+            (Some(job), Some(change)) => change_waiting(job, &mut control, change, move_entry),
+            (None, Some(change)) => Err(change),
+        };
+        let is_taken = changed.is_err();
         let carried = match changed {
             Ok(carried) => carried,
             Err(change) if J::IS_PERIODIC => change_taken(&mut control, change),
             Err(change) => Carried::nothing(change),
         };
+        if let (Some(now), Some(control), true) = (called, &mut control, carried.had_effect) {
+            control.note_call(now, is_taken);
+        }
         let has_trigger = self.stage().job().is_some_and(|job| job.has_trigger());
         if control.is_some() || has_trigger {
             self.extras().control = control;
@@ -258,7 +270,7 @@ impl<J: Job> TaskCell<J> {
         let Some(control) = self.control() else { return next };
         let (deadline, leaves_wall) = control.settle(next);
         if let Some(job) = self.stage().job().filter(|_| leaves_wall) {
-            job.leave_wall();
+            job.leave_plan();
         }
         deadline
     }

@@ -43,8 +43,9 @@
 use std::mem;
 
 use super::{
-    Job,
-    period::{MissedRuns, Period},
+    Job, Runnable,
+    calls::{Calls, Pace},
+    period::{MissedRuns, Period, Shared},
 };
 use crate::{
     time::{Clock, Timestamp, Timing},
@@ -59,6 +60,12 @@ pub(crate) enum Change {
     Within(Timestamp),
     /// One run more, at this moment, which is the present.
     RunNow(Timestamp),
+    /// A call of a task that is debounced or throttled, at this moment, which is the present.
+    Call(Timestamp, Pace),
+    /// The run that [calls](super::calls) wait for is due at this moment, which is the present.
+    Flush(Timestamp),
+    /// The body of such a task begins, at this moment, which is the present.
+    Begin(Timestamp),
     Pause,
     Resume,
     /// Another schedule, whose first run is then.
@@ -72,12 +79,18 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Returns the change to the schedule that a trigger stands for; `None` if no task can have it.
+    /// Returns the change to the schedule that a trigger stands for; `None` if the task cannot have it.
     /// Calls the trigger, which is user code.
-    pub(crate) fn schedule(trigger: impl Trigger, clock: &Clock) -> Option<Self> {
+    pub(crate) fn schedule(
+        trigger: impl Trigger,
+        of: &(impl Runnable + ?Sized),
+        clock: &Clock,
+    ) -> Option<Self> {
         // The task keeps its policy for missed runs.
         let missed = MissedRuns::Coalesce;
-        let (schedule, first) = Period::of(trigger, missed, clock, clock.read());
+        let name = of.name();
+        let shared = of.has_gate().then_some(Shared { name: name.as_deref() });
+        let (schedule, first) = Period::of(trigger, missed, shared, clock, clock.read());
         schedule.is_possible().then_some(Self::Schedule(schedule, first))
     }
 
@@ -94,10 +107,16 @@ struct Standing {
     is_paused: bool,
     /// When an extra run was asked for.
     extra: Option<Timestamp>,
+    /// When the planned run was asked for, which was due already: its lateness begins anew then.
+    asked: Option<Timestamp>,
     is_held: bool,
 }
 
 impl Standing {
+    fn planned(plan: Timestamp) -> Self {
+        Self { plan, is_paused: false, extra: None, asked: None, is_held: false }
+    }
+
     /// Returns the deadline in the queue.
     fn entry(self) -> Timestamp {
         if self.is_held { Timestamp::NEVER } else { self.due() }
@@ -121,16 +140,21 @@ impl Standing {
     /// Returns how the task stands after the change.
     fn after(mut self, change: &Change, is_periodic: bool) -> Self {
         match *change {
-            Change::At(moment) | Change::Schedule(_, moment) => self.plan = moment,
+            Change::At(moment) | Change::Schedule(_, moment) => {
+                (self.plan, self.asked) = (moment, None);
+            }
             Change::Estimate { unless, .. } if unless == Some(self.plan) => {}
             Change::Estimate { moment, .. } => self.plan = moment,
-            Change::Within(moment) => self.plan = self.plan.min(moment),
+            Change::Within(moment) if self.plan < moment => self.asked = Some(moment),
+            Change::Within(moment) => self.plan = moment,
             // A run that is due already is the one that was asked for.
-            Change::RunNow(now) if self.due() <= now => {}
+            Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
             Change::RunNow(now) if is_periodic => self.extra = Some(now),
             Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
             Change::Pause => self.is_paused = true,
             Change::Resume => self.is_paused = false,
+            // Only while a worker has the task, or made into another change before.
+            Change::Begin(_) | Change::Call(..) | Change::Flush(_) => {}
         }
         self.simplified()
     }
@@ -153,6 +177,8 @@ pub(super) struct Control {
     is_paused: bool,
     is_held: bool,
     extra: Option<Timestamp>,
+    /// When the planned run was asked for; see [`Standing`].
+    asked: Option<Timestamp>,
     /// The plan. While the task is in the queue, `None` if it is the deadline there. While a worker
     /// has the task, `None` if the schedule decides.
     plan: Option<Timestamp>,
@@ -162,6 +188,8 @@ pub(super) struct Control {
     leaves_wall: bool,
     /// The schedule from the next run on. Only while a worker has the task.
     schedule: Option<Period>,
+    /// The calls that wait for a run, if the task is debounced or throttled.
+    calls: Option<Box<Calls>>,
     /// The slot of the queue, if the entry of a task that runs once has changed it.
     pub(super) slot: Option<u32>,
 }
@@ -173,12 +201,14 @@ impl Control {
 
     fn standing(&self, entry: Timestamp) -> Standing {
         let plan = self.plan.unwrap_or(entry);
-        Standing { plan, is_paused: self.is_paused, extra: self.extra, is_held: self.is_held }
+        let Self { is_paused, is_held, extra, asked, .. } = *self;
+        Standing { plan, is_paused, extra, asked, is_held }
     }
 
     /// Keeps of the standing what the entry does not say.
     fn keep(&mut self, standing: Standing) {
         (self.is_paused, self.extra) = (standing.is_paused, standing.extra);
+        self.asked = standing.asked;
         self.is_held = standing.is_held;
         self.plan = Some(standing.plan).filter(|plan| *plan != standing.entry());
     }
@@ -209,10 +239,43 @@ impl Control {
                 (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
                 return self.schedule.replace(schedule);
             }
+            Change::Begin(now) => self.begin(now),
             // The worker that queues the task estimates the moment again.
-            Change::Estimate { .. } => {}
+            Change::Estimate { .. } | Change::Call(..) | Change::Flush(_) => {}
         }
         None
+    }
+
+    /// Notes that the body begins for which calls have waited: what they have asked for since a worker took
+    /// the task, this run is.
+    fn begin(&mut self, now: Timestamp) {
+        let not_before = self.calls.get_or_insert_default().begin(now);
+        self.within = None;
+        if let Some(plan) = self.plan.as_mut().filter(|_| not_before > now) {
+            *plan = not_before.max(*plan);
+        }
+    }
+
+    /// Makes a change that is about calls into one of the plan; `None` if no call waits for what is asked.
+    pub(super) fn resolve(&mut self, change: Change) -> Option<Change> {
+        match change {
+            Change::Call(now, pace) => Some(self.calls.get_or_insert_default().ask(now, pace)),
+            Change::Flush(_) if !self.is_called() => None,
+            Change::Flush(now) => Some(Change::Within(now)),
+            change => Some(change),
+        }
+    }
+
+    /// Notes a call that has asked for its run.
+    pub(super) fn note_call(&mut self, now: Timestamp, is_taken: bool) {
+        if let Some(calls) = &mut self.calls {
+            calls.note(now, is_taken);
+        }
+    }
+
+    /// Returns `true` if a call waits for its run.
+    pub(super) fn is_called(&self) -> bool {
+        self.calls.as_ref().is_some_and(|calls| calls.is_any())
     }
 
     /// Returns the deadline with which the task is queued again, if its schedule says `next`, and
@@ -221,9 +284,12 @@ impl Control {
         let planned = self.plan.unwrap_or(next);
         let plan = self.within.take().map_or(planned, |within| within.min(planned));
         let leaves_wall = mem::take(&mut self.leaves_wall) || plan < planned;
-        let (is_paused, extra) = (self.is_paused, self.extra);
-        let standing = Standing { plan, is_paused, extra, is_held: false }.simplified();
+        let (is_paused, extra, asked) = (self.is_paused, self.extra, self.asked);
+        let standing = Standing { plan, is_paused, extra, asked, is_held: false }.simplified();
         self.keep(standing);
+        if let Some(calls) = &mut self.calls {
+            calls.settle();
+        }
         (standing.entry(), leaves_wall)
     }
 
@@ -235,6 +301,19 @@ impl Control {
     /// Called when a worker begins that extra run.
     pub(super) fn start_extra(&mut self) {
         self.extra = None;
+    }
+
+    /// Returns when the planned run was asked for, if it was due already.
+    pub(super) fn asked(&self) -> Option<Timestamp> {
+        self.asked
+    }
+
+    /// Called when the worker is done with the planned run for which it has taken the task.
+    pub(super) fn tick_is_over(&mut self) {
+        self.asked = None;
+        if let Some(calls) = &mut self.calls {
+            calls.tick_is_over();
+        }
     }
 
     /// Notes that the group of the task holds it, in the step that queues it. It is due at `due`.
@@ -329,7 +408,7 @@ pub(super) fn change_waiting<J: Job>(
     let moved = move_entry(slot, &mut |entry| {
         let before = match control {
             Some(control) => control.standing(entry),
-            None => Standing { plan: entry, is_paused: false, extra: None, is_held: false },
+            None => Standing::planned(entry),
         };
         let after = before.after(&change, J::IS_PERIODIC);
         stood = Some((before, after));
@@ -338,7 +417,8 @@ pub(super) fn change_waiting<J: Job>(
     let (Some((before, after)), Moved::To(new_slot)) = (stood, moved) else {
         return if moved == Moved::Absent { Err(change) } else { Ok(Carried::nothing(change)) };
     };
-    if control.is_some() || after.entry() != after.plan || after.is_paused {
+    let is_more = after != Standing::planned(after.entry());
+    if control.is_some() || is_more {
         control.get_or_insert_default().keep(after);
     }
     match new_slot {
@@ -350,11 +430,11 @@ pub(super) fn change_waiting<J: Job>(
     let unused = match change {
         Change::Schedule(schedule, _) => job.set_schedule(schedule),
         Change::At(_) => {
-            job.leave_wall();
+            job.leave_plan();
             None
         }
         Change::Within(_) if after.plan != before.plan => {
-            job.leave_wall();
+            job.leave_plan();
             None
         }
         _ => None,

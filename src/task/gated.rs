@@ -14,6 +14,9 @@
 //!     └──▶ Skip ──▶ job.skip ──▶ rest ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
+//! A run that is [overdue](super::period) is left out before `enter`, so that no tick is claimed in vain, or
+//! after the answer, which may have taken long.
+//!
 //! *Looked at once more* is one step under the task's lock. It comes after the last call of the gate, so
 //! whatever has ended the task before that step keeps the body from running, and whatever comes after it
 //! finds a body that runs. In that step the closure is put back as if the task had just been found, so from
@@ -35,7 +38,7 @@
 //! raised token of a task means. So it is given a token between that of the pool and that of the task. A run
 //! under a lease therefore has a task's token of its own, as one with a time limit has.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{
     Hooks, Job, Run, Task, Verdict, cell::TaskCell, hooks::FailureSource, job::RunOutcome,
@@ -195,11 +198,24 @@ impl<J: Job> Task<J> {
         };
         run.plan_for(asked.planned);
         run.begin(&job, name.clone());
+        let job = match self.in_time(job, &mut None, is_extra, (run, hooks)) {
+            Ok(job) => job,
+            Err(verdict) => {
+                hooks.drops(run.id()).discard(gate);
+                return Err(verdict);
+            }
+        };
         let gateway = Gateway { run, hooks, is_extra, limit };
-        let wall = if is_extra { None } else { job.planned_wall() };
-        let tick = tick(run, name.as_deref(), wall, asked.attempt, J::IS_PERIODIC);
+        let (wall, offset) =
+            if is_extra { (None, Duration::ZERO) } else { (job.tick_on_wall(), job.offset()) };
+        let moment = (run.planned().before(offset), wall);
+        let tick = tick(run, name.as_deref(), moment, asked.attempt, J::IS_PERIODIC);
         match gateway.ask(gate, &tick) {
-            Answer::Run => self.look_again(job, &gateway),
+            Answer::Run => {
+                run.starts_now();
+                let job = self.in_time(job, &mut None, is_extra, (run, hooks))?;
+                self.look_again(job, &gateway)
+            }
             Answer::Again(entry) => Err(self.put_off(job, Asked { entry, ..asked }, &gateway)),
             Answer::Skip => Err(self.skip(job, &gateway)),
         }
@@ -221,7 +237,7 @@ impl<J: Job> Task<J> {
             return Err(self.give_back(job, CancelReason::ShutdownNow, gateway));
         }
         run.replace_token(&mut cell.extras().token);
-        run.starts_now();
+        run.has_passed();
         let ended = cell.stage().rest(job);
         debug_assert!(ended.is_none(), "the task has just been found alive");
         Ok(cell)
@@ -270,7 +286,7 @@ impl<J: Job> Task<J> {
             let wait = asked.entry.since(run.clock().read());
             trace::put_off_by_gate(run.id(), run.task().name().as_deref(), run.number(), wait);
         }
-        self.rest_unrun(job, asked.entry, run, gateway.hooks)
+        self.rest_unrun((job, None), asked.entry, false, run, gateway.hooks)
     }
 
     /// Leaves the run out.
@@ -284,25 +300,30 @@ impl<J: Job> Task<J> {
         // The panic of a trigger ends the task as it does after a run, and so counts as one.
         let is_run = matches!(skipped, RunOutcome::Ended(Err(_)));
         if !is_run {
-            run.stats().count_skip(run.missed());
+            run.stats().count_skip(run.uncounted());
         }
         match skipped {
             RunOutcome::Again(job, _) if !J::IS_PERIODIC => {
                 self.give_back(job, CancelReason::SkippedByGate, gateway)
             }
             RunOutcome::Again(job, next) | RunOutcome::Failed(job, next, _) => {
-                self.rest_unrun(job, next, run, hooks)
+                self.rest_unrun((job, None), next, !is_extra, run, hooks)
             }
             RunOutcome::Ended(ending) => self.finish_unrun(ending, is_run, run, hooks),
             RunOutcome::Exhausted => self.exhaust(None, is_run, run, hooks),
         }
     }
 
+    /// Leaves the lease of a run that does not take place after all, if it has one.
+    pub(super) fn leave_unrun(run: &Run, hooks: &Hooks) {
+        Gateway { run, hooks, is_extra: false, limit: None }.leave(RunEnd::NotRun, None);
+    }
+
     /// Gives the job of a run that did not take place back to the task, which is then ended: because its
     /// time is up, by its own token, or for `reason`.
     fn give_back(&self, job: J, reason: CancelReason, gateway: &Gateway<'_>) -> Verdict {
         let run = gateway.run;
-        match self.rest_unrun(job, run.started(), run, gateway.hooks) {
+        match self.rest_unrun((job, None), run.started(), false, run, gateway.hooks) {
             Verdict::Again(_) | Verdict::AgainOnWall(_) => {}
             verdict => return verdict,
         }
@@ -316,7 +337,7 @@ impl<J: Job> Task<J> {
 fn tick<'a>(
     run: &'a Run,
     name: Option<&'a str>,
-    wall: Option<SystemTime>,
+    (planned, wall): (Timestamp, Option<SystemTime>),
     attempt: u32,
     is_periodic: bool,
 ) -> Tick<'a> {
@@ -324,7 +345,7 @@ fn tick<'a>(
         id: run.id(),
         name,
         number: run.number(),
-        planned: run.planned(),
+        planned,
         wall,
         attempt,
         is_periodic,

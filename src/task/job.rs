@@ -81,15 +81,48 @@ pub(crate) trait Job: Send + Sized + 'static {
     }
 
     /// Forgets the plan on the wall clock.
-    fn leave_wall(&mut self) {}
+    fn leave_plan(&mut self) {}
 
-    /// Returns the moment of the wall clock for which the next run is planned; `None` if it is on another.
-    fn planned_wall(&self) -> Option<SystemTime> {
+    /// Returns the tick of the next run on the wall clock; `None` if it is on another.
+    fn tick_on_wall(&self) -> Option<SystemTime> {
         None
     }
 
-    /// Leaves this run out, and plans the next, if there is one. Calls the trigger, which is user code: the
-    /// caller holds no lock.
+    /// Returns how long after its tick the next run is planned.
+    fn offset(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Returns `true` if a run can be overdue.
+    #[inline]
+    fn has_deadline(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if this run must not start any more, by the policy for missed runs; `asked` is the moment
+    /// at which it was asked for when it was due already. Calls the trigger, which is user code: the caller
+    /// holds no lock.
+    ///
+    /// # Errors
+    ///
+    /// The panic of the trigger.
+    fn is_overdue(&self, _asked: Timestamp, _run: &Run, _: &Hooks) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// Leaves this run out, which is overdue, and plans the next, if there is one. Calls the trigger, which
+    /// is user code: the caller holds no lock.
+    fn leave_out(self, run: &Run, _: &Hooks) -> RunOutcome<Self> {
+        RunOutcome::Again(self, run.planned())
+    }
+
+    /// Ends a job whose series is over: only a run could return a result, or it is at hand.
+    fn exhaust(self, _: &Run, _: &Hooks) -> RunOutcome<Self> {
+        RunOutcome::Exhausted
+    }
+
+    /// Leaves this run out because its gate says so, and plans the next, if there is one. Calls the trigger,
+    /// which is user code: the caller holds no lock.
     fn skip(self, _is_extra: bool, run: &Run, _: &Hooks) -> RunOutcome<Self> {
         RunOutcome::Again(self, run.planned())
     }
@@ -106,6 +139,12 @@ pub(crate) trait Job: Send + Sized + 'static {
     /// Returns how many runs were missed just before the run that was planned and started at these
     /// moments.
     fn missed(&self, planned: Timestamp, started: Timestamp) -> u64;
+
+    /// Returns how many of them the statistics know already.
+    #[inline]
+    fn counted(&self) -> u64 {
+        0
+    }
 }
 
 /// What follows from one run.
@@ -168,12 +207,14 @@ pub(crate) struct Periodic<F> {
     runs: u64,
     /// How many runs were left out after the last one.
     skipped: u64,
+    /// How many of them the statistics know already: an overdue run is counted at once.
+    counted: u64,
 }
 
 impl<F> Periodic<F> {
     pub(crate) fn new(body: F, period: Period) -> Self {
         let on_failure = FailurePolicy::stop();
-        Self { body, period, on_failure, slot: None, failures: 0, runs: 0, skipped: 0 }
+        Self { body, period, on_failure, slot: None, failures: 0, runs: 0, skipped: 0, counted: 0 }
     }
 
     pub(crate) fn on_failure(mut self, policy: FailurePolicy) -> Self {
@@ -197,7 +238,7 @@ impl<F> Periodic<F> {
     fn plan(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
         if let Some(plan) = self.period.plan(planned, started, || run.clock().read()) {
-            self.skipped = plan.skipped;
+            (self.skipped, self.counted) = (plan.skipped, 0);
             return Ok(Some(plan.next));
         }
         let ended = run.clock().read();
@@ -209,7 +250,7 @@ impl<F> Periodic<F> {
             Some((next, triggered.skipped(next, run.clock())))
         };
         let asked = hooks.contain(FailureSource::Trigger, run, Ok, ask)?;
-        self.skipped = asked.map_or(0, |(_, skipped)| skipped);
+        (self.skipped, self.counted) = (asked.map_or(0, |(_, skipped)| skipped), 0);
         Ok(asked.map(|(next, _)| next))
     }
 
@@ -240,6 +281,7 @@ where
     fn refusal(&self) -> Option<RejectionReason> {
         match self.period {
             Period::Never => Some(RejectionReason::NeverRuns),
+            Period::Unshared => Some(RejectionReason::UnsharedTrigger),
             _ if self.period.is_zero() => Some(RejectionReason::ZeroPeriod),
             _ => None,
         }
@@ -263,9 +305,9 @@ where
                 return RunOutcome::Ended(Ok(value));
             }
             Ok(Step::Named(named)) => {
-                self.skipped = 0;
+                (self.skipped, self.counted) = (0, 0);
                 if !is_extra {
-                    self.leave_wall();
+                    self.leave_plan();
                 }
                 let next = match named {
                     NamedRun::After(delay) => run.clock().read().after(delay),
@@ -294,7 +336,7 @@ where
                     delay => {
                         let later = run.clock().read().after(delay);
                         if later > next && !is_extra {
-                            self.leave_wall();
+                            self.leave_plan();
                         }
                         next.max(later)
                     }
@@ -327,7 +369,7 @@ where
 
     fn set_schedule(&mut self, schedule: Period) -> Option<Period> {
         let schedule = schedule.with_missed_runs_of(&self.period);
-        self.skipped = 0;
+        (self.skipped, self.counted) = (0, 0);
         Some(mem::replace(&mut self.period, schedule))
     }
 
@@ -339,8 +381,12 @@ where
         self.period.is_on_wall()
     }
 
-    fn planned_wall(&self) -> Option<SystemTime> {
-        self.period.triggered()?.planned_wall()
+    fn tick_on_wall(&self) -> Option<SystemTime> {
+        self.period.triggered()?.tick_on_wall()
+    }
+
+    fn offset(&self) -> Duration {
+        self.period.triggered().map_or(Duration::ZERO, |triggered| triggered.offset())
     }
 
     fn skip(mut self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome<Self> {
@@ -351,9 +397,44 @@ where
         };
         match plan {
             Ok(Some(next)) => RunOutcome::Again(self, next),
-            Ok(None) => {
+            Ok(None) => self.exhaust(run, hooks),
+            Err(panic) => {
                 self.discard(run, hooks.drops(run.id()));
-                O::exhausted().map_or(RunOutcome::Exhausted, |value| RunOutcome::Ended(Ok(value)))
+                RunOutcome::Ended(Err(panic))
+            }
+        }
+    }
+
+    fn exhaust(self, run: &Run, hooks: &Hooks) -> RunOutcome<Self> {
+        self.discard(run, hooks.drops(run.id()));
+        O::exhausted().map_or(RunOutcome::Exhausted, |value| RunOutcome::Ended(Ok(value)))
+    }
+
+    #[inline]
+    fn has_deadline(&self) -> bool {
+        self.period.has_deadline()
+    }
+
+    #[cold]
+    fn is_overdue(&self, asked: Timestamp, run: &Run, hooks: &Hooks) -> Result<bool, Failure> {
+        let (planned, now) = (run.planned(), run.started());
+        let look = || self.period.is_overdue(planned, asked, now, run.clock());
+        hooks.contain(FailureSource::Trigger, run, Ok, look)
+    }
+
+    #[cold]
+    fn leave_out(mut self, run: &Run, hooks: &Hooks) -> RunOutcome<Self> {
+        let (before, counted) = (self.skipped, self.counted);
+        match self.plan(run, hooks) {
+            Ok(next) => {
+                // This run, and those between it and the next.
+                let all = before.saturating_add(self.skipped).saturating_add(1);
+                run.stats().count_missed(all.saturating_sub(counted));
+                (self.skipped, self.counted) = (all, all);
+                match next {
+                    Some(next) => RunOutcome::Again(self, next),
+                    None => self.exhaust(run, hooks),
+                }
             }
             Err(panic) => {
                 self.discard(run, hooks.drops(run.id()));
@@ -370,9 +451,9 @@ where
         self.period.triggered_mut()?.start_on_wall(clock)
     }
 
-    fn leave_wall(&mut self) {
+    fn leave_plan(&mut self) {
         if let Some(triggered) = self.period.triggered_mut() {
-            triggered.leave_wall();
+            triggered.leave_plan();
         }
     }
 
@@ -396,5 +477,10 @@ where
 
     fn missed(&self, planned: Timestamp, started: Timestamp) -> u64 {
         self.skipped.saturating_add(self.period.covered(planned, started))
+    }
+
+    #[inline]
+    fn counted(&self) -> u64 {
+        self.counted
     }
 }

@@ -18,6 +18,14 @@
 //!
 //! Burst and Coalesce look alike as long as the body is always too long. They differ after a single
 //! stall: if it lasts a second, Burst then runs a hundred times in a row, Coalesce once.
+//!
+//! # Overdue runs
+//!
+//! The grid above is planned when a run ends. A run that has been planned may still be late: all workers are
+//! busy, the task is paused, its gate puts it off. Two policies have a *starting deadline*, after which a
+//! planned run does not start any more ([`MissedRuns::leaves_out`]). It is asked by the worker, as the last
+//! step before the body, so that nothing which made the run late has to know of it.
+//! What the worker then leaves out is planned past as a gate's skip is ([`between_runs`](super::between_runs)).
 
 use std::{any::Any, time::Duration};
 
@@ -28,14 +36,30 @@ use crate::{
 };
 
 /// What a periodic task does about the runs that it missed because it was late, by a period or more
-/// if it has a fixed rate.
+/// if it has a fixed rate. Quartz calls this the misfire instruction.
 ///
 /// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for
 /// them, as [`Burst`](Self::Burst) does, and so do Java's verbs by default. The default of
-/// [`repeat`](crate::Handle::repeat) is [`Coalesce`](Self::Coalesce). A task with a fixed delay is
-/// never late. The policies hold for every [trigger](crate::Trigger); only a fixed rate has a grid that
+/// [`repeat`](crate::Handle::repeat) is [`Coalesce`](Self::Coalesce). A task with a fixed delay misses no run
+/// by taking long. The policies hold for every [trigger](crate::Trigger); only a fixed rate has a grid that
 /// [`Delay`](Self::Delay) can move.
-/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) returns how many were left out.
+///
+/// # Overdue runs
+///
+/// [`Skip`](Self::Skip) and [`Within`](Self::Within) are starting deadlines as well: a run that is overdue by
+/// them does not start, whatever made it late (busy workers, a machine that slept, a
+/// [pause](crate::ScheduledFuture::pause), a clock that was set, a [group](crate::Group) that holds the task,
+/// a [gate](crate::gate) that puts it off). That holds for the first run and for the last one too. Lateness
+/// counts from the moment for which the run was planned, [jitter](crate::Trigger::jitter) included, or from
+/// the last request for it. The worker decides just before the body; a gate is not asked about a run that is
+/// overdue already, and its lease ends with [`NotRun`](crate::gate::RunEnd::NotRun) if it has become so
+/// meanwhile. The next run is planned as after one that took place.
+///
+/// A run that is left out is no run and no failure. It counts as missed at once, in
+/// [`Statistics::missed_runs`](crate::Statistics::missed_runs), and in
+/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) of the next run that does take place.
+/// A run [beside the schedule](crate::ScheduledFuture::run_now) is never left out, nor one
+/// [by hand](crate::DrainedTask::run).
 ///
 /// ```
 /// use std::time::Duration;
@@ -68,14 +92,50 @@ pub enum MissedRuns {
     /// followed by the next at once. Right for polling and flushing.
     Coalesce,
     /// Leaves the missed runs out: the next run is at the first moment of the grid that is still to
-    /// come when the present run ends. Right for sampling.
+    /// come when the present run ends. Right for sampling. Quartz: do nothing.
+    ///
+    /// A run is overdue if the next one is due already when it could start, and in any case if it is more
+    /// than ten seconds late: so a nightly run is left out by a machine that wakes in the morning, and the last
+    /// run of a series has a deadline too. Less than a millisecond late is on time, however short the period
+    /// is. When the next run is due is known of a fixed rate, and of triggers that
+    /// [count](crate::Trigger::between) their moments, as a calendar does; others have the ten seconds
+    /// alone. A task that is always later than its period never runs, and its missed runs count up:
+    /// [`Coalesce`](Self::Coalesce) is for tasks that have to run even so.
     Skip,
     /// Moves the grid: the next run is a period after the start of the late one. Right where runs
     /// must be kept apart.
     Delay,
-    /// Makes up for the runs that are no later than this, and leaves the others out. Right for work
-    /// that is still of use a little late.
+    /// Makes up for the runs that are no later than this, and leaves the others out: no run starts later.
+    /// Right for work that is still of use a little late. Kubernetes: `startingDeadlineSeconds`.
+    ///
+    /// A worker wakes some microseconds after the moment of a run, and later on a busy machine, so a span
+    /// of less than some milliseconds leaves out nearly everything.
     Within(Duration),
+}
+
+impl MissedRuns {
+    /// The lateness up to which a run is on time, which is how late a system wakes threads, if all is well.
+    const ON_TIME: Duration = Duration::from_millis(1);
+    /// The lateness up to which `Skip` lets a run start whose successor is not due, or has none: as long as
+    /// pools that are busy for a moment need. Quartz has a minute, and Temporal lets nobody set less.
+    const SKIP_AFTER: Duration = Duration::from_secs(10);
+
+    /// Returns `true` if a run does not start any more that is this late. `is_next_due` says whether the
+    /// run after it is due; it is asked only if that matters.
+    #[inline]
+    pub(crate) fn leaves_out(self, late: Duration, is_next_due: impl FnOnce() -> bool) -> bool {
+        match self {
+            Self::Burst | Self::Coalesce | Self::Delay => false,
+            Self::Within(limit) => late > limit,
+            Self::Skip => late > Self::SKIP_AFTER || late >= Self::ON_TIME && is_next_due(),
+        }
+    }
+
+    /// Returns `true` if a run can be overdue by this policy.
+    #[inline]
+    pub(super) fn has_deadline(self) -> bool {
+        matches!(self, Self::Skip | Self::Within(_))
+    }
 }
 
 /// The schedule of a periodic task. The two kinds that Java has are planned here, with no allocation
@@ -87,11 +147,20 @@ pub(crate) enum Period {
         missed: MissedRuns,
     },
     FixedDelay {
-        delay: Duration,
+        delay: u64,
+        missed: MissedRuns,
     },
     Trigger(Box<Triggered>),
     /// A trigger that has no run.
     Never,
+    /// A trigger behind a gate whose moments would differ from replica to replica.
+    Unshared,
+}
+
+/// What the replicas of a task with a gate have in common: its name, if it has one.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    pub(crate) name: Option<&'a str>,
 }
 
 /// The plan for the next run.
@@ -107,20 +176,30 @@ impl Period {
         Self::FixedRate { period: saturating_nanos(period), missed }
     }
 
-    /// Returns the schedule that a trigger stands for, and when its first run is. Calls the trigger,
-    /// which is user code.
+    pub(crate) fn fixed_delay(delay: Duration, missed: MissedRuns) -> Self {
+        Self::FixedDelay { delay: saturating_nanos(delay), missed }
+    }
+
+    /// Returns the schedule that a trigger stands for, and when its first run is. `shared` is there for a
+    /// task with a gate, and is the name of the task. Calls the trigger, which is user code.
     pub(crate) fn of<G: Trigger>(
-        trigger: G,
+        mut trigger: G,
         missed: MissedRuns,
+        shared: Option<Shared<'_>>,
         clock: &Clock,
         now: Timestamp,
     ) -> (Self, Timestamp) {
+        if let Some(Shared { name }) = shared {
+            if !trigger.share(name) {
+                return (Self::Unshared, Timestamp::NEVER);
+            }
+        }
         let any: &dyn Any = &trigger;
         if let Some(Every { period, first }) = any.downcast_ref() {
             return (Self::fixed_rate(*period, missed), now.after(*first));
         }
         if let Some(FixedDelay { delay, first }) = any.downcast_ref() {
-            return (Self::FixedDelay { delay: *delay }, now.after(*first));
+            return (Self::fixed_delay(*delay, missed), now.after(*first));
         }
         match Triggered::new(trigger, missed, clock, now) {
             Some((triggered, first)) => (Self::Trigger(Box::new(triggered)), first),
@@ -130,29 +209,61 @@ impl Period {
 
     /// Returns this schedule with the policy for missed runs that another one has.
     pub(super) fn with_missed_runs_of(mut self, other: &Self) -> Self {
-        let policy = match other {
-            Self::FixedRate { missed, .. } => *missed,
-            Self::Trigger(triggered) => triggered.missed,
-            Self::FixedDelay { .. } | Self::Never => return self,
-        };
+        let policy = other.missed_runs();
         match &mut self {
-            Self::FixedRate { missed, .. } => *missed = policy,
+            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => *missed = policy,
             Self::Trigger(triggered) => triggered.missed = policy,
-            Self::FixedDelay { .. } | Self::Never => {}
+            Self::Never | Self::Unshared => {}
         }
         self
     }
 
+    #[inline]
+    fn missed_runs(&self) -> MissedRuns {
+        match self {
+            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => *missed,
+            Self::Trigger(triggered) => triggered.missed,
+            Self::Never | Self::Unshared => MissedRuns::Burst,
+        }
+    }
+
+    /// Returns `true` if a run of this schedule can be overdue.
+    #[inline]
+    pub(super) fn has_deadline(&self) -> bool {
+        self.missed_runs().has_deadline()
+    }
+
+    /// Returns `true` if a run that was planned for `planned` must not start at `now` any more. If it was due
+    /// already when it was last asked for, its lateness counts from then, which is `asked`. Calls the trigger,
+    /// which is user code.
+    pub(super) fn is_overdue(
+        &self,
+        planned: Timestamp,
+        asked: Timestamp,
+        now: Timestamp,
+        clock: &Clock,
+    ) -> bool {
+        let late = now.since(planned.max(asked));
+        match self {
+            Self::FixedRate { period, missed } => {
+                missed.leaves_out(late, || saturating_nanos(late) >= *period)
+            }
+            Self::FixedDelay { missed, .. } => missed.leaves_out(late, || false),
+            Self::Trigger(triggered) => triggered.is_overdue(planned, asked, now, clock),
+            Self::Never | Self::Unshared => false,
+        }
+    }
+
     /// Returns `true` if a task can have this schedule.
     pub(crate) fn is_possible(&self) -> bool {
-        !self.is_zero() && !matches!(self, Self::Never)
+        !self.is_zero() && !matches!(self, Self::Never | Self::Unshared)
     }
 
     pub(super) fn is_zero(&self) -> bool {
         match self {
             Self::FixedRate { period, .. } => *period == 0,
-            Self::FixedDelay { delay } => delay.is_zero(),
-            Self::Trigger(_) | Self::Never => false,
+            Self::FixedDelay { delay, .. } => *delay == 0,
+            Self::Trigger(_) | Self::Never | Self::Unshared => false,
         }
     }
 
@@ -179,11 +290,11 @@ impl Period {
         ended: impl FnOnce() -> Timestamp,
     ) -> Option<Plan> {
         let (period, missed) = match *self {
-            Self::FixedDelay { delay } => {
-                return Some(Plan { next: ended().after(delay), skipped: 0 });
+            Self::FixedDelay { delay, .. } => {
+                return Some(Plan { next: ended().after_times(delay, 1), skipped: 0 });
             }
             Self::FixedRate { period, missed } => (period, missed),
-            Self::Trigger(_) | Self::Never => return None,
+            Self::Trigger(_) | Self::Never | Self::Unshared => return None,
         };
         let on_grid = |points: u64| planned.after_times(period, points.saturating_add(1));
         let late = || whole_periods(planned, started, period);
@@ -204,6 +315,16 @@ impl Period {
     /// Returns when the tick after one comes that was planned for `planned` and is delivered now.
     pub(crate) fn next_tick(&self, planned: Timestamp, now: Timestamp) -> Timestamp {
         self.plan(planned, now, || now).map_or(Timestamp::NEVER, |plan| plan.next)
+    }
+
+    /// Returns `true` if a tick that was planned for `planned` is not delivered any more.
+    pub(crate) fn leaves_out_tick(
+        &self,
+        planned: Timestamp,
+        now: Timestamp,
+        clock: &Clock,
+    ) -> bool {
+        self.is_overdue(planned, planned, now, clock)
     }
 
     /// Returns `true` if the next run is planned on the wall clock.
@@ -347,7 +468,7 @@ mod tests {
     /// M51.
     #[test]
     fn fixed_delay_counts_from_the_end() {
-        let period = Period::FixedDelay { delay: Duration::from_millis(10) };
+        let period = Period::fixed_delay(Duration::from_millis(10), MissedRuns::Burst);
         assert_eq!(period.planned(at(10), at(12), at(45)).next, at(55));
     }
 
@@ -362,11 +483,12 @@ mod tests {
                 let plan = Period::fixed_rate(period, missed).planned(at(1), start, start);
                 assert!(plan.next > at(1), "{missed:?}");
                 assert!(plan.next > start || missed == MissedRuns::Burst, "{missed:?}");
-                let plan = Period::FixedDelay { delay: period }.planned(at(0), start, start);
+                let plan = Period::fixed_delay(period, missed).planned(at(0), start, start);
                 assert!(plan.next > start);
             }
         }
-        let never = Period::FixedDelay { delay: Duration::MAX }.planned(at(0), at(0), at(1));
+        let never =
+            Period::fixed_delay(Duration::MAX, MissedRuns::Burst).planned(at(0), at(0), at(1));
         assert_eq!(never.next, Timestamp::NEVER);
     }
 }

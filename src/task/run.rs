@@ -46,6 +46,8 @@ pub(crate) struct Run {
     started: Cell<Timestamp>,
     number: Cell<u64>,
     missed: Cell<u64>,
+    /// How many of the missed runs the statistics know already.
+    counted: Cell<u64>,
     /// How many runs in a row have failed, this one included; zero if this one has not.
     failures: Cell<u32>,
 }
@@ -59,8 +61,8 @@ impl Run {
         started: Timestamp,
     ) -> Self {
         let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
-        let (planned, started) = (Cell::new(planned), Cell::new(started));
-        Self { worker, task, id, planned, started, number, missed, failures }
+        let (planned, started, counted) = (Cell::new(planned), Cell::new(started), Cell::new(0));
+        Self { worker, task, id, planned, started, number, missed, counted, failures }
     }
 
     pub(crate) fn task(&self) -> &Arc<dyn Runnable> {
@@ -73,6 +75,7 @@ impl Run {
         self.stats().begin(self.id, name);
         self.number.set(job.runs() + 1);
         self.missed.set(job.missed(self.planned(), self.started()));
+        self.counted.set(job.counted());
     }
 
     /// Records for which moment the run was planned, if it was put off since.
@@ -80,9 +83,13 @@ impl Run {
         self.planned.set(planned);
     }
 
-    /// Records that the run starts only now: its gate had to be asked.
+    /// Records that the run starts only now, if it does: its gate had to be asked.
     pub(super) fn starts_now(&self) {
         self.started.set(self.clock().read());
+    }
+
+    /// Has the run recorded with the moments that it has now, and not with those at which it was taken.
+    pub(super) fn has_passed(&self) {
         #[cfg(feature = "histograms")]
         self.worker.passed.set(Some((self.planned(), self.started())));
     }
@@ -148,7 +155,7 @@ impl Run {
     /// Counts this run, and the end of its task if it was the last.
     #[inline]
     pub(super) fn count(&self, failed: bool, ended: Option<Ended>) {
-        self.stats().count(failed, self.missed.get(), ended);
+        self.stats().count(failed, self.uncounted(), ended);
     }
 
     /// Counts the end of the task, and this run if it `is_run` that ends with it.
@@ -210,8 +217,10 @@ impl Run {
         self.number.get()
     }
 
-    pub(super) fn missed(&self) -> u64 {
-        self.missed.get()
+    /// Returns how many runs were missed before this one of which the statistics do not know.
+    #[inline]
+    pub(super) fn uncounted(&self) -> u64 {
+        self.missed.get().saturating_sub(self.counted.get())
     }
 
     fn lateness(&self) -> Duration {
@@ -244,6 +253,18 @@ impl Run {
             stop: run.stop(),
         };
         CURRENT.is_set().then(|| CURRENT.with(current))
+    }
+
+    /// Tells the task that the calling thread is running that its body begins, for the
+    /// [calls](super::calls) that wait for it.
+    pub(crate) fn body_begins() {
+        if CURRENT.is_set() {
+            CURRENT.with(|run| {
+                let mut move_entry = |_, _: &mut ChooseDeadline<'_>| Moved::Absent;
+                let change = Change::Begin(run.clock().read());
+                let _ = run.task.control(change, run.clock(), &mut move_entry);
+            });
+        }
     }
 
     /// Returns `true` if the calling thread is running a task, of whichever executor.
@@ -456,7 +477,8 @@ impl TaskContext {
     /// If the trigger panics.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
-        self.change(|clock| Change::schedule(trigger, clock))
+        let task = Arc::clone(&self.task);
+        self.change(|clock| Change::schedule(trigger, &*task, clock))
     }
 
     /// Pauses the periodic task after this run; see

@@ -72,6 +72,10 @@ pub(crate) trait Runnable: InGroup + Send + Sync {
     /// Returns the span in which the task was submitted, if it is kept.
     fn submitter(&self) -> Option<SubmitterSpan>;
     fn is_periodic(&self) -> bool;
+    /// Returns `true` if a gate is asked before each run.
+    fn has_gate(&self) -> bool;
+    /// Returns `true` if a [call](super::calls) waits for its run.
+    fn is_called(&self) -> bool;
 
     /// Returns the slot of the queue that the task was given when it was last queued again; `None`
     /// if it has not been since it was submitted.

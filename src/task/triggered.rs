@@ -14,9 +14,21 @@
 //! nobody who knows by how much the clock was set, or how often, or that it was: it is seen in the plan.
 //!
 //! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task
-//! then [forgets](Triggered::leave_wall) its plan on the wall clock.
+//! then [forgets](Triggered::leave_plan) its plan on the wall clock.
+//!
+//! # Ticks and offsets
+//!
+//! A trigger answers with a moment of its own, the *tick*, and may say that its run is due an offset after
+//! it ([`Trigger::offset`]): jitter. The queue has the moment of the run, and lateness counts from there. A
+//! gate is told the tick, which is the same on every machine. The trigger itself is told of ticks alone:
+//! what it is shown of the last run is earlier by the offset of that run. So whatever lies between a tick
+//! and its run, no trigger is shown a moment before its own last answer. A plan that was replaced has no
+//! offset.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    mem,
+    time::{Duration, SystemTime},
+};
 
 use super::period::{MissedRuns, too_late};
 use crate::{
@@ -32,6 +44,8 @@ pub(crate) struct Triggered {
     pub(super) missed: MissedRuns,
     /// The plan for the next run, if it is a moment of the wall clock.
     wall: Option<WallPlan>,
+    /// How long after its tick the next run is planned.
+    offset: Duration,
     is_asked_again: bool,
     /// The run before the last question, for the case that the trigger is asked again.
     last: Option<LastRun>,
@@ -50,6 +64,8 @@ impl Drop for Triggered {
 struct WallPlan {
     moment: SystemTime,
     after: SystemTime,
+    /// When the lateness of the run begins: a moment that has passed when the task is submitted means now.
+    late_from: SystemTime,
     /// What the clock showed when the run started.
     started: Option<SystemTime>,
     _waiting: Waiting,
@@ -59,7 +75,11 @@ impl WallPlan {
     fn new(due: Due, context: &TriggerContext<'_>) -> Option<Self> {
         let moment = due.wall()?;
         let after = context.after_wall();
-        Some(Self { moment, after, started: None, _waiting: Waiting::begin() })
+        let late_from = match context.last {
+            None => moment.max(context.clock.wall_time()),
+            Some(_) => moment,
+        };
+        Some(Self { moment, after, late_from, started: None, _waiting: Waiting::begin() })
     }
 
     /// Returns the moment after which the next run has to be, on the wall clock: the run has ended now.
@@ -111,13 +131,14 @@ impl Triggered {
             last: None,
             runs: 0,
             failures_in_a_row: 0,
-            is_again: false,
         };
-        let due = trigger.next(&context)?;
+        let tick = trigger.next(&context)?;
+        let offset = trigger.offset(tick, &context);
         let is_asked_again = trigger.is_asked_again();
+        let due = tick.later_by(offset)?;
         let (wall, trigger) = (WallPlan::new(due, &context), Some(Box::new(trigger) as _));
         let first = due.timestamp(clock).max(now);
-        Some((Self { trigger, missed, wall, is_asked_again, last: None }, first))
+        Some((Self { trigger, missed, wall, offset, is_asked_again, last: None }, first))
     }
 
     /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
@@ -129,25 +150,27 @@ impl Triggered {
         runs: u64,
         failures_in_a_row: u32,
     ) -> Option<Timestamp> {
-        let plan = self.wall.take();
-        let run = LastRun { planned_wall: plan.as_ref().map(|plan| plan.moment), ..run };
-        let after_wall = plan.and_then(|plan| plan.next_after(self.missed, clock.wall_time()));
+        let (plan, offset) = (self.wall.take(), mem::take(&mut self.offset));
+        let after_wall =
+            plan.as_ref().and_then(|plan| plan.next_after(self.missed, clock.wall_time()));
         let after = match self.missed {
             MissedRuns::Burst => run.planned,
             MissedRuns::Coalesce | MissedRuns::Delay => run.started,
             MissedRuns::Skip => run.ended,
             MissedRuns::Within(limit) => run.planned.max(too_late(run.ended, limit)),
         };
+        let (after, after_wall) =
+            (after.before(offset), after_wall.and_then(|after| after.checked_sub(offset)));
+        let planned_wall = plan.and_then(|plan| plan.moment.checked_sub(offset));
+        let run = LastRun { planned: run.planned.before(offset), planned_wall, ..run };
         self.last = Some(run);
-        let (last, is_again) = (self.last, false);
         self.next(&TriggerContext {
             clock,
             after,
             after_wall,
-            last,
+            last: self.last,
             runs,
             failures_in_a_row,
-            is_again,
         })
     }
 
@@ -157,7 +180,6 @@ impl Triggered {
         if !matches!(self.missed, MissedRuns::Coalesce | MissedRuns::Delay) || started <= planned {
             return 0;
         }
-        let Some(trigger) = &self.trigger else { return 0 };
         let span = match &self.wall {
             Some(plan) => plan.started.map(|started| (Due::Wall(plan.moment), started.into())),
             None => clock
@@ -165,18 +187,50 @@ impl Triggered {
                 .zip(clock.instant_of(started))
                 .map(|(planned, started)| (Due::At(planned), Due::At(started))),
         };
-        span.map_or(0, |(planned, started)| trigger.between(planned, started))
+        span.map_or(0, |(planned, started)| self.ticks_between(planned, started))
+    }
+
+    /// Returns how many runs with the present offset are later than one moment and not later than another.
+    fn ticks_between(&self, from: Due, to: Due) -> u64 {
+        let Some(trigger) = &self.trigger else { return 0 };
+        trigger.between(from.before(self.offset), to.before(self.offset))
+    }
+
+    /// Returns `true` if a run must not start at `now` any more. User code: the caller holds no lock.
+    /// See [`Period::is_overdue`](super::period::Period::is_overdue).
+    pub(super) fn is_overdue(
+        &self,
+        planned: Timestamp,
+        asked: Timestamp,
+        now: Timestamp,
+        clock: &Clock,
+    ) -> bool {
+        let (late, shown) = match &self.wall {
+            // A machine that has slept shows that by this clock alone.
+            Some(plan) => {
+                let wall = clock.wall_time();
+                let late = wall.duration_since(plan.late_from).unwrap_or_default();
+                (late, Some(Due::Wall(wall)))
+            }
+            None => (now.since(planned), clock.instant_of(now).map(Due::At)),
+        };
+        let late = late.min(now.since(asked));
+        let is_next_due = || shown.is_some_and(|now| self.ticks_between(now.before(late), now) > 0);
+        self.missed.leaves_out(late, is_next_due)
     }
 
     /// Returns how many moments were left out between the last run and the next, which has just been
     /// planned for `next`. User code: the caller holds no lock.
     pub(super) fn skipped(&self, next: Timestamp, clock: &Clock) -> u64 {
         let (Some(trigger), Some(last)) = (&self.trigger, self.last) else { return 0 };
-        if !matches!(self.missed, MissedRuns::Skip | MissedRuns::Within(_)) {
+        if !self.missed.has_deadline() {
             return 0;
         }
+        let next = next.before(self.offset);
         let span = match (&self.wall, last.planned_wall) {
-            (Some(plan), Some(planned)) => Some((Due::Wall(planned), Due::Wall(plan.moment))),
+            (Some(plan), Some(planned)) => {
+                Some((Due::Wall(planned), Due::Wall(plan.moment).before(self.offset)))
+            }
             (None, None) => clock
                 .instant_of(last.planned)
                 .zip(clock.instant_of(next))
@@ -202,22 +256,31 @@ impl Triggered {
             last: self.last,
             runs,
             failures_in_a_row,
-            is_again: true,
         })
     }
 
     /// Asks the trigger, and keeps its plan.
     fn next(&mut self, context: &TriggerContext<'_>) -> Option<Timestamp> {
-        let due = self.trigger.as_mut()?.next(context);
-        let stands = self.wall.as_ref().map(|plan| Due::Wall(plan.moment));
-        let due = due.or(stands)?;
+        let trigger = self.trigger.as_mut()?;
+        let due = match (trigger.next(context), &self.wall) {
+            (Some(tick), _) => {
+                self.offset = trigger.offset(tick, context);
+                tick.later_by(self.offset)?
+            }
+            (None, stands) => Due::Wall(stands.as_ref()?.moment),
+        };
         self.wall = WallPlan::new(due, context);
         Some(due.timestamp(context.clock))
     }
 
-    /// Returns the moment of the wall clock for which the next run is planned, if it is on that clock.
-    pub(super) fn planned_wall(&self) -> Option<SystemTime> {
-        self.wall.as_ref().map(|plan| plan.moment)
+    /// Returns the tick of the next run on the wall clock, if it is on that clock.
+    pub(super) fn tick_on_wall(&self) -> Option<SystemTime> {
+        self.wall.as_ref().and_then(|plan| plan.moment.checked_sub(self.offset))
+    }
+
+    /// Returns how long after its tick the next run is planned.
+    pub(super) fn offset(&self) -> Duration {
+        self.offset
     }
 
     /// Returns `true` if the next run is planned on the wall clock.
@@ -248,8 +311,8 @@ impl Triggered {
         view
     }
 
-    /// Forgets the plan on the wall clock: the next run is planned otherwise.
-    pub(super) fn leave_wall(&mut self) {
-        self.wall = None;
+    /// Forgets the trigger's own plan: the next run is planned otherwise, on the executor's clock.
+    pub(super) fn leave_plan(&mut self) {
+        (self.wall, self.offset) = (None, Duration::ZERO);
     }
 }

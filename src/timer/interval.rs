@@ -48,7 +48,9 @@ impl Interval {
         Self { sleep, period, missed }
     }
 
-    /// Sets what happens to ticks that have passed unseen.
+    /// Sets what happens to ticks that have passed unseen. With [`MissedRuns::Skip`] and
+    /// [`MissedRuns::Within`] an overdue tick is left out even if it is the first one that has passed
+    /// unseen.
     #[doc(alias = "set_missed_tick_behavior")]
     pub fn missed_runs(mut self, missed: MissedRuns) -> Self {
         self.missed = missed;
@@ -71,13 +73,18 @@ impl Interval {
     ///
     /// The same as [`tick`](Self::tick).
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, TimerStopped>> {
-        ready!(self.sleep.poll_elapsed(context))?;
-        let (planned, clock) = (self.sleep.planned(), self.sleep.clock());
-        let now = clock.read();
-        let tick = clock.instant_of(planned).unwrap_or_else(|| clock.now());
-        let next = Period::fixed_rate(self.period, self.missed).next_tick(planned, now);
-        self.sleep.move_to(next);
-        Poll::Ready(Ok(tick))
+        let period = Period::fixed_rate(self.period, self.missed);
+        loop {
+            ready!(self.sleep.poll_elapsed(context))?;
+            let (planned, clock) = (self.sleep.planned(), self.sleep.clock());
+            let now = clock.read();
+            let tick = clock.instant_of(planned).unwrap_or_else(|| clock.now());
+            let is_left_out = period.leaves_out_tick(planned, now, clock);
+            self.sleep.move_to(period.next_tick(planned, now));
+            if !is_left_out {
+                return Poll::Ready(Ok(tick));
+            }
+        }
     }
 
     /// Begins the grid anew: the next tick is one period from now.

@@ -59,7 +59,7 @@ impl Due {
     }
 
     /// Returns the moment that much earlier; this one if there is no such moment.
-    pub(super) fn before(self, span: Duration) -> Self {
+    pub(crate) fn before(self, span: Duration) -> Self {
         match self {
             Self::At(moment) => Self::At(moment.checked_sub(span).unwrap_or(moment)),
             Self::Wall(moment) => Self::Wall(moment.checked_sub(span).unwrap_or(moment)),
@@ -68,7 +68,7 @@ impl Due {
     }
 
     /// Returns the moment that much later, if there is such a moment.
-    pub(super) fn later_by(self, span: Duration) -> Option<Self> {
+    pub(crate) fn later_by(self, span: Duration) -> Option<Self> {
         match self {
             Self::At(moment) => moment.checked_add(span).map(Self::At),
             Self::Wall(moment) => moment.checked_add(span).map(Self::Wall),
@@ -101,8 +101,6 @@ pub struct TriggerContext<'a> {
     pub(crate) last: Option<LastRun>,
     pub(crate) runs: u64,
     pub(crate) failures_in_a_row: u32,
-    /// Whether the question is one more since that run.
-    pub(crate) is_again: bool,
 }
 
 /// The moments of a run that has ended.

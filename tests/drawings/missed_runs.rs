@@ -151,6 +151,29 @@ fn legend(picture: &mut Picture, y: f32) {
     );
 }
 
+/// What the documents say of runs that are late because the worker is busy: two policies leave them out.
+#[test]
+fn an_overdue_run_is_left_out() {
+    let starts = |policy, busy: u64| {
+        let clock = ManualClock::new();
+        let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+        let executor = builder.core_pool_size(1).build().expect("one worker");
+        let (tell, told) = mpsc::channel();
+        let inside = clock.clone();
+        let body = move || tell.send(inside.elapsed().as_secs()).expect("the test listens");
+        let task = executor.task().missed_runs(policy);
+        task.schedule_at_fixed_rate(seconds(PERIOD), seconds(PERIOD), body).expect("open");
+        let inside = clock.clone();
+        executor.schedule(seconds(5), move || inside.advance(seconds(busy))).expect("open");
+        clock.run_for(seconds(60));
+        told.try_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(starts(MissedRuns::Burst, 38), [43, 43, 43, 43, 50, 60]);
+    assert_eq!(starts(MissedRuns::Coalesce, 38), [43, 50, 60]);
+    assert_eq!(starts(MissedRuns::Skip, 38), [50, 60]);
+    assert_eq!(starts(MissedRuns::Within(seconds(20)), 38), [43, 43, 50, 60]);
+}
+
 /// What the documents say of the policies, in numbers.
 #[test]
 fn each_policy_does_what_it_says() {

@@ -10,7 +10,7 @@ use punctual::{CancelReason, ScheduledFuture, TaskError, TaskHandle, gate::Tick}
 
 use crate::{
     groups::GroupRecord,
-    scenario::{Answer, Kind, TaskPlan, Verb, When},
+    scenario::{Answer, Kind, Steps, TaskPlan, Verb, When},
     tasks::Receipt,
 };
 
@@ -226,6 +226,16 @@ impl Ledger {
         self.violations.append(&mut wrong);
     }
 
+    /// Notes how late a run starts. What was asked of a task may be late since then, and may be beside its schedule.
+    pub(crate) fn is_late(&mut self, id: usize, late: Duration, is_worker: bool) {
+        let record = &self.tasks[id];
+        let is_bound = is_worker && !record.is_moved && !matches!(record.plan.kind, Kind::Once);
+        let most = record.plan.within.filter(|_| is_bound).map(Steps::span);
+        if let Some(most) = most.filter(|most| late > *most) {
+            self.violation(format!("task {id} starts {late:?} late, and {most:?} is the most"));
+        }
+    }
+
     /// Records that a body has ended or is about to panic.
     pub(crate) fn ends(&mut self, id: usize, now: Duration, is_worker: bool, panics: bool) {
         let event = self.event();
@@ -311,6 +321,10 @@ impl Ledger {
             wrong.push(format!("the gate of task {id} is asked early: {now:?} < {planned:?}"));
         }
         let put_off = record.gate.put_off.take().filter(|_| !record.is_moved);
+        // A tick that is overdue meanwhile is left out.
+        let is_bound = !matches!(record.plan.kind, Kind::Once);
+        let most = record.plan.within.filter(|_| is_bound).map_or(Duration::MAX, Steps::span);
+        let put_off = put_off.filter(|(planned, ..)| now.saturating_sub(*planned) <= most);
         let expected = put_off.map(|(planned, attempts, _)| (planned, attempts + 1));
         if expected.is_some_and(|expected| expected != (planned, tick.attempt())) {
             let asked = (planned, tick.attempt());

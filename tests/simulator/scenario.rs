@@ -97,6 +97,8 @@ pub(crate) struct TaskPlan {
     pub(crate) body: Act,
     pub(crate) capture: OnDrop,
     pub(crate) timeout: Option<Steps>,
+    /// How late a run of a periodic task may start.
+    pub(crate) within: Option<Steps>,
     /// `true` if a periodic task continues after a run that panicked.
     pub(crate) resumes: bool,
     /// What its gate does when it is asked, and answers, if it has one.
@@ -285,13 +287,15 @@ fn task() -> impl Strategy<Value = TaskPlan> {
     let timeout = weighted(0.15, steps(0, 4));
     let gate = weighted(0.25, (act(), answer()));
     let group = weighted(0.5, 0..GROUPS);
-    (when(), kind, act(), on_drop(), timeout, any_bool(), gate, group).prop_map(
-        |(when, kind, body, capture, timeout, resumes, gate, group)| TaskPlan {
+    let within = weighted(0.3, steps(0, 3));
+    (when(), kind, act(), on_drop(), (timeout, within), any_bool(), gate, group).prop_map(
+        |(when, kind, body, capture, (timeout, within), resumes, gate, group)| TaskPlan {
             when,
             kind,
             body,
             capture,
             timeout,
+            within,
             resumes,
             gate,
             group,

@@ -1,7 +1,7 @@
 //! The submitted tasks: a body that follows its plan, a capture that is noted when it is dropped, a
 //! result that is counted.
 
-use std::{cell::Cell, panic, sync::Arc};
+use std::{cell::Cell, panic, sync::Arc, time::Duration};
 
 use punctual::current_task;
 
@@ -41,6 +41,9 @@ impl World {
         let mut task = self.handle.task();
         if let Some(steps) = plan.timeout {
             task = task.timeout(steps.span());
+        }
+        if let Some(steps) = plan.within {
+            task = task.missed_runs(punctual::MissedRuns::Within(steps.span()));
         }
         if plan.resumes {
             task = task.on_failure(punctual::FailurePolicy::resume());
@@ -120,8 +123,8 @@ impl TaskPlan {
     /// A task that does nothing.
     const fn plain(when: When) -> Self {
         let (kind, body, capture) = (Kind::Once, Act::Return, OnDrop::Nothing);
-        let (timeout, gate, group) = (None, None, None);
-        Self { when, kind, body, capture, timeout, resumes: false, gate, group }
+        let (timeout, within, gate, group) = (None, None, None, None);
+        Self { when, kind, body, capture, timeout, within, resumes: false, gate, group }
     }
 }
 
@@ -130,8 +133,10 @@ impl Capture {
         let (world, id) = (&self.world, self.id);
         let is_submitter = SUBMITTED.with(Cell::get) == Some(id);
         let is_worker = world.is_worker() && !is_submitter;
+        let late = current_task().map_or(Duration::ZERO, |task| task.lateness());
         let plan = world.note(|ledger, now| {
             ledger.starts(id, now, is_worker);
+            ledger.is_late(id, late, is_worker);
             ledger.tasks[id].plan
         });
         world.act(id, plan.body);

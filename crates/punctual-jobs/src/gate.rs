@@ -99,9 +99,10 @@
 //!
 //! A task's schedule has to be a function of the wall clock alone. A rate that counts from the submission
 //! is skipped and reported ([`SkipReason::NotOnWallClock`]), and so is a run [beside the
-//! schedule](punctual::ScheduledFuture::run_now). [`jitter`](punctual::Trigger::jitter) must not be used:
-//! each replica would plan moments of its own, and run all of them. For a fixed delay there is
-//! [`NamedGate::with_delay`].
+//! schedule](punctual::ScheduledFuture::run_now). For a fixed delay there is [`NamedGate::with_delay`].
+//!
+//! [`jitter`](punctual::Trigger::jitter) fits: a tick is the moment of the trigger inside, and the span after it is the
+//! same on each replica, by the name of the task.
 //!
 //! # Costs
 //!

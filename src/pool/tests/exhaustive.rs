@@ -7,7 +7,7 @@ use crate::{
     ManualClock, TaskState,
     queue::Ticket,
     sync::{Parker, exhaustive::check, thread},
-    task::{OneShot, Period, Periodic, Task},
+    task::{MissedRuns, OneShot, Period, Periodic, Task},
 };
 
 const STEP: Duration = Duration::from_nanos(10);
@@ -49,7 +49,7 @@ fn a_change_of_policy_is_not_missed() {
     check(|| {
         let (_, pool) = pool(false);
         let periodic = Arc::new(Task::new(
-            Periodic::new(|| (), Period::FixedDelay { delay: STEP }),
+            Periodic::new(|| (), Period::fixed_delay(STEP, MissedRuns::Burst)),
             None,
             None,
         ));

@@ -110,7 +110,8 @@ fn a_cancelled_task_is_not_queued() {
         let (queue, drops): (Arc<Mutex<bool>>, _) = (Arc::default(), Note::default());
         let capture = drops.drop_of_one();
         let body = move || _ = &capture;
-        let job = Periodic::new(body, Period::FixedDelay { delay: Duration::from_nanos(1) });
+        let job =
+            Periodic::new(body, Period::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
         let task = Arc::new(Task::new(job, None, None));
         let worker = {
             let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
@@ -241,7 +242,7 @@ fn a_series_is_moved_and_not_lost() {
         let runs = Note::default();
         let noted = runs.clone();
         let delay = Duration::from_nanos(1);
-        let job = Periodic::new(move || noted.add(), Period::FixedDelay { delay });
+        let job = Periodic::new(move || noted.add(), Period::fixed_delay(delay, MissedRuns::Burst));
         let task = Arc::new(Task::new(job, None, None));
         let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
@@ -259,7 +260,7 @@ fn a_series_is_moved_and_not_lost() {
 fn a_pause_that_is_over_leaves_nothing() {
     check(|| {
         let delay = Duration::from_nanos(1);
-        let job = Periodic::new(|| (), Period::FixedDelay { delay });
+        let job = Periodic::new(|| (), Period::fixed_delay(delay, MissedRuns::Burst));
         let task = Arc::new(Task::new(job, None, None));
         let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
@@ -363,7 +364,8 @@ fn who_waits_for_the_body_sees_the_closure_dropped() {
             let task = itself.lock().take().expect("it is there");
             let _ = task.cancel(CancelReason::Requested, Drops::UNREPORTED);
         };
-        let job = Periodic::new(body, Period::FixedDelay { delay: Duration::from_nanos(1) });
+        let job =
+            Periodic::new(body, Period::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
         let task = Arc::new(Task::new(job, None, None));
         *own.lock() = Some(task.clone());
         let other = Arc::clone(&task);

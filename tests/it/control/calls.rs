@@ -1,10 +1,22 @@
 //! Debounce and throttle: one run for many calls.
 
-use std::{thread, time::Duration};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
-use punctual::{FailurePolicy, ScheduledThreadPoolExecutor as Executor, TaskState};
+use proptest::{collection::vec, prelude::*};
+use punctual::{
+    Debounced, FailurePolicy, MissedRuns, ScheduledThreadPoolExecutor as Executor, TaskState,
+    Throttled,
+    gate::{Entry, from_fn},
+};
 
-use crate::support::{Counter, Drops, Log, eventually, manual, ms};
+use crate::support::{Counter, Drops, Log, eventually, manual, manual_with, ms};
 
 /// The moments of runs, if the executor's clock is moved on by one millisecond at a time, and `calls`
 /// says at which there is a call.
@@ -192,4 +204,271 @@ fn no_call_is_lost() {
         }
     });
     eventually("every call was seen", || seen.get() == calls.get());
+}
+
+/// The case of a late run: calls at 0, 0.5 and 0.95 s, with the worker busy until 0.9 s.
+#[test]
+fn the_period_counts_from_when_the_last_run_began() {
+    let (clock, executor) = manual(1);
+    let runs = Log::new();
+    let (log, own) = (runs.clone(), clock.clone());
+    let task = executor
+        .throttle(ms(1_000), move || log.push(own.elapsed().as_millis() as u64))
+        .expect("accepted");
+    let (started, release) = (Counter::new(), Counter::new());
+    let (starts, held) = (started.clone(), release.clone());
+    drop(executor.submit(move || {
+        starts.add();
+        held.wait_for(1);
+    }));
+    started.wait_for(1);
+    assert!(task.call());
+    clock.advance(ms(500));
+    assert!(task.call());
+    clock.advance(ms(400));
+    release.add();
+    clock.run_until_idle();
+    clock.run_for(ms(50));
+    assert!(task.call());
+    clock.run_for(ms(2_000));
+    assert_eq!(runs.entries(), [900, 1_900]);
+}
+
+/// What happens to a throttled task, one after the other.
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    Call,
+    Pass(u64),
+    /// Another task occupies the worker for so long.
+    Busy(u64),
+    /// The body of the next run takes so long, and calls the task itself then.
+    Slow(u64),
+    Pause,
+    Resume,
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happens>> {
+    let step = prop_oneof![
+        5 => Just(Happens::Call),
+        4 => (1..40_u64).prop_map(Happens::Pass),
+        2 => (1..60_u64).prop_map(Happens::Busy),
+        1 => (1..60_u64).prop_map(Happens::Slow),
+        1 => Just(Happens::Pause),
+        1 => Just(Happens::Resume),
+    ];
+    vec(step, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// Whatever is called, and whatever is late, two runs never begin within the period, and each call is followed
+    /// by a run.
+    #[test]
+    fn a_throttled_task_keeps_its_period(
+        steps in happenings(),
+        period in 1..50_u64,
+        puts_off in 0..30_u64,
+    ) {
+        let (clock, executor) = manual(1);
+        let (begins, slow) = (Log::new(), Arc::new(AtomicU64::new(0)));
+        let itself = Arc::new(OnceLock::<Throttled>::new());
+        let (log, own, next, inside) = (begins.clone(), clock.clone(), slow.clone(), itself.clone());
+        let gate = from_fn(move |tick| match puts_off {
+            20.. => Entry::Run,
+            _ if tick.attempt() > 1 => Entry::Run,
+            span => Entry::Again(ms(span)),
+        });
+        let task = executor.task().gate(gate).throttle(ms(period), move || {
+            log.push(own.elapsed().as_millis() as u64);
+            let takes = next.swap(0, Ordering::SeqCst);
+            if takes > 0 {
+                own.advance(ms(takes / 2));
+                inside.get().expect("it is there").call();
+                own.advance(ms(takes - takes / 2));
+            }
+        });
+        let task = itself.get_or_init(|| task.expect("accepted"));
+        let mut last_call = None;
+        for step in steps {
+            match step {
+                Happens::Call => {
+                    prop_assert!(task.call());
+                    last_call = Some(clock.elapsed().as_millis() as u64);
+                }
+                Happens::Pass(millis) => clock.run_for(ms(millis)),
+                Happens::Busy(millis) => {
+                    let own = clock.clone();
+                    drop(executor.submit(move || own.advance(ms(millis))));
+                }
+                Happens::Slow(millis) => slow.store(millis, Ordering::SeqCst),
+                Happens::Pause => _ = task.task_handle().pause(),
+                Happens::Resume => _ = task.task_handle().resume(),
+            }
+            let begins = begins.entries();
+            let is_kept = begins.windows(2).all(|pair| pair[1] - pair[0] >= period);
+            prop_assert!(is_kept, "{begins:?} {period}");
+        }
+        task.task_handle().resume();
+        clock.run_for(ms(500));
+        let begins = begins.entries();
+        prop_assert!(begins.windows(2).all(|pair| pair[1] - pair[0] >= period), "{begins:?}");
+        prop_assert!(begins.last().copied() >= last_call, "{begins:?} {last_call:?}");
+    }
+}
+
+/// Many threads call a throttled task on the system's clock: it keeps its period even so.
+#[test]
+fn many_callers_keep_the_period() {
+    let executor = Executor::new(2);
+    let period = ms(2);
+    let begins = Log::new();
+    let log = begins.clone();
+    let task = executor.throttle(period, move || log.push(Instant::now())).expect("accepted");
+    let end = Instant::now() + ms(100);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while Instant::now() < end {
+                    assert!(task.call());
+                }
+            });
+        }
+    });
+    let last_call = Instant::now();
+    eventually("the last call has its run", || {
+        begins.entries().last().is_some_and(|begin| *begin >= last_call)
+            || task.task_handle().delay() == Some(Duration::MAX)
+    });
+    for pair in begins.entries().windows(2) {
+        assert!(pair[1] - pair[0] >= period, "{:?}", pair[1] - pair[0]);
+    }
+}
+
+/// A call whose run does not take place does not wait any more: its run is skipped by a gate, whose answer may
+/// take a while, or left out because it is overdue, or its hook panics.
+#[test]
+fn a_call_whose_run_does_not_take_place_waits_no_more() {
+    let closed = || from_fn(|_| Entry::Skip);
+    let fails = |builder: punctual::Builder| builder.before_execute(|_| panic!("no"));
+    let with_gate = manual(1);
+    let overdue = manual(1);
+    let with_hook = manual_with(fails);
+    let skipped = with_gate.1.task().gate(closed()).debounce(ms(10), || ());
+    let left_out = overdue.1.task().missed_runs(MissedRuns::Within(ms(5)));
+    let left_out = left_out.debounce(ms(10), || ());
+    let failed = with_hook.1.task().on_failure(FailurePolicy::resume()).debounce(ms(10), || ());
+    for ((clock, executor), task) in
+        [(with_gate, skipped), (overdue, left_out), (with_hook, failed)]
+    {
+        let task = task.expect("accepted").max_wait(ms(30));
+        assert!(task.call());
+        clock.run_for(ms(2));
+        assert!(task.is_waiting());
+        clock.advance(ms(48));
+        clock.run_until_idle();
+        assert!(!task.is_waiting());
+        assert!(!task.flush(), "no call is outstanding");
+        assert!(task.call());
+        assert_eq!(task.task_handle().delay(), Some(ms(10)), "the wait begins anew");
+        assert!(task.is_waiting() && task.flush());
+        clock.run_until_idle();
+        assert_eq!(executor.pending_count(), 1);
+    }
+}
+
+/// A call that comes while the gate is asked about another one's run has a run of its own, if that is skipped.
+#[test]
+fn a_call_during_the_question_has_a_run_of_its_own() {
+    let (clock, executor) = manual(1);
+    let itself = Arc::new(OnceLock::<Debounced>::new());
+    let (inside, own) = (itself.clone(), clock.clone());
+    let asked = Log::new();
+    let log = asked.clone();
+    let gate = from_fn(move |_| {
+        log.push(own.elapsed().as_millis() as u64);
+        let task = inside.get().expect("it is there");
+        assert!(task.is_waiting(), "its run has not begun");
+        if log.entries().len() == 1 {
+            own.advance(ms(2));
+            assert!(task.call());
+            own.advance(ms(1));
+            return Entry::Skip;
+        }
+        Entry::Run
+    });
+    let task = executor.task().gate(gate).debounce(ms(10), || ()).expect("accepted");
+    let task = itself.get_or_init(|| task.max_wait(ms(100)));
+    assert!(task.call());
+    clock.run_for(ms(10));
+    assert_eq!((asked.entries(), clock.elapsed()), (vec![10], ms(13)));
+    assert!(task.is_waiting(), "the second call waits");
+    assert_eq!(task.task_handle().delay(), Some(ms(9)), "12 and 10 are 22");
+    clock.run_for(ms(9));
+    assert_eq!((asked.entries(), executor.statistics().runs), (vec![10, 22], 1));
+    assert!(!task.is_waiting() && !task.flush());
+}
+
+/// A run that its gate puts off goes on waiting, and can be flushed.
+#[test]
+fn a_call_whose_run_is_put_off_goes_on_waiting() {
+    let (clock, executor) = manual(1);
+    let asked = Log::new();
+    let (log, own) = (asked.clone(), clock.clone());
+    let gate = from_fn(move |_| {
+        log.push(own.elapsed().as_millis() as u64);
+        if log.entries().len() < 3 { Entry::Again(ms(50)) } else { Entry::Run }
+    });
+    let task = executor.task().gate(gate).debounce(ms(10), || ()).expect("accepted");
+    assert!(task.call());
+    clock.run_for(ms(30));
+    assert!(task.is_waiting());
+    assert!(task.flush());
+    clock.run_for(ms(49));
+    assert_eq!((asked.entries(), task.is_waiting()), (vec![10, 30], true));
+    clock.run_for(ms(1));
+    assert_eq!((asked.entries(), task.is_waiting()), (vec![10, 30, 80], false));
+    assert_eq!(executor.statistics().runs, 1);
+}
+
+/// A run of a throttled task that is skipped or left out does not begin a period: the next call has its run at once.
+#[test]
+fn a_run_that_does_not_take_place_begins_no_period() {
+    let (clock, executor) = manual(1);
+    let asked = Log::new();
+    let log = asked.clone();
+    let gate = from_fn(move |_| {
+        log.push(());
+        if log.entries().len() == 2 { Entry::Skip } else { Entry::Run }
+    });
+    let task = executor.task().gate(gate).missed_runs(MissedRuns::Within(ms(5)));
+    let task = task.throttle(ms(10), || ()).expect("accepted");
+    assert!(task.call());
+    clock.run_for(ms(20));
+    assert!(task.call(), "this one is skipped");
+    clock.run_for(ms(1));
+    assert!(task.call());
+    clock.run_until_idle();
+    assert_eq!((asked.entries().len(), executor.statistics().runs), (3, 2));
+    assert!(task.call());
+    assert_eq!(task.task_handle().delay(), Some(ms(10)));
+    clock.advance(ms(16));
+    clock.run_until_idle();
+    assert_eq!(executor.statistics().missed_runs, 1, "that one is left out");
+    assert!(task.call());
+    clock.run_until_idle();
+    assert_eq!(executor.statistics().runs, 3);
+}
+
+/// A run that was asked for by hand begins a period as well, also before the first call.
+#[test]
+fn a_run_that_was_asked_for_begins_a_period() {
+    let (clock, executor) = manual(1);
+    let task = executor.throttle(ms(10), || ()).expect("accepted");
+    assert!(task.task_handle().run_now());
+    clock.run_for(ms(4));
+    assert!(task.call());
+    assert_eq!(task.task_handle().delay(), Some(ms(6)));
+    clock.run_for(ms(6));
+    assert_eq!(executor.statistics().runs, 2);
 }

@@ -5,6 +5,7 @@ mod again;
 mod endings;
 mod leases;
 mod moves;
+mod replicas;
 mod skips;
 mod support;
 mod user_code;

@@ -11,9 +11,15 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use parking_lot::Mutex;
 use proptest::{collection::vec, prelude::*};
+use punctual::{
+    ManualClock, RunGate, ScheduledThreadPoolExecutor, Trigger,
+    gate::{Entry, Tick},
+};
 
 use super::{super::lease::LeaseState, *};
+use crate::aligned;
 
 const LEASE: Duration = Duration::from_millis(2000);
 const PERIOD: u64 = 1000;
@@ -398,4 +404,53 @@ fn a_delay_counts_from_the_end_of_the_last_run_or_of_its_lease() {
     let dead = Some(row(1000, false, 1500));
     assert_eq!(verdict(2000, dead, 0, rule), Verdict::Held(Duration::from_millis(200)));
     assert_eq!(verdict(2200, dead, 0, rule), Verdict::Free);
+}
+
+/// A row in memory, about which every replica decides by the rules. A run takes no time.
+#[derive(Clone, Default)]
+struct InMemory(Arc<Mutex<Option<Row>>>);
+
+impl RunGate for InMemory {
+    fn enter(&self, tick: &Tick<'_>) -> Entry {
+        let (now, planned) = (tick.clock().wall_time(), tick.planned_wall());
+        let mut row = self.0.lock();
+        match decide(&Seen { now, row: *row }, planned, RERUN) {
+            Verdict::Free => {
+                let fence = row.map_or(1, |row| row.fence + 1);
+                let (tick, lease_until) = (planned, now);
+                *row = Some(Row { tick, done: true, fence, lease_until, is_orphan: false });
+                Entry::Run
+            }
+            Verdict::Early(span) | Verdict::Held(span) => Entry::Again(span),
+            Verdict::Passed => Entry::Skip,
+        }
+    }
+}
+
+/// Replicas with jitter claim the moments of the trigger inside, so each of these has one run.
+#[test]
+fn eight_replicas_with_jitter_run_each_tick_once() {
+    let minute = Duration::from_secs(60);
+    let (clock, gate) = (ManualClock::new(), InMemory::default());
+    clock.set_wall_time(UNIX_EPOCH + 1_000 * minute);
+    let replicas: Vec<_> = (0..8)
+        .map(|_| {
+            let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+            let executor = builder.clock(clock.clone()).build().expect("good settings");
+            let task = executor.task().name("sweep").gate(gate.clone());
+            let trigger = aligned(minute).jitter(minute * 2 / 3);
+            task.repeat(trigger, || ()).expect("it has a name");
+            clock.run_for(Duration::from_secs(1));
+            executor
+        })
+        .collect();
+    clock.run_for(10 * minute + minute * 2 / 3);
+    let (mut runs, mut skips) = (0, 0);
+    for replica in &replicas {
+        let now = replica.statistics();
+        (runs, skips) = (runs + now.runs, skips + now.gate_skips);
+    }
+    assert_eq!((runs, skips), (10, 70));
+    let claimed = gate.0.lock().expect("there were runs");
+    assert_eq!((claimed.fence, claimed.tick), (10, UNIX_EPOCH + 1_010 * minute));
 }
