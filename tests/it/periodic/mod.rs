@@ -8,6 +8,7 @@ mod fixed_delay;
 pub mod fixed_rate;
 mod missed;
 mod repeat;
+mod retry;
 mod told_of_the_end;
 mod triggers;
 mod wall_clock;
