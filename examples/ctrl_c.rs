@@ -24,7 +24,9 @@ use std::{
     time::Duration,
 };
 
-use punctual::{CancellationToken, ScheduledThreadPoolExecutor, TaskSummary, current_task};
+use punctual::{
+    CancellationToken, ScheduledThreadPoolExecutor, TaskContext, TaskSummary, with_context,
+};
 
 use crate::common::say;
 
@@ -52,7 +54,7 @@ fn serve() -> Result<(), Box<dyn Error + Send + Sync>> {
         .task()
         .name("poll")
         .schedule_at_fixed_rate(POLL, POLL, || say(format_args!("poll")))?;
-    executor.task().name("copy").execute(copy)?;
+    executor.task().name("copy").execute(with_context(copy))?;
     executor.task().name("report").schedule(HOUR, || say(format_args!("all is well")))?;
 
     stop.wait();
@@ -81,11 +83,10 @@ fn stop_on_signals() -> Result<CancellationToken, ctrlc::Error> {
 }
 
 /// Copies the pieces. Its token ends it between two of them.
-fn copy() {
-    let Some(task) = current_task() else { return };
+fn copy(run: &TaskContext) {
     for piece in 0..PIECES {
         // The sleep is the work on one piece; it ends early when the token is raised.
-        if task.token().sleep(PIECE).is_err() {
+        if run.token().sleep(PIECE).is_err() {
             say(format_args!("the copy stops after {piece} of {PIECES} pieces"));
             return;
         }

@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{ScheduledThreadPoolExecutor, current_task};
+use punctual::{ScheduledThreadPoolExecutor, with_context};
 
 use crate::common::say;
 
@@ -35,16 +35,16 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     for delay in DELAYS.map(|steps| steps * STEP) {
         let report = report.clone();
         say(format_args!("registered: in {delay:?}"));
-        executor.schedule(delay, move || {
-            let actual = Instant::now();
-            let planned = current_task().and_then(|task| task.planned());
+        let body = with_context(move |run| {
+            let (planned, actual) = (run.planned(), Instant::now());
             // The receiver outlives the executor.
             let _ = report.send((delay, planned, actual));
             if let Some(planned) = planned {
                 let [planned, actual] = [planned, actual].map(|moment| moment - start);
                 say(format_args!("ran: planned {planned:>9.2?}, actual {actual:>9.2?}"));
             }
-        })?;
+        });
+        executor.schedule(delay, body)?;
     }
     let registered_after = start.elapsed();
     drop(report);

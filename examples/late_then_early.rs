@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{ScheduledThreadPoolExecutor, current_task};
+use punctual::{ScheduledThreadPoolExecutor, with_context};
 
 use crate::common::say;
 
@@ -40,12 +40,12 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             "{:5.2}  {name} is registered, for {delay} from now",
             units(Instant::now())
         ));
-        executor.schedule(delay * UNIT, move || {
-            let planned = current_task().and_then(|task| task.planned());
+        let body = with_context(move |run| {
             say(format_args!("{:5.2}  {name} runs", units(Instant::now())));
             // The receiver outlives the executor.
-            let _ = report.send((name, planned));
-        })
+            let _ = report.send((name, run.planned()));
+        });
+        executor.schedule(delay * UNIT, body)
     };
 
     say(format_args!("units"));

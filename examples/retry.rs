@@ -1,8 +1,8 @@
 //! A client that retries with a deadline, on no particular runtime.
 //!
 //! Each attempt has a time limit, the pause between two attempts doubles, and the whole has a deadline that
-//! holds whatever the attempts do. The client depends on no runtime: its timers are
-//! those of a `Handle`. Here a `block_on` of ten lines drives it; on tokio or smol it would be awaited.
+//! holds whatever the attempts do. The attempts are blocking code, which runs on an executor, and their
+//! result is awaited: here a `block_on` of ten lines does that; on tokio or smol it would be `.await`.
 //!
 //! ```text
 //! cargo run --example retry
@@ -23,10 +23,10 @@ use std::{
     sync::Arc,
     task::{Context, Poll, Wake},
     thread::{self, Thread},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use punctual::{Handle, ScheduledThreadPoolExecutor, TimeoutError};
+use punctual::{Backoff, Handle, ScheduledThreadPoolExecutor, TaskContext, with_context};
 
 use crate::common::say;
 
@@ -37,71 +37,60 @@ struct Server {
 }
 
 impl Server {
-    async fn ask(&mut self, timers: &Handle) -> Result<u32, Box<dyn Error + Send + Sync>> {
+    /// Asks, and waits for the answer, but no longer than until the token of the run is raised.
+    fn ask(&mut self, run: &TaskContext) -> Result<u32, &'static str> {
         self.asked += 1;
-        match self.asked {
-            1 | 3 => timers.sleep(Duration::from_secs(3600)).await?,
-            2 => return Err("busy".into()),
-            _ => timers.sleep(Duration::from_millis(5)).await?,
-        }
-        Ok(42)
+        let takes = match self.asked {
+            1 | 3 => Duration::from_secs(3600),
+            2 => return Err("busy"),
+            _ => Duration::from_millis(5),
+        };
+        run.token().sleep(takes).map(|()| 42).map_err(|_| "silent")
     }
 }
 
 struct Client {
-    timers: Handle,
+    executor: Handle,
     attempt: Duration,
     pause: Duration,
 }
 
 impl Client {
-    /// Asks until there is an answer. It has no end of its own.
-    async fn ask_again_and_again(
-        &self,
-        server: &mut Server,
-    ) -> Result<u32, Box<dyn Error + Send + Sync>> {
-        let mut pause = self.pause;
-        loop {
-            let answer = self.timers.timeout(self.attempt, server.ask(&self.timers)).await;
-            match answer {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(refused)) => say(format_args!("refused: {refused}; again in {pause:?}")),
-                Err(TimeoutError::Elapsed) => {
-                    say(format_args!("no answer in {:?}; again in {pause:?}", self.attempt));
-                }
-                Err(stopped) => return Err(stopped.into()),
-            }
-            self.timers.sleep(pause).await?;
-            pause *= 2;
-        }
-    }
-
-    /// The same, but no longer than until the deadline.
+    /// Asks until there is an answer, or the deadline is reached.
     async fn ask(
         &self,
-        server: &mut Server,
-        deadline: Instant,
+        mut server: Server,
+        deadline: Duration,
     ) -> Result<u32, Box<dyn Error + Send + Sync>> {
-        self.timers.timeout_at(deadline, self.ask_again_and_again(server)).await?
+        let (first, longest) = (self.pause, 16 * self.pause);
+        let backoff = Backoff::exponential(first, longest);
+        let ask = with_context(move |run| {
+            server.ask(run).inspect_err(|refused| {
+                let pause = backoff.delay_after(run.attempt()).unwrap_or_default();
+                say(format_args!("attempt {}: {refused}; again in {pause:?}", run.attempt()));
+            })
+        });
+        let answer = self.executor.task().timeout(self.attempt).retry(backoff, ask)?;
+        // When the time is up the guard is dropped: no further attempt is made, and one that runs is asked to stop.
+        let answer = answer.cancel_and_signal_on_drop();
+        Ok(self.executor.timeout(deadline, answer).await??)
     }
 }
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let timers = ScheduledThreadPoolExecutor::new(1);
+    let executor = ScheduledThreadPoolExecutor::new(2);
     let millis = Duration::from_millis;
-    let client = Client { timers: timers.handle(), attempt: millis(40), pause: millis(10) };
+    let client = Client { executor: executor.handle(), attempt: millis(40), pause: millis(10) };
 
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let answer = block_on(client.ask(&mut Server::default(), deadline))?;
+    let answer = block_on(client.ask(Server::default(), Duration::from_secs(5)))?;
     say(format_args!("the answer is {answer}"));
 
-    let deadline = Instant::now() + millis(70);
-    match block_on(client.ask(&mut Server::default(), deadline)) {
+    match block_on(client.ask(Server::default(), millis(70))) {
         Ok(answer) => say(format_args!("the answer is {answer}, although it needs 155 ms")),
         Err(late) => say(format_args!("with 70 ms for all of it: {late}")),
     }
 
-    assert_eq!(timers.pending_count(), 0, "what was given up has left the queue");
+    assert_eq!(executor.pending_count(), 0, "what was given up has left the queue");
     Ok(())
 }
 

@@ -31,6 +31,8 @@
 //! * The result of a future is not visible before it is moved out, whole, to one caller, as with a
 //!   `JoinHandle` or a channel. What the caller does with it afterwards does not concern the future.
 //!   So nothing is required of `T`.
+//! * The closure of a [`Mapped`] is moved out before it is called, so what is required of it is what a caller of
+//!   `catch_unwind` would have to promise of it, also for a reference.
 //! * A [`DelayQueue`] also returns clones: after a panic an `Rc<Cell<_>>` that was
 //!   [peeked at](DelayQueue::peek) is still in the queue, in whatever state. So it requires
 //!   `T: UnwindSafe`, which is also enough for a *reference* to the queue, because no `&T` of an
@@ -47,7 +49,7 @@ use crate::{
     driven::DrivenExecutor,
     error::{ConfigError, Failure, RejectionReason},
     executor::Handle,
-    future::{ScheduledFuture, TaskHandle},
+    future::{Mapped, ScheduledFuture, TaskHandle},
     group::{Group, GroupBuilder, GroupTermination},
     pool::{
         DrainedTask, DrainedTasks, RejectedExecutionError, RejectedTask, Rejection, Shared, Worker,
@@ -76,6 +78,9 @@ unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken
 
 impl<T> UnwindSafe for ScheduledFuture<T> {}
 impl<T> RefUnwindSafe for ScheduledFuture<T> {}
+
+impl<T, F: UnwindSafe> UnwindSafe for Mapped<T, F> {}
+impl<T, F: UnwindSafe> RefUnwindSafe for Mapped<T, F> {}
 
 impl<T> UnwindSafe for ExecutorCompletionService<T> {}
 impl<T> RefUnwindSafe for ExecutorCompletionService<T> {}

@@ -308,7 +308,8 @@ impl Builder {
     /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
     /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
     /// let executor = builder.continues_existing_periodic_tasks_after_shutdown(true).build()?;
-    /// let beat = executor.schedule_at_fixed_rate(second, second, || ())?;
+    /// let (initial_delay, period) = (second, second);
+    /// let beat = executor.schedule_at_fixed_rate(initial_delay, period, || ())?;
     /// executor.shutdown();
     /// clock.run_for(3 * second);
     /// assert_eq!(executor.statistics().runs, 3);

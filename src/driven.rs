@@ -39,7 +39,8 @@ use crate::{
 /// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
 /// let second = Duration::from_secs(1);
 /// let tea = executor.schedule(3 * second, || "tea")?;
-/// let beat = executor.schedule_at_fixed_rate(second, second, || ())?;
+/// let (initial_delay, period) = (second, second);
+/// let beat = executor.schedule_at_fixed_rate(initial_delay, period, || ())?;
 ///
 /// // An event loop would wait for events, for no longer than this, where the clock is advanced here.
 /// while let Some(span) = executor.time_until_next().filter(|_| !tea.is_done()) {

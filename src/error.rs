@@ -83,6 +83,22 @@ impl TaskError {
     }
 }
 
+impl TaskError {
+    /// Returns the error with which the task has failed, if it is an `E`: the very value that its last run has
+    /// returned. The [`retry`](crate::Handle::retry) of a closure that returns `Result<T, E>` has an example.
+    ///
+    /// # Errors
+    ///
+    /// This error, unchanged, if the task did not fail, if it panicked, or if it failed with an error of another type.
+    /// (A `String` or a `&str` is no error type by itself: [`Failure::message`] has the text.)
+    pub fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
+        match self {
+            Self::Failed(failure) => failure.downcast().map_err(Self::Failed),
+            other => Err(other),
+        }
+    }
+}
+
 impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -257,6 +273,18 @@ impl Failure {
         }
     }
 
+    /// Returns the error that the run returned, if it is an `E`.
+    fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
+        let cause = match *self.0 {
+            Cause::Error { message, error } => match error.downcast() {
+                Ok(error) => return Ok(*error),
+                Err(error) => Cause::Error { message, error },
+            },
+            cause @ Cause::Panic(_) => cause,
+        };
+        Err(Self(Box::new(cause)))
+    }
+
     /// Returns `true` if code panicked with a `T` as the payload. [`error`](Self::error) tells what an
     /// error is.
     #[must_use]
@@ -307,6 +335,9 @@ pub enum RejectionReason {
     Shutdown,
     /// The period, or the delay between runs, is zero: the task would run without a pause for ever.
     ZeroPeriod,
+    /// The [back-off](crate::FailurePolicy::back_off) of the task is never longer than its period, so that it would have
+    /// no effect.
+    BackOffWithinPeriod,
     /// The trigger of the task has no first run.
     NeverRuns,
     /// The task needs a worker, or its timeout needs the timer thread, and none could be started, for
@@ -333,6 +364,10 @@ impl fmt::Display for RejectionReason {
             ),
             Self::ZeroPeriod => f.write_str(
                 "the task was rejected: its period or delay is zero; the shortest is one nanosecond",
+            ),
+            Self::BackOffWithinPeriod => f.write_str(
+                "the task was rejected: its back-off is never longer than its period, and so has no effect; \
+                 make it longer, or give the trigger a `retry`, which tries again sooner",
             ),
             Self::NeverRuns => f.write_str(
                 "the task was rejected: its trigger has no first run; \

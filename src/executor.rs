@@ -37,7 +37,8 @@ use crate::{
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(4);
 /// let answer = executor.schedule(Duration::from_millis(5), || 6 * 7)?;
-/// let beat = executor.schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(1), || {
+/// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
+/// let beat = executor.schedule_at_fixed_rate(initial_delay, period, || {
 ///     // once a second
 /// })?;
 /// assert_eq!(answer.join()?, 42);

@@ -7,12 +7,13 @@
 //!
 //! It also controls a task that is alive ([`control`]).
 //!
-//! There are three types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
+//! There are four types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
 //! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned. [`CancelOnDrop`] is a
-//! future that cancels its task when it is dropped.
+//! future that cancels its task when it is dropped, and [`Mapped`] one whose result goes through a closure.
 
 mod cancel_on_drop;
 mod control;
+mod mapped;
 mod task_handle;
 
 use std::{
@@ -23,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::{cancel_on_drop::CancelOnDrop, task_handle::TaskHandle};
+pub use self::{cancel_on_drop::CancelOnDrop, mapped::Mapped, task_handle::TaskHandle};
 use crate::{
     CancelReason, FailedRun, Failure, Limit, TaskError, TaskId, TaskState, WouldDeadlock,
     pool::{JoinGuard, Pool, PoolRef},
@@ -40,7 +41,7 @@ use crate::{
 
 /// The future result of a task. Java's `ScheduledFuture`.
 ///
-/// * Wait: [`join`](Self::join), [`join_timeout`](Self::join_timeout), `.await`.
+/// * Wait: [`join`](Self::join), [`join_timeout`](Self::join_timeout), `.await`; [`map`](Self::map) the result.
 /// * Look: [`try_join`](Self::try_join), [`is_done`](Self::is_done), [`state`](Self::state),
 ///   [`delay`](Self::delay).
 /// * Control: [`reschedule`](Self::reschedule), [`run_within`](Self::run_within),
@@ -344,9 +345,10 @@ impl<T> ScheduledFuture<T> {
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let (mut runs, second) = (0, Duration::from_secs(1));
+    /// let (initial_delay, period) = (second, second);
     /// let poller = executor.task().on_failure(FailurePolicy::resume()).schedule_at_fixed_rate(
-    ///     second,
-    ///     second,
+    ///     initial_delay,
+    ///     period,
     ///     move || {
     ///         runs += 1;
     ///         assert!(runs != 2, "no connection");
@@ -386,14 +388,14 @@ impl<T> ScheduledFuture<T> {
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
-    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let (started, has_started) = mpsc::channel();
-    /// let guard = executor.submit(move || {
+    /// let guard = executor.submit(with_context(move |run| {
     ///     started.send(()).ok();
-    ///     current_task().expect("inside a task").token().wait(); // until it is asked to stop
-    /// })?;
+    ///     run.token().wait(); // until it is asked to stop
+    /// }))?;
     /// let guard = guard.cancel_and_signal_on_drop();
     /// has_started.recv()?;
     /// drop(guard);

@@ -21,7 +21,8 @@
 //!     false => Entry::Skip,
 //! });
 //! let second = Duration::from_secs(1);
-//! executor.task().gate(leader_only).schedule_at_fixed_rate(second, second, || { /* sweep */ })?;
+//! let (initial_delay, period) = (second, second);
+//! executor.task().gate(leader_only).schedule_at_fixed_rate(initial_delay, period, || { /* sweep */ })?;
 //! clock.run_for(3 * second);
 //! leads.store(true, Ordering::Relaxed);
 //! clock.run_for(2 * second);
@@ -164,7 +165,7 @@ impl fmt::Debug for Entry {
 /// ```
 /// use std::{sync::Arc, time::Instant};
 /// use punctual::{
-///     CancellationToken, ScheduledThreadPoolExecutor, current_task,
+///     CancellationToken, ScheduledThreadPoolExecutor, with_context,
 ///     gate::{self, Entry, Lease, RunEnd},
 /// };
 ///
@@ -187,7 +188,7 @@ impl fmt::Debug for Entry {
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission(7))));
 /// let task = executor.task().gate(gate);
-/// let fence = task.submit(|| current_task().and_then(|task| task.fence()))?;
+/// let fence = task.submit(with_context(|run| run.fence()))?;
 /// assert_eq!(fence.join()?, Some(7));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```

@@ -34,7 +34,8 @@ use crate::{CancelReason, ConfigError, Handle, TaskBuilder, sync::Arc, task::Gro
 /// for _ in 0..10 {
 ///     mail.submit(|| { /* send one */ })?;
 /// }
-/// mail.schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(60), || { /* fetch */ })?;
+/// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(60));
+/// mail.schedule_at_fixed_rate(initial_delay, period, || { /* fetch */ })?;
 /// clock.run_for(Duration::from_secs(60));
 /// let counted = mail.statistics();
 /// assert_eq!((counted.completed, counted.runs, counted.active), (10, 12, 0));
@@ -235,7 +236,8 @@ impl Group {
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let polls = executor.group("polls").build()?;
     /// let second = Duration::from_secs(1);
-    /// polls.task().missed_runs(MissedRuns::Coalesce).schedule_at_fixed_rate(second, second, || ())?;
+    /// let (initial_delay, period) = (second, second);
+    /// polls.task().missed_runs(MissedRuns::Coalesce).schedule_at_fixed_rate(initial_delay, period, || ())?;
     /// assert!(polls.pause());
     /// clock.run_for(10 * second);
     /// assert_eq!(polls.statistics().runs, 0);

@@ -8,7 +8,8 @@
 //!
 //! let executor = ScheduledThreadPoolExecutor::new(4);
 //! let answer = executor.schedule(Duration::from_millis(50), || 6 * 7)?;
-//! let beat = executor.schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(1), || {
+//! let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
+//! let beat = executor.schedule_at_fixed_rate(initial_delay, period, || {
 //!     println!("tick");
 //! })?;
 //! assert_eq!(answer.join()?, 42);
@@ -94,7 +95,8 @@
 //! |---|---|
 //! | make an executor | [`ScheduledThreadPoolExecutor::new`], [`builder`](ScheduledThreadPoolExecutor::builder), [`build_driven`](Builder::build_driven) for one without threads |
 //! | run something | [`schedule`](Handle::schedule), [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), … on [`Handle`] |
-//! | run something until it has an answer, or until it works | [`repeat`](Handle::repeat), [`Outcome`], [`trigger`] |
+//! | run something until it has an answer | [`repeat`](Handle::repeat), [`Outcome`], [`trigger`] |
+//! | try something again until it works | [`retry`](Handle::retry), [`Backoff`], [`Trigger::retry`] |
 //! | run something when a clock in a time zone shows certain times | [`trigger::cron`][cron], with the feature `cron` |
 //! | run once for many calls | [`debounce`](Handle::debounce), [`throttle`](Handle::throttle) |
 //! | name a task, choose what happens to missed runs | [`Handle::task`], [`MissedRuns`] |
@@ -103,7 +105,7 @@
 //! | limit how many run at once, pause or stop some of the tasks | [`Group`] |
 //! | run several closures and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
 //! | join or cancel several tasks together, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
-//! | find out, inside a task, which one it is and whether to stop | [`current_task`], [`CancellationToken`] |
+//! | find out, inside a task, which one it is and whether to stop | [`with_context`], [`current_task`], [`CancellationToken`] |
 //! | shut down | [`close`](ScheduledThreadPoolExecutor::close), [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), or drop it ([`DropPolicy`]) |
 //! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination) |
 //! | decide just before each run whether it takes place, for one of several machines | [`TaskBuilder::gate`], [`gate`] |
@@ -230,7 +232,7 @@ pub use crate::{
     driven::DrivenExecutor,
     error::{CancelReason, ConfigError, Failure, RejectionReason, TaskError, WouldDeadlock},
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
-    future::{CancelOnDrop, ScheduledFuture, TaskHandle},
+    future::{CancelOnDrop, Mapped, ScheduledFuture, TaskHandle},
     gate::RunGate,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
     id::{ParseTaskIdError, TaskId},
@@ -243,7 +245,8 @@ pub use crate::{
     },
     task::{
         Done, FailedRun, FailurePolicy, FailureReport, FailureSource, MissedRuns, Outcome,
-        Submission, TaskContext, TaskRun, TaskState, current_task,
+        Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task,
+        with_context, with_context_once,
     },
     task_builder::TaskBuilder,
     time::{Clock, ManualClock},
@@ -252,7 +255,7 @@ pub use crate::{
         CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll, TaskSet,
     },
     token::{CancellationToken, Cancelled, WaitForCancellation},
-    trigger::Trigger,
+    trigger::{Backoff, Trigger},
     unwind::PanicLocation,
 };
 #[cfg(feature = "histograms")]

@@ -77,10 +77,12 @@ mod hooks;
 mod job;
 mod outcome;
 mod period;
+mod returned;
 mod run;
 mod runnable;
 mod state;
 mod triggered;
+mod with_context;
 mod worker_context;
 
 pub(crate) use self::{
@@ -105,8 +107,10 @@ pub use self::{
     hooks::{FailureReport, FailureSource},
     outcome::Outcome,
     period::MissedRuns,
+    returned::{TaskOutput, UnitOutcome},
     run::{TaskContext, current_task},
     state::TaskState,
+    with_context::{with_context, with_context_once},
 };
 use std::{task::Waker, time::Duration};
 

@@ -4,6 +4,7 @@
 //! settings become a task, and the task is handed to the pool.
 
 mod joining;
+mod retrying;
 mod wrapping;
 
 use std::{
@@ -15,6 +16,7 @@ use std::{
 use self::joining::{enter_group, join};
 use crate::{
     FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate, ScheduledFuture,
+    TaskOutput, UnitOutcome,
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
     sync::Arc,
@@ -36,11 +38,12 @@ use crate::{
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// executor.task().name("greeting").schedule(Duration::from_millis(1), || println!("hello"))?;
+/// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(5));
 /// executor
 ///     .task()
 ///     .name("flush")
 ///     .missed_runs(MissedRuns::Coalesce)
-///     .schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(5), || { /* flush */ })?;
+///     .schedule_at_fixed_rate(initial_delay, period, || { /* flush */ })?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone)]
@@ -50,7 +53,8 @@ pub struct TaskBuilder<'a> {
     name: Option<Arc<str>>,
     /// `None` for the default of the verb.
     missed: Option<MissedRuns>,
-    on_failure: FailurePolicy,
+    /// `None` to stop, unless the trigger retries.
+    on_failure: Option<FailurePolicy>,
     timeout: Option<Duration>,
     /// `None` for the default of the executor.
     warn_after: Option<Duration>,
@@ -60,9 +64,8 @@ pub struct TaskBuilder<'a> {
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
-        let on_failure = FailurePolicy::default();
-        let (name, missed, timeout, warn_after) = (None, None, None, None);
-        let (gate, group) = (None, None);
+        let (name, missed, on_failure, timeout) = (None, None, None, None);
+        let (warn_after, gate, group) = (None, None, None);
         Self { pool_refs, name, missed, on_failure, timeout, warn_after, gate, group }
     }
 
@@ -86,10 +89,10 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Sets what a periodic task does after a run that failed; the default is
-    /// [`FailurePolicy::stop`].
+    /// [`FailurePolicy::stop`], and for a trigger that [retries](Trigger::retry) [`FailurePolicy::resume`].
     #[doc(alias = "retry")]
     pub fn on_failure(mut self, policy: FailurePolicy) -> Self {
-        self.on_failure = policy;
+        self.on_failure = Some(policy);
         self
     }
 
@@ -114,13 +117,13 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let endless = executor.task().timeout(Duration::from_millis(5)).submit(|| {
-    ///     let token = current_task().expect("inside a task").token();
-    ///     token.wait(); // until it is raised
-    /// })?;
+    /// let limit = Duration::from_millis(5);
+    /// let endless = executor.task().timeout(limit).submit(with_context(|run| {
+    ///     run.token().wait(); // until it is raised
+    /// }))?;
     /// assert!(endless.join().expect_err("it had five milliseconds").is_timeout());
     /// # executor.close()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -181,7 +184,7 @@ impl<'a> TaskBuilder<'a> {
     pub fn submit<F, T>(self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         self.schedule(Duration::ZERO, closure)
     }
@@ -199,7 +202,7 @@ impl<'a> TaskBuilder<'a> {
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         let now = self.clock().read();
         self.launch(OneShot(closure), now, now.after(delay))
@@ -218,7 +221,7 @@ impl<'a> TaskBuilder<'a> {
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         let clock = self.clock();
         let now = clock.read();
@@ -238,14 +241,15 @@ impl<'a> TaskBuilder<'a> {
     /// The same as [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
     #[doc(alias = "scheduleAtFixedRate")]
     #[track_caller]
-    pub fn schedule_at_fixed_rate<F>(
+    pub fn schedule_at_fixed_rate<F, O>(
         self,
         initial_delay: Duration,
         period: Duration,
         closure: F,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
-        F: FnMut() + Send + 'static,
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
     {
         let missed = self.missed.unwrap_or(MissedRuns::Burst);
         self.launch_periodic(initial_delay, Period::fixed_rate(period, missed), closure)
@@ -259,31 +263,33 @@ impl<'a> TaskBuilder<'a> {
     /// The same as [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
     #[doc(alias = "scheduleWithFixedDelay")]
     #[track_caller]
-    pub fn schedule_with_fixed_delay<F>(
+    pub fn schedule_with_fixed_delay<F, O>(
         self,
         initial_delay: Duration,
         delay: Duration,
         closure: F,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
-        F: FnMut() + Send + 'static,
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
     {
         let missed = self.missed.unwrap_or(MissedRuns::Burst);
         self.launch_periodic(initial_delay, Period::fixed_delay(delay, missed), closure)
     }
 
     #[track_caller]
-    fn launch_periodic<F>(
+    fn launch_periodic<F, O>(
         self,
         initial_delay: Duration,
         period: Period,
         closure: F,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
-        F: FnMut() + Send + 'static,
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
     {
         let now = self.clock().read();
-        let job = Periodic::new(closure, period).on_failure(self.on_failure);
+        let job = Periodic::new(closure, period).on_failure(self.on_failure.unwrap_or_default());
         self.launch(job, now, now.after(initial_delay))
     }
 
@@ -298,7 +304,7 @@ impl<'a> TaskBuilder<'a> {
     /// The same as [`Handle::repeat`](crate::Handle::repeat).
     #[track_caller]
     pub fn repeat<G, F, O>(
-        self,
+        mut self,
         trigger: G,
         body: F,
     ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
@@ -307,12 +313,15 @@ impl<'a> TaskBuilder<'a> {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
+        let policy = self.on_failure;
+        let policy = policy.or_else(|| trigger.retries().then(FailurePolicy::resume));
+        self.on_failure = policy;
         let clock = self.clock();
         let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
         let shared = self.gate.as_ref().map(|_| Shared { name: self.name.as_deref() });
         match contain(|| Period::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
-                let job = Periodic::new(body, period).on_failure(self.on_failure);
+                let job = Periodic::new(body, period).on_failure(policy.unwrap_or_default());
                 self.launch(job, now, first)
             }
             Err(payload) => resume_unwind(body, payload),

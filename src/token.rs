@@ -51,17 +51,16 @@ use crate::{
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{ScheduledThreadPoolExecutor, current_task};
+/// use punctual::{ScheduledThreadPoolExecutor, with_context};
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let (started, has_started) = std::sync::mpsc::channel();
-/// let poller = executor.submit(move || {
-///     let token = current_task().expect("inside a task").token();
+/// let poller = executor.submit(with_context(move |run| {
 ///     started.send(()).ok();
-///     while token.sleep(Duration::from_secs(60)).is_ok() {
+///     while run.token().sleep(Duration::from_secs(60)).is_ok() {
 ///         // poll something, once a minute
 ///     }
-/// })?;
+/// }))?;
 /// has_started.recv()?;
 /// assert!(poller.cancel_and_signal());
 /// executor.close()?; // does not wait for the minute to end

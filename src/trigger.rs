@@ -41,16 +41,24 @@
 //! the submitter's thread is the submitter's. A panic on a worker ends the task as failed, and is
 //! reported like a panic of its body.
 
+mod at;
 mod context;
+mod from_fn;
 mod jitter;
+mod on_demand;
+mod retry;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-pub(crate) use self::context::LastRun;
 pub use self::{
+    at::{At, at},
     context::{Due, TriggerContext},
+    from_fn::{FromFn, from_fn},
     jitter::Jitter,
+    on_demand::{OnDemand, on_demand},
+    retry::{Backoff, Retry},
 };
+pub(crate) use self::{context::LastRun, retry::Once};
 use crate::time::saturating_nanos;
 
 #[cfg(feature = "cron")]
@@ -74,6 +82,12 @@ pub use self::cron::{Cron, CronError, CronErrorKind, Missing, Repeated, cron};
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a trigger",
+    label = "this does not say when to run",
+    note = "for a period write `trigger::every(period)`, and for a delay between runs `trigger::fixed_delay(delay)`",
+    note = "for moments write `trigger::at([moment])`, and for a function `trigger::from_fn(|last| ..)`"
+)]
 pub trait Trigger: Send + 'static {
     /// Returns when the task runs next, or `None` if it does not run again. A moment that has passed
     /// means now.
@@ -149,6 +163,15 @@ pub trait Trigger: Send + 'static {
         true
     }
 
+    /// Returns `true` if the trigger plans what follows a run that has failed, as one with
+    /// [`retry`](Self::retry) does. The first failure then does not end the series, unless
+    /// [`on_failure`](crate::TaskBuilder::on_failure) says so.
+    ///
+    /// Called once, when the task is submitted.
+    fn retries(&self) -> bool {
+        false
+    }
+
     /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many
     /// runs were missed between, for [`missed_runs`](crate::TaskContext::missed_runs). A trigger that
     /// does not count them returns zero, as this one does, and one that would have to count long may
@@ -193,6 +216,42 @@ pub trait Trigger: Send + 'static {
         Self: Sized,
     {
         Until { inner: self, end: end.into() }
+    }
+
+    /// Tries a run that has failed again: after the delays of `backoff`, whether that is sooner or later than the
+    /// next moment of this trigger. Once an attempt has succeeded, or no further one may be made, the trigger goes on
+    /// from where it was: its grid does not move, and moments that have passed meanwhile are left out.
+    ///
+    /// A failure does not end such a series, unless [`on_failure`](crate::TaskBuilder::on_failure) says so.
+    /// Attempts are runs of the task: [`TaskContext::attempt`](crate::TaskContext::attempt) says which one it is.
+    /// An [`until`](Self::until) or [`times`](Self::times) that is called before this one does not apply to retries,
+    /// and one that is called after it does: `every(period).retry(backoff).until(end)` runs nothing after the end.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{Backoff, ManualClock, ScheduledThreadPoolExecutor, Trigger, trigger::every};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (second, time) = (Duration::from_secs(1), clock.clone());
+    /// let (tell, told) = mpsc::channel();
+    ///
+    /// // Each minute; after a failure 5, 10 and 20 seconds later; and then at the next full minute.
+    /// let backoff = Backoff::exponential(5 * second, 20 * second).max_attempts(4);
+    /// executor.repeat(every(60 * second).retry(backoff), move || {
+    ///     tell.send(time.elapsed().as_secs()).ok();
+    ///     Err::<(), _>("no connection")
+    /// })?;
+    /// clock.run_for(70 * second);
+    /// assert_eq!(told.try_iter().collect::<Vec<_>>(), [0, 5, 15, 35, 60, 65]);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("backoff", "back_off"))]
+    fn retry(self, backoff: Backoff) -> Retry<Self>
+    where
+        Self: Sized,
+    {
+        Retry::new(self, backoff)
     }
 
     /// Delays each run by a random span below `most`, so that tasks of many machines do not all run at
@@ -269,70 +328,6 @@ pub fn fixed_delay(delay: Duration) -> FixedDelay {
     FixedDelay { delay, first: Duration::ZERO }
 }
 
-/// Runs at these moments, which have to be in order. A moment that is not later than
-/// [`after`](TriggerContext::after) is left out. They may be moments of the executor's clock, of the wall
-/// clock, or of either.
-///
-/// ```
-/// use std::time::{Duration, UNIX_EPOCH};
-/// use punctual::{ScheduledThreadPoolExecutor, trigger::at};
-///
-/// let executor = ScheduledThreadPoolExecutor::new(1);
-/// // At 1 January 2100, 00:00 in UTC, and an hour later.
-/// let century = UNIX_EPOCH + Duration::from_secs(4_102_444_800);
-/// let _fireworks = executor.repeat(at([century, century + Duration::from_secs(3600)]), || ())?;
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
-pub fn at<I>(moments: I) -> At<I::IntoIter>
-where
-    I: IntoIterator<Item: Into<Due>>,
-    I::IntoIter: Send + 'static,
-{
-    At(moments.into_iter())
-}
-
-/// Runs only when somebody asks for it: by [`run_now`](crate::ScheduledFuture::run_now), for once; by
-/// [`reschedule`](crate::ScheduledFuture::reschedule), for after the last request, however often it is
-/// made; or by [`run_within`](crate::ScheduledFuture::run_within), for after the first.
-///
-/// ```
-/// use std::time::Duration;
-/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::on_demand};
-///
-/// let clock = ManualClock::new();
-/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-/// let save = executor.repeat(on_demand(), || println!("saved"))?;
-/// clock.run_for(Duration::from_secs(60));
-/// assert_eq!(executor.statistics().runs, 0);
-/// save.run_now();
-/// clock.run_until_idle();
-/// assert_eq!(executor.statistics().runs, 1);
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
-#[must_use]
-pub fn on_demand() -> OnDemand {
-    OnDemand(())
-}
-
-/// Runs when the function says.
-///
-/// ```
-/// use std::time::Duration;
-/// use punctual::trigger::from_fn;
-///
-/// // One second after the end of a run, and ten after one that has failed.
-/// let patient = from_fn(|last| {
-///     let wait = if last.failures_in_a_row() == 0 { 1 } else { 10 };
-///     Some((last.ended().unwrap_or(last.after()) + Duration::from_secs(wait)).into())
-/// });
-/// ```
-pub fn from_fn<F>(next: F) -> FromFn<F>
-where
-    F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
-{
-    FromFn(next)
-}
-
 /// A fixed rate; from [`every`].
 #[derive(Clone, Copy, Debug)]
 pub struct Every {
@@ -392,59 +387,6 @@ impl Trigger for FixedDelay {
     }
 }
 
-/// Given moments; from [`at`].
-#[derive(Clone, Debug)]
-pub struct At<I>(I);
-
-impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
-    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        // The first run may be at the moment of submission.
-        let is_first = last.last.is_none();
-        // Not every machine has both clocks.
-        let (mut after, mut after_wall) = (None, None);
-        self.0.by_ref().map(Into::into).find(|due| match *due {
-            Due::OnDemand => true,
-            Due::At(moment) => {
-                let after = *after.get_or_insert_with(|| last.after());
-                moment > after || is_first && moment == after
-            }
-            Due::Wall(moment) => {
-                let after = *after_wall.get_or_insert_with(|| last.after_wall());
-                moment > after || is_first && moment == after
-            }
-        })
-    }
-}
-
-/// No schedule; from [`on_demand`].
-#[derive(Clone, Copy, Debug)]
-pub struct OnDemand(());
-
-impl Trigger for OnDemand {
-    fn next(&mut self, _: &TriggerContext<'_>) -> Option<Due> {
-        Some(Due::OnDemand)
-    }
-}
-
-/// A function; from [`from_fn`].
-#[derive(Clone)]
-pub struct FromFn<F>(F);
-
-impl<F> Trigger for FromFn<F>
-where
-    F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
-{
-    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        (self.0)(last)
-    }
-}
-
-impl<F> fmt::Debug for FromFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FromFn").finish_non_exhaustive()
-    }
-}
-
 /// So many runs of another trigger; from [`Trigger::times`].
 #[derive(Clone, Debug)]
 pub struct Times<G> {
@@ -471,6 +413,10 @@ impl<G: Trigger> Trigger for Times<G> {
 
     fn is_asked_again(&self) -> bool {
         self.inner.is_asked_again()
+    }
+
+    fn retries(&self) -> bool {
+        self.inner.retries()
     }
 }
 
@@ -505,5 +451,9 @@ impl<G: Trigger> Trigger for Until<G> {
 
     fn is_asked_again(&self) -> bool {
         self.inner.is_asked_again()
+    }
+
+    fn retries(&self) -> bool {
+        self.inner.retries()
     }
 }

@@ -23,18 +23,18 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelOnDrop,
+    AbortPolicy, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelOnDrop,
     CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
     DropPolicy, ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy,
     FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics, GroupTermination, Handle,
-    Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock, MissedRuns,
-    PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError, RejectedExecutionHandler,
-    RejectedTask, Rejection, RejectionReason, RunningTask, ScheduledFuture,
-    ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, SlowRun, Starvation, Statistics,
-    StockPolicy, Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun,
-    TaskSet, TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError,
-    TimerStopped, WaitForCancellation, Worker, WouldDeadlock,
+    Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock, Mapped,
+    MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
+    RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, RunningTask,
+    ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, SlowRun,
+    Starvation, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError,
+    TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination, ThreadFactory,
+    Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -150,6 +150,7 @@ fn calendar_types() -> Vec<Line> {
 fn always_public() -> Vec<Line> {
     lines! {
         AbortPolicy: all;
+        Backoff: all;
         BlockPolicy: all;
         Builder: all;
         CallerRunsPolicy: all;
@@ -184,6 +185,7 @@ fn always_public() -> Vec<Line> {
         Limit: all;
         LimitReached: all;
         ManualClock: all;
+        Mapped<u32, fn(u32) -> u32>: all;
         MissedRuns: all;
         TaskRun<'static>: Unpin UnwindSafe RefUnwindSafe;
         Failure: all;
@@ -224,6 +226,7 @@ fn always_public() -> Vec<Line> {
         WaitForCancellation: all;
         Worker: Send Unpin UnwindSafe RefUnwindSafe;
         WouldDeadlock: all;
+        trigger::Backoff: all;
         trigger::At<std::vec::IntoIter<std::time::Instant>>: all;
         trigger::Due: all;
         trigger::Every: all;
@@ -231,6 +234,7 @@ fn always_public() -> Vec<Line> {
         trigger::FromFn<fn()>: all;
         trigger::Jitter<trigger::Every>: all;
         trigger::OnDemand: all;
+        trigger::Retry<trigger::Every>: all;
         trigger::Times<trigger::Every>: all;
         trigger::TriggerContext<'static>: all;
         trigger::Until<trigger::Every>: all;

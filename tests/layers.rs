@@ -60,7 +60,7 @@ const LAYERS: [(&str, u8, &[&str]); 31] = [
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 18] = [
+const HOMES: [(&str, &[&str]); 19] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
     ("debounce", &["Debounced", "Throttled"]),
@@ -90,7 +90,8 @@ const HOMES: [(&str, &[&str]); 18] = [
     ("task", &["Done", "FailedRun", "TaskRun", "FailurePolicy", "FailureReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
-    ("trigger", &["Trigger"]),
+    ("task", &["TaskOutput", "UnitOutcome"]),
+    ("trigger", &["Backoff", "Trigger"]),
     ("gate", &["RunGate"]),
     ("unwind", &["PanicLocation"]),
 ];

@@ -6,7 +6,7 @@
 use std::{collections::HashMap, fmt, path::Path, time::Duration};
 
 use punctual::{
-    MissedRuns,
+    Backoff, MissedRuns,
     trigger::{Cron, cron},
 };
 use serde::Deserialize;
@@ -15,7 +15,6 @@ use toml::Spanned;
 use crate::{
     draft::Draft,
     fault::{Fault, line_of},
-    retry::Retry,
     values::{Readable, readable},
 };
 
@@ -36,7 +35,7 @@ pub(crate) struct Job {
     pub(crate) schedule: Schedule,
     /// By how much each run is put off, because of `jitter`.
     pub(crate) put_off: Duration,
-    pub(crate) retry: Option<Retry>,
+    pub(crate) retry: Option<Backoff>,
     /// How long the command may take.
     pub(crate) timeout: Option<Duration>,
     /// Whether a run may start while another one of the job runs.

@@ -2,29 +2,13 @@
 
 use std::{fmt, time::Duration};
 
+use punctual::Backoff;
 use serde::{
     Deserialize, Deserializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
 use crate::values::Readable;
-
-/// How often a command that fails is tried within one run, and how long to wait between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Retry {
-    /// How often it is tried, the first time included.
-    pub(crate) attempts: u32,
-    pub(crate) first: Duration,
-    pub(crate) longest: Duration,
-}
-
-impl Retry {
-    /// The wait after so many failures: twice as long as the one before, up to the longest.
-    pub(crate) fn pause_after(&self, failures: u32) -> Duration {
-        let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
-        self.first.saturating_mul(doubled).min(self.longest)
-    }
-}
 
 /// `retry` as written: a number of attempts, or a table.
 #[derive(Clone, Copy)]
@@ -35,7 +19,7 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    pub(crate) fn check(self) -> Result<Retry, &'static str> {
+    pub(crate) fn check(self) -> Result<Backoff, &'static str> {
         let first = self.first.map_or(Duration::from_secs(1), |first| first.0);
         let longest = self.longest.map_or(first.max(Duration::from_secs(60)), |longest| longest.0);
         if self.attempts == 0 {
@@ -43,7 +27,7 @@ impl Attempts {
         } else if longest < first {
             Err("`longest` is shorter than `first`; make it longer, or leave it out")
         } else {
-            Ok(Retry { attempts: self.attempts, first, longest })
+            Ok(Backoff::exponential(first, longest).max_attempts(self.attempts))
         }
     }
 }

@@ -103,9 +103,9 @@ impl Runner {
 
     /// Tries the command again if that may help, or else ends the run.
     pub(crate) fn ended(self, attempt: Attempt, outcome: Outcome) {
-        let retry = self.job.retry.filter(|retry| attempt.number < retry.attempts);
-        match retry.filter(|_| outcome.is_failure()) {
-            Some(retry) => self.try_again(attempt, outcome, retry.pause_after(attempt.number)),
+        let pause = self.job.retry.and_then(|backoff| backoff.delay_after(attempt.number));
+        match pause.filter(|_| outcome.is_failure()) {
+            Some(pause) => self.try_again(attempt, outcome, pause),
             None => {
                 let ended = self.report(attempt, outcome);
                 if !self.job.may_overlap {

@@ -28,7 +28,7 @@ use lexopt::Arg;
 use metrics::{Unit, describe_histogram, histogram};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use punctual::{
-    FailurePolicy, RejectedExecutionError, ScheduledThreadPoolExecutor, TaskContext, current_task,
+    FailurePolicy, RejectedExecutionError, ScheduledThreadPoolExecutor, TaskContext, with_context,
 };
 
 use crate::{common::say, server::Server};
@@ -104,12 +104,11 @@ fn start_tasks(
     let ms = Duration::from_millis;
     let named = |name: &str| executor.task().name(name).on_failure(FailurePolicy::resume());
     named("quick").schedule_at_fixed_rate(ms(0), ms(20), || ())?;
-    named("slow").schedule_with_fixed_delay(ms(0), ms(50), move || {
-        if let Some(task) = current_task() {
-            // A token's sleep ends when the executor is stopped.
-            let _ = task.token().sleep(ms(30));
-        }
-    })?;
+    let slow = with_context(move |run| {
+        // A token's sleep ends when the executor is stopped.
+        let _ = run.token().sleep(ms(30));
+    });
+    named("slow").schedule_with_fixed_delay(ms(0), ms(50), slow)?;
     let mut runs = 0;
     named("moody").repeat(punctual::trigger::every(ms(50)), move || {
         runs += 1;

@@ -30,7 +30,8 @@ impl Builder {
     /// let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).clock(clock.clone());
     /// let executor = builder.histograms(16).build()?;
     /// let second = Duration::from_secs(1);
-    /// executor.task().name("sweep").schedule_at_fixed_rate(second, second, || ())?;
+    /// let (initial_delay, period) = (second, second);
+    /// executor.task().name("sweep").schedule_at_fixed_rate(initial_delay, period, || ())?;
     /// clock.run_for(4 * second);
     /// let histograms = executor.histograms().expect("they are kept");
     /// assert_eq!(histograms.pool().runs(), 4);

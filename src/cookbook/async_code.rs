@@ -28,7 +28,7 @@
 //!
 //! **Watch for** three things. A future that is dropped, by a timeout for instance, leaves its task running:
 //! [`cancel_on_drop`](crate::ScheduledFuture::cancel_on_drop) makes one that cancels. A closure that returns a future has
-//! ended when it has *made* the future: [`submit`](crate::Handle::submit) says more about these. And
+//! ended when it has *made* the future, and is refused by the compiler: [`submit`](crate::Handle::submit) says more. And
 //! [`join`](crate::ScheduledFuture::join) blocks, and belongs into threads.
 //!
 //! # Async work on a schedule

@@ -3,64 +3,44 @@
 //! # Retry with back-off and a deadline
 //!
 //! A page is fetched. If that fails, it is tried again after a second, then after two, four and so on, until it works
-//! or a minute has passed. The pauses are a [trigger](crate::trigger), the deadline is its
-//! [`until`](crate::Trigger::until), and an `Err` is a run that has failed, after which
-//! [`resume`](crate::FailurePolicy::resume) goes on.
+//! or a minute has passed. [`retry`](crate::Handle::retry) returns a future for the page, and [`Backoff`](crate::Backoff)
+//! says how long to wait, and how long to try.
 //!
 //! ```
-//! use std::{ops::ControlFlow, time::Duration};
-//! use punctual::{
-//!     FailurePolicy, ManualClock, ScheduledThreadPoolExecutor, Trigger, trigger::from_fn,
-//! };
+//! use std::{io, time::Duration};
+//! use punctual::{Backoff, ManualClock, ScheduledThreadPoolExecutor, with_context};
 //!
 //! let clock = ManualClock::new();
 //! let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
 //! let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+//! let (first, longest) = (second, 16 * second);
+//! let backoff = Backoff::exponential(first, longest).max_elapsed(minute);
 //!
-//! // At once, and then a second, two, four, … and sixteen at most after the end of the last attempt.
-//! let backing_off = move || {
-//!     from_fn(move |last| match last.ended() {
-//!         None => Some(last.after().into()),
-//!         Some(ended) => {
-//!             let doublings = last.failures_in_a_row().saturating_sub(1).min(4);
-//!             Some((ended + second * 2_u32.pow(doublings)).into())
-//!         }
-//!     })
-//! };
-//!
-//! let mut attempts = 0;
-//! let fetch = move || -> Result<ControlFlow<&'static str>, String> {
-//!     attempts += 1; // the request
-//!     if attempts < 4 { Err("no connection".into()) } else { Ok(ControlFlow::Break("the page")) }
-//! };
-//! let page = executor
-//!     .task()
-//!     .name("fetch")
-//!     .on_failure(FailurePolicy::resume())
-//!     .repeat(backing_off().until(clock.now() + minute), fetch)?;
+//! let fetch = with_context(|run| {
+//!     // the request
+//!     if run.attempt() < 4 { Err(io::Error::from(io::ErrorKind::TimedOut)) } else { Ok("the page") }
+//! });
+//! let page = executor.task().name("fetch").retry(backoff, fetch)?;
 //! clock.run_for(7 * second); // attempts at 0, 1, 3 and 7 seconds
 //! assert_eq!(page.join()?, "the page");
 //!
 //! // It never works. After 0, 1, 3, 7, 15, 31 and 47 seconds the next attempt would be too late.
-//! let in_vain = executor
-//!     .task()
-//!     .on_failure(FailurePolicy::resume())
-//!     .repeat(backing_off().until(clock.now() + minute), || {
-//!         Err::<ControlFlow<()>, _>("no connection")
-//!     })?;
+//! let in_vain = executor.retry(backoff, || -> io::Result<()> { Err(io::ErrorKind::NotFound.into()) })?;
 //! clock.run_for(minute);
-//! let error = in_vain.join().expect_err("the last attempt failed");
-//! assert_eq!(error.to_string(), "the task failed: no connection");
+//! let error: io::Error = in_vain.join().expect_err("the last attempt failed").downcast()?;
+//! assert_eq!(error.kind(), io::ErrorKind::NotFound);
 //! assert_eq!(executor.statistics().failed_runs, 3 + 7);
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! If a number of attempts is the limit, and not a time, nothing has to be written:
-//! `FailurePolicy::resume().back_off(second, 16 * second).stop_after(7)`, with any trigger.
+//! [`max_attempts`](crate::Backoff::max_attempts) limits how often it is tried. If many clients fail together,
+//! [`jitter`](crate::Backoff::jitter) keeps them from coming back together. The runs of a series are retried by
+//! [`Trigger::retry`](crate::Trigger::retry): `every(minute).retry(backoff)`.
 //!
 //! **Watch for** attempts that hang: [`timeout`](crate::TaskBuilder::timeout) limits each of them. A retry is right only
-//! for what may be done twice. Async code retries in a loop with
-//! [`sleep`](crate::Handle::sleep) and [`timeout_at`](crate::Handle::timeout_at), as the example `retry` does.
+//! for what may be done twice; an error that no further attempt mends is returned as
+//! [a result](crate::Handle::retry#attempts). Async code asks [`delay_after`](crate::Backoff::delay_after) for the next delay, and sleeps for
+//! so long.
 //!
 //! # A time limit for each request
 //!
@@ -69,7 +49,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+//! use punctual::{ManualClock, ScheduledThreadPoolExecutor, with_context};
 //!
 //! let clock = ManualClock::new();
 //! clock.set_auto_advance(true);
@@ -78,10 +58,7 @@
 //!
 //! // A request that takes that long, and ends early on request.
 //! let request = move |takes: u64| {
-//!     move || {
-//!         let token = current_task().expect("inside a task").token();
-//!         token.sleep(seconds(takes)).map(|()| "the answer")
-//!     }
+//!     with_context(move |run| run.token().sleep(seconds(takes)).map(|()| "the answer"))
 //! };
 //! let quick = executor.task().timeout(seconds(2)).submit(request(1))?;
 //! assert_eq!(quick.join()?, Ok("the answer"));
@@ -139,17 +116,17 @@
 //! The first answer is taken, and the other request is asked to stop. If both fail, the last error is returned.
 //!
 //! ```
-//! use punctual::{ScheduledThreadPoolExecutor, current_task};
+//! use punctual::{ScheduledThreadPoolExecutor, with_context};
 //!
 //! let executor = ScheduledThreadPoolExecutor::new(2);
 //! let ask = |server: &'static str| {
-//!     move || {
+//!     with_context(move |run| {
 //!         if server == "backup" {
 //!             return Ok("the answer");
 //!         }
-//!         current_task().expect("inside a task").token().wait(); // silent until it is asked to stop
+//!         run.token().wait(); // silent until it is asked to stop
 //!         Err("asked to stop")
-//!     }
+//!     })
 //! };
 //! assert_eq!(executor.invoke_any(["main", "backup"].map(ask))?, "the answer");
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())

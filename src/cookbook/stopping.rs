@@ -12,7 +12,8 @@
 //! ctrlc::set_handler(move || stop.send(()).unwrap_or(()))?;
 //!
 //! let executor = ScheduledThreadPoolExecutor::new(2);
-//! executor.schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(1), || { /* sweep */ })?;
+//! let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
+//! executor.schedule_at_fixed_rate(initial_delay, period, || { /* sweep */ })?;
 //!
 //! # #[cfg(unix)]
 //! # rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT)?;
@@ -20,7 +21,8 @@
 //! # return Ok(());
 //! # #[cfg(unix)] {
 //! stopped.recv()?; // the main thread waits here
-//! let report = executor.shutdown_within(Duration::from_secs(10), Duration::from_secs(2))?;
+//! let (patience, grace) = (Duration::from_secs(10), Duration::from_secs(2));
+//! let report = executor.shutdown_within(patience, grace)?;
 //! for task in report.still_running() {
 //!     eprintln!("{} does not stop", task.name().unwrap_or("a task"));
 //! }
@@ -44,7 +46,7 @@
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};
-//! use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+//! use punctual::{ManualClock, ScheduledThreadPoolExecutor, with_context};
 //!
 //! let clock = ManualClock::new();
 //! clock.set_auto_advance(true); // while the shutdown waits
@@ -54,22 +56,22 @@
 //! executor.task().name("letter").schedule(seconds(5), || { /* send it */ })?;
 //! executor.task().name("invoice").schedule(seconds(3600), || { /* write it */ })?;
 //! let (begin, begun) = mpsc::channel();
-//! executor.task().name("watcher").execute(move || {
-//!     let token = current_task().expect("inside a task").token();
+//! executor.task().name("watcher").execute(with_context(move |run| {
 //!     begin.send(()).ok();
-//!     while token.sleep(seconds(1)).is_ok() { /* look */ }
-//! })?;
+//!     while run.token().sleep(seconds(1)).is_ok() { /* look */ }
+//! }))?;
 //! begun.recv()?;
 //!
 //! // Half a minute for what the policies keep; then the rest is cancelled, and what runs has five
 //! // seconds to stop.
-//! let report = executor.shutdown_within(seconds(30), seconds(5))?;
+//! let (patience, grace) = (seconds(30), seconds(5));
+//! let report = executor.shutdown_within(patience, grace)?;
 //! assert!(report.is_terminated());
 //! let ran: Vec<_> = report.ran().iter().filter_map(|task| task.name()).collect();
 //! assert_eq!(ran, ["letter", "watcher"]);
 //! let cancelled: Vec<_> = report.cancelled().iter().filter_map(|task| task.name()).collect();
 //! assert_eq!(cancelled, ["invoice"]);
-//! assert_eq!(clock.elapsed(), seconds(30)); // the watcher has stopped at once
+//! assert_eq!(clock.elapsed(), patience); // the watcher has stopped at once
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
@@ -84,20 +86,20 @@
 //!
 //! ```
 //! use std::sync::mpsc;
-//! use punctual::{ScheduledThreadPoolExecutor, current_task};
+//! use punctual::{ScheduledThreadPoolExecutor, with_context};
 //!
 //! let executor = ScheduledThreadPoolExecutor::new(1);
 //! let (begin, begun) = mpsc::channel();
 //! let (tell, told) = mpsc::channel();
-//! let count = executor.submit(move || {
-//!     let token = current_task().expect("inside a task").token();
+//! let count = executor.submit(with_context(move |run| {
+//!     let token = run.token();
 //!     begin.send(()).ok();
 //!     let mut steps = 0_u64;
 //!     while !token.is_cancelled() {
 //!         steps += 1; // a step of the computation
 //!     }
 //!     tell.send(steps).ok(); // put it away
-//! })?;
+//! }))?;
 //! begun.recv()?;
 //! assert!(count.cancel_and_wait()?); // when this returns, nothing of it runs any more
 //! assert!(told.try_recv().is_ok());

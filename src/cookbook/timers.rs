@@ -14,7 +14,8 @@
 //! let second = Duration::from_secs(1);
 //!
 //! let timeout = executor.schedule(3 * second, || "three seconds have passed")?;
-//! let interval = executor.schedule_at_fixed_rate(second, second, || { /* each second */ })?;
+//! let (initial_delay, period) = (second, second);
+//! let interval = executor.schedule_at_fixed_rate(initial_delay, period, || { /* each second */ })?;
 //!
 //! clock.run_for(3 * second);
 //! assert_eq!(timeout.join()?, "three seconds have passed");
@@ -99,7 +100,8 @@
 //!     let (tell, told) = mpsc::channel();
 //!     let (time, second) = (clock.clone(), Duration::from_secs(1));
 //!     let mut is_first = true;
-//!     executor.task().missed_runs(missed).schedule_at_fixed_rate(second, second, move || {
+//!     let (initial_delay, period) = (second, second);
+//!     executor.task().missed_runs(missed).schedule_at_fixed_rate(initial_delay, period, move || {
 //!         tell.send(time.elapsed().as_millis()).ok();
 //!         if mem::take(&mut is_first) {
 //!             time.advance(Duration::from_millis(3_500)); // what takes so long

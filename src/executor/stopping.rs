@@ -47,7 +47,8 @@ impl Handle {
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let second = Duration::from_secs(1);
     /// let report = executor.schedule(60 * second, || "written")?;
-    /// let beat = executor.schedule_at_fixed_rate(second, second, || ())?;
+    /// let (initial_delay, period) = (second, second);
+    /// let beat = executor.schedule_at_fixed_rate(initial_delay, period, || ())?;
     /// executor.shutdown();
     /// assert!(beat.is_cancelled() && executor.submit(|| "too late").is_err());
     /// clock.run_for(60 * second);
@@ -80,7 +81,8 @@ impl Handle {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// executor.task().name("report").schedule(Duration::from_secs(3600), || { /* … */ })?;
-    /// let report = executor.shutdown_within(Duration::from_millis(5), Duration::from_secs(60))?;
+    /// let (patience, grace) = (Duration::from_millis(5), Duration::from_secs(60));
+    /// let report = executor.shutdown_within(patience, grace)?;
     /// assert!(report.is_terminated());
     /// assert_eq!(report.cancelled()[0].name(), Some("report"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -279,10 +281,10 @@ impl ScheduledThreadPoolExecutor {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// executor.execute(|| current_task().expect("inside a task").token().wait())?;
+    /// executor.execute(with_context(|run| run.token().wait()))?;
     /// let later = executor.schedule(Duration::from_secs(3600), || ())?;
     /// executor.close_within(Duration::from_millis(5))?;
     /// assert!(later.is_cancelled());

@@ -1,10 +1,16 @@
 //! The verbs that submit. Each is the short form of the one on [`TaskBuilder`](crate::TaskBuilder), which is where
 //! closures become tasks.
 
-use std::time::{Duration, Instant};
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
 
 use super::Handle;
-use crate::{Outcome, RejectedExecutionError, ScheduledFuture, Trigger, task_builder};
+use crate::{
+    Backoff, Outcome, RejectedExecutionError, ScheduledFuture, TaskOutput, Trigger, UnitOutcome,
+    task_builder,
+};
 
 impl Handle {
     /// Runs the closure as soon as a worker is free. Returns no future: the caller does not learn
@@ -56,17 +62,14 @@ impl Handle {
     /// # Async closures
     ///
     /// The executor is not an async runtime, and polls no future. A closure that returns a future,
-    /// as `|| async { … }` and `async || { … }` do, has ended when it has made the future. The
-    /// future is its result, and **the body of the future never runs**, unless the caller that
-    /// takes the result awaits it. The compiler warns where the result is taken and thrown away
-    /// (`unused_must_use`), but not if it is never taken. The same holds for
-    /// [`schedule`](Self::schedule) and the other methods that return a result;
-    /// [`execute`](Self::execute) and the periodic ones accept no such closure.
+    /// as `|| async { … }` and `async || { … }` do, has ended when it has made the future, whose body would
+    /// never run. So the compiler refuses it here, and in every verb that returns a result
+    /// ([`TaskOutput`]), and says what to write; [`execute`](Self::execute) and the periodic verbs take no such
+    /// closure either.
     ///
-    /// ```compile_fail
-    /// #![deny(unused_must_use)]
+    /// ```compile_fail,E0277
     /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// executor.submit(|| async { println!("never printed") })?.join()?; // an error: an unused future
+    /// executor.submit(|| async { println!("never printed") })?; // an error: a future
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -96,6 +99,9 @@ impl Handle {
     /// assert_eq!(answer.join()?, 42);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    ///
+    /// A future that is meant to be the result, to be awaited by whoever takes it, has to be in a box:
+    /// `|| Box::pin(async { … })`.
     #[doc(alias = "async")]
     #[doc(alias = "spawn")]
     #[doc(alias = "spawn_blocking")]
@@ -103,9 +109,24 @@ impl Handle {
     pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         task_builder::schedule(&self.pool_refs, Duration::ZERO, closure)
+    }
+
+    /// As [`schedule`](Self::schedule), for the crate's own generic code.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn start<F, T>(
+        &self,
+        delay: Duration,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        task_builder::schedule(&self.pool_refs, delay, closure)
     }
 
     /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the
@@ -146,7 +167,7 @@ impl Handle {
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         task_builder::schedule(&self.pool_refs, delay, closure)
     }
@@ -182,7 +203,7 @@ impl Handle {
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         self.task().schedule_at(instant, closure)
     }
@@ -198,19 +219,38 @@ impl Handle {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, with_context};
     ///
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let (report, reports) = std::sync::mpsc::channel();
-    /// let second = Duration::from_secs(1);
-    /// let beat = executor.schedule_at_fixed_rate(second, second, move || {
-    ///     let run = current_task().map(|task| task.run_number());
-    ///     report.send(run).ok();
-    /// })?;
-    /// clock.run_for(Duration::from_secs(3));
+    /// let (initial_delay, period) = (Duration::from_secs(5), Duration::from_secs(1));
+    /// let body = with_context(move |run| report.send(run.run_number()).unwrap_or_default());
+    /// let beat = executor.schedule_at_fixed_rate(initial_delay, period, body)?;
+    /// clock.run_for(Duration::from_secs(7));
     /// beat.cancel();
-    /// assert_eq!(reports.iter().collect::<Vec<_>>(), [Some(1), Some(2), Some(3)]);
+    /// assert_eq!(reports.iter().collect::<Vec<_>>(), [1, 2, 3]); // at 5, 6 and 7 seconds
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// A run that can fail has more to say than this verb takes. [`repeat`](Self::repeat) takes a `Result`:
+    ///
+    /// ```compile_fail,E0277
+    /// # use std::time::Duration;
+    /// # fn sweep() -> std::io::Result<()> { Ok(()) }
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
+    /// executor.schedule_at_fixed_rate(initial_delay, period, || sweep())?; // an error: it is not `()`
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # fn sweep() -> std::io::Result<()> { Ok(()) }
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
+    /// let sweeps = punctual::trigger::every(period).first_in(initial_delay);
+    /// executor.repeat(sweeps, || sweep())?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -229,14 +269,15 @@ impl Handle {
         "execute_at_fixed_rate"
     ))]
     #[track_caller]
-    pub fn schedule_at_fixed_rate<F>(
+    pub fn schedule_at_fixed_rate<F, O>(
         &self,
         initial_delay: Duration,
         period: Duration,
         closure: F,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
-        F: FnMut() + Send + 'static,
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
     {
         self.task().schedule_at_fixed_rate(initial_delay, period, closure)
     }
@@ -252,8 +293,8 @@ impl Handle {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let mut left = 3;
-    /// let delay = Duration::from_millis(1);
-    /// let countdown = executor.schedule_with_fixed_delay(Duration::ZERO, delay, move || {
+    /// let (initial_delay, delay) = (Duration::ZERO, Duration::from_millis(1));
+    /// let countdown = executor.schedule_with_fixed_delay(initial_delay, delay, move || {
     ///     left -= 1;
     ///     assert!(left > 0, "lift-off");
     /// })?;
@@ -269,14 +310,15 @@ impl Handle {
     #[doc(alias = "scheduleWithFixedDelay")]
     #[doc(alias = "execute_with_fixed_delay")]
     #[track_caller]
-    pub fn schedule_with_fixed_delay<F>(
+    pub fn schedule_with_fixed_delay<F, O>(
         &self,
         initial_delay: Duration,
         delay: Duration,
         closure: F,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
-        F: FnMut() + Send + 'static,
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
     {
         self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
     }
@@ -301,6 +343,14 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
+    /// A `Duration` alone does not say whether it is a period or a delay:
+    ///
+    /// ```compile_fail,E0277
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// executor.repeat(std::time::Duration::from_secs(1), || ())?; // an error: it is not a trigger
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate), and
@@ -309,7 +359,7 @@ impl Handle {
     /// # Panics
     ///
     /// If the trigger panics when it is asked for the first run.
-    #[doc(alias("retry", "poll", "loop", "cron"))]
+    #[doc(alias("poll", "loop", "cron"))]
     #[track_caller]
     pub fn repeat<G, F, O>(
         &self,
@@ -322,5 +372,85 @@ impl Handle {
         O: Outcome,
     {
         self.task().repeat(trigger, body)
+    }
+    /// Runs the closure as soon as a worker is free, and again after each `Err` or panic, with the delays and the
+    /// limits of `backoff`, until it returns `Ok`. Returns a future for that value. No worker waits between two
+    /// attempts. [`Trigger::retry`] does the same for the runs of a series. Blocks as `execute` does.
+    ///
+    /// ```
+    /// use std::{io, time::Duration};
+    /// use punctual::{Backoff, ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// # fn fetch() -> io::Result<&'static str> {
+    /// #     static ASKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    /// #     let asked = ASKED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    /// #     if asked == 2 { Ok("the page") } else { Err(io::ErrorKind::TimedOut.into()) }
+    /// # }
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let (first, longest) = (second, 16 * second);
+    ///
+    /// let page = executor.retry(Backoff::exponential(first, longest), || fetch())?;
+    /// assert_eq!(page.join()?, "the page");
+    /// assert_eq!(clock.elapsed(), 3 * second); // attempts at 0, 1 and 3 seconds
+    ///
+    /// let thrice = Backoff::constant(second).max_attempts(3);
+    /// let in_vain = executor.retry(thrice, || fetch())?;
+    /// let error: io::Error = in_vain.join().expect_err("no attempt worked").downcast()?;
+    /// assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # What the future returns
+    ///
+    /// * The value of the attempt that worked.
+    /// * [`TaskError::Failed`](crate::TaskError::Failed) when no further attempt may be made, with the error of the last
+    ///   one, which [`downcast`](crate::TaskError::downcast) returns as what it is, or its panic.
+    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, also between two attempts. A
+    ///   shutdown cancels it, as it does every task that repeats, unless
+    ///   [a policy](crate::Builder::continues_existing_periodic_tasks_after_shutdown) keeps these; an attempt that runs
+    ///   then is the last, and its value is lost.
+    ///
+    /// # Attempts
+    ///
+    /// An attempt is a run: each that fails is counted and reported as one. Inside of it,
+    /// [`TaskContext::attempt`](crate::TaskContext::attempt) says which one it is. When a server says how long to wait, the attempt
+    /// [reschedules](crate::TaskContext::reschedule) the next one and returns its error. An error that no further attempt
+    /// can mend is no `Err` here, but a result:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{Backoff, ScheduledThreadPoolExecutor};
+    ///
+    /// # enum Answer { Page(&'static str), NotFound, Busy }
+    /// # fn ask() -> Answer { Answer::NotFound }
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let page = executor.retry(Backoff::constant(Duration::from_secs(1)), || match ask() {
+    ///     Answer::Page(page) => Ok(Ok(page)),
+    ///     Answer::NotFound => Ok(Err("there is no such page")), // not tried again
+    ///     Answer::Busy => Err("busy"),
+    /// })?;
+    /// assert_eq!(page.join()?, Err("there is no such page"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute).
+    #[doc(alias("backoff", "with_retries"))]
+    #[track_caller]
+    pub fn retry<F, T, E>(
+        &self,
+        backoff: Backoff,
+        body: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnMut() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.task().retry(backoff, body)
     }
 }

@@ -103,7 +103,8 @@ impl<T> ScheduledFuture<T> {
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let minute = Duration::from_secs(60);
     /// let (run, runs) = mpsc::channel();
-    /// let backup = executor.schedule_at_fixed_rate(minute, minute, move || _ = run.send(()))?;
+    /// let (initial_delay, period) = (minute, minute);
+    /// let backup = executor.schedule_at_fixed_rate(initial_delay, period, move || _ = run.send(()))?;
     /// assert!(backup.run_now());
     /// clock.run_until_idle();
     /// assert_eq!(runs.try_iter().count(), 1);
@@ -163,10 +164,11 @@ impl<T> ScheduledFuture<T> {
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let second = Duration::from_secs(1);
+    /// let (initial_delay, period) = (second, second);
     /// let tick = executor
     ///     .task()
     ///     .missed_runs(MissedRuns::Coalesce)
-    ///     .schedule_at_fixed_rate(second, second, || {})?;
+    ///     .schedule_at_fixed_rate(initial_delay, period, || {})?;
     /// assert!(tick.pause());
     /// assert_eq!(tick.state(), TaskState::Paused);
     /// clock.run_for(10 * second);
@@ -200,14 +202,14 @@ impl<T> ScheduledFuture<T> {
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
-    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let (started, has_started) = mpsc::channel();
-    /// let watch = executor.submit(move || {
+    /// let watch = executor.submit(with_context(move |run| {
     ///     started.send(()).ok();
-    ///     current_task().expect("inside a task").token().wait(); // until it is asked to stop
-    /// })?;
+    ///     run.token().wait(); // until it is asked to stop
+    /// }))?;
     /// has_started.recv()?;
     /// assert!(watch.cancel_and_wait()?, "nothing of it runs any more");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())

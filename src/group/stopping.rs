@@ -62,7 +62,8 @@ impl Group {
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let reports = executor.group("reports").build()?;
     /// reports.task().name("yearly").schedule(Duration::from_secs(3600), || { /* … */ })?;
-    /// let report = reports.shutdown_within(Duration::from_millis(5), Duration::from_secs(60))?;
+    /// let (patience, grace) = (Duration::from_millis(5), Duration::from_secs(60));
+    /// let report = reports.shutdown_within(patience, grace)?;
     /// assert!(report.is_terminated() && reports.is_terminated());
     /// assert_eq!(report.cancelled()[0].name(), Some("yearly"));
     /// assert!(executor.submit(|| "goes on")?.join().is_ok());

@@ -1,9 +1,15 @@
 //! The verbs that submit a task to a group: each is the one of [`Group::task`].
 
-use std::time::{Duration, Instant};
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
 
 use super::Group;
-use crate::{Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, Trigger};
+use crate::{
+    Backoff, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, TaskOutput, Trigger,
+    UnitOutcome,
+};
 
 impl Group {
     /// Returns a builder that describes a task of this group before it is submitted.
@@ -35,7 +41,7 @@ impl Group {
     pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         self.task().submit(closure)
     }
@@ -52,7 +58,7 @@ impl Group {
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         self.task().schedule(delay, closure)
     }
@@ -69,7 +75,7 @@ impl Group {
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         self.task().schedule_at(instant, closure)
     }
@@ -80,14 +86,15 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
-    pub fn schedule_at_fixed_rate<F>(
+    pub fn schedule_at_fixed_rate<F, O>(
         &self,
         initial_delay: Duration,
         period: Duration,
         closure: F,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
-        F: FnMut() + Send + 'static,
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
     {
         self.task().schedule_at_fixed_rate(initial_delay, period, closure)
     }
@@ -98,14 +105,15 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
-    pub fn schedule_with_fixed_delay<F>(
+    pub fn schedule_with_fixed_delay<F, O>(
         &self,
         initial_delay: Duration,
         delay: Duration,
         closure: F,
     ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
     where
-        F: FnMut() + Send + 'static,
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
     {
         self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
     }
@@ -130,5 +138,23 @@ impl Group {
         O: Outcome,
     {
         self.task().repeat(trigger, body)
+    }
+    /// Submits a task to the group: see [`Handle::retry`](crate::Handle::retry). It is a member from its first attempt to
+    /// its last, and takes a permit for each attempt, not for the time in between.
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    pub fn retry<F, T, E>(
+        &self,
+        backoff: Backoff,
+        body: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnMut() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.task().retry(backoff, body)
     }
 }

@@ -17,7 +17,8 @@ use super::Tally;
 /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
 /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
 /// let executor = builder.histograms(0).build()?;
-/// executor.schedule_at_fixed_rate(second, second, || ())?;
+/// let (initial_delay, period) = (second, second);
+/// executor.schedule_at_fixed_rate(initial_delay, period, || ())?;
 /// clock.advance(3 * second); // the three runs are late by two seconds, by one, and not at all
 /// clock.run_until_idle();
 /// let seen = executor.histograms().expect("they are kept");

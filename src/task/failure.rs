@@ -18,9 +18,10 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 /// let stubborn = FailurePolicy::resume()
 ///     .back_off(Duration::from_secs(1), Duration::from_secs(60))
 ///     .stop_after(10);
+/// let (initial_delay, delay) = (Duration::ZERO, Duration::from_secs(5));
 /// let poller = executor.task().name("poller").on_failure(stubborn).schedule_with_fixed_delay(
-///     Duration::ZERO,
-///     Duration::from_secs(5),
+///     initial_delay,
+///     delay,
 ///     || { /* asks a server that is sometimes away */ },
 /// )?;
 /// # poller.cancel();
@@ -29,7 +30,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 ///
 /// A closure that is called again after a panic finds its captures as the panic left them: a change
 /// may be half made, and a `std::sync::Mutex` that was locked is poisoned.
-#[doc(alias("retry", "RetryPolicy"))]
+#[doc(alias = "RetryPolicy")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
     /// How many failures in a row end the task.
@@ -63,15 +64,20 @@ impl FailurePolicy {
         self
     }
 
-    /// Delays the next run after a failure by at least `first`, and by twice as much after each further
-    /// failure in a row, up to `longest`. At a fixed rate a delayed run moves the grid: the runs after
-    /// it are planned from it.
+    /// Slows a series down while it fails: delays the next run after a failure by at least `first`, and by twice as
+    /// much after each further failure in a row, up to `longest`. It never makes a run earlier than planned: what
+    /// tries a failed run again *sooner* is [`Trigger::retry`](crate::Trigger::retry), which has jitter and limits
+    /// besides, and leaves the grid where it is. At a fixed rate a run that is delayed here moves the grid: the runs
+    /// after it are planned from it.
+    ///
+    /// If `longest` is no longer than the period of the series, there is nothing to slow down, and the submission is
+    /// refused, with [`BackOffWithinPeriod`](crate::RejectionReason::BackOffWithinPeriod). Inside another trigger
+    /// the period is not known.
     ///
     /// The trigger is asked before the delay is added. So an end that it has, by
     /// [`until`](crate::Trigger::until), keeps no delayed run from taking place later than that; the run
-    /// after it does not take place. The
-    /// [cookbook](crate::cookbook::requests#retry-with-back-off-and-a-deadline) has a strict deadline.
-    #[doc(alias("backoff", "exponential_backoff", "retry"))]
+    /// after it does not take place. `trigger.retry(backoff).until(end)` is strict.
+    #[doc(alias("backoff", "exponential_backoff"))]
     #[must_use]
     pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
         self.back_off = Some((first, longest));
@@ -81,6 +87,11 @@ impl FailurePolicy {
     /// Returns `true` if a task has to end after `in_a_row` failures in a row.
     pub(crate) fn ends_after(&self, in_a_row: u32) -> bool {
         self.stop_after.is_some_and(|limit| in_a_row >= limit.get())
+    }
+
+    /// Returns the delay after many failures in a row, if there is one.
+    pub(super) fn longest_back_off(&self) -> Option<Duration> {
+        self.back_off.map(|_| self.delay_after(u32::MAX))
     }
 
     /// Returns the least delay until the next run, after `in_a_row` failures in a row.

@@ -59,6 +59,12 @@ pub(crate) trait Job: Send + Sized + 'static {
     /// Returns how many runs there have been.
     fn runs(&self) -> u64;
 
+    /// Returns how many runs in a row have failed.
+    #[inline]
+    fn failures(&self) -> u32 {
+        0
+    }
+
     /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
     #[inline]
     fn has_trigger(&self) -> bool {
@@ -222,6 +228,13 @@ impl<F> Periodic<F> {
         self
     }
 
+    /// Returns `true` if there is a back-off, and a regular wait that it never exceeds.
+    fn is_back_off_in_vain(&self) -> bool {
+        let longest = self.on_failure.longest_back_off();
+        let (Some(longest), Some(wait)) = (longest, self.period.regular()) else { return false };
+        longest <= wait
+    }
+
     /// Drops the body and the trigger, which are the user's.
     fn discard(self, run: &Run, drops: Drops<'_>) {
         let report = |panic| drops.report(run.task().name(), Failure::of_panic(panic));
@@ -283,6 +296,7 @@ where
             Period::Never => Some(RejectionReason::NeverRuns),
             Period::Unshared => Some(RejectionReason::UnsharedTrigger),
             _ if self.period.is_zero() => Some(RejectionReason::ZeroPeriod),
+            _ if self.is_back_off_in_vain() => Some(RejectionReason::BackOffWithinPeriod),
             _ => None,
         }
     }
@@ -473,6 +487,10 @@ where
 
     fn runs(&self) -> u64 {
         self.runs
+    }
+
+    fn failures(&self) -> u32 {
+        self.failures
     }
 
     fn missed(&self, planned: Timestamp, started: Timestamp) -> u64 {

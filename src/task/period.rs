@@ -63,21 +63,22 @@ use crate::{
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, current_task};
+/// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, with_context};
 ///
 /// let clock = ManualClock::new();
 /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
 /// let (report, reports) = std::sync::mpsc::channel();
 /// let second = Duration::from_secs(1);
+/// let (initial_delay, period) = (second, second);
 /// executor.task().missed_runs(MissedRuns::Coalesce).schedule_at_fixed_rate(
-///     second,
-///     second,
-///     move || report.send(current_task().map(|task| task.missed_runs())).unwrap_or_default(),
+///     initial_delay,
+///     period,
+///     with_context(move |run| report.send(run.missed_runs()).unwrap_or_default()),
 /// )?;
 /// clock.run_until_idle();
 /// clock.advance(10 * second); // the machine was suspended, say
 /// clock.run_until_idle();
-/// assert_eq!(reports.try_iter().collect::<Vec<_>>(), [Some(9)]); // one run for all ten
+/// assert_eq!(reports.try_iter().collect::<Vec<_>>(), [9]); // one run for all ten
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias("MissedTickBehavior", "misfire", "catch_up"))]
@@ -264,6 +265,15 @@ impl Period {
             Self::FixedRate { period, .. } => *period == 0,
             Self::FixedDelay { delay, .. } => *delay == 0,
             Self::Trigger(_) | Self::Never | Self::Unshared => false,
+        }
+    }
+
+    /// Returns how far apart the runs are, if it is known.
+    pub(super) fn regular(&self) -> Option<Duration> {
+        match *self {
+            Self::FixedRate { period, .. } => Some(Duration::from_nanos(period)),
+            Self::FixedDelay { delay, .. } => Some(Duration::from_nanos(delay)),
+            Self::Trigger(_) | Self::Never | Self::Unshared => None,
         }
     }
 

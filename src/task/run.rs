@@ -50,6 +50,8 @@ pub(crate) struct Run {
     counted: Cell<u64>,
     /// How many runs in a row have failed, this one included; zero if this one has not.
     failures: Cell<u32>,
+    /// 1 plus how many runs in a row had failed before this one.
+    attempt: Cell<u32>,
 }
 
 impl Run {
@@ -62,7 +64,8 @@ impl Run {
     ) -> Self {
         let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
         let (planned, started, counted) = (Cell::new(planned), Cell::new(started), Cell::new(0));
-        Self { worker, task, id, planned, started, number, missed, counted, failures }
+        let attempt = Cell::new(1);
+        Self { worker, task, id, planned, started, number, missed, counted, failures, attempt }
     }
 
     pub(crate) fn task(&self) -> &Arc<dyn Runnable> {
@@ -74,6 +77,7 @@ impl Run {
     pub(super) fn begin(&self, job: &impl Job, name: Option<Arc<str>>) {
         self.stats().begin(self.id, name);
         self.number.set(job.runs() + 1);
+        self.attempt.set(job.failures().saturating_add(1));
         self.missed.set(job.missed(self.planned(), self.started()));
         self.counted.set(job.counted());
     }
@@ -196,6 +200,7 @@ impl Run {
             lease: self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease)),
             id: TaskId(self.id),
             number: self.number.get(),
+            attempt: self.attempt.get(),
             missed: self.missed.get(),
             planned: self.planned(),
             lateness: self.lateness(),
@@ -306,7 +311,8 @@ pub(crate) struct Subject {
     pub(crate) run: Option<u64>,
 }
 
-/// Returns the task that the calling thread is running, or `None` outside of any task.
+/// Returns the task that the calling thread is running, or `None` outside of any task. A body that takes
+/// it as an argument is made by [`with_context`](crate::with_context).
 ///
 /// Does not block, and does not panic. Costs a thread-local access and two reference counts.
 ///
@@ -338,6 +344,7 @@ pub struct TaskContext {
     lease: Option<Arc<dyn Lease>>,
     id: TaskId,
     number: u64,
+    attempt: u32,
     missed: u64,
     planned: Timestamp,
     lateness: Duration,
@@ -362,6 +369,13 @@ impl TaskContext {
         self.number
     }
 
+    /// Returns 1 plus the number of runs just before this one that have failed in a row: which attempt it is, if
+    /// failed runs are [tried again](crate::Handle::retry).
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
     /// Returns how many runs were left out just before this one, by the
     /// [`MissedRuns`](crate::MissedRuns) policy of the task. Only a fixed rate and triggers that
     /// [count](crate::Trigger::between) know that; a calendar counts up to a thousand.
@@ -380,14 +394,14 @@ impl TaskContext {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, with_context};
     ///
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let second = Duration::from_secs(1);
-    /// let lateness = executor.schedule(second, || current_task().map(|task| task.lateness()))?;
+    /// let lateness = executor.schedule(second, with_context(|run| run.lateness()))?;
     /// clock.advance(3 * second);
-    /// assert_eq!(lateness.join()?, Some(2 * second));
+    /// assert_eq!(lateness.join()?, 2 * second);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "latency")]
@@ -410,16 +424,14 @@ impl TaskContext {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ScheduledThreadPoolExecutor, trigger::every, with_context};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let millisecond = Duration::from_millis(1);
-    /// let countdown = executor.schedule_at_fixed_rate(millisecond, millisecond, || {
-    ///     let task = current_task().expect("inside a task");
-    ///     if task.run_number() == 3 {
-    ///         task.token().cancel(); // the third run is the last
+    /// let countdown = executor.repeat(every(Duration::from_millis(1)), with_context(|run| {
+    ///     if run.run_number() == 3 {
+    ///         run.token().cancel(); // the third run is the last
     ///     }
-    /// })?;
+    /// }))?;
     /// assert!(countdown.join().expect_err("it ended itself").is_cancelled());
     /// assert_eq!(executor.statistics().runs, 3);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -450,16 +462,15 @@ impl TaskContext {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every, with_context};
     ///
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let second = Duration::from_secs(1);
-    /// let poll = executor.schedule_at_fixed_rate(second, second, move || {
-    ///     // Nothing is expected for a minute.
-    ///     current_task().expect("inside a task").reschedule(60 * second);
-    /// })?;
-    /// clock.run_for(second);
+    /// let poll = executor.repeat(every(second), with_context(move |run| {
+    ///     run.reschedule(60 * second); // nothing is expected for a minute
+    /// }))?;
+    /// clock.run_until_idle();
     /// assert_eq!(poll.delay(), Some(60 * second));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```

@@ -28,7 +28,8 @@ impl TaskBuilder<'_> {
     ) -> Result<Option<Wrapper>, Payload> {
         let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| pool_ref.limit_runs(budget, self.on_failure));
+        let budget = budget
+            .and_then(|budget| pool_ref.limit_runs(budget, self.on_failure.unwrap_or_default()));
         let decorated = match &pool_ref.pool().callbacks().decorate {
             None => budget,
             Some(decorate) => {

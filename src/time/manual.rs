@@ -238,7 +238,8 @@ impl ManualClock {
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let minute = Duration::from_secs(60);
-    /// executor.schedule_at_fixed_rate(minute, minute, || ())?;
+    /// let (initial_delay, period) = (minute, minute);
+    /// executor.schedule_at_fixed_rate(initial_delay, period, || ())?;
     /// clock.run_for(24 * 60 * minute);
     /// assert_eq!(executor.statistics().runs, 24 * 60);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())

@@ -52,7 +52,7 @@ use std::{
 
 use crate::{
     Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskHandle,
-    TaskId, WouldDeadlock,
+    TaskId, TaskOutput, WouldDeadlock,
     pool::{JoinGuard, Pool},
     sync::{Arc, Mutex, Weak},
     task::{Awaited, Run, Runnable},
@@ -133,7 +133,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn submit<F>(&self, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send,
+        T: TaskOutput + Send,
     {
         self.handle.submit(closure).map(|future| self.push(future))
     }
@@ -147,7 +147,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn schedule<F>(&self, delay: Duration, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send,
+        T: TaskOutput + Send,
     {
         self.handle.schedule(delay, closure).map(|future| self.push(future))
     }

@@ -12,7 +12,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use super::{ExecutorCompletionService, TaskSet};
 use crate::{
-    Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError,
+    Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskOutput,
     unwind::discard,
 };
 
@@ -49,7 +49,7 @@ impl Handle {
     ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         let submitted = Submitted::new(self, closures)?;
         for future in &submitted.0 {
@@ -65,11 +65,11 @@ impl Handle {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let naps = [Duration::ZERO, Duration::from_secs(60)].map(|length| {
-    ///     move || current_task().is_some_and(|task| task.token().sleep(length).is_ok())
+    ///     with_context(move |run| run.token().sleep(length).is_ok())
     /// });
     /// let naps = executor.invoke_all_timeout(naps, Duration::from_millis(500))?;
     /// assert!(naps.iter().all(|nap| nap.is_done()) && naps[1].is_cancelled());
@@ -86,7 +86,7 @@ impl Handle {
     ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         self.invoke_all_within(closures, timeout)
     }
@@ -109,7 +109,7 @@ impl Handle {
     ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
     where
         F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        T: TaskOutput + Send + 'static,
     {
         let limit = limit.into();
         let deadline = limit.deadline(self.pool().clock());
@@ -233,7 +233,7 @@ impl<T: Send + 'static> Submitted<T> {
     {
         let mut submitted = Self(TaskSet::new());
         for closure in closures {
-            submitted.0.push(handle.submit(closure)?);
+            submitted.0.push(handle.start(Duration::ZERO, closure)?);
         }
         Ok(submitted)
     }
@@ -250,7 +250,8 @@ impl<T> Drop for Submitted<T> {
 }
 
 /// An `invoke_any` that is under way. Its drop cancels what has not ended.
-struct FirstSuccess<T: 'static, E: 'static> {
+struct FirstSuccess<'a, T: 'static, E: 'static> {
+    handle: &'a Handle,
     running: ExecutorCompletionService<Result<T, E>>,
     /// The failure of the last task that failed.
     failure: Option<InvokeAnyError<E>>,
@@ -259,9 +260,9 @@ struct FirstSuccess<T: 'static, E: 'static> {
 type Running<T, E> = ExecutorCompletionService<Result<T, E>>;
 type Ended<T, E> = ScheduledFuture<Result<T, E>>;
 
-impl<T: Send + 'static, E: Send + 'static> FirstSuccess<T, E> {
-    fn new(handle: &Handle) -> Self {
-        Self { running: ExecutorCompletionService::new(handle), failure: None }
+impl<'a, T: Send + 'static, E: Send + 'static> FirstSuccess<'a, T, E> {
+    fn new(handle: &'a Handle) -> Self {
+        Self { handle, running: ExecutorCompletionService::new(handle), failure: None }
     }
 
     /// Submits the closures until one has succeeded, and then waits for one that does. `wait` returns
@@ -275,7 +276,7 @@ impl<T: Send + 'static, E: Send + 'static> FirstSuccess<T, E> {
         F: FnOnce() -> Result<T, E> + Send + 'static,
     {
         for closure in closures {
-            self.running.submit(closure)?;
+            self.running.push(self.handle.start(Duration::ZERO, closure)?);
             while let Some(ended) = self.running.poll() {
                 if let Some(value) = self.value_of(ended) {
                     return Ok(value);
@@ -302,7 +303,7 @@ impl<T: Send + 'static, E: Send + 'static> FirstSuccess<T, E> {
     }
 }
 
-impl<T, E> Drop for FirstSuccess<T, E> {
+impl<T, E> Drop for FirstSuccess<'_, T, E> {
     fn drop(&mut self) {
         self.running.cancel_and_signal_all();
         discard(self.failure.take());

@@ -104,7 +104,7 @@ pub struct TriggerContext<'a> {
 }
 
 /// The moments of a run that has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastRun {
     pub(crate) planned: Timestamp,
     /// The same on the wall clock, if the run was planned there.

@@ -112,10 +112,14 @@ impl<G: Trigger> Trigger for Jitter<G> {
     fn is_asked_again(&self) -> bool {
         self.inner.is_asked_again()
     }
+
+    fn retries(&self) -> bool {
+        self.inner.retries()
+    }
 }
 
 /// The finalizer of SplitMix64: every bit of the result depends on every bit of the argument.
-fn mix(number: u64) -> u64 {
+pub(super) fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

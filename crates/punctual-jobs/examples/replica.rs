@@ -18,7 +18,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use punctual::{ScheduledThreadPoolExecutor, current_task};
+use punctual::{ScheduledThreadPoolExecutor, with_context};
 use punctual_jobs::{
     aligned,
     gate::{Gate, GateEvent},
@@ -46,14 +46,14 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         .open()?;
     let executor = ScheduledThreadPoolExecutor::new(1);
     let sweep = executor.task().name("sweep").gate(gate.for_name("sweep")?);
-    let sweep = sweep.repeat(aligned(PERIOD), move || {
-        let Some(run) = current_task() else { return };
+    let body = with_context(move |run| {
         let planned = SystemTime::now() - run.lateness();
         let (tick, fence) = (second_of(planned), run.fence().unwrap_or_default());
         say(&me, format_args!("sweeps for tick {tick}, fence {fence}"));
         thread::sleep(WORK);
         say(&me, format_args!("has swept for tick {tick}, fence {fence}"));
-    })?;
+    });
+    let sweep = sweep.repeat(aligned(PERIOD), body)?;
     sweep.join()?;
     Ok(())
 }

@@ -2,17 +2,17 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use punctual::{ScheduledThreadPoolExecutor, current_task};
+//! use punctual::{ScheduledThreadPoolExecutor, with_context};
 //! use punctual_jobs::{aligned, gate::Gate};
 //!
 //! let gate = Gate::postgres("postgres://app@db/app").lease(Duration::from_secs(20)).open()?;
 //! let executor = ScheduledThreadPoolExecutor::new(2);
 //! let minute = aligned(Duration::from_secs(60));
-//! let sweep = executor.task().name("sweep").gate(gate.for_name("sweep")?).repeat(minute, || {
-//!     let run = current_task().expect("inside a task");
+//! let sweep = executor.task().name("sweep").gate(gate.for_name("sweep")?);
+//! let sweep = sweep.repeat(minute, with_context(|run| {
 //!     // `run.token()` is raised, and `run.is_lease_lost()` true, once another replica may run.
 //!     println!("swept under the fence {:?}", run.fence());
-//! })?;
+//! }))?;
 //! sweep.join()?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```

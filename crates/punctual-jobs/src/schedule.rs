@@ -68,6 +68,10 @@ impl Trigger for Ticking {
         self.inner.is_asked_again()
     }
 
+    fn retries(&self) -> bool {
+        self.inner.retries()
+    }
+
     fn between(&self, from: Due, to: Due) -> u64 {
         self.inner.between(from, to)
     }

@@ -121,7 +121,7 @@ fn a_task_that_has_ended_cannot_be_cancelled() {
 
 /// Signals a task that waits on its token for a day and ends with `end`; returns its future when
 /// the body has returned.
-fn signalled<T: Send + 'static>(end: fn() -> T) -> ScheduledFuture<T> {
+fn signalled<T: Unpin + Send + 'static>(end: fn() -> T) -> ScheduledFuture<T> {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (begun, woken) = (Counter::new(), Log::new());
     let (begins, wakes) = (begun.clone(), woken.clone());
@@ -205,7 +205,10 @@ fn running_or_queued_a_cancelled_task_is_over_at_once() {
 /// not cancelled.
 #[test]
 fn a_thrown_cancellation_is_a_panic() {
-    fn check<T: Send + 'static>(executor: &Handle, join: fn(ScheduledFuture<T>) -> TaskError) {
+    fn check<T: Unpin + Send + 'static>(
+        executor: &Handle,
+        join: fn(ScheduledFuture<T>) -> TaskError,
+    ) {
         let task = executor.submit(|| -> T {
             panic::resume_unwind(Box::new(TaskError::Cancelled(CancelReason::Requested)))
         });

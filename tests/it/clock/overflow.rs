@@ -67,7 +67,7 @@ const BEGINNINGS: [Duration; 3] = [Duration::ZERO, LAST.saturating_sub(SECOND), 
 
 /// Makes a call that waits, checks that it still waits when the clock has reached its end, triggers
 /// `end`, and returns what the call returned.
-fn outlasting<T: Send + 'static>(
+fn outlasting<T: Unpin + Send + 'static>(
     clock: &ManualClock,
     wait: impl FnOnce() -> T + Send + 'static,
     end: impl FnOnce(),

@@ -207,7 +207,7 @@ fn a_waker_that_panics_changes_nothing() {
 fn a_waker_that_panics_does_not_change_the_end_of_a_periodic_task() {
     for cancelled in [true, false] {
         let (clock, executor) = manual(1);
-        let task = executor.schedule_at_fixed_rate(ms(10), ms(10), || throw(13));
+        let task = executor.schedule_at_fixed_rate(ms(10), ms(10), || throw::<()>(13));
         let mut task = task.expect("the executor is open");
         assert!(poll(&mut task, &Arc::new(Bad)).is_pending());
         assert_eq!(cancelled && task.cancel(), cancelled);

@@ -3,3 +3,4 @@
 pub mod awaiting;
 pub mod future;
 mod handles;
+mod mapped;

@@ -10,6 +10,7 @@ mod jitter;
 mod missed;
 mod overdue;
 mod repeat;
+mod retry;
 mod told_of_the_end;
 mod triggers;
 mod wall_clock;

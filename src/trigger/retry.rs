@@ -1,0 +1,259 @@
+//! Retry: how long to wait after a run that has failed, as a value ([`Backoff`]), and a trigger that has
+//! failed runs tried again ([`Retry`]).
+//!
+//! A trigger with retries answers in the place of the trigger inside while a run is being retried. The trigger
+//! inside never learns of it: it is shown the runs that it planned itself, so a grid stays where it is, and
+//! a calendar does not come upon the same moment twice. That is all there is to it: whether the series goes on after a
+//! failure is its [policy's](crate::FailurePolicy) to say, and which error is the last one is the job's.
+
+use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    num::NonZeroU32,
+    time::{Duration, SystemTime},
+};
+
+use super::{Due, LastRun, Trigger, TriggerContext, jitter::mix};
+use crate::time::{Timestamp, saturating_nanos};
+
+/// How long to wait after a failed attempt, and how often and how long to try: exponential backoff, or a constant
+/// delay, with jitter, and with limits on the attempts and on the time.
+///
+/// It is a value for [`Handle::retry`](crate::Handle::retry), for a series ([`Trigger::retry`]), and for code that
+/// waits by itself ([`delay_after`](Self::delay_after)). Without a limit it tries for ever.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::Backoff;
+///
+/// let second = Duration::from_secs(1);
+/// let (first, longest) = (5 * second, 40 * second);
+/// let backoff = Backoff::exponential(first, longest).max_attempts(6);
+/// let delays: Vec<_> = (1..).map_while(|failures| backoff.delay_after(failures)).collect();
+/// assert_eq!(delays, [5, 10, 20, 40, 40].map(Duration::from_secs)); // the sixth attempt is the last
+/// ```
+#[doc(alias("RetryPolicy", "ExponentialBackoff", "ExponentialBuilder", "RetryConfig"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
+    max_attempts: Option<NonZeroU32>,
+    max_elapsed: Option<Duration>,
+    jitter: Jittered,
+}
+
+/// Whether the delays of a [`Backoff`] are random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Jittered {
+    No,
+    Anew,
+    Seeded(u64),
+}
+
+impl Backoff {
+    /// Waits `first` after the first failure, and twice as long after each further one, but never longer than
+    /// `longest`. A delay counts from the end of the attempt that failed.
+    #[doc(alias = "exponential_backoff")]
+    pub const fn exponential(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, max_attempts: None, max_elapsed: None, jitter: Jittered::No }
+    }
+
+    /// Waits `delay` after each failure. With a delay of zero the next attempt is made at once.
+    #[doc(alias("fixed", "FixedInterval"))]
+    pub const fn constant(delay: Duration) -> Self {
+        Self::exponential(delay, delay)
+    }
+
+    /// Makes no more than so many attempts, the first one included. Zero counts as one.
+    #[doc(alias("max_retries", "max_times", "stop_after_attempt"))]
+    pub const fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = match NonZeroU32::new(attempts) {
+            None => Some(NonZeroU32::MIN),
+            attempts => attempts,
+        };
+        self
+    }
+
+    /// Makes no attempt that would be due later than `span` after the moment for which the first one was planned. An
+    /// attempt that is due just then is made. So the last error is there as soon as it is known to be the last, and
+    /// an attempt that has begun is not ended: [`TaskBuilder::timeout`](crate::TaskBuilder::timeout) limits each of them.
+    #[doc(alias("max_elapsed_time", "max_duration", "total_delay", "deadline"))]
+    pub const fn max_elapsed(mut self, span: Duration) -> Self {
+        self.max_elapsed = Some(span);
+        self
+    }
+
+    /// Takes a random part off each delay, up to half of it, so that clients that failed together do not come back
+    /// together.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::Backoff;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let backoff = Backoff::constant(second).jitter();
+    /// let delay = backoff.delay_after(1).expect("there is no limit");
+    /// assert!(second / 2 <= delay && delay <= second);
+    /// ```
+    #[doc(alias("with_jitter", "thundering_herd", "randomization_factor"))]
+    pub const fn jitter(mut self) -> Self {
+        self.jitter = Jittered::Anew;
+        self
+    }
+
+    /// As [`jitter`](Self::jitter), with the same delays each time.
+    pub const fn jitter_seed(mut self, seed: u64) -> Self {
+        self.jitter = Jittered::Seeded(seed);
+        self
+    }
+
+    /// Returns how long to wait after so many failures in a row; `None` if as many attempts as may be have been made.
+    /// The limit on the time is not looked at: the caller has the clock.
+    ///
+    /// For async code, whose attempts are futures; here a task per attempt would only wait:
+    ///
+    /// ```
+    /// # async fn fetch() -> Result<&'static str, String> { Ok("the page") }
+    /// use std::{error::Error, time::Duration};
+    /// use punctual::{Backoff, Handle};
+    ///
+    /// async fn fetch_again(
+    ///     timers: &Handle,
+    ///     backoff: Backoff,
+    /// ) -> Result<&'static str, Box<dyn Error + Send + Sync>> {
+    ///     let mut failures = 0;
+    ///     loop {
+    ///         let error = match fetch().await {
+    ///             Ok(page) => return Ok(page),
+    ///             Err(error) => error,
+    ///         };
+    ///         failures += 1;
+    ///         match backoff.delay_after(failures) {
+    ///             Some(delay) => timers.sleep(delay).await?,
+    ///             None => return Err(error.into()),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn delay_after(&self, failures: u32) -> Option<Duration> {
+        if self.max_attempts.is_some_and(|most| failures >= most.get()) {
+            return None;
+        }
+        let doublings = failures.saturating_sub(1).min(63);
+        let delay = self.first.as_nanos().saturating_mul(1 << doublings);
+        let delay = u64::try_from(delay).unwrap_or(u64::MAX).min(saturating_nanos(self.longest));
+        let random = match self.jitter {
+            Jittered::No => return Some(Duration::from_nanos(delay)),
+            Jittered::Anew => RandomState::new().hash_one(failures),
+            Jittered::Seeded(seed) => mix(seed ^ mix(failures.into())),
+        };
+        let off = (u128::from(random) * u128::from(delay / 2 + 1)) >> 64;
+        Some(Duration::from_nanos(delay - off as u64))
+    }
+}
+
+/// Another trigger whose failed runs are tried again; from [`Trigger::retry`].
+#[derive(Clone, Debug)]
+pub struct Retry<G> {
+    inner: G,
+    backoff: Backoff,
+    /// For when the trigger inside had planned the run that was last attempted.
+    origin: (Timestamp, Option<SystemTime>),
+    /// How many attempts at that run have failed, the last one included; zero if that has not.
+    failed: u32,
+    /// How many runs there had been when it was last asked.
+    runs: u64,
+    /// How many of them were retries.
+    retries: u64,
+    /// The run of which it was last told. If it is told of that run once more, it is asked again for the next.
+    told_of: Option<(LastRun, u64)>,
+}
+
+impl<G> Retry<G> {
+    pub(super) fn new(inner: G, backoff: Backoff) -> Self {
+        let origin = (Timestamp::from_nanos(0), None);
+        Self { inner, backoff, origin, failed: 0, runs: 0, retries: 0, told_of: None }
+    }
+
+    /// Learns how the run went that it was last asked for.
+    fn learn(&mut self, run: LastRun, last: &TriggerContext<'_>) {
+        // Otherwise the run was left out: by a gate, or because it was too late.
+        let has_run = last.runs > self.runs;
+        if self.failed == 0 {
+            self.origin = (run.planned, run.planned_wall);
+        } else if has_run {
+            self.retries += 1;
+        }
+        self.runs = last.runs;
+        // Runs that the trigger was not asked for may have succeeded in between.
+        let before = self.failed.min(last.failures_in_a_row.saturating_sub(1));
+        self.failed = if has_run && last.failures_in_a_row > 0 { before + 1 } else { 0 };
+    }
+
+    /// Returns what the trigger inside is told, which knows nothing of retries.
+    fn shown<'a>(&self, last: &TriggerContext<'a>) -> TriggerContext<'a> {
+        let (planned, planned_wall) = self.origin;
+        let runs = last.runs.saturating_sub(self.retries);
+        let run = last.last.map(|run| LastRun { planned, planned_wall, ..run });
+        TriggerContext { last: run, runs, ..*last }
+    }
+
+    /// Returns when the run that has failed is tried again; `None` if it is not.
+    fn next_attempt(&self, ended: Timestamp) -> Option<Timestamp> {
+        let due = ended.after(self.backoff.delay_after(self.failed)?);
+        let last = self.backoff.max_elapsed.map(|span| self.origin.0.after(span));
+        last.is_none_or(|last| due <= last).then_some(due)
+    }
+}
+
+impl<G: Trigger> Trigger for Retry<G> {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        let Some(run) = last.last else { return self.inner.next(last) };
+        let told_of = Some((run, last.runs));
+        if self.told_of != told_of {
+            self.told_of = told_of;
+            self.learn(run, last);
+            if self.failed > 0 {
+                if let Some(due) = self.next_attempt(run.ended) {
+                    return Some(last.clock.instant_of(due).map_or(Due::OnDemand, Due::At));
+                }
+                self.failed = 0;
+            }
+        }
+        let shown = self.shown(last);
+        self.inner.next(&shown)
+    }
+
+    /// A retry is due at its own moment.
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        if self.failed > 0 { Duration::ZERO } else { self.inner.offset(moment, &self.shown(last)) }
+    }
+
+    fn share(&mut self, name: Option<&str>) -> bool {
+        self.inner.share(name)
+    }
+
+    fn between(&self, from: Due, to: Due) -> u64 {
+        self.inner.between(from, to)
+    }
+
+    fn is_asked_again(&self) -> bool {
+        self.inner.is_asked_again()
+    }
+
+    fn retries(&self) -> bool {
+        true
+    }
+}
+
+/// One run, at once: what [`TaskBuilder::retry`](crate::TaskBuilder::retry) tries again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Once;
+
+impl Trigger for Once {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        last.last.is_none().then(|| Due::At(last.after()))
+    }
+}
