@@ -266,6 +266,8 @@ impl Ledger {
             let may_have_run = self.hooks_panic && other.plan.resumes;
             // A task may have been put off or skipped by its gate, or have to wait for its group.
             let may_wait = other.plan.gate.is_some() || other.plan.group.is_some();
+            // Or it was overdue, and has been left out.
+            let may_wait = may_wait || other.plan.within.is_some();
             let has_begun = other.starts > 0 || may_have_run || may_wait;
             let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
             let was_there = other.admitted.is_some_and(|event| event < looked);
