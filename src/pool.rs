@@ -116,13 +116,14 @@ pub(crate) use self::{
     shutdown::Phase,
 };
 use crate::{
-    CancelReason,
+    CancelReason, Failure,
+    id::Subject,
     queue::{DelayedWorkQueue, Reset, Return, SnapshotEntry, Ticket},
     statistics::WorkerStats,
     sync::Arc,
     task::{
         Cancellation, Change, Changed, ChooseDeadline, Comeback, FailureSource, Hooks, MoveEntry,
-        Moved, Runnable, Subject,
+        Moved, Runnable,
     },
     time::{Clock, Timestamp},
     trace,
@@ -326,7 +327,8 @@ impl Pool {
     #[cold]
     fn tell_displaced(&self, task: &dyn Runnable, id: u64, why: &str) {
         let subject = Subject { id: Some(id), name: task.name(), run: None };
-        self.callbacks.hooks.tell_ended(FailureSource::Displaced, &subject, why);
+        let failure = Failure::of_displacement(why);
+        self.callbacks.hooks.tell_ended(FailureSource::Displaced, &subject, &failure);
     }
 
     // Cancelling.

@@ -66,6 +66,7 @@ mod alarm;
 mod between_runs;
 mod cell;
 mod claim;
+mod context;
 mod control;
 mod decorate;
 mod failure;
@@ -76,6 +77,7 @@ mod hooks;
 mod job;
 mod outcome;
 mod period;
+mod report;
 mod run;
 mod runnable;
 mod state;
@@ -93,17 +95,18 @@ pub(crate) use self::{
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
     period::Period,
-    run::{CurrentRun, Run, Subject},
+    run::{CurrentRun, Run},
     runnable::{Cancellation, Changed, Enqueue, Runnable, Verdict},
-    worker_context::WorkerContext,
+    worker_context::{OverLimit, WorkerContext},
 };
 pub use self::{
+    context::TaskContext,
     decorate::{Done, Submission, TaskRun},
     failure::{FailedRun, FailurePolicy},
-    hooks::{FailureReport, FailureSource},
     outcome::Outcome,
     period::MissedRuns,
-    run::{TaskContext, current_task},
+    report::{FailureReport, FailureSource},
+    run::current_task,
     state::TaskState,
 };
 use std::{task::Waker, time::Duration};
@@ -283,6 +286,8 @@ impl<J: Job> Runnable for Task<J> {
                 return self.time_out_unrun(cell, run, hooks);
             }
             is_extra = cell.control().is_some_and(|control| control.is_extra(run.planned()));
+            let wall = cell.stage().job().filter(|_| !is_extra).and_then(|job| job.planned_wall());
+            run.plan_on_wall(wall);
             if !is_extra && run.keeps_limits() {
                 match cell.stage().job().and_then(|job| job.start_on_wall(run.clock())) {
                     None | Some(WallView::Due(_)) => {}
@@ -326,6 +331,9 @@ impl<J: Job> Runnable for Task<J> {
         run.stats().leave();
         match ran {
             RunOutcome::Ended(ending) => {
+                if J::IS_PERIODIC {
+                    self.tell_failed_end(&ending, run, hooks);
+                }
                 if wrapper.is_some() {
                     self.discard(wrapper, hooks.drops(run.id()));
                 }

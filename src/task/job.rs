@@ -11,8 +11,9 @@ use std::{
 };
 
 use super::{
+    FailureSource,
     failure::FailurePolicy,
-    hooks::{Drops, FailureSource, Hooks, Invocation},
+    hooks::{Drops, Hooks, Invocation},
     outcome::{NamedRun, Outcome, Step},
     period::Period,
     run::Run,

@@ -26,10 +26,15 @@ const CHILD: &str = "PUNCTUAL_TEST_CHILD";
 
 /// Runs the test of this name as a program of its own; inside that program it returns `None`.
 fn again(test: &str) -> Option<Command> {
+    again_in(module_path!(), test)
+}
+
+/// The same for a test of another module.
+pub(super) fn again_in(module: &str, test: &str) -> Option<Command> {
     if env::var_os(CHILD).is_some() {
         return None;
     }
-    let (_, module) = module_path!().split_once("::").expect("not the root");
+    let (_, module) = module.split_once("::").expect("not the root");
     let mut command = Command::new(env::current_exe().expect("a test is a program"));
     command.args(["--exact", &format!("{module}::{test}"), "--nocapture", "--test-threads=1"]);
     command.env(CHILD, "1").stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -37,16 +42,16 @@ fn again(test: &str) -> Option<Command> {
 }
 
 /// Runs the program to its end.
-fn run(mut program: Command) -> Output {
+pub(super) fn run(mut program: Command) -> Output {
     in_time("the program", move || program.output()).expect("it starts")
 }
 
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     format!("{out}\n{err}")
 }
 
-fn assert_fine(output: &Output) {
+pub(super) fn assert_fine(output: &Output) {
     assert!(output.status.success(), "{:?}: {}", output.status, said(output));
 }
 

@@ -7,6 +7,7 @@ mod failure_policy;
 mod fixed_delay;
 pub mod fixed_rate;
 mod missed;
+mod planned_wall;
 mod repeat;
 mod told_of_the_end;
 mod triggers;
