@@ -331,9 +331,6 @@ impl<J: Job> Runnable for Task<J> {
         run.stats().leave();
         match ran {
             RunOutcome::Ended(ending) => {
-                if J::IS_PERIODIC {
-                    self.tell_failed_end(&ending, run, hooks);
-                }
                 if wrapper.is_some() {
                     self.discard(wrapper, hooks.drops(run.id()));
                 }

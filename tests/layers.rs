@@ -11,7 +11,7 @@ use std::{
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
 const LAYERS: [(&str, u8, &[&str]); 31] = [
-    ("id", 0, &[]),
+    ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
     ("unwind", 1, &[]),

@@ -13,8 +13,8 @@
 //! A series may also end here, because its trigger has, or has panicked.
 
 use super::{
-    Enqueue, Failure, Hooks, Job, Run, Runnable, Task, TaskState, Verdict, Wrapper, cell::TaskCell,
-    discard, state::Ending,
+    Enqueue, Failure, Hooks, Job, Run, Task, TaskState, Verdict, Wrapper, cell::TaskCell, discard,
+    state::Ending,
 };
 use crate::{CancelReason, statistics::Ended, sync::MutexGuard, time::Timestamp};
 
@@ -128,17 +128,6 @@ impl<J: Job> Task<J> {
             self.count_run_in_group(ending.is_err());
         }
         self.finish(ending, false, is_run, (run, hooks))
-    }
-
-    /// Says that a run has ended its series by failing, if that would be silent otherwise. A panic has been
-    /// said by the process's panic hook, and an end that was asked for is no news: the task was cancelled
-    /// meanwhile, or its executor was told to stop.
-    #[inline]
-    pub(super) fn tell_failed_end(&self, ending: &Ending<J::Output>, run: &Run, hooks: &Hooks) {
-        let Err(failure) = ending else { return };
-        if !failure.is_panic() && !run.is_stopped() && !self.state().is_done() {
-            hooks.tell_failed_end(run, failure);
-        }
     }
 
     /// Ends a repeated task whose trigger has ended without a result.

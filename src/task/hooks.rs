@@ -169,10 +169,14 @@ impl Hooks {
         self.tell_unheard(&report, trace::hears_warnings());
     }
 
-    /// Says on standard error that a run which returned an `Err`, or exceeded its time limit, has ended its
-    /// series, if neither a handler nor a subscriber has been told of that run.
+    /// Says on standard error that a failure has ended a series by its policy, if neither a handler nor a
+    /// subscriber has been told of that run. A panic has been said there by the process's panic hook, and an end
+    /// that was asked for is no news: the task was cancelled meanwhile, or its executor was told to stop.
     #[cold]
     pub(super) fn tell_failed_end(&self, run: &Run, failure: &Failure) {
+        if failure.is_panic() || run.is_stopped() || run.task().state().is_done() {
+            return;
+        }
         let (source, task) = (FailureSource::of_run(failure.kind()), run.subject());
         self.tell_unheard(&FailureReport::new(source, &task, failure), trace::hears_errors());
     }

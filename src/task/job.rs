@@ -278,6 +278,7 @@ where
             Err(failure) => {
                 run.note_failure(self.failures);
                 if self.on_failure.ends_after(self.failures) {
+                    hooks.tell_failed_end(run, &failure);
                     self.discard(run, drops);
                     return RunOutcome::Ended(Err(failure));
                 }
