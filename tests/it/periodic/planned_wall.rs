@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use punctual::{
-    Clock, Handle, ManualClock, ScheduledFuture, TaskContext, current_task,
+    Handle, ManualClock, ScheduledFuture, TaskContext, current_task,
     trigger::{Due, every, from_fn},
 };
 
