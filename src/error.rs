@@ -3,13 +3,12 @@
 //! `Display` says what happened, and what to do about it where something can be done. All are
 //! `Send + Sync + 'static` and work with `?`.
 
-use std::{any::Any, error::Error, fmt, io, panic};
+mod failure;
 
-use crate::{
-    PanicLocation,
-    sync::Mutex,
-    unwind::{Payload, message_of},
-};
+use std::{error::Error, fmt, io};
+
+pub(crate) use self::failure::BoxedError;
+pub use self::failure::{Failure, FailureKind};
 
 /// Why a task has no result for the caller. Java: `ExecutionException`, `CancellationException`.
 ///
@@ -33,8 +32,8 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The task failed: it panicked, or a run of a repeated task returned an `Err` and its
-    /// [policy](crate::FailurePolicy) ended it.
+    /// The task failed: it panicked, or a run of a repeated task returned an `Err` or exceeded its time
+    /// limit, and its [policy](crate::FailurePolicy) ended it.
     Failed(Failure),
     /// The [trigger](crate::Trigger) of a repeated task has ended, and no run has returned the value.
     Exhausted,
@@ -48,7 +47,7 @@ pub enum TaskError {
 }
 
 impl TaskError {
-    /// Returns `true` if the task failed, by a panic or by an error.
+    /// Returns `true` if the task failed, by a panic, by an error or by a run that exceeded its time limit.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Failed(_))
@@ -66,11 +65,15 @@ impl TaskError {
         matches!(self, Self::Cancelled(_))
     }
 
-    /// Returns `true` if the task was cancelled because its [timeout](crate::TaskBuilder::timeout)
-    /// expired.
+    /// Returns `true` if its [timeout](crate::TaskBuilder::timeout) has ended the task: it was cancelled
+    /// because the timeout expired, or it failed because its last run exceeded it.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::Cancelled(CancelReason::TimedOut))
+        match self {
+            Self::Failed(failure) => failure.kind() == FailureKind::TimeLimit,
+            Self::Cancelled(reason) => *reason == CancelReason::TimedOut,
+            _ => false,
+        }
     }
 
     /// Returns why the task failed, if it did.
@@ -175,155 +178,6 @@ impl fmt::Display for CancelReason {
             Self::SkippedByGate => "its gate skipped the run",
             Self::GroupShutdown => "its group was shut down",
         })
-    }
-}
-
-/// Why a run failed, or a hook: its code panicked, or a run that [repeats](crate::Handle::repeat)
-/// returned an `Err`. Java: the cause of an `ExecutionException`.
-///
-/// ```
-/// use punctual::ScheduledThreadPoolExecutor;
-///
-/// let executor = ScheduledThreadPoolExecutor::new(1);
-/// let failed = executor.submit(|| assert_eq!(1 + 1, 3, "arithmetic"))?;
-/// let failure = failed.join().expect_err("it panics").into_failure().expect("it has failed");
-/// assert!(failure.is_panic() && failure.message().contains("arithmetic"));
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
-pub struct Failure(Box<Cause>);
-
-enum Cause {
-    Panic(Panicked),
-    Error { message: Box<str>, error: BoxedError },
-}
-
-struct Panicked {
-    message: Box<str>,
-    location: Option<PanicLocation>,
-    /// In a lock because the failure is `Sync`, which a payload need not be.
-    payload: Mutex<Payload>,
-}
-
-/// An error that a run has returned, as any error that can be sent.
-pub(crate) type BoxedError = Box<dyn Error + Send + Sync>;
-
-impl Failure {
-    pub(crate) fn of_panic((payload, location): (Payload, Option<PanicLocation>)) -> Self {
-        let message = message_of(&*payload).into();
-        let payload = Mutex::new(payload);
-        Self(Box::new(Cause::Panic(Panicked { message, location, payload })))
-    }
-
-    /// Asks the error for its message, which is user code: the caller holds no lock.
-    pub(crate) fn of_error(error: BoxedError) -> Self {
-        Self(Box::new(Cause::Error { message: error.to_string().into(), error }))
-    }
-
-    /// Makes a report that looks like a panic although no code panicked.
-    pub(crate) fn of_text(text: &str) -> Self {
-        Self::of_panic((Box::new(text.to_owned()), None))
-    }
-
-    /// Returns `true` if code panicked, and `false` if a run returned an `Err`.
-    #[must_use]
-    pub fn is_panic(&self) -> bool {
-        matches!(*self.0, Cause::Panic(_))
-    }
-
-    /// Returns the message of the panic, or a stock phrase if its payload is not text; or the message
-    /// of the error.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        match &*self.0 {
-            Cause::Panic(Panicked { message, .. }) | Cause::Error { message, .. } => message,
-        }
-    }
-
-    /// Returns where the panic began; `None` if it is not known, or if the run returned an `Err`.
-    /// Locations are recorded by a panic hook, which the first executor with a
-    /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
-    #[must_use]
-    pub fn location(&self) -> Option<&PanicLocation> {
-        match &*self.0 {
-            Cause::Panic(panicked) => panicked.location.as_ref(),
-            Cause::Error { .. } => None,
-        }
-    }
-
-    /// Returns the error that the run returned; `None` if it panicked.
-    ///
-    /// ```
-    /// use std::{io, time::Duration};
-    /// use punctual::{ScheduledThreadPoolExecutor, trigger::every};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let broken = executor.repeat(every(Duration::from_secs(1)), || -> io::Result<()> {
-    ///     Err(io::ErrorKind::NotFound.into())
-    /// })?;
-    /// let failure = broken.join().expect_err("it fails").into_failure().expect("by an error");
-    /// let error = failure.error().and_then(|error| error.downcast_ref::<io::Error>());
-    /// assert_eq!(error.map(io::Error::kind), Some(io::ErrorKind::NotFound));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[must_use]
-    pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
-        match &*self.0 {
-            Cause::Panic(_) => None,
-            Cause::Error { error, .. } => Some(&**error),
-        }
-    }
-
-    /// Returns the error that the run returned, if it is an `E`.
-    fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
-        let cause = match *self.0 {
-            Cause::Error { message, error } => match error.downcast() {
-                Ok(error) => return Ok(*error),
-                Err(error) => Cause::Error { message, error },
-            },
-            cause @ Cause::Panic(_) => cause,
-        };
-        Err(Self(Box::new(cause)))
-    }
-
-    /// Returns `true` if code panicked with a `T` as the payload. [`error`](Self::error) tells what an
-    /// error is.
-    #[must_use]
-    pub fn is<T: Any>(&self) -> bool {
-        match &*self.0 {
-            Cause::Panic(panicked) => panicked.payload.lock().is::<T>(),
-            Cause::Error { .. } => false,
-        }
-    }
-
-    /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the
-    /// `Box<dyn Error + Send + Sync>`.
-    #[doc(alias = "into_panic")]
-    #[must_use]
-    pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
-        match *self.0 {
-            Cause::Panic(panicked) => panicked.payload.into_inner(),
-            Cause::Error { error, .. } => Box::new(error),
-        }
-    }
-
-    /// Resumes the panic in this thread. An error becomes a panic, with the error as its payload.
-    #[doc(alias = "resume_unwind")]
-    pub fn resume(self) -> ! {
-        panic::resume_unwind(self.into_payload())
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_panic() { "panicked: " } else { "failed: " })?;
-        f.write_str(self.message())
-    }
-}
-
-impl fmt::Debug for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.is_panic() { "Panic" } else { "Error" };
-        f.debug_tuple(kind).field(&self.message()).finish()
     }
 }
 
@@ -469,7 +323,8 @@ impl Error for ConfigError {
     }
 }
 
-/// The error of a worker that would wait for the end of its own executor, which waits for the worker.
+/// The error of a task that would wait for an end which waits for the task: that of its own executor, or of
+/// its own [group](crate::Group).
 ///
 /// ```
 /// use std::time::Duration;
@@ -484,9 +339,21 @@ impl Error for ConfigError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WouldDeadlock(pub(crate) ());
 
+impl WouldDeadlock {
+    /// Makes the error, for a crate that is built on this one and refuses such a wait itself, as
+    /// `punctual-jobs` does.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "there is no error by default")]
+    pub const fn new() -> Self {
+        Self(())
+    }
+}
+
 impl fmt::Display for WouldDeadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a task cannot wait for its own executor to end; wait on another thread")
+        f.write_str(
+            "a task cannot wait for its own executor or group to end; wait on another thread",
+        )
     }
 }
 

@@ -1,12 +1,16 @@
-//! The id of a task: a number for programs, a short text for people.
+//! The id of a task: a number for programs, a short text for people. And which task, and which run of it, a
+//! report or an event is about.
 //!
 //! The number is the sequence number under which the queue has admitted the task: the moment of
 //! submission in nanoseconds, and the number of a stripe. It orders submissions exactly and costs
 //! nothing, but it is long in decimal. The text is therefore in base 32, which takes seven digits in
 //! an executor's first second and eleven after a month; in groups of four; and without the letters
-//! that look like digits (Crockford's alphabet). It can be typed: case and dashes make no difference.
+//! that look like digits (Crockford's alphabet). It can be typed: case and the dashes between digits make no
+//! difference.
 
 use std::{error::Error, fmt, str::FromStr};
+
+use crate::sync::Arc;
 
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const BITS: u32 = DIGITS.len().trailing_zeros();
@@ -66,13 +70,30 @@ impl fmt::Debug for TaskId {
 impl FromStr for TaskId {
     type Err = ParseTaskIdError;
 
-    /// Parses what `Display` writes. Case and dashes make no difference, and the letters `o`, `i` and
-    /// `l` count as the digits they look like.
+    /// Parses what `Display` writes. Case makes no difference, dashes may be missing or stand between any two
+    /// digits, and the letters `o`, `i` and `l` count as the digits they look like. A dash at the beginning or
+    /// at the end is an error, so that a negative number is none of these ids, and so is a sign or a space.
     fn from_str(text: &str) -> Result<Self, ParseTaskIdError> {
-        let mut digits = text.bytes().filter(|byte| *byte != b'-').peekable();
-        digits.peek().ok_or(ParseTaskIdError(()))?;
-        digits.try_fold(0_u64, append).map(Self).ok_or(ParseTaskIdError(()))
+        let (mut number, mut may_be_dash) = (0, false);
+        for byte in text.bytes() {
+            if byte == b'-' && may_be_dash {
+                may_be_dash = false;
+                continue;
+            }
+            number = append(number, byte).ok_or(ParseTaskIdError(()))?;
+            may_be_dash = true;
+        }
+        // A text without a digit, or one that ends with a dash, is not complete.
+        if may_be_dash { Ok(Self(number)) } else { Err(ParseTaskIdError(())) }
     }
+}
+
+/// Which task, and which run of it, a report is about.
+#[derive(Debug, Default)]
+pub(crate) struct Subject {
+    pub(crate) id: Option<u64>,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) run: Option<u64>,
 }
 
 /// The number with one more digit; nothing if that is no digit, or if it is one too many.
@@ -130,6 +151,42 @@ mod tests {
         for text in ["", "-", "u", "1 2", "é", "g-0000-0000-0000", "1-0000-0000-0000-0000"] {
             assert_eq!(text.parse::<TaskId>(), Err(ParseTaskIdError(())), "{text}");
         }
+        for text in ["-1", "+1", "--1", "1-", "1--0", " 1", "1 ", "1.0", "-", "1-+1"] {
+            assert_eq!(text.parse::<TaskId>(), Err(ParseTaskIdError(())), "{text}");
+        }
         assert!(ParseTaskIdError(()).to_string().contains("2v-9qk0"));
+    }
+
+    /// The digits of a text, as `Display` writes them, without zeros in front.
+    fn digits(text: &str) -> String {
+        let plain: String = text
+            .to_ascii_lowercase()
+            .chars()
+            .filter(|letter| *letter != '-')
+            .map(|letter| match letter {
+                'o' => '0',
+                'i' | 'l' => '1',
+                letter => letter,
+            })
+            .collect();
+        plain.trim_start_matches('0').to_owned()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_id_comes_back(number: u64) {
+            let text = TaskId(number).to_string();
+            proptest::prop_assert_eq!(text.parse(), Ok(TaskId(number)));
+        }
+
+        /// A text that is parsed says the same digits as the id that it is, and begins and ends with one.
+        #[test]
+        fn a_text_that_is_parsed_is_its_id(text in "[-+ 0-9a-zA-Zéß]{0,15}") {
+            if let Ok(id) = text.parse::<TaskId>() {
+                proptest::prop_assert_eq!(digits(&text), digits(&id.to_string()));
+                let is_digit = |letter: char| letter.is_ascii_alphanumeric();
+                proptest::prop_assert!(text.starts_with(is_digit) && text.ends_with(is_digit));
+            }
+        }
     }
 }

@@ -230,7 +230,9 @@ pub use crate::{
     debounce::{Debounced, Throttled},
     delay_queue::{DelayQueue, Delayed},
     driven::DrivenExecutor,
-    error::{CancelReason, ConfigError, Failure, RejectionReason, TaskError, WouldDeadlock},
+    error::{
+        CancelReason, ConfigError, Failure, FailureKind, RejectionReason, TaskError, WouldDeadlock,
+    },
     executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
     future::{CancelOnDrop, Mapped, ScheduledFuture, TaskHandle},
     gate::RunGate,

@@ -15,46 +15,53 @@
 //!
 //! # Labels
 //!
-//! Every series has the label `executor`, whose value the program chooses, and that is all. A task's name is no label: programs
+//! Every series has the label `executor`, whose value the program chooses. A group's series have the label `group` as well, and the
+//! program says for which groups there are any. A task's name is no label: programs
 //! name tasks after customers and files, and each name would be a series that the recorder never forgets. A program whose
 //! names are few records them in a hook ([`Builder::after_execute`](crate::Builder::after_execute)).
 //!
 //! # Where to add one
 //!
-//! [`METRICS`] is the list. `docs/observing.md` has the same list for readers, and a test compares the two. What has a label more
-//! than `executor` is published beside it, as [`publish_state`] does, and as quantiles are, one series for each.
+//! [`METRICS`] and [`GROUP_METRICS`] are the lists. `docs/observing.md` has the same lists for readers, and a test compares them. What has
+//! a label more is published beside it, as [`publish_state`] does, and as [histograms](buckets) are, one series for each value.
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+#[cfg(feature = "histograms")]
+mod buckets;
+
+use metrics::{Label, Unit, counter, describe_counter, describe_gauge, gauge};
 
 use crate::{
     executor::Handle,
+    group::{Group, GroupStatistics},
     pool::{ExecutorState, Statistics},
     sync::Arc,
 };
 
 /// The label that every series has.
 const EXECUTOR: &str = "executor";
+/// The label that every series of a group has as well.
+const GROUP: &str = "group";
 
-/// A metric that has one series for each executor.
-struct Metric {
+/// A metric that has one series for each executor, or one for each group, by whose snapshot it is.
+struct Metric<S> {
     name: &'static str,
-    value: Value,
+    value: Value<S>,
     /// What the recorder is told about it.
     meaning: &'static str,
 }
 
 /// What a metric is, and where it stands in the snapshot.
-enum Value {
+enum Value<S> {
     /// It only ever grows, until the process ends.
-    Counter(fn(&Statistics) -> u64),
+    Counter(fn(&S) -> u64),
     /// It comes and goes.
-    Gauge(fn(&Statistics) -> usize),
+    Gauge(fn(&S) -> usize),
 }
 
 use Value::{Counter, Gauge};
 
 #[rustfmt::skip]
-const METRICS: [Metric; 17] = [
+const METRICS: [Metric<Statistics>; 17] = [
     Metric { name: "punctual_workers_core", value: Gauge(|now| now.core_pool_size), meaning: "Workers that there are to be." },
     Metric { name: "punctual_workers", value: Gauge(|now| now.pool_size), meaning: "Workers." },
     Metric { name: "punctual_workers_largest", value: Gauge(|now| now.largest_pool_size), meaning: "The most workers that there have been at once." },
@@ -72,6 +79,20 @@ const METRICS: [Metric; 17] = [
     Metric { name: "punctual_runs_missed_total", value: Counter(|now| now.missed_runs), meaning: "Runs that were left out because the one before was late." },
     Metric { name: "punctual_runs_skipped_total", value: Counter(|now| now.gate_skips), meaning: "Runs that a gate has skipped." },
     Metric { name: "punctual_timeouts_total", value: Counter(|now| now.timed_out), meaning: "Time limits that were exceeded." },
+];
+
+#[rustfmt::skip]
+const GROUP_METRICS: [Metric<GroupStatistics>; 10] = [
+    Metric { name: "punctual_group_tasks_active", value: Gauge(|now| now.active), meaning: "Tasks of the group that run." },
+    Metric { name: "punctual_group_tasks_pending", value: Gauge(|now| now.pending), meaning: "Tasks of the group that wait." },
+    Metric { name: "punctual_group_tasks_waiting", value: Gauge(|now| now.waiting), meaning: "Tasks of the group that are due and wait for the group." },
+    Metric { name: "punctual_group_tasks_submitted_total", value: Counter(|now| now.submitted), meaning: "Tasks of the group that were admitted." },
+    Metric { name: "punctual_group_tasks_rejected_total", value: Counter(|now| now.rejected), meaning: "Submissions that were refused because the group was shut down." },
+    Metric { name: "punctual_group_tasks_completed_total", value: Counter(|now| now.completed), meaning: "Tasks of the group that ended with a result." },
+    Metric { name: "punctual_group_tasks_failed_total", value: Counter(|now| now.failed), meaning: "Tasks of the group that ended with a panic or an error." },
+    Metric { name: "punctual_group_tasks_cancelled_total", value: Counter(|now| now.cancelled), meaning: "Tasks of the group that were cancelled, for whatever reason." },
+    Metric { name: "punctual_group_runs_total", value: Counter(|now| now.runs), meaning: "Runs of the group's tasks." },
+    Metric { name: "punctual_group_runs_failed_total", value: Counter(|now| now.failed_runs), meaning: "Runs of the group's tasks that failed, or exceeded their time limit." },
 ];
 
 /// The one that has a label more.
@@ -98,8 +119,10 @@ impl Handle {
     /// `docs/observing.md` lists the name, the type, the labels and the meaning of each metric. Names and labels
     /// change only with a new major version of this crate.
     ///
+    /// Groups have metrics of their own: see [`Group::publish_metrics`].
+    ///
     /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is asked
-    /// for each of two dozen series. Blocks as long as the recorder does.
+    /// for each of two dozen series, and for each of forty more where there are histograms. Blocks as long as the recorder does.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -117,82 +140,85 @@ impl Handle {
     #[doc(alias("prometheus", "opentelemetry"))]
     pub fn publish_metrics(&self, executor: &str) {
         let now = self.statistics();
-        let executor: Arc<str> = executor.into();
-        METRICS.iter().for_each(|metric| metric.publish(&now, &executor));
-        publish_state(now.state, &executor);
+        let labels = [label(EXECUTOR, executor)];
+        METRICS.iter().for_each(|metric| metric.publish(&now, &labels));
+        publish_state(now.state, &labels);
         #[cfg(feature = "histograms")]
         if let Some(seen) = self.histograms() {
-            quantiles::publish(seen.pool(), &executor);
+            buckets::publish(&buckets::OF_EXECUTOR, seen.pool(), &labels);
         }
     }
 }
 
-impl Metric {
+impl Group {
+    /// Hands the group's [statistics](Self::statistics) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the
+    /// calling thread uses, as [`Handle::publish_metrics`] does those of the executor, which do not include them as series of their
+    /// own. Each series has the label `executor`, with this value, and the label `group` with the group's name.
+    ///
+    /// The program says which groups are published, since a recorder never forgets a series: a group for each of ten thousand customers
+    /// had better not be. Of two groups with one name in one executor, the counts of the later call stay only where they are larger.
+    ///
+    /// Blocks as long as the recorder does.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mail = executor.group("mail").limit(1).build()?;
+    /// mail.submit(|| ())?.join()?;
+    ///
+    /// metrics::with_local_recorder(&recorder, || mail.publish_metrics("web"));
+    /// let page = recorder.handle().render();
+    /// let series = "punctual_group_tasks_completed_total{executor=\"web\",group=\"mail\"} 1\n";
+    /// assert!(page.contains(series));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn publish_metrics(&self, executor: &str) {
+        let now = self.statistics();
+        let labels = [label(EXECUTOR, executor), label(GROUP, self.name())];
+        GROUP_METRICS.iter().for_each(|metric| metric.publish(&now, &labels));
+        #[cfg(feature = "histograms")]
+        if let Some(seen) = self.histograms() {
+            buckets::publish(&buckets::OF_GROUP, &seen, &labels);
+        }
+    }
+}
+
+fn label(name: &'static str, value: &str) -> Label {
+    // Shared, since each series has it.
+    Label::new(name, Arc::<str>::from(value))
+}
+
+/// Returns these labels and one more.
+fn with(labels: &[Label], name: &'static str, value: &'static str) -> Vec<Label> {
+    let mut labels = labels.to_vec();
+    labels.push(Label::new(name, value));
+    labels
+}
+
+impl<S> Metric<S> {
     /// Describes the metric each time, since the recorder may be a new one; a recorder keeps the first description.
-    fn publish(&self, now: &Statistics, executor: &Arc<str>) {
-        let executor = Arc::clone(executor);
+    fn publish(&self, now: &S, labels: &[Label]) {
         match self.value {
             Counter(read) => {
                 describe_counter!(self.name, Unit::Count, self.meaning);
-                counter!(self.name, EXECUTOR => executor).absolute(read(now));
+                counter!(self.name, labels.to_vec()).absolute(read(now));
             }
             Gauge(read) => {
                 describe_gauge!(self.name, Unit::Count, self.meaning);
                 #[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
-                gauge!(self.name, EXECUTOR => executor).set(read(now) as f64);
-            }
-        }
-    }
-}
-
-/// How late runs start and how long they take, where an executor keeps histograms.
-#[cfg(feature = "histograms")]
-mod quantiles {
-    use metrics::{Unit, describe_gauge, gauge};
-
-    use super::EXECUTOR;
-    use crate::{
-        histogram::{Histogram, RunHistograms},
-        sync::Arc,
-    };
-
-    const LATENESS: &str = "punctual_run_lateness_seconds";
-    const LATENESS_MEANING: &str =
-        "How late runs have started that this share of all does not exceed.";
-    const RUN_TIME: &str = "punctual_run_time_seconds";
-    const RUN_TIME_MEANING: &str =
-        "How long runs have taken that this share of all does not exceed.";
-
-    const QUANTILES: [(f64, &str); 5] =
-        [(0.5, "0.5"), (0.9, "0.9"), (0.99, "0.99"), (0.999, "0.999"), (1.0, "1")];
-
-    /// Publishes the quantiles of all runs so far, if there were any.
-    pub(super) fn publish(runs: &RunHistograms, executor: &Arc<str>) {
-        publish_one(LATENESS, LATENESS_MEANING, runs.lateness(), executor);
-        publish_one(RUN_TIME, RUN_TIME_MEANING, runs.run_time(), executor);
-    }
-
-    fn publish_one(
-        name: &'static str,
-        meaning: &'static str,
-        durations: &Histogram,
-        executor: &Arc<str>,
-    ) {
-        describe_gauge!(name, Unit::Seconds, meaning);
-        for (share, label) in QUANTILES {
-            if let Some(value) = durations.quantile(share) {
-                let series = gauge!(name, EXECUTOR => Arc::clone(executor), "quantile" => label);
-                series.set(value.as_secs_f64());
+                gauge!(self.name, labels.to_vec()).set(read(now) as f64);
             }
         }
     }
 }
 
 /// Publishes a series for each state.
-fn publish_state(state: ExecutorState, executor: &Arc<str>) {
+fn publish_state(state: ExecutorState, labels: &[Label]) {
     describe_gauge!(STATE, STATE_MEANING);
     for (known, label) in STATES {
         let is_it = f64::from(u8::from(known == state));
-        gauge!(STATE, EXECUTOR => Arc::clone(executor), "state" => label).set(is_it);
+        gauge!(STATE, with(labels, "state", label)).set(is_it);
     }
 }

@@ -111,11 +111,12 @@ pub(crate) use self::{
     shutdown::Phase,
 };
 use crate::{
-    CancelReason,
+    CancelReason, Failure,
+    id::Subject,
     queue::{DelayedWorkQueue, Return, SnapshotEntry, Ticket},
     statistics::WorkerStats,
     sync::Arc,
-    task::{Cancellation, Comeback, FailureSource, Hooks, Runnable, Subject},
+    task::{Cancellation, Comeback, FailureSource, Hooks, Runnable},
     time::{Clock, Timestamp, Timing},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -311,7 +312,8 @@ impl Pool {
     #[cold]
     fn tell_displaced(&self, task: &dyn Runnable, id: u64, why: &str) {
         let subject = Subject { id: Some(id), name: task.name(), run: None };
-        self.callbacks.hooks.tell_ended(FailureSource::Displaced, &subject, why);
+        let failure = Failure::of_displacement(why);
+        self.callbacks.hooks.tell_ended(FailureSource::Displaced, &subject, &failure);
     }
 
     // Cancelling.

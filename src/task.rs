@@ -67,6 +67,7 @@ mod between_runs;
 mod calls;
 mod cell;
 mod claim;
+mod context;
 mod control;
 mod decorate;
 mod failure;
@@ -77,6 +78,7 @@ mod hooks;
 mod job;
 mod outcome;
 mod period;
+mod report;
 mod returned;
 mod run;
 mod runnable;
@@ -97,18 +99,19 @@ pub(crate) use self::{
     hooks::{Drops, Hooks},
     job::{Job, OneShot, Periodic},
     period::{Period, Shared},
-    run::{CurrentRun, Run, Subject},
+    run::{CurrentRun, Run},
     runnable::{Cancellation, Changed, Enqueue, Runnable, Verdict},
-    worker_context::WorkerContext,
+    worker_context::{OverLimit, WorkerContext},
 };
 pub use self::{
+    context::TaskContext,
     decorate::{Done, Submission, TaskRun},
     failure::{FailedRun, FailurePolicy},
-    hooks::{FailureReport, FailureSource},
     outcome::Outcome,
     period::MissedRuns,
+    report::{FailureReport, FailureSource},
     returned::{TaskOutput, UnitOutcome},
-    run::{TaskContext, current_task},
+    run::current_task,
     state::TaskState,
     with_context::{with_context, with_context_once},
 };
@@ -273,6 +276,9 @@ impl<J: Job> Runnable for Task<J> {
                 return self.time_out_unrun(cell, run, hooks);
             }
             is_extra = cell.control().is_some_and(|control| control.is_extra(run.planned()));
+            let job = cell.stage().job().filter(|_| !is_extra);
+            let wall = job.and_then(|job| job.tick_on_wall()?.checked_add(job.offset()));
+            run.plan_on_wall(wall);
             if !is_extra && run.keeps_limits() {
                 match cell.stage().job().and_then(|job| job.start_on_wall(run.clock())) {
                     None | Some(WallView::Due(_)) => {}

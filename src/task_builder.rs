@@ -107,8 +107,8 @@ impl<'a> TaskBuilder<'a> {
     /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop)
     ///   at the first failure, a run that takes longer ends the task in the same way, and the
     ///   [failure handler](crate::Builder::failure_handler) is called. Otherwise such a run has its
-    ///   token raised, which is a new one for each run, and counts as one that panicked when its
-    ///   body has returned.
+    ///   token raised, which is a new one for each run, and has failed when its body has returned, with the
+    ///   time limit as the [cause](crate::FailureKind::TimeLimit).
     ///
     /// The limit has precedence: a body that returns at the very moment when its time is up has
     /// timed out, and a one-shot task with a timeout of zero never runs. A task that ends in time

@@ -5,7 +5,9 @@
 //! and this file (`tests/events.rs`). So each event is written as one call of a macro, with its message as a
 //! literal.
 //!
-//! `task` is the text of the task's id. The target is always `punctual`. Without a subscriber, each
+//! Each event about a task has the task's id and its name as fields of its own, and does not leave them to the
+//! span of the run: at level `warn` that span is off. `task` is the text of the id. The target is always
+//! `punctual`. Without a subscriber, each
 //! event on the path of a task costs one load and a branch. A subscriber is user code, so it is called
 //! with no lock held, and one that panics on a worker does not end the worker.
 //!
@@ -23,12 +25,17 @@ mod events {
     use std::{fmt, io, panic::Location, time::Duration};
 
     use tracing::{
-        Level, Span, debug, enabled, error, field::Empty, info_span, level_filters::LevelFilter,
-        span::Entered, warn,
+        Level, Span, debug, enabled, error,
+        field::{DisplayValue, Empty, display},
+        info_span,
+        level_filters::LevelFilter,
+        span::Entered,
+        warn,
     };
 
     use crate::{
-        Failure, TaskId,
+        Failure, FailureKind, TaskId,
+        id::Subject,
         sync::Arc,
         unwind::{contain, discard},
     };
@@ -50,6 +57,16 @@ mod events {
     #[inline]
     pub(crate) fn is_listening() -> bool {
         listens(Level::DEBUG, || enabled!(target: TARGET, Level::DEBUG))
+    }
+
+    /// Returns `true` if a subscriber wants errors.
+    pub(crate) fn hears_errors() -> bool {
+        listens(Level::ERROR, || enabled!(target: TARGET, Level::ERROR))
+    }
+
+    /// Returns `true` if a subscriber wants warnings.
+    pub(crate) fn hears_warnings() -> bool {
+        listens(Level::WARN, || enabled!(target: TARGET, Level::WARN))
     }
 
     /// Asks the subscriber only if its level, which is one load, admits the event.
@@ -80,10 +97,13 @@ mod events {
         if !is_listening_to_runs() {
             return run();
         }
-        let span = RunSpan(new_span(fields()));
-        let entered = span.enter();
+        let fields = fields();
+        let about =
+            Subject { id: Some(fields.id), name: fields.name.clone(), run: Some(fields.run) };
+        let span = RunSpan(new_span(fields));
+        let entered = span.enter(&about);
         let result = run();
-        span.end(entered, run_time());
+        span.end(entered, run_time(), &about);
         result
     }
 
@@ -124,16 +144,18 @@ mod events {
     struct RunSpan(Span);
 
     impl RunSpan {
-        fn enter(&self) -> Option<Entered<'_>> {
+        fn enter(&self, about: &Subject) -> Option<Entered<'_>> {
             let entered = contain(|| self.0.enter()).map_err(discard).ok();
-            emit(|| debug!(target: TARGET, "started"));
+            let (task, name, run) = about.fields();
+            emit(|| debug!(target: TARGET, task, name, run, "started"));
             entered
         }
 
-        fn end(&self, entered: Option<Entered<'_>>, run_time: Duration) {
+        fn end(&self, entered: Option<Entered<'_>>, run_time: Duration, about: &Subject) {
             let run_time_us = micros(run_time);
             emit(|| _ = self.0.record("run_time_us", run_time_us));
-            emit(|| debug!(target: TARGET, run_time_us, "ended"));
+            let (task, name, run) = about.fields();
+            emit(|| debug!(target: TARGET, task, name, run, run_time_us, "ended"));
             emit(|| drop(entered));
         }
     }
@@ -170,19 +192,32 @@ mod events {
         pub(crate) is_periodic: bool,
     }
 
-    pub(crate) fn failed(whose: &str, failure: &Failure) {
-        let message = failure.message();
-        if failure.is_panic() {
-            emit(|| error!(target: TARGET, panic = message, "{whose} panicked"));
-        } else {
-            emit(|| error!(target: TARGET, error = message, "{whose} failed"));
+    impl Subject {
+        /// Returns the fields that say which task an event is about: its id, its name and the run.
+        fn fields(&self) -> (Option<DisplayValue<TaskId>>, Option<&str>, Option<u64>) {
+            (self.id.map(|id| display(TaskId(id))), self.name.as_deref(), self.run)
         }
     }
 
-    pub(crate) fn ended(id: u64, name: Option<&str>, reason: &str) {
-        emit(
-            || warn!(target: TARGET, task = %TaskId(id), name, reason, "a periodic task was ended"),
-        );
+    pub(crate) fn failed(whose: &str, about: &Subject, failure: &Failure) {
+        let (task, name, run) = about.fields();
+        let message = failure.message();
+        emit(|| match failure.kind() {
+            FailureKind::Panic => {
+                error!(target: TARGET, task, name, run, panic = message, "{whose} panicked");
+            }
+            FailureKind::TimeLimit => {
+                error!(target: TARGET, task, name, run, error = message, "a run took too long");
+            }
+            FailureKind::Error | FailureKind::Displaced => {
+                error!(target: TARGET, task, name, run, error = message, "{whose} failed");
+            }
+        });
+    }
+
+    pub(crate) fn ended(about: &Subject, reason: &str) {
+        let (task, name, run) = about.fields();
+        emit(|| warn!(target: TARGET, task, name, run, reason, "a periodic task was ended"));
     }
 
     pub(crate) fn skipped_by_gate(id: u64, name: Option<&str>, run: u64) {
@@ -253,10 +288,18 @@ mod events {
 mod events {
     use std::{fmt, io, panic::Location, time::Duration};
 
-    use crate::Failure;
+    use crate::{Failure, id::Subject};
 
     #[inline]
     pub(crate) fn is_listening() -> bool {
+        false
+    }
+
+    pub(crate) fn hears_errors() -> bool {
+        false
+    }
+
+    pub(crate) fn hears_warnings() -> bool {
         false
     }
 
@@ -296,8 +339,8 @@ mod events {
     pub(crate) fn put_off_by_gate(_: u64, _: Option<&str>, _: u64, _: Duration) {}
     pub(crate) fn slow_run(_: u64, _: Option<&str>, _: u64, _: Duration, _: &Location<'_>) {}
     pub(crate) fn starvation(_: Duration, _: u64, _: Option<&str>, _: &dyn fmt::Display) {}
-    pub(crate) fn failed(_: &str, _: &Failure) {}
-    pub(crate) fn ended(_: u64, _: Option<&str>, _: &str) {}
+    pub(crate) fn failed(_: &str, _: &Subject, _: &Failure) {}
+    pub(crate) fn ended(_: &Subject, _: &str) {}
     pub(crate) fn rejected(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn worker(_: &'static str, _: &str) {}

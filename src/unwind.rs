@@ -172,16 +172,11 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     }
 }
 
-/// The payload of a failure that has been reported already.
-pub(crate) struct AlreadyTold(pub(crate) String);
-
 /// Returns the message of a panic, or a stock phrase if the payload is not text.
 pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         text
     } else if let Some(text) = payload.downcast_ref::<String>() {
-        text
-    } else if let Some(AlreadyTold(text)) = payload.downcast_ref() {
         text
     } else {
         "a panic without a message"

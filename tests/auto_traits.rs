@@ -26,13 +26,13 @@ use punctual::{
     AbortPolicy, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelOnDrop,
     CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
-    DropPolicy, ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailurePolicy,
-    FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics, GroupTermination, Handle,
-    Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached, ManualClock, Mapped,
-    MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
-    RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, RunningTask,
-    ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep, SlowRun,
-    Starvation, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError,
+    DropPolicy, ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailureKind,
+    FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
+    GroupTermination, Handle, Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached,
+    ManualClock, Mapped, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask,
+    RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason,
+    RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep,
+    SlowRun, Starvation, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError,
     TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination, ThreadFactory,
     Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
@@ -189,6 +189,7 @@ fn always_public() -> Vec<Line> {
         MissedRuns: all;
         TaskRun<'static>: Unpin UnwindSafe RefUnwindSafe;
         Failure: all;
+        FailureKind: all;
         PanicLocation: all;
         FailurePolicy: all;
         FailureReport<'static>: all;

@@ -11,7 +11,7 @@ use std::{
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
 const LAYERS: [(&str, u8, &[&str]); 31] = [
-    ("id", 0, &[]),
+    ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
     ("unwind", 1, &[]),
@@ -39,7 +39,7 @@ const LAYERS: [(&str, u8, &[&str]); 31] = [
     ("debounce", 4, &["executor", "future", "task_builder"]),
     ("timer", 4, &["executor"]),
     ("group", 4, &["executor", "future", "task_builder"]),
-    ("metrics", 4, &["executor"]),
+    ("metrics", 4, &["executor", "group"]),
     ("serialized", 4, &["executor"]),
     (
         "auto_traits",
@@ -65,7 +65,7 @@ const HOMES: [(&str, &[&str]); 19] = [
     ("builder", &["Builder"]),
     ("debounce", &["Debounced", "Throttled"]),
     ("driven", &["DrivenExecutor"]),
-    ("error", &["ConfigError", "CancelReason", "Failure", "RejectionReason"]),
+    ("error", &["ConfigError", "CancelReason", "Failure", "FailureKind", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("together", &["InvokeAnyError", "InvokeError"]),
     ("limit", &["Limit", "LimitReached"]),

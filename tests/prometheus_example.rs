@@ -103,8 +103,6 @@ fn listed() -> Vec<[String; 3]> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/observing.md");
     let page = fs::read_to_string(page).expect("the page");
     let rows = page.lines().filter(|line| line.starts_with("| `punctual_"));
-    // Quantiles are published where there are histograms.
-    let rows = rows.filter(|row| cfg!(feature = "histograms") || !row.contains("`quantile`"));
     rows.map(|row| {
         let cells: Vec<_> = row.split('|').map(|cell| cell.trim().replace('`', "")).collect();
         [1, 2, 4].map(|column| cells[column].clone())
@@ -139,6 +137,114 @@ fn a_scrape_has_every_metric_and_adds_up() {
     assert_eq!(states.len(), 4);
     for ((_, labels), value) in states {
         assert_eq!(*value, f64::from(u8::from(running(labels))), "{labels:?}");
+    }
+}
+
+/// The counts of a histogram's buckets in ascending order of their bounds, of the series with these other labels.
+fn buckets(page: &Page, name: &str, others: &[(&str, &str)]) -> Vec<(f64, f64)> {
+    let mut found = Vec::new();
+    for ((_, labels), count) in &page[name].samples {
+        let has = |(name, value): &(&str, &str)| labels.get(*name).is_some_and(|is| is == value);
+        if labels.len() == others.len() + 1 && others.iter().all(has) {
+            let bound = &labels["le"];
+            let bound =
+                if bound == "+Inf" { f64::INFINITY } else { bound.parse().expect("a number") };
+            found.push((bound, *count));
+        }
+    }
+    found.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    found
+}
+
+/// What `histogram_quantile(share, rate(…))` of Prometheus works out of two scrapes: the bucket in which that share of the
+/// runs between them is reached, and in it a straight line.
+fn histogram_quantile(share: f64, before: &[(f64, f64)], after: &[(f64, f64)]) -> f64 {
+    let grown: Vec<_> =
+        before.iter().zip(after).map(|(one, other)| (one.0, other.1 - one.1)).collect();
+    let rank = share * grown.last().expect("some buckets").1;
+    let place = grown.iter().position(|(_, count)| *count >= rank).expect("the last has all");
+    let (lower, below) = if place == 0 { (0.0, 0.0) } else { grown[place - 1] };
+    let (upper, count) = grown[place];
+    if upper.is_infinite() {
+        lower
+    } else {
+        lower + (upper - lower) * (rank - below) / (count - below)
+    }
+}
+
+/// The buckets are those of a Prometheus histogram: cumulative, none of them ever goes back, the last counts all runs; and
+/// what they say of the time between two scrapes is what went on there. The slow task is alone in its group, and takes 30 ms.
+#[test]
+fn the_buckets_say_what_went_on_between_two_scrapes() {
+    let served = Served::start();
+    let (demo, slow) =
+        (&[("executor", "demo")][..], &[("executor", "demo"), ("group", "reports")][..]);
+    let (of_all, of_group) =
+        ("punctual_run_time_seconds_bucket", "punctual_group_run_time_seconds_bucket");
+    let runs = |page: &Page| buckets(page, of_group, slow).last().expect("some").1;
+    let first = served.client.scrape_until(|page| runs(page) >= 1.0);
+    let second = served.client.scrape_until(|page| runs(page) >= runs(&first) + 5.0);
+    for (name, labels) in [(of_all, demo), (of_group, slow)] {
+        let (before, after) = (buckets(&first, name, labels), buckets(&second, name, labels));
+        assert_eq!((before.len(), after.len()), (20, 20));
+        for counts in [&before, &after] {
+            assert!(counts.is_sorted_by(|one, other| one.1 <= other.1), "{counts:?}");
+        }
+        assert!(
+            before.iter().zip(&after).all(|(one, other)| one.1 <= other.1),
+            "{before:?}, {after:?}"
+        );
+    }
+    let all = buckets(&second, of_all, demo).last().expect("some").1;
+    assert_eq!(all, value(&second, "punctual_run_time_seconds_count"));
+    let median = histogram_quantile(
+        0.5,
+        &buckets(&first, of_group, slow),
+        &buckets(&second, of_group, slow),
+    );
+    assert!(median >= 0.025, "{median}");
+    // The quick task runs more often than the slow one, and does nothing.
+    let labels = BTreeMap::from([("executor", "demo"), ("group", "reports")]);
+    let labels =
+        labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let sum = "punctual_group_run_time_microseconds_total";
+    let micros = second[sum].samples[&(sum.to_owned(), labels)];
+    assert!(
+        micros >= 30_000.0 * runs(&second)
+            && micros <= value(&second, "punctual_run_time_microseconds_total")
+    );
+}
+
+/// The rules for alerts are on metrics that are scraped, and those on histograms keep the label of the bounds.
+#[test]
+fn the_rules_for_alerts_are_on_what_is_scraped() {
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/prometheus/alerts.yml");
+    let rules = fs::read_to_string(rules).expect("the rules");
+    let page = Served::start().client.scrape();
+    let expressions: Vec<_> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
+    assert_eq!(expressions.len(), rules.matches("- alert: ").count());
+    assert!(expressions.len() > 3, "{rules}");
+    for rule in expressions {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let words = rule.split(|letter| !is_part(letter));
+        let names: Vec<_> = words.filter(|word| word.starts_with("punctual_")).collect();
+        assert!(!names.is_empty(), "{rule}");
+        for name in names {
+            let kind = page.get(name).and_then(|family| family.kind.as_deref());
+            let wanted = if rule.contains(&format!("({name}[")) && !rule.contains("over_time") {
+                "counter"
+            } else {
+                "gauge"
+            };
+            assert_eq!(kind, Some(wanted), "{name} in {rule}");
+            if name.ends_with("_bucket") {
+                assert!(
+                    rule.starts_with("histogram_quantile(") && rule.contains(", le) ("),
+                    "{rule}"
+                );
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 use std::{collections::BTreeMap, fmt::Debug, fs, path::Path, time::Duration};
 
 use punctual::{
-    CancelReason, ExecutorState, FailedRun, FailurePolicy, ManualClock,
+    CancelReason, ExecutorState, FailedRun, FailureKind, FailurePolicy, ManualClock,
     ScheduledThreadPoolExecutor, ShutdownReport, Statistics, TaskId, TaskState, TaskSummary,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -93,6 +93,8 @@ fn states_and_reasons_are_words() {
         GroupShutdown,
     ];
     has_listed_variants("CancelReason", &reasons);
+    use FailureKind::{Displaced, Error, Panic, TimeLimit};
+    has_listed_variants("FailureKind", &[Panic, Error, TimeLimit, Displaced]);
     assert!(from_value::<TaskState>(json!("asleep")).is_err());
 }
 
@@ -173,7 +175,8 @@ fn a_report_and_a_failed_run_come_back() {
     clock.run_for(ms(2));
     let failed: FailedRun = poll.last_failure().unwrap();
     has_listed_fields("FailedRun", &failed);
-    returns(&failed, &json!({ "run_number": 2, "in_a_row": 2, "message": "no answer" }));
+    let form = json!({ "run_number": 2, "in_a_row": 2, "kind": "panic", "message": "no answer" });
+    returns(&failed, &form);
 
     let later = executor.schedule(LONG, || ()).unwrap();
     let report: ShutdownReport = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();

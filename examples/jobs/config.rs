@@ -30,6 +30,7 @@ pub(crate) struct Plan {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
+    /// The name as it is shown.
     pub(crate) name: String,
     pub(crate) command: String,
     pub(crate) schedule: Schedule,

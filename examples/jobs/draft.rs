@@ -10,7 +10,7 @@ use crate::{
     fault::Fault,
     jitter,
     retry::Attempts,
-    values::{OnMissed, Overlap, Readable, positive},
+    values::{OnMissed, Overlap, Readable, positive, printable},
 };
 
 /// A job as written in the file.
@@ -55,7 +55,7 @@ impl Draft {
             retry: draft.retry.as_ref().map(check).transpose()?,
             timeout: draft.timeout.as_ref().map(positive).transpose()?,
             may_overlap: draft.overlap.is_some_and(|overlap| *overlap.get_ref() == Overlap::Allow),
-            name: draft.name.into_inner(),
+            name: printable(draft.name.get_ref()),
             command: draft.command,
         })
     }

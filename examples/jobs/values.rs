@@ -39,6 +39,20 @@ pub(crate) fn readable(duration: Duration) -> String {
     }
 }
 
+/// Returns a name as it is shown, with its control characters escaped: one with an end of line would forge a
+/// line of the report, and others speak to the terminal.
+pub(crate) fn printable(name: &str) -> String {
+    let mut shown = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
 pub(crate) fn duration(readable: &Spanned<Readable>) -> Duration {
     readable.get_ref().0
 }

@@ -1,13 +1,15 @@
 //! An executor whose metrics Prometheus can scrape.
 //!
 //! ```text
-//! cargo run --features metrics --example prometheus
+//! cargo run --features histograms,metrics --example prometheus
 //! curl http://127.0.0.1:9095/metrics
 //! ```
 //!
 //! What a program needs is in [`serve`]: it installs a recorder, here that of the crate
 //! `metrics-exporter-prometheus`, and calls `publish_metrics` before each page that it renders. The names of
-//! the executor's metrics are listed in `docs/observing.md`.
+//! the executor's metrics are listed in `docs/observing.md`, and `alerts.yml`, beside this file, has rules for alerts on them.
+//!
+//! The slow task is in a group, whose metrics are published as well.
 //!
 //! The program has a metric of its own beside them: the lateness of each of its tasks, by name. The names of these tasks are three, so
 //! they can be a label. The server is in `server.rs`; a real program has one already.
@@ -28,7 +30,8 @@ use lexopt::Arg;
 use metrics::{Unit, describe_histogram, histogram};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use punctual::{
-    FailurePolicy, RejectedExecutionError, ScheduledThreadPoolExecutor, TaskContext, with_context,
+    FailurePolicy, Group, RejectedExecutionError, ScheduledThreadPoolExecutor, TaskContext,
+    with_context,
 };
 
 use crate::{common::say, server::Server};
@@ -71,19 +74,18 @@ fn serve(address: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
     let recorder = PrometheusBuilder::new().install_recorder()?;
     describe_histogram!("demo_lateness_seconds", Unit::Seconds, "How late a run began.");
 
-    let builder =
-        ScheduledThreadPoolExecutor::builder().core_pool_size(2).before_execute(record_lateness);
-    // Quantiles of all runs, if the program is built with `--features histograms` as well.
-    #[cfg(feature = "histograms")]
-    let builder = builder.histograms(0);
-    let executor = builder.build()?;
-    start_tasks(&executor, &recorder)?;
+    // With histograms, so that lateness and run time are published.
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(2).histograms(0);
+    let executor = builder.before_execute(record_lateness).build()?;
+    let reports = executor.group("reports").limit(1).build()?;
+    start_tasks(&executor, &reports, &recorder)?;
 
     let stopped = Arc::clone(&server);
     ctrlc::set_handler(move || stopped.stop())?;
     say(format_args!("Serving http://{}/metrics; Ctrl-C stops.", server.address()));
     server.run(|| {
         executor.publish_metrics("demo");
+        reports.publish_metrics("demo");
         recorder.render()
     })?;
     Ok(())
@@ -99,6 +101,7 @@ fn record_lateness(task: &TaskContext) {
 /// Starts tasks that have something to show: one is quick, one is slow, and one fails now and then.
 fn start_tasks(
     executor: &ScheduledThreadPoolExecutor,
+    reports: &Group,
     recorder: &PrometheusHandle,
 ) -> Result<(), RejectedExecutionError> {
     let ms = Duration::from_millis;
@@ -108,7 +111,7 @@ fn start_tasks(
         // A token's sleep ends when the executor is stopped.
         let _ = run.token().sleep(ms(30));
     });
-    named("slow").schedule_with_fixed_delay(ms(0), ms(50), slow)?;
+    reports.task().name("slow").schedule_with_fixed_delay(ms(0), ms(50), slow)?;
     let mut runs = 0;
     named("moody").repeat(punctual::trigger::every(ms(50)), move || {
         runs += 1;

@@ -161,7 +161,8 @@ impl Builder {
     /// every panic in the drop of a capture or a result; and at the end of a periodic task that its user did not end, because a
     /// run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the
     /// task any more. [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler
-    /// itself is caught and not reported. To record where panics begin, the first executor that is
+    /// itself is caught and not reported. Without a handler, the end of a periodic task that its user did not end is one line on
+    /// standard error, unless a panic has said it there or a subscriber of `tracing` hears it. To record where panics begin, the first executor that is
     /// built with a handler installs a panic hook in front of that of the process, which is called
     /// as before.
     ///

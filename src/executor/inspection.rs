@@ -241,6 +241,24 @@ impl PendingTask {
     }
 }
 
+/// One line for a log, with the present state and the rest as of the snapshot:
+/// `2v-9qk0 "tea" (paused): due in 58.5s, runs 1`.
+impl fmt::Display for PendingTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id())?;
+        if let Some(name) = self.name() {
+            write!(f, " {name:?}")?;
+        }
+        write!(f, " ({}): ", self.handle.state())?;
+        match self.delay {
+            Duration::ZERO => f.write_str("due"),
+            Duration::MAX => f.write_str("never due"),
+            delay => write!(f, "due in {delay:?}"),
+        }?;
+        write!(f, ", runs {}", self.runs)
+    }
+}
+
 impl fmt::Debug for PendingTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PendingTask")

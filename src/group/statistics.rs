@@ -1,12 +1,14 @@
 //! What a group has counted.
 
+use std::fmt;
+
 use crate::task::Counted;
 
 /// How many tasks a group has and had, in one consistent snapshot; from
 /// [`Group::statistics`](crate::Group::statistics).
 ///
 /// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and
-/// `failed_runs <= runs`. A task is counted by its group before anybody learns how it has ended.
+/// `failed <= failed_runs <= runs`. A task is counted by its group before anybody learns how it has ended.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,5 +66,20 @@ impl GroupStatistics {
             runs: totals.runs,
             failed_runs: totals.failed_runs,
         }
+    }
+}
+
+/// One line for a log, with all counts.
+impl fmt::Display for GroupStatistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { active, pending, waiting, submitted, .. } = self;
+        write!(
+            f,
+            "tasks: {active} active, {pending} pending ({waiting} due), {submitted} submitted"
+        )?;
+        let Self { completed, failed, cancelled, rejected, .. } = self;
+        write!(f, ", {completed} completed, {failed} failed, {cancelled} cancelled")?;
+        let Self { runs, failed_runs, .. } = self;
+        write!(f, ", {rejected} rejected; runs: {runs}, {failed_runs} failed")
     }
 }

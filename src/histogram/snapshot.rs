@@ -93,6 +93,33 @@ impl Histogram {
         })
     }
 
+    /// Returns how many durations were no longer than `limit`. A duration in the same bucket as the limit
+    /// counts, so one that is at most 64 nanoseconds or a hundredth too long may be among them. Takes a few
+    /// microseconds.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
+    /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+    /// let executor = builder.histograms(0).build()?;
+    /// executor.schedule_at_fixed_rate(second, second, || ())?;
+    /// clock.advance(3 * second); // the three runs are late by two seconds, by one, and not at all
+    /// clock.run_until_idle();
+    /// let seen = executor.histograms().expect("they are kept");
+    /// assert_eq!(seen.pool().lateness().count_within(second), 2);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn count_within(&self, limit: Duration) -> u64 {
+        match u64::try_from(limit.as_nanos()) {
+            Ok(limit) if limit < super::HIGHEST => self.0.counts.count_between(0, limit),
+            // What is longer than the longest is in the last bucket.
+            _ => self.count(),
+        }
+    }
+
     /// Returns the buckets that are not empty, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         let counts = &self.0.counts;
@@ -105,6 +132,19 @@ impl Histogram {
 
     fn nonzero(&self, value: impl FnOnce() -> Duration) -> Option<Duration> {
         (self.count() > 0).then(value)
+    }
+}
+
+/// One line for a log: `count 3, median 1s, p99 2s, longest 2s`.
+impl fmt::Display for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "count {}", self.count())?;
+        match (self.quantile(0.5), self.quantile(0.99), self.max()) {
+            (Some(median), Some(most), Some(longest)) => {
+                write!(f, ", median {median:?}, p99 {most:?}, longest {longest:?}")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -156,5 +196,12 @@ impl RunHistograms {
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.run_time.count()
+    }
+}
+
+/// One line for a log: both distributions.
+impl fmt::Display for RunHistograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lateness: {}; run time: {}", self.lateness, self.run_time)
     }
 }

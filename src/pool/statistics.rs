@@ -96,6 +96,26 @@ pub struct Statistics {
     pub timed_out: u64,
 }
 
+/// One line for a log, with all counts.
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { state, core_pool_size, pool_size, largest_pool_size, .. } = self;
+        write!(
+            f,
+            "{state}; workers: {pool_size} of {core_pool_size}, at most {largest_pool_size}"
+        )?;
+        let Self { active, pending, submitted, completed, failed, cancelled, rejected, .. } = self;
+        write!(f, "; tasks: {active} active, {pending} pending, {submitted} submitted")?;
+        write!(f, ", {completed} completed, {failed} failed, {cancelled} cancelled")?;
+        write!(f, ", {rejected} rejected")?;
+        let Self { runs, failed_runs, missed_runs, gate_skips, timed_out, .. } = self;
+        write!(f, "; runs: {runs}, {failed_runs} failed, {missed_runs} missed")?;
+        write!(f, ", {gate_skips} skipped, {timed_out} timed out")?;
+        let Self { caller_runs, caller_panics, .. } = self;
+        write!(f, "; run by the caller: {caller_runs}, {caller_panics} failed")
+    }
+}
+
 /// The state of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(

@@ -10,7 +10,8 @@
 //! * A **periodic task** has one entry for each run, made when the run begins, by a [`Wrapper`]
 //!   around the closure. If the task's policy would end it at the first failure, the expiry ends
 //!   the task. Otherwise the expiry only raises the token, which is the run's own, and when the
-//!   body has returned the run counts as one that panicked.
+//!   body has returned the run counts as one that failed, whatever it has returned: the wrapper leaves a
+//!   note of it ([`OverLimit`]) for what judges the run.
 //!
 //! # Which thread wins
 //!
@@ -42,11 +43,11 @@
 //! What a task keeps for its timeout refers to this queue and not to the pool. Otherwise a task
 //! that the pool's own rejection handler has kept would keep the pool alive.
 
-use std::{io, panic, time::Duration};
+use std::{io, time::Duration};
 
 use super::{Pool, PoolRef};
 use crate::{
-    CancelReason,
+    CancelReason, Failure,
     lazy_thread::LazyThread,
     queue::{Admission, DelayedWorkQueue, Ticket},
     sync::{
@@ -54,12 +55,12 @@ use crate::{
         atomic::{AtomicU64, Ordering},
     },
     task::{
-        Cancellation, CurrentRun, FailedRun, FailurePolicy, FailureSource, Hooks, Run, Runnable,
-        Wrapper,
+        Cancellation, CurrentRun, FailedRun, FailurePolicy, FailureSource, Hooks, OverLimit, Run,
+        Runnable, Wrapper,
     },
     time::{Clock, Timestamp, set_timer_slack},
     trace,
-    unwind::{AlreadyTold, contain, discard},
+    unwind::{contain, discard},
 };
 
 /// The action of the timer thread when a limit has come.
@@ -281,24 +282,18 @@ impl<'a> LimitedRun<'a> {
         *self.is_over.get_or_insert_with(|| self.limit <= self.timer.clock.read())
     }
 
-    /// Ends the limit of a run whose body has returned. Fails the run if it took too long.
+    /// Ends the limit of a run whose body has returned. Notes if it took too long, which fails the run.
     fn end(mut self) {
         if !self.disarm() {
             return;
         }
-        let (ends_task, over) = (self.ends_task, over(self.budget));
-        if ends_task {
+        if self.ends_task {
             let exceeded = &self.timer.exceeded;
             end_over_limit(&self.run, self.hooks, self.budget, self.limit, exceeded);
         } else {
             count(&self.timer.exceeded);
         }
-        drop(self);
-        // No user code has panicked, so neither goes through the process's panic hook.
-        if ends_task {
-            panic::resume_unwind(Box::new(AlreadyTold(over)));
-        }
-        panic::resume_unwind(Box::new(over));
+        Run::note_over_limit(OverLimit { limit: self.budget, is_told: self.ends_task });
     }
 }
 
@@ -307,10 +302,6 @@ impl Drop for LimitedRun<'_> {
         let is_over = self.disarm();
         self.run.task.end_limited_run(is_over);
     }
-}
-
-fn over(budget: Duration) -> String {
-    format!("the run was over its budget of {budget:?}")
 }
 
 /// Ends a periodic task because one of its runs took too long, and reports it, unless the task has
@@ -322,13 +313,13 @@ fn end_over_limit(
     limit: Timestamp,
     exceeded: &AtomicU64,
 ) {
-    let why = over(budget);
-    let failure = FailedRun::over_limit(run.number, &why);
-    let found = run.task.time_out(limit, Some(failure), hooks.drops(run.id));
+    let failure = Failure::of_time_limit(budget);
+    let failed = FailedRun::over_limit(run.number, &failure);
+    let found = run.task.time_out(limit, Some(failed), hooks.drops(run.id));
     if found != Cancellation::TooLate {
         count(exceeded);
         trace_timed_out(&*run.task, run.id);
-        hooks.tell_ended(FailureSource::TimeLimit, &run.subject(), &why);
+        hooks.tell_ended(FailureSource::TimeLimit, &run.subject(), &failure);
     }
 }
 

@@ -154,6 +154,9 @@ impl<J: Job> Task<J> {
         run: &Run,
         hooks: &Hooks,
     ) -> Verdict {
+        if is_run {
+            self.count_run_in_group(ending.is_err());
+        }
         self.finish(ending, false, is_run, (run, hooks))
     }
 

@@ -4,7 +4,9 @@
 //! and one of several policies that a task can choose. Each failed run is reported to the executor's
 //! failure handler, and the last one can be read from the future.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use crate::{Failure, FailureKind};
 
 /// What a periodic task does after a run that failed: that panicked, or returned an `Err`
 /// ([`Outcome`](crate::Outcome)). Set with
@@ -40,7 +42,9 @@ pub struct FailurePolicy {
 }
 
 impl FailurePolicy {
-    /// Ends the periodic task at its first failure. This is Java's rule, and the default.
+    /// Ends the periodic task at its first failure. This is Java's rule, and the default. If nothing else
+    /// hears of it, one line on standard error says so: see
+    /// [`failure_handler`](crate::Builder::failure_handler).
     #[must_use]
     pub const fn stop() -> Self {
         Self { stop_after: Some(NonZeroU32::MIN), back_off: None }
@@ -114,15 +118,20 @@ impl Default for FailurePolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FailedRun {
-    pub(super) run_number: u64,
-    pub(super) in_a_row: u32,
-    pub(super) message: Arc<str>,
+    run_number: u64,
+    in_a_row: u32,
+    kind: FailureKind,
+    message: Arc<str>,
 }
 
 impl FailedRun {
     /// Returns the failure of a run that has ended its task by taking too long.
-    pub(crate) fn over_limit(run_number: u64, message: &str) -> Self {
-        Self { run_number, in_a_row: 1, message: message.into() }
+    pub(crate) fn over_limit(run_number: u64, failure: &Failure) -> Self {
+        Self::new(run_number, 1, failure)
+    }
+
+    pub(super) fn new(run_number: u64, in_a_row: u32, failure: &Failure) -> Self {
+        Self { run_number, in_a_row, kind: failure.kind(), message: failure.message().into() }
     }
 
     /// Returns which run it was, 1 for the first.
@@ -137,10 +146,25 @@ impl FailedRun {
         self.in_a_row
     }
 
+    /// Returns what made the run fail: a panic, an error, or its time limit.
+    #[must_use]
+    pub fn kind(&self) -> FailureKind {
+        self.kind
+    }
+
     /// Returns the message of the panic or of the error, or says that the run exceeded its time limit.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+}
+
+/// One line for a log: `run 7 failed (3 in a row): no answer`.
+impl fmt::Display for FailedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { run_number, in_a_row, message, .. } = self;
+        let what = if self.kind == FailureKind::Panic { "panicked" } else { "failed" };
+        write!(f, "run {run_number} {what} ({in_a_row} in a row): {message}")
     }
 }
 

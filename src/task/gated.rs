@@ -40,9 +40,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{
-    Hooks, Job, Run, Task, Verdict, cell::TaskCell, hooks::FailureSource, job::RunOutcome,
-};
+use super::{FailureSource, Hooks, Job, Run, Task, Verdict, cell::TaskCell, job::RunOutcome};
 use crate::{
     CancelReason, CancellationToken,
     gate::{Entry, Lease, RunEnd, RunGate, Tick},

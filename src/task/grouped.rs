@@ -160,9 +160,14 @@ impl<J: Job> Task<J> {
 
     /// Tells the group of a run that has just ended.
     pub(super) fn count_in_group(&self, ran: &RunOutcome<J>) {
+        self.count_run_in_group(matches!(ran, RunOutcome::Failed(..) | RunOutcome::Ended(Err(_))));
+    }
+
+    /// Tells the group of whatever counts as a run, before the member can leave by it: so the group never has
+    /// a task that failed without a run that did.
+    pub(super) fn count_run_in_group(&self, has_failed: bool) {
         let mut cell = self.0.lock();
         if let Some(membership) = cell.membership() {
-            let has_failed = matches!(ran, RunOutcome::Failed(..) | RunOutcome::Ended(Err(_)));
             membership.group.count_run(has_failed);
         }
     }

@@ -28,18 +28,29 @@
 //! And a periodic task may end although its user did not end it, because a run exceeded its time
 //! limit or because the queue has no room for the next one. The user believes that the task is
 //! alive, so the handler and one warning event say that it is not ([`Hooks::tell_ended`]).
+//!
+//! # No end in silence
+//!
+//! A program may have neither a handler nor a subscriber. The panic that ends a series is on standard error
+//! all the same, by the panic hook of `std`; every other end that the user did not ask for would be silent.
+//! So one line there says it ([`Hooks::tell_unheard`]), before the thread that waits for the task can see
+//! the end, and may end the process.
 
 use std::fmt;
 
 use super::{
+    context::TaskContext,
     decorate::Wrapper,
-    run::{Run, Subject, TaskContext},
+    report::{FailureReport, FailureSource},
+    run::Run,
+    worker_context::OverLimit,
 };
 use crate::{
-    Failure, PanicLocation, TaskId,
+    Failure,
+    id::Subject,
     sync::Arc,
     trace,
-    unwind::{AlreadyTold, Callback, contain, contain_located, discard, discard_with},
+    unwind::{Callback, contain, contain_located, discard, discard_with},
 };
 
 type Before = dyn Fn(&TaskContext) + Send + Sync;
@@ -90,12 +101,48 @@ impl Hooks {
         call: impl FnOnce() -> R,
     ) -> Result<T, Failure> {
         let result = contain_located(call).map_err(Failure::of_panic).and_then(judge);
-        match &result {
-            // A run whose time limit has ended the task has been reported as that.
-            Err(failure) if !failure.is::<AlreadyTold>() => {
-                self.report(part, &run.subject(), failure);
+        self.reported(part, run, result)
+    }
+
+    /// As [`contain`](Self::contain), for a body with a wrapper around it, which may have found that the run
+    /// exceeded its time limit. What such a run returns does not count.
+    fn contain_wrapped<R, T>(
+        &self,
+        run: &Run,
+        judge: impl FnOnce(R) -> Result<T, Failure>,
+        call: impl FnOnce() -> R,
+    ) -> Result<T, Failure> {
+        let returned = contain_located(call).map_err(Failure::of_panic);
+        // Taken in any case: a wrapper further out may have panicked since.
+        match (returned, run.take_over_limit()) {
+            (Ok(returned), Some(over)) => {
+                discard(returned);
+                Err(self.over_limit(over, run))
             }
-            _ => {}
+            (returned, _) => self.reported(FailureSource::Task, run, returned.and_then(judge)),
+        }
+    }
+
+    /// Returns the failure of a run that exceeded its limit, and reports it if the task has not ended by that.
+    #[cold]
+    fn over_limit(&self, over: OverLimit, run: &Run) -> Failure {
+        let failure = Failure::of_time_limit(over.limit);
+        if !over.is_told {
+            self.report(FailureSource::TimeLimit, &run.subject(), &failure);
+        }
+        failure
+    }
+
+    /// Reports the result of a part of a run, if it is a failure.
+    #[inline]
+    fn reported<T>(
+        &self,
+        part: FailureSource,
+        run: &Run,
+        result: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if let Err(failure) = &result {
+            self.report(part, &run.subject(), failure);
         }
         result
     }
@@ -103,8 +150,8 @@ impl Hooks {
     /// Reports a failure to the failure handler and to `tracing`.
     #[cold]
     fn report(&self, source: FailureSource, task: &Subject, failure: &Failure) {
-        trace::failed(source.describe(), failure);
-        self.tell(&FailureReport { source, task, failure });
+        trace::failed(source.describe(), task, failure);
+        self.tell(&FailureReport::new(source, task, failure));
     }
 
     fn tell(&self, report: &FailureReport<'_>) {
@@ -113,13 +160,33 @@ impl Hooks {
         }
     }
 
-    /// Reports that a periodic task has ended although its user did not end it.
+    /// Reports that a periodic task has ended although its user did not end it, and no code failed.
     #[cold]
-    pub(crate) fn tell_ended(&self, source: FailureSource, task: &Subject, why: &str) {
-        trace::ended(task.id.unwrap_or_default(), task.name.as_deref(), why);
-        let failure = Failure::of_text(why);
-        self.tell(&FailureReport { source, task, failure: &failure });
-        discard(failure);
+    pub(crate) fn tell_ended(&self, source: FailureSource, task: &Subject, failure: &Failure) {
+        trace::ended(task, failure.message());
+        let report = FailureReport::of_end(source, task, failure);
+        self.tell(&report);
+        self.tell_unheard(&report, trace::hears_warnings());
+    }
+
+    /// Says on standard error that a failure has ended a series by its policy, if neither a handler nor a
+    /// subscriber has been told of that run. A panic has been said there by the process's panic hook, and an end
+    /// that was asked for is no news: the task was cancelled meanwhile, or its executor was told to stop.
+    #[cold]
+    pub(super) fn tell_failed_end(&self, run: &Run, failure: &Failure) {
+        if failure.is_panic() || run.is_stopped() || run.task().state().is_done() {
+            return;
+        }
+        let (source, task) = (FailureSource::of_run(failure.kind()), run.subject());
+        self.tell_unheard(&FailureReport::new(source, &task, failure), trace::hears_errors());
+    }
+
+    /// Says on standard error that a periodic task has ended, unless a subscriber `hears` it, or the handler
+    /// does.
+    fn tell_unheard(&self, report: &FailureReport<'_>, hears: bool) {
+        if !hears && self.on_failure.is_none() {
+            report.print_end();
+        }
     }
 
     /// Returns where panics in the drops of this task's values are reported.
@@ -156,15 +223,14 @@ impl<'a> Invocation<'a> {
         closure: impl FnOnce() -> R,
     ) -> Result<T, Failure> {
         let Self { run, hooks, wrapper, .. } = self;
-        let source = FailureSource::Task;
         run.enter(|| {
             if let Err(panic) = hooks.before(run) {
                 discard(closure);
                 return Err(panic);
             }
             let outcome = match wrapper {
-                None => hooks.contain(source, run, judge, closure),
-                Some(wrapper) => hooks.contain(source, run, judge, || wrapper.call(closure)),
+                None => hooks.contain(FailureSource::Task, run, judge, closure),
+                Some(wrapper) => hooks.contain_wrapped(run, judge, || wrapper.call(closure)),
             };
             hooks.after(run, &outcome);
             outcome
@@ -216,158 +282,6 @@ impl fmt::Debug for Hooks {
             .field("before", &self.before.is_some())
             .field("after", &self.after.is_some())
             .field("on_failure", &self.on_failure.is_some())
-            .finish()
-    }
-}
-
-/// Whose code failed; from [`FailureReport::source`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FailureSource {
-    /// The task's own closure, or its wrapper: it panicked, or returned an `Err`.
-    Task,
-    /// The hook before a run; the closure did not run.
-    BeforeExecute,
-    /// The hook after a run.
-    AfterExecute,
-    /// The hook that is called when the executor has terminated.
-    Terminated,
-    /// The hook at the start of a worker's thread.
-    ThreadStart,
-    /// The hook at the end of a worker's thread.
-    ThreadStop,
-    /// The trigger of a [repeated](crate::Handle::repeat) task, which has ended the task.
-    Trigger,
-    /// The [gate](crate::gate) of a task; the run was skipped.
-    Gate,
-    /// The [lease](crate::gate::Lease) of a run. If it failed to be watched, the run was skipped.
-    Lease,
-    /// The drop of a capture, a result or another value of a task.
-    Drop,
-    /// The callback for [slow runs](crate::Builder::on_slow_run).
-    SlowRun,
-    /// The callback for [starvation](crate::Builder::on_starvation).
-    Starvation,
-    /// Nobody's code failed: a run of a periodic task exceeded its
-    /// [time limit](crate::TaskBuilder::timeout), and that has ended the task.
-    TimeLimit,
-    /// Nobody's code failed: a periodic task lost its place in the queue, and that has ended it.
-    /// Either the queue had no room for its next run, or another task
-    /// [displaced it](crate::RejectedTask::discard_oldest).
-    Displaced,
-}
-
-impl FailureSource {
-    fn describe(self) -> &'static str {
-        match self {
-            Self::Task => "a task",
-            Self::BeforeExecute => "the hook before a task",
-            Self::AfterExecute => "the hook after a task",
-            Self::Terminated => "the hook at the end of the executor",
-            Self::ThreadStart => "the hook at the start of a thread",
-            Self::ThreadStop => "the hook at the end of a thread",
-            Self::Trigger => "the trigger of a task",
-            Self::Gate => "the gate of a task",
-            Self::Lease => "the lease of a run",
-            Self::SlowRun => "the callback for slow runs",
-            Self::Starvation => "the callback for starvation",
-            Self::Drop => "the drop of a task's value",
-            Self::TimeLimit | Self::Displaced => "a periodic task",
-        }
-    }
-
-    /// Returns `true` if somebody's code failed.
-    fn is_failure(self) -> bool {
-        !matches!(self, Self::TimeLimit | Self::Displaced)
-    }
-}
-
-/// A failure, or the end of a periodic task that its user did not end; the argument of a
-/// [failure handler](crate::Builder::failure_handler). Its `Display` is a line for a log.
-pub struct FailureReport<'a> {
-    source: FailureSource,
-    task: &'a Subject,
-    failure: &'a Failure,
-}
-
-impl FailureReport<'_> {
-    /// Returns whose code failed.
-    #[must_use]
-    pub fn source(&self) -> FailureSource {
-        self.source
-    }
-
-    /// Returns the id of the task. `None` if the panic came from a hook that belongs to no task, or
-    /// if the id is not known, as when many tasks are dropped at once.
-    pub fn task_id(&self) -> Option<TaskId> {
-        self.task.id.map(TaskId)
-    }
-
-    /// Returns the name of the task, if it has one.
-    #[must_use]
-    pub fn task_name(&self) -> Option<Arc<str>> {
-        self.task.name.clone()
-    }
-
-    /// Returns which run of the task it was, 1 for the first. `None` outside of any run.
-    #[must_use]
-    pub fn run_number(&self) -> Option<u64> {
-        self.task.run
-    }
-
-    /// Returns the message of the panic or of the error, or why the task has ended.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        self.failure.message()
-    }
-
-    /// Returns where the panic began. `None` if it was resumed there and began elsewhere, or if the
-    /// program has replaced the panic hook that records locations.
-    #[must_use]
-    pub fn location(&self) -> Option<&PanicLocation> {
-        self.failure.location()
-    }
-
-    /// Returns the failure itself.
-    #[must_use]
-    pub fn failure(&self) -> &Failure {
-        self.failure
-    }
-}
-
-impl fmt::Display for FailureReport<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.source.describe())?;
-        let Subject { id, name, run } = self.task;
-        let id = id.map(|id| format!("task {}", TaskId(id)));
-        let name = name.as_ref().map(|name| format!("{name:?}"));
-        let task: Vec<_> = id.into_iter().chain(name).collect();
-        match (task.join(" "), run) {
-            (task, Some(run)) => write!(f, " ({task}, run {run})")?,
-            (task, None) if !task.is_empty() => write!(f, " ({task})")?,
-            _ => {}
-        }
-        f.write_str(match self.failure.is_panic() {
-            _ if !self.source.is_failure() => " was ended",
-            true => " panicked",
-            false => " failed",
-        })?;
-        if let Some(location) = self.location() {
-            write!(f, " at {location}")?;
-        }
-        write!(f, ": {}", self.message())
-    }
-}
-
-impl fmt::Debug for FailureReport<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FailureReport")
-            .field("source", &self.source)
-            .field("task_id", &self.task_id())
-            .field("task_name", &self.task_name())
-            .field("run_number", &self.run_number())
-            .field("message", &self.message())
-            .field("location", &self.location())
             .finish()
     }
 }

@@ -11,8 +11,9 @@ use std::{
 };
 
 use super::{
+    FailureSource,
     failure::FailurePolicy,
-    hooks::{Drops, FailureSource, Hooks, Invocation},
+    hooks::{Drops, Hooks, Invocation},
     outcome::{NamedRun, Outcome, Step},
     period::Period,
     run::Run,
@@ -333,6 +334,7 @@ where
             Err(failure) => {
                 run.note_failure(self.failures);
                 if self.on_failure.ends_after(self.failures) {
+                    hooks.tell_failed_end(run, &failure);
                     self.discard(run, drops);
                     return RunOutcome::Ended(Err(failure));
                 }

@@ -1,4 +1,5 @@
-//! One run of a task: which run of which task it is, and what the running task can see of it.
+//! One run of a task: which run of which task it is. What the running task can see of it is a
+//! [`TaskContext`].
 //!
 //! While a task runs, its [`Run`] can be reached through a thread-local, for the length of the call
 //! and no longer. `scoped-tls` stores a plain reference for a scope, so entering a run touches no
@@ -10,28 +11,26 @@
 
 use std::{
     cell::Cell,
-    fmt,
     rc::Rc,
-    time::{Duration, Instant},
+    time::{Duration, SystemTime},
 };
 
 use super::{
-    Job, Runnable,
+    Job, Runnable, TaskContext,
     control::{Change, ChooseDeadline, Moved},
     failure::FailedRun,
     gated::Held,
-    worker_context::WorkerContext,
+    worker_context::{OverLimit, WorkerContext},
 };
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
-    gate::Lease,
+    id::Subject,
     statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
     time::{Clock, Timestamp},
     trace,
-    trigger::Trigger,
 };
 
 scoped_thread_local!(static CURRENT: Run);
@@ -121,6 +120,23 @@ impl Run {
         self.worker.held.borrow_mut().take()
     }
 
+    /// Returns what the wrapper of the time limit has found, if the run exceeded it.
+    pub(super) fn take_over_limit(&self) -> Option<OverLimit> {
+        self.worker.over_limit.take()
+    }
+
+    /// Notes that the innermost run that the calling thread is in exceeded its time limit.
+    pub(crate) fn note_over_limit(over: OverLimit) {
+        if CURRENT.is_set() {
+            CURRENT.with(|run| run.worker.over_limit.set(Some(over)));
+        }
+    }
+
+    /// Records for which moment of the wall clock the run was planned, if it was on that clock.
+    pub(super) fn plan_on_wall(&self, moment: Option<SystemTime>) {
+        self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
+    }
+
     /// Has the run recorded apart, if there is a place for that.
     #[cfg(feature = "histograms")]
     pub(super) fn record_in(&self, recorders: Option<&Arc<Recorders>>) {
@@ -186,10 +202,9 @@ impl Run {
         self.failures.set(in_a_row);
     }
 
-    /// Returns what is kept of this run, which has failed with `panic`.
-    pub(super) fn failure(&self, panic: &Failure) -> FailedRun {
-        let (run_number, in_a_row) = (self.number.get(), self.failures.get());
-        FailedRun { run_number, in_a_row, message: panic.message().into() }
+    /// Returns what is kept of this run, which has failed.
+    pub(super) fn failure(&self, failure: &Failure) -> FailedRun {
+        FailedRun::new(self.number.get(), self.failures.get(), failure)
     }
 
     /// Returns what the user can see of this run.
@@ -203,8 +218,14 @@ impl Run {
             attempt: self.attempt.get(),
             missed: self.missed.get(),
             planned: self.planned(),
+            planned_wall: self.planned_wall(),
             lateness: self.lateness(),
         }
+    }
+
+    fn planned_wall(&self) -> Option<SystemTime> {
+        let (id, moment) = self.worker.planned_wall.get()?;
+        (id == self.id).then_some(moment)
     }
 
     /// Returns the parent of the task's token.
@@ -303,14 +324,6 @@ impl CurrentRun {
     }
 }
 
-/// Which task, and which run of it, a report is about.
-#[derive(Debug, Default)]
-pub(crate) struct Subject {
-    pub(crate) id: Option<u64>,
-    pub(crate) name: Option<Arc<str>>,
-    pub(crate) run: Option<u64>,
-}
-
 /// Returns the task that the calling thread is running, or `None` outside of any task. A body that takes
 /// it as an argument is made by [`with_context`](crate::with_context).
 ///
@@ -333,195 +346,4 @@ pub fn current_task() -> Option<TaskContext> {
         return None;
     }
     CURRENT.with(|run| Some(run.context()))
-}
-
-/// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a
-/// run.
-#[derive(Clone)]
-pub struct TaskContext {
-    task: Arc<dyn Runnable>,
-    stop: CancellationToken,
-    lease: Option<Arc<dyn Lease>>,
-    id: TaskId,
-    number: u64,
-    attempt: u32,
-    missed: u64,
-    planned: Timestamp,
-    lateness: Duration,
-}
-
-impl TaskContext {
-    /// Returns the id of the task, the same for all its runs.
-    #[must_use]
-    pub fn id(&self) -> TaskId {
-        self.id
-    }
-
-    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
-    #[must_use]
-    pub fn name(&self) -> Option<Arc<str>> {
-        self.task.name()
-    }
-
-    /// Returns which run this is: 1 for the first, and always 1 for a one-shot task.
-    #[must_use]
-    pub fn run_number(&self) -> u64 {
-        self.number
-    }
-
-    /// Returns 1 plus the number of runs just before this one that have failed in a row: which attempt it is, if
-    /// failed runs are [tried again](crate::Handle::retry).
-    #[must_use]
-    pub fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
-    /// Returns how many runs were left out just before this one, by the
-    /// [`MissedRuns`](crate::MissedRuns) policy of the task. Only a fixed rate and triggers that
-    /// [count](crate::Trigger::between) know that; a calendar counts up to a thousand.
-    #[must_use]
-    pub fn missed_runs(&self) -> u64 {
-        self.missed
-    }
-
-    /// Returns the moment for which this run was planned; `None` if no [`Instant`] can represent it.
-    #[must_use]
-    pub fn planned(&self) -> Option<Instant> {
-        self.stop.clock().instant_of(self.planned)
-    }
-
-    /// Returns how long after that moment the run started.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, with_context};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let lateness = executor.schedule(second, with_context(|run| run.lateness()))?;
-    /// clock.advance(3 * second);
-    /// assert_eq!(lateness.join()?, 2 * second);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias = "latency")]
-    #[must_use]
-    pub fn lateness(&self) -> Duration {
-        self.lateness
-    }
-
-    /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status
-    /// of the thread, but of the task alone.
-    ///
-    /// The token belongs to the task, not to the run: once anyone has raised it, the task does
-    /// not run again. So a periodic task can end itself by raising its own token. Its future is then
-    /// cancelled, as [requested](crate::CancelReason::Requested), when the run has returned. A
-    /// periodic task with a [time limit](crate::TaskBuilder::timeout) has a new token for each run,
-    /// and goes on, if its policy says so, after the limit has raised one; so has a run under a
-    /// [lease](crate::gate::Lease).
-    ///
-    /// Allocates at the first call for a task. Does not block.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, trigger::every, with_context};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let countdown = executor.repeat(every(Duration::from_millis(1)), with_context(|run| {
-    ///     if run.run_number() == 3 {
-    ///         run.token().cancel(); // the third run is the last
-    ///     }
-    /// }))?;
-    /// assert!(countdown.join().expect_err("it ended itself").is_cancelled());
-    /// assert_eq!(executor.statistics().runs, 3);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[must_use]
-    pub fn token(&self) -> CancellationToken {
-        self.task.token(&self.stop)
-    }
-
-    /// Returns the [fence](crate::gate::Lease::fence) of the lease that the task's
-    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the
-    /// lease has no fence.
-    #[must_use]
-    pub fn fence(&self) -> Option<u64> {
-        self.lease.as_ref().and_then(|lease| lease.fence())
-    }
-
-    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known;
-    /// `false` without a lease. A lease that is lost also raises the [token](Self::token).
-    #[must_use]
-    pub fn is_lease_lost(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.is_lost())
-    }
-
-    /// Has the periodic task run next after `delay`, counted from now; see
-    /// [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule). Returns `false` for a
-    /// one-shot task, and if this is not called by the task, in its run.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every, with_context};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let poll = executor.repeat(every(second), with_context(move |run| {
-    ///     run.reschedule(60 * second); // nothing is expected for a minute
-    /// }))?;
-    /// clock.run_until_idle();
-    /// assert_eq!(poll.delay(), Some(60 * second));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn reschedule(&self, delay: Duration) -> bool {
-        self.change(|clock| Some(Change::At(clock.read().after(delay))))
-    }
-
-    /// Gives the periodic task another schedule; see
-    /// [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger). Returns `false` also if
-    /// this is not called by the task, in its run.
-    ///
-    /// # Panics
-    ///
-    /// If the trigger panics.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
-        let task = Arc::clone(&self.task);
-        self.change(|clock| Change::schedule(trigger, &*task, clock))
-    }
-
-    /// Pauses the periodic task after this run; see
-    /// [`ScheduledFuture::pause`](crate::ScheduledFuture::pause). Returns `false` also if this is not
-    /// called by the task, in its run.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn pause(&self) -> bool {
-        self.change(|_| Some(Change::Pause))
-    }
-
-    /// Changes the task whose run the calling thread is in. Only there it is known that the task has no
-    /// entry in a queue, which this could not move.
-    fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
-        if !Run::is_of(&self.task) {
-            return false;
-        }
-        CURRENT.with(|run| {
-            let Some(change) = change(run.clock()) else { return false };
-            let mut move_entry = |_, _: &mut ChooseDeadline<'_>| Moved::Absent;
-            self.task.control(change, run.clock(), &mut move_entry).had_effect
-        })
-    }
-}
-
-impl fmt::Debug for TaskContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskContext")
-            .field("id", &self.id)
-            .field("name", &self.name())
-            .field("run_number", &self.number)
-            .field("missed_runs", &self.missed)
-            .field("lateness", &self.lateness)
-            .finish_non_exhaustive()
-    }
 }

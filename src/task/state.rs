@@ -28,7 +28,7 @@
 //! closure and result itself. Until then [`Stage::runs_on`] is true, so that the body can still be
 //! signalled.
 
-use std::mem;
+use std::{fmt, mem};
 
 use crate::{CancelReason, Failure, TaskError};
 
@@ -63,6 +63,19 @@ impl TaskState {
     #[must_use]
     pub fn is_done(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Paused | Self::Running)
+    }
+}
+
+impl fmt::Display for TaskState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Scheduled => "scheduled",
+            Self::Paused => "paused",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        })
     }
 }
 
@@ -287,7 +300,7 @@ mod tests {
     #[test]
     fn a_claimed_panic_is_still_a_panic() {
         let mut stage = running();
-        assert!(stage.finish(Err(Failure::of_text("no"))).is_none());
+        assert!(stage.finish(Err(Failure::of_displacement("no"))).is_none());
         assert!(matches!(stage.claim(), Some(Err(TaskError::Failed(_)))));
         assert_eq!(stage.state(), TaskState::Failed);
     }

@@ -1,6 +1,6 @@
 //! Closures that are handed the context of their run.
 
-use super::run::{TaskContext, current_task};
+use super::{TaskContext, current_task};
 
 /// Makes a closure for any verb of one that takes the [context](TaskContext) of its run: which run it is, how late it
 /// is, and whether it is asked to stop. What the closure returns stays what it is.

@@ -4,9 +4,10 @@
 //! [`Run`](super::Run), so that the others have nothing to set up; it is only ever touched on the
 //! worker's thread.
 
-#[cfg(feature = "histograms")]
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::{
+    cell::{Cell, RefCell},
+    time::{Duration, SystemTime},
+};
 
 use super::gated::Held;
 use crate::{CancellationToken, statistics::WorkerStats, sync::Arc, time::Clock};
@@ -15,6 +16,14 @@ use crate::{
     histogram::{Recorder, Recorders, Sample},
     time::Timestamp,
 };
+
+/// A run that exceeded its time limit, as the wrapper that gives it the limit hands it to what judges the run.
+#[derive(Clone, Copy)]
+pub(crate) struct OverLimit {
+    pub(crate) limit: Duration,
+    /// True if the task has ended by that, or otherwise: that has been reported.
+    pub(crate) is_told: bool,
+}
 
 /// What all runs on one worker have in common.
 pub(crate) struct WorkerContext {
@@ -28,6 +37,11 @@ pub(crate) struct WorkerContext {
     /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
     /// has nothing to set up.
     pub(super) held: RefCell<Option<Held>>,
+    /// What the wrapper of the present run's time limit has found.
+    pub(super) over_limit: Cell<Option<OverLimit>>,
+    /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that
+    /// has one. A plain task does not set it, and so is told from it by its id.
+    pub(super) planned_wall: Cell<Option<(u64, SystemTime)>>,
     /// Where a run is recorded that is recorded apart. It is kept after the run, so that the next run of the
     /// same task, or of one with the same name, need not count a reference up and down.
     #[cfg(feature = "histograms")]
@@ -53,6 +67,8 @@ impl WorkerContext {
             stats,
             keeps_limits,
             held: RefCell::default(),
+            over_limit: Cell::default(),
+            planned_wall: Cell::default(),
             #[cfg(feature = "histograms")]
             recorders: RefCell::default(),
             #[cfg(feature = "histograms")]

@@ -206,3 +206,26 @@ fn the_sample_is_shown_from_now_on() {
     assert_eq!((runs("  clock"), runs("  backup"), runs("  tomorrow")), (5, 5, 1), "{end:?}");
     assert!(end.has_line(&["Europe/Berlin: clocks are next set "]), "{end:?}");
 }
+
+/// A name is shown with its control characters escaped: it begins no line of its own, and does not speak to the terminal.
+#[test]
+fn a_name_is_shown_in_one_line() {
+    let file = "[[job]]\nname = \"tea\\nforged \\u001B[2J\\u007F\\u009B é\"\ncommand = 'true'\n\
+                at = '0 3 * * *'\nzone = 'UTC'\n";
+    let lines = next(1, "2026-06-01T00:00:00Z", file);
+    let name = "tea\\nforged \\u{1b}[2J\\u{7f}\\u{9b} é";
+    assert!(lines[0].ends_with(&format!("  {name}")), "{lines:?}");
+    #[cfg(unix)]
+    {
+        let file = TempFile::new(
+            "toml",
+            file.replace("at = '0 3 * * *'", "after = '1ms'").replace("zone = 'UTC'\n", ""),
+        );
+        let path = file.path().display().to_string();
+        let end = Program::start("jobs", ["--for", "200ms", &path]).end();
+        assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+        assert!(end.has_line(&[name, "run 1", "ok"]) && end.has_line(&["│ ", name]), "{end:?}");
+        let is_plain = |line: &String| !line.contains(|letter: char| letter.is_control());
+        assert!(end.stdout.iter().all(is_plain), "{end:?}");
+    }
+}

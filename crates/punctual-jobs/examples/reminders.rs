@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let (sender, sent) = channel();
     let desk = open(jobs(sender), &executor)?;
     remind(&desk, &sent)?;
-    let report = desk.shutdown_within(Duration::from_secs(5), Duration::from_secs(1));
+    let report = desk.shutdown_within(Duration::from_secs(5), Duration::from_secs(1))?;
     println!("shut down, handed back: {}", report.handed_back.len());
     // A handler that does not stop ends with the process: after this the drop of the executor waits for nothing.
     executor.shutdown_within(Duration::ZERO, Duration::from_secs(1))?;

@@ -14,11 +14,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use punctual::WouldDeadlock;
 use serde_json::Value;
 
 use crate::{
     Cancellation, DeskError, Job, JobId, JobState, Reply, Rescheduling, ShutdownReport, When,
-    jobs::Definitions,
+    jobs::Definitions, run,
 };
 
 /// What keeps the jobs.
@@ -61,7 +62,7 @@ pub(crate) struct Order {
 /// returns a [`Reply`], which any runtime can await.
 #[derive(Clone)]
 pub struct Desk {
-    engine: Arc<dyn Engine>,
+    pub(crate) engine: Arc<dyn Engine>,
     definitions: Arc<Definitions>,
     _owner: Option<Arc<Owner>>,
 }
@@ -159,15 +160,39 @@ impl Desk {
     /// as well, so it runs a second time.
     ///
     /// Blocks for no longer than both times together, and on PostgreSQL the [limit](Self::limit) for handing
-    /// back; embedded, they count on the executor's clock. In a handler of the same desk it waits for
-    /// itself, until the time is up. A second call returns an empty report at once.
+    /// back; embedded, they count on the executor's clock. A second call returns an empty report at once.
     ///
     /// Does not shut down the executor, whose drop waits for a handler that still runs. To have the process end at
     /// its deadline, shut the executor down with one as well:
     /// [`shutdown_within`](punctual::Handle::shutdown_within).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn shutdown_within(&self, patience: Duration, grace: Duration) -> ShutdownReport {
-        self.engine.shutdown(patience, grace)
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    /// use punctual_jobs::{Embedded, Jobs};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let desk = Jobs::new().open(Embedded::on(&executor))?;
+    /// let (patience, grace) = (Duration::from_secs(5), Duration::from_secs(1));
+    /// let report = desk.shutdown_within(patience, grace)?;
+    /// println!("{report}");
+    /// # assert_eq!(report.to_string(), "0 ran, 0 handed back");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], in a handler of this desk, which would wait for itself. The desk goes on then:
+    /// the jobs that an embedded desk hands back are in the report alone.
+    pub fn shutdown_within(
+        &self,
+        patience: Duration,
+        grace: Duration,
+    ) -> Result<ShutdownReport, WouldDeadlock> {
+        if run::is_in_handler_of(&self.engine) {
+            return Err(WouldDeadlock::new());
+        }
+        Ok(self.engine.shutdown(patience, grace))
     }
 
     /// Returns for how long a verb of this desk may block.

@@ -120,6 +120,21 @@ pub enum JobState {
     Gone,
 }
 
+impl fmt::Display for JobState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting { attempts: 0, .. } => f.write_str("waiting"),
+            Self::Waiting { attempts, last_error } => {
+                write!(f, "waiting, failed attempts: {attempts}")?;
+                last_error.as_ref().map_or(Ok(()), |error| write!(f, ", the last with: {error}"))
+            }
+            Self::Running => f.write_str("running"),
+            Self::GivenUp { last_error } => write!(f, "given up: {last_error}"),
+            Self::Gone => f.write_str("gone"),
+        }
+    }
+}
+
 /// What became of a job that was to be cancelled; from [`Desk::cancel`](crate::Desk::cancel).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancellation {
@@ -215,4 +230,13 @@ pub struct GivenUp {
     pub attempts: u32,
     /// What the last one has failed with.
     pub last_error: String,
+}
+
+/// One line for a log, without the payload: `job 17 "mail" was given up after 3 attempts: no route`.
+impl fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, name, attempts, last_error, .. } = self;
+        let plural = if *attempts == 1 { "" } else { "s" };
+        write!(f, "job {id} {name:?} was given up after {attempts} attempt{plural}: {last_error}")
+    }
 }

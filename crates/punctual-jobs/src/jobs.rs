@@ -4,7 +4,14 @@
 //! definitions do not know which. A kind may have settings without a handler: such a process sends jobs
 //! that another one runs. Settings and handler may come in either order.
 
-use std::{any::TypeId, collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    fmt,
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use punctual::Trigger;
 use serde_json::Value;
@@ -178,6 +185,8 @@ impl Jobs {
     /// the last attempt calls it, or the one that has found out that this machine died: any that handles jobs, so
     /// set it in each of them.
     ///
+    /// Without this, such a job is one line on standard error.
+    ///
     /// A panic in it is the executor's to report.
     pub fn on_given_up(mut self, closure: impl Fn(&GivenUp) + Send + Sync + 'static) -> Self {
         self.on_given_up = Some(Arc::new(closure));
@@ -233,10 +242,36 @@ impl Definitions {
         self.kinds.get(name).map_or(backoff::ATTEMPTS, |kind| kind.attempts)
     }
 
+    /// Says that all attempts of a job have failed: to the callback, or else on standard error, since the
+    /// sender of the job is not told. User code: the caller holds no lock.
+    pub(crate) fn tell_given_up(&self, given_up: &GivenUp) {
+        match &self.on_given_up {
+            Some(callback) => callback(given_up),
+            // Not `eprintln`, which panics if nothing can be written there.
+            None => {
+                let line = format!("punctual-jobs: {given_up}");
+                let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());
+            }
+        }
+    }
+
     /// Returns the kind, if something in this process handles it.
     pub(crate) fn handled(&self, name: &str) -> Option<&Arc<Definition>> {
         self.kinds.get(name).filter(|kind| kind.handler.is_some())
     }
+}
+
+/// Returns the text with its control characters escaped: an error may say anything, and is neither to begin a
+/// line of its own nor to speak to a terminal.
+fn in_one_line(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len() + 1), |mut line, letter| {
+        if letter.is_control() {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+        line
+    })
 }
 
 impl Definition {

@@ -1,5 +1,7 @@
 //! What a shutdown has found and done.
 
+use std::fmt;
+
 use crate::JobId;
 
 /// What happened to the jobs of a desk that was [shut down](crate::Desk::shutdown_within), by id and name.
@@ -16,6 +18,25 @@ pub struct ShutdownReport {
     pub still_running: Vec<JobSummary>,
 }
 
+/// One line for a log: how many jobs have ended and were handed back, and which ones still run.
+///
+/// `2 ran, 1 handed back, 1 still running: 17 "mail"`
+impl fmt::Display for ShutdownReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ran, handed_back, still_running } = self;
+        write!(f, "{} ran, {} handed back", ran.len(), handed_back.len())?;
+        if still_running.is_empty() {
+            return Ok(());
+        }
+        write!(f, ", {} still running: ", still_running.len())?;
+        for (place, job) in still_running.iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            write!(f, "{comma}{job}")?;
+        }
+        Ok(())
+    }
+}
+
 /// One job, in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,6 +45,13 @@ pub struct JobSummary {
     pub id: JobId,
     /// The name of its kind.
     pub name: &'static str,
+}
+
+/// The id, and the name in quotes: `17 "mail"`.
+impl fmt::Display for JobSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.id, self.name)
+    }
 }
 
 /// A job that a desk has given back.
@@ -40,4 +68,15 @@ pub struct HandedBack {
     pub key: Option<String>,
     /// How many attempts have failed.
     pub attempts: u32,
+}
+
+/// One line for a log, without the payload: `17 "mail" with the key "k", failed attempts: 2`.
+impl fmt::Display for HandedBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.id, self.name)?;
+        if let Some(key) = &self.key {
+            write!(f, " with the key {key:?}")?;
+        }
+        write!(f, ", failed attempts: {}", self.attempts)
+    }
 }

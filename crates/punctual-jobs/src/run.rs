@@ -8,16 +8,49 @@
 
 use std::{
     any::Any,
+    cell::RefCell,
     fmt,
     panic::{self, AssertUnwindSafe},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
 use punctual::{CancellationToken, Clock, current_task};
 use serde_json::Value;
 
-use crate::{Desk, DeskError, JobId, jobs::Definition};
+use crate::{Desk, DeskError, JobId, desk::Engine, jobs::Definition};
+
+thread_local! {
+    /// The engines whose handlers the thread is in, the innermost last: a handler may run a task of another
+    /// executor itself.
+    static HANDLING: RefCell<Vec<*const ()>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Returns `true` if the calling thread is in a handler of this engine.
+pub(crate) fn is_in_handler_of(engine: &Arc<dyn Engine>) -> bool {
+    HANDLING.with_borrow(|handling| handling.contains(&address(engine)))
+}
+
+/// Which engine it is. It is compared with others that are alive and nothing else.
+fn address(engine: &Arc<dyn Engine>) -> *const () {
+    Arc::as_ptr(engine).cast()
+}
+
+/// A handler that the thread is in, until this is dropped.
+struct Handling;
+
+impl Handling {
+    fn begin(engine: &Arc<dyn Engine>) -> Self {
+        HANDLING.with_borrow_mut(|handling| handling.push(address(engine)));
+        Self
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        HANDLING.with_borrow_mut(|handling| handling.pop());
+    }
+}
 
 /// Draws the fence of a run; see [`JobRun::fence`].
 pub(crate) type DrawFence = Box<dyn Fn() -> Result<u64, DeskError> + Send + Sync>;
@@ -136,8 +169,10 @@ pub(crate) fn call(
     let Some(handler) = &definition.handler else {
         return Err(format!("nothing in this process handles the job {:?}", run.name));
     };
+    let handling = Handling::begin(&run.desk.engine);
     #[allow(clippy::disallowed_methods, reason = "a panic is the failure of one attempt")]
     let ended = panic::catch_unwind(AssertUnwindSafe(|| handler(run, payload)));
+    drop(handling);
     let took = clock.now().saturating_duration_since(began);
     if let Some(limit) = definition.time_limit.filter(|limit| took >= *limit) {
         return Err(format!("the attempt took {took:?}, and its time limit is {limit:?}"));

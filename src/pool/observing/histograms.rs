@@ -7,7 +7,7 @@
 //! given, and keep it. The runs of any other task are recorded by its worker, and so count for
 //! the pool alone: a program that puts a number into each name does not run out of memory.
 
-use std::{cell::Cell, collections::HashMap};
+use std::{cell::Cell, collections::HashMap, fmt};
 
 use crate::{
     histogram::{Recorder, Recorders, RunHistograms},
@@ -165,5 +165,13 @@ impl Histograms {
     pub fn named(&self, name: &str) -> Option<&RunHistograms> {
         let place = self.names.binary_search_by(|(other, _)| (**other).cmp(name)).ok()?;
         Some(&self.names[place].1)
+    }
+}
+
+/// A line for the pool and one for each name, without an end of line after the last.
+impl fmt::Display for Histograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pool: {}", self.pool)?;
+        self.names().try_for_each(|(name, seen)| write!(f, "\n{name:?}: {seen}"))
     }
 }

@@ -217,6 +217,13 @@ impl RunningTask {
     }
 }
 
+/// The task, and for how long it has occupied its worker.
+impl fmt::Display for RunningTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for {:?}", self.task, self.running_for)
+    }
+}
+
 /// The tasks that occupy the workers, as a text.
 struct Occupants<'a>(&'a [RunningTask]);
 
@@ -224,29 +231,16 @@ impl fmt::Display for Occupants<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, one) in self.0.iter().enumerate() {
             let comma = if place == 0 { "" } else { ", " };
-            write!(f, "{comma}{} for {:?}", Named(&one.task), one.running_for)?;
+            write!(f, "{comma}{one}")?;
         }
         Ok(())
-    }
-}
-
-/// A task by its id, and by its name if it has one.
-struct Named<'a>(&'a TaskSummary);
-
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.id())?;
-        match self.0.name() {
-            Some(name) => write!(f, " {name:?}"),
-            None => Ok(()),
-        }
     }
 }
 
 impl fmt::Display for Starvation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { waited, next, running } = self;
-        write!(f, "nothing that is due has started for {waited:?}: task {} waits", Named(next))?;
+        write!(f, "nothing that is due has started for {waited:?}: task {next} waits")?;
         write!(f, ", and the workers run {}", Occupants(running))
     }
 }

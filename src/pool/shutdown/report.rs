@@ -4,6 +4,8 @@
 //! entered into the [`EndLog`]. The tasks that still run when the report is due are read from the
 //! statistics of the workers.
 
+use std::fmt;
+
 use crate::{
     TaskId, TaskState,
     sync::{
@@ -36,6 +38,14 @@ impl TaskSummary {
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+}
+
+/// The id, and the name in quotes if there is one: `2v-9qk0 "poller"`.
+impl fmt::Display for TaskSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id)?;
+        self.name.as_ref().map_or(Ok(()), |name| write!(f, " {name:?}"))
     }
 }
 
@@ -87,6 +97,26 @@ impl ShutdownReport {
     #[must_use]
     pub fn still_running(&self) -> &[TaskSummary] {
         &self.still_running
+    }
+}
+
+/// One line for a log: how many tasks ran and were cancelled, and which ones still run.
+///
+/// `not terminated: 12 ran, 3 cancelled, 1 still running: 2v-9qk0 "upload"`
+impl fmt::Display for ShutdownReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not = if self.is_terminated { "" } else { "not " };
+        let Self { ran, cancelled, still_running, .. } = self;
+        write!(f, "{not}terminated: {} ran, {} cancelled", ran.len(), cancelled.len())?;
+        if still_running.is_empty() {
+            return Ok(());
+        }
+        write!(f, ", {} still running: ", still_running.len())?;
+        for (place, task) in still_running.iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            write!(f, "{comma}{task}")?;
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,10 @@ use std::{
 };
 
 use punctual::{
-    CallerRunsPolicy, DiscardPolicy, FailurePolicy, RejectedTask, RejectionReason, current_task,
+    CallerRunsPolicy, DiscardPolicy, FailurePolicy, RejectedTask, RejectionReason, Trigger,
+    current_task,
+    gate::{self, Entry},
+    trigger::{Due, TriggerContext},
 };
 
 use super::support::{Busy, assert_sound};
@@ -35,6 +38,52 @@ fn each_end_is_counted_once() {
     let now = group.statistics();
     assert_eq!((now.runs, now.failed_runs, now.completed, now.cancelled), (7, 4, 3, 2));
     assert_sound(now);
+}
+
+/// A trigger that answers once, and then panics; it is asked again when the wall clock is set back.
+struct Touchy {
+    answers: usize,
+    on_wall: bool,
+}
+
+impl Trigger for Touchy {
+    fn next(&mut self, context: &TriggerContext<'_>) -> Option<Due> {
+        assert!(self.answers > 0, "on purpose");
+        self.answers -= 1;
+        Some(match self.on_wall {
+            true => Due::Wall(context.after_wall() + ms(10)),
+            false => Due::At(context.after() + ms(10)),
+        })
+    }
+
+    fn is_asked_again(&self) -> bool {
+        self.on_wall
+    }
+}
+
+/// A trigger that panics ends its task as failed, also where no run has just ended: when a gate has skipped the
+/// run, and when the wall clock was set back. The group counts that as a failed run, as the executor does, so it has
+/// never a task that failed without one.
+#[test]
+fn a_trigger_that_panics_between_runs_is_a_failed_run() {
+    for on_wall in [false, true] {
+        let (clock, executor) = manual(1);
+        let group = executor.group("g").limit(1).build().unwrap();
+        let trigger = Touchy { answers: 1, on_wall };
+        let series = match on_wall {
+            true => group.repeat(trigger, || ()),
+            false => group.task().gate(gate::from_fn(|_| Entry::Skip)).repeat(trigger, || ()),
+        };
+        if on_wall {
+            clock.set_wall_time(clock.wall_time() - ms(1_000));
+        }
+        clock.run_for(ms(20));
+        assert!(series.unwrap().join().unwrap_err().is_panic());
+        let (now, all) = (group.statistics(), executor.statistics());
+        assert_sound(now);
+        assert_eq!((now.failed, now.failed_runs, now.runs), (1, 1, 1), "{now:?}");
+        assert_eq!((all.failed, all.failed_runs, all.runs), (1, 1, 1), "{all:?}");
+    }
 }
 
 /// A task has been counted when a thread that joins it goes on.

@@ -17,7 +17,7 @@ use metrics::{
 };
 use punctual::{FailurePolicy, Handle, ScheduledThreadPoolExecutor};
 
-use crate::support::{Counter, LONG, manual, ms};
+use crate::support::{Counter, LONG, eventually, manual, manual_with, ms};
 
 /// A recorder that keeps everything it is told.
 #[derive(Default)]
@@ -134,7 +134,10 @@ fn listed() -> BTreeSet<[String; 4]> {
 #[test]
 fn the_page_lists_what_is_published() {
     let notes = Notes::default();
-    notes.publish(&after_a_run(), "it");
+    let executor = after_a_run();
+    notes.publish(&executor, "it");
+    let group = executor.group("some").build().unwrap();
+    with_local_recorder(&notes, || group.publish_metrics("it"));
     let series = notes.series.lock().unwrap();
     let described = notes.described.lock().unwrap();
     let mut published = BTreeSet::new();
@@ -142,20 +145,19 @@ fn the_page_lists_what_is_published() {
         let labels: Vec<_> = key.labels().map(metrics::Label::key).collect();
         let (kind, unit, meaning) = &described[key.name()];
         assert_eq!(*kind == "gauge", *series.is_gauge.lock().unwrap(), "{key}");
-        assert_eq!(*kind == "counter", key.name().ends_with("_total"), "{key}");
+        let is_count = ["_total", "_bucket", "_count"].iter().any(|end| key.name().ends_with(end));
+        assert_eq!(*kind == "counter", is_count, "{key}");
         let of_all = match key.name() {
             "punctual_executor_state" => None,
-            name if name.ends_with("_seconds") => Some(Unit::Seconds),
+            name if name.contains("_microseconds") => Some(Unit::Microseconds),
             _ => Some(Unit::Count),
         };
         assert_eq!(*unit, of_all, "{key}");
         published.insert([key.name(), kind, &labels.join(", "), meaning].map(str::to_owned));
     }
-    let has_quantiles = cfg!(feature = "histograms");
-    let listed = listed()
-        .into_iter()
-        .filter(|[_, _, labels, _]| has_quantiles || !labels.contains("quantile"));
-    assert_eq!(published, listed.collect());
+    let is_kept =
+        |[name, ..]: &[String; 4]| cfg!(feature = "histograms") || !name.contains("seconds");
+    assert_eq!(published, listed().into_iter().filter(is_kept).collect());
     assert_eq!(described.len(), published.len());
 }
 
@@ -173,16 +175,102 @@ fn after_a_run() -> ScheduledThreadPoolExecutor {
     executor
 }
 
-/// Lateness and run time are published where they are kept, in seconds.
+/// The bounds of the buckets that the page lists, as they are published.
+#[cfg(feature = "histograms")]
+fn bounds() -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/observing.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let (_, list) = page.split_once("those of `le` are ").expect("the bounds");
+    let list = list.split_once(", in seconds").expect("an end").0;
+    list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The counts of a histogram's buckets, in the order of their bounds.
+#[cfg(feature = "histograms")]
+fn buckets(notes: &Notes, name: &str, labels: &[&str]) -> Vec<u64> {
+    let bounds = bounds();
+    assert_eq!((bounds.len(), bounds.last().map(String::as_str)), (20, Some("+Inf")));
+    let count = |bound: &String| notes.value(name, &[labels, &[bound]].concat());
+    bounds.iter().map(count).collect()
+}
+
+/// Lateness and run time are published where they are kept: for each bound, how many runs did not exceed it, a run that
+/// is as late as the bound included.
 #[cfg(feature = "histograms")]
 #[test]
-fn quantiles_are_in_seconds() {
-    let notes = Notes::default();
-    notes.publish(&after_a_run(), "it");
-    for quantile in ["0.5", "0.9", "0.99", "0.999", "1"] {
-        assert_eq!(notes.value("punctual_run_lateness_seconds", &["it", quantile]), 3);
-        assert_eq!(notes.value("punctual_run_time_seconds", &["it", quantile]), 4);
+fn buckets_are_cumulative() {
+    let (clock, executor) = manual_with(|builder| builder.histograms(0));
+    let group = executor.group("mail").build().unwrap();
+    for late in [0, 1, 3, 400, 5_000, 1_000_000] {
+        group.schedule(ms(10), || ()).unwrap();
+        clock.advance(ms(10 + late));
+        clock.run_until_idle();
     }
+    let notes = Notes::default();
+    let late = "punctual_run_lateness_seconds_bucket";
+    let expected = [1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 5, 5, 5, 5, 5, 6];
+    // Twice: what is published again is not counted again.
+    for _ in 0..2 {
+        notes.publish(&executor, "it");
+        with_local_recorder(&notes, || group.publish_metrics("it"));
+        assert_eq!(buckets(&notes, late, &["it"]), expected);
+    }
+    let value = |name| notes.value(name, &["it"]);
+    assert_eq!(value("punctual_run_lateness_seconds_count"), 6);
+    assert_eq!(value("punctual_run_lateness_microseconds_total"), 1_005_404_000);
+    assert_eq!(buckets(&notes, "punctual_run_time_seconds_bucket", &["it"]), [6; 20]);
+    assert_eq!(value("punctual_run_time_microseconds_total"), 0);
+    // All runs were the group's.
+    let of_group = "punctual_group_run_lateness_seconds_bucket";
+    assert_eq!(buckets(&notes, of_group, &["it", "mail"]), expected);
+    let value = |name| notes.value(name, &["it", "mail"]);
+    assert_eq!(value("punctual_group_run_lateness_seconds_count"), 6);
+    assert_eq!(value("punctual_group_run_lateness_microseconds_total"), 1_005_404_000);
+}
+
+/// Each number of a group is that of its statistics, under the name that says so, with the group's name as a label.
+#[test]
+fn a_group_has_series_of_its_own() {
+    let (_clock, executor) = manual(2);
+    let group = executor.group("mail").limit(1).build().unwrap();
+    group.submit(|| ()).unwrap().join().unwrap();
+    group.submit(|| panic!("on purpose")).unwrap().join().unwrap_err();
+    group.schedule(LONG, || ()).unwrap().cancel();
+    executor.submit(|| "of no group").unwrap().join().unwrap();
+    let (begun, gate) = (Counter::new(), Counter::new());
+    let (begin, wait) = (begun.clone(), gate.clone());
+    let running = group.submit(move || {
+        begin.add();
+        wait.wait_for(1);
+    });
+    begun.wait_for(1);
+    let held = group.submit(|| ()).unwrap();
+    group.schedule(LONG, || ()).unwrap();
+    eventually("it waits for the group", || group.statistics().waiting == 1);
+    let (notes, now) = (Notes::default(), group.statistics());
+    with_local_recorder(&notes, || group.publish_metrics("web"));
+    assert_eq!((now.pending, now.waiting, now.active, now.submitted), (2, 1, 1, 6));
+    for (name, number) in [
+        ("punctual_group_tasks_active", 1),
+        ("punctual_group_tasks_pending", 2),
+        ("punctual_group_tasks_waiting", 1),
+        ("punctual_group_tasks_submitted_total", 6),
+        ("punctual_group_tasks_completed_total", 1),
+        ("punctual_group_tasks_failed_total", 1),
+        ("punctual_group_tasks_cancelled_total", 1),
+        ("punctual_group_runs_total", 2),
+        ("punctual_group_runs_failed_total", 1),
+        ("punctual_group_tasks_rejected_total", 0),
+    ] {
+        assert_eq!(notes.value(name, &["web", "mail"]), number, "{name}");
+    }
+    gate.add();
+    running.unwrap().join().unwrap();
+    held.join().unwrap();
+    group.shutdown();
+    group.submit(|| ()).unwrap_err();
+    with_local_recorder(&notes, || group.publish_metrics("web"));
+    assert_eq!(notes.value("punctual_group_tasks_rejected_total", &["web", "mail"]), 1);
 }
 
 /// Each number is that of the statistics, each under the name that says so.

@@ -13,12 +13,12 @@ use std::{
 
 use punctual::{
     CancelReason, CancellationToken, Clock, ConfigError, DelayQueue, Delayed,
-    ExecutorCompletionService, ExecutorState, InvokeAnyError, InvokeError, RejectedTask,
-    RejectionReason, ScheduledThreadPoolExecutor, Submission, TaskContext, TaskError, TaskRun,
-    TaskSet, Worker,
+    ExecutorCompletionService, ExecutorState, FailureKind, FailurePolicy, InvokeAnyError,
+    InvokeError, RejectedTask, RejectionReason, ScheduledThreadPoolExecutor, Submission,
+    TaskContext, TaskError, TaskRun, TaskSet, TaskState, Worker, trigger::every,
 };
 
-use crate::support::{LONG, manual, manual_with, ms};
+use crate::support::{Counter, LONG, manual, manual_with, ms};
 
 /// The output begins with the type, and contains this.
 fn shows(value: &impl Debug, parts: &[&str]) {
@@ -232,4 +232,90 @@ fn the_states_of_an_executor_have_names() {
     use ExecutorState::*;
     let names = [Running, ShuttingDown, Stopping, Terminated].map(|state| state.to_string());
     assert_eq!(names, ["running", "shutting down", "stopping", "terminated"]);
+}
+
+/// Each report that a program would log is one line.
+#[test]
+fn reports_are_lines() {
+    let (clock, executor) = manual(2);
+    executor.submit(|| ()).unwrap().join().unwrap();
+    let group = executor.group("g").build().unwrap();
+    let poll = group.task().name("poll").on_failure(FailurePolicy::resume());
+    let poll = poll.repeat(every(ms(10)), || Err::<(), _>("no answer")).unwrap();
+    clock.run_for(ms(15));
+    let failed = poll.last_failure().unwrap();
+    assert_eq!(failed.to_string(), "run 2 failed (2 in a row): no answer");
+    let panics = executor.task().on_failure(FailurePolicy::resume());
+    let panics = panics.schedule_at_fixed_rate(ms(0), LONG, || panic!("loud")).unwrap();
+    clock.run_until_idle();
+    assert_eq!(panics.last_failure().unwrap().to_string(), "run 1 panicked (1 in a row): loud");
+    panics.cancel();
+    let pending = executor.pending_tasks();
+    let id = poll.id();
+    assert_eq!(pending[0].to_string(), format!("{id} \"poll\" (scheduled): due in 5ms, runs 2"));
+    poll.pause();
+    let paused = format!("{id} \"poll\" (paused): never due, runs 2");
+    assert_eq!(executor.pending_tasks()[0].to_string(), paused);
+    assert_eq!(
+        group.statistics().to_string(),
+        "tasks: 0 active, 1 pending (0 due), 1 submitted, 0 completed, 0 failed, 0 cancelled, \
+         0 rejected; runs: 2, 2 failed"
+    );
+    let now = executor.statistics();
+    let (size, largest) = (now.pool_size, now.largest_pool_size);
+    assert_eq!(
+        now.to_string(),
+        format!(
+            "running; workers: {size} of 2, at most {largest}; tasks: 0 active, 1 pending, \
+             3 submitted, 1 completed, 0 failed, 1 cancelled, 0 rejected; runs: 4, 3 failed, \
+             0 missed, 0 skipped, 0 timed out; run by the caller: 0, 0 failed"
+        )
+    );
+    let (begun, gate) = (Counter::new(), Counter::new());
+    let (begins, opened) = (begun.clone(), gate.clone());
+    let hangs = executor.task().name("upload").submit(move || {
+        begins.add();
+        opened.wait_for(1);
+    });
+    begun.wait_for(1);
+    let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    let running = format!("{} \"upload\"", hangs.unwrap().id());
+    assert_eq!(report.still_running()[0].to_string(), running);
+    let line = format!("not terminated: 0 ran, 1 cancelled, 1 still running: {running}");
+    assert_eq!(report.to_string(), line);
+    gate.add();
+    assert_eq!(executor.await_termination(LONG), Ok(true));
+    let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    assert!(report.to_string().starts_with("terminated: "), "{report}");
+}
+
+/// Distributions are printed as what one wants to know of them.
+#[cfg(feature = "histograms")]
+#[test]
+fn histograms_are_lines() {
+    let (clock, executor) = manual_with(|builder| builder.histograms(1));
+    let none = executor.histograms().unwrap();
+    assert_eq!(none.to_string(), "pool: lateness: count 0; run time: count 0");
+    let time = clock.clone();
+    executor.task().name("tea").schedule(ms(10), move || time.advance(ms(4))).unwrap();
+    clock.advance(ms(13));
+    clock.run_until_idle();
+    executor.submit(|| ()).unwrap().join().unwrap();
+    clock.run_until_idle();
+    let named = executor.histograms().unwrap().named("tea").unwrap().to_string();
+    let one = |span| format!("count 1, median {span}, p99 {span}, longest {span}");
+    assert_eq!(named, format!("lateness: {}; run time: {}", one("3ms"), one("4ms")));
+    let all = executor.histograms().unwrap().to_string();
+    assert!(all.starts_with("pool: lateness: count ") && all.ends_with(&named), "{all}");
+    assert!(all.contains("\n\"tea\": lateness: "), "{all}");
+}
+
+#[test]
+fn the_states_of_a_task_have_names() {
+    use TaskState::*;
+    let states = [Scheduled, Paused, Running, Completed, Failed, Cancelled];
+    let names = states.map(|state| state.to_string());
+    assert_eq!(names, ["scheduled", "paused", "running", "completed", "failed", "cancelled"]);
+    let kinds = [FailureKind::Panic, FailureKind::Error, FailureKind::TimeLimit];
+    assert_eq!(kinds.map(|kind| kind.to_string()), ["panic", "error", "time limit"]);
 }

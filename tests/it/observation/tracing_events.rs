@@ -9,8 +9,9 @@ use std::{
 };
 
 use punctual::{
-    ManualClock, ScheduledThreadPoolExecutor, Worker,
+    FailurePolicy, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor, Worker,
     gate::{self, Entry},
+    trigger::every,
 };
 use tracing::Level;
 
@@ -54,6 +55,8 @@ fn the_life_of_a_task_is_told() {
     for inside in [started, ended] {
         let span = inside.span.as_ref().expect("in a span");
         assert_eq!(span.get("task"), id);
+        assert_eq!((inside.fields.get("task"), inside.fields.get("name")), (&*id, "traced life"));
+        assert_eq!(inside.fields.get("run"), "1");
     }
     assert_eq!(said.len(), 4, "{said:#?}");
 }
@@ -100,7 +103,7 @@ fn an_end_without_the_users_doing_is_a_warning() {
     let ended = only(&said, "a periodic task was ended");
     assert_eq!(ended.level, Level::WARN);
     assert_eq!(ended.fields.get("task"), poller.id().to_string());
-    assert_eq!(ended.fields.get("reason"), "the run was over its budget of 5ms");
+    assert_eq!(ended.fields.get("reason"), "the run exceeded its time limit of 5ms");
 }
 
 /// A capture that panics when a cancel drops it is reported as an error, even if it only resumes a
@@ -118,7 +121,8 @@ fn a_drop_that_panics_is_told() {
     let future = executor.schedule(ms(1), move || drop(quiet)).expect("accepted");
     assert!(future.cancel());
     let said = collector.said_about("traced drop");
-    assert_eq!(only(&said, "the drop of a task's value panicked").level, Level::ERROR);
+    let told = only(&said, "the drop of a task's value panicked");
+    assert_eq!((told.level, told.fields.get("task")), (Level::ERROR, &*future.id().to_string()));
 }
 
 /// A panic is reported once, as an error with its message, in the span of the run that panicked.
@@ -136,8 +140,60 @@ fn a_panic_is_told_in_the_span_of_its_run() {
         let said = collector.said_about(&format!("traced boom, {kind}"));
         let panicked = only(&said, "a task panicked");
         assert_eq!(panicked.level, Level::ERROR);
+        let name = format!("traced panic, {kind}");
         let span = panicked.span.as_ref().expect("in the span of the run");
-        assert_eq!(span.get("name"), format!("traced panic, {kind}"));
+        assert_eq!(span.get("name"), name);
+        // At level `warn` there is no span.
+        assert_eq!((panicked.fields.get("name"), panicked.fields.get("run")), (&*name, "1"));
+        assert_eq!(panicked.fields.get("task"), span.get("task"));
+    }
+}
+
+/// Every event about the failure of a task says which task it is on the event itself: that a run has returned an
+/// `Err`, that it took too long, that a hook panicked, and that a value panicked when it was dropped.
+#[test]
+fn every_failure_names_its_task() {
+    let collector = Collector::get();
+    let (clock, executor) = manual_with(|builder| {
+        builder.after_execute(|task, _| {
+            if task.name().as_deref() == Some("traced hook of its own") {
+                panic_any("traced hook panics");
+            }
+        })
+    });
+    let goes_on =
+        |name: &'static str| executor.task().name(name).on_failure(FailurePolicy::resume());
+    let error = goes_on("traced error of its own").repeat(every(ms(50)), || Err::<(), _>("no"));
+    let time = clock.clone();
+    let late = goes_on("traced limit of its own").timeout(ms(5));
+    let late = late.schedule_at_fixed_rate(ms(1), ms(50), move || time.advance(ms(5)));
+    let hook = goes_on("traced hook of its own").schedule_at_fixed_rate(ms(1), ms(50), || ());
+    clock.run_for(ms(52));
+    let id = |future: &ScheduledFuture<()>| future.id().to_string();
+    let (error, late, hook) = (error.unwrap(), late.unwrap(), hook.unwrap());
+    for (future, name, message, field, text) in [
+        (&error, "traced error of its own", "a task failed", "error", "no"),
+        (
+            &late,
+            "traced limit of its own",
+            "a run took too long",
+            "error",
+            "the run exceeded its time limit of 5ms",
+        ),
+        (
+            &hook,
+            "traced hook of its own",
+            "the hook after a task panicked",
+            "panic",
+            "traced hook panics",
+        ),
+    ] {
+        let said = collector.said_about(name);
+        let told = said.iter().find(|said| said.fields.get("message") == message);
+        let told = told.unwrap_or_else(|| panic!("{message}: {said:#?}"));
+        assert_eq!((told.level, told.fields.get(field)), (Level::ERROR, text));
+        assert_eq!((told.fields.get("task"), told.fields.get("name")), (&*id(future), name));
+        assert!(["1", "2"].contains(&told.fields.get("run")), "{told:?}");
     }
 }
 

@@ -5,3 +5,4 @@ mod combinations;
 pub mod containment;
 mod processes;
 mod reports;
+mod unheard;

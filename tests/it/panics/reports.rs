@@ -353,7 +353,7 @@ fn a_capture_that_panics_is_reported_if_a_run_drops_it() {
     assert_eq!(ran.expect("accepted").state(), TaskState::Failed);
     let told = only(&log);
     assert_eq!((told.source, &*told.message), (FailureSource::Task, "a capture"));
-    assert!(told.location.is_some_and(|(file, ..)| file.ends_with("support.rs")));
+    assert!(told.location.is_some_and(|(file, ..)| file.ends_with("mod.rs")));
     assert_eq!(worker_of(&executor), worker);
 }
 

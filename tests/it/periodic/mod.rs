@@ -9,6 +9,7 @@ pub mod fixed_rate;
 mod jitter;
 mod missed;
 mod overdue;
+mod planned_wall;
 mod repeat;
 mod retry;
 mod told_of_the_end;

@@ -2,8 +2,8 @@
 //! the last failure is kept, and the hook after the run sees the failure.
 
 use punctual::{
-    Builder, CancelReason, DiscardOldestPolicy, Failure, FailurePolicy, FailureSource, ManualClock,
-    ScheduledThreadPoolExecutor as Executor, TaskContext,
+    Builder, CancelReason, DiscardOldestPolicy, Failure, FailureKind, FailurePolicy, FailureSource,
+    ManualClock, ScheduledThreadPoolExecutor as Executor, TaskContext,
 };
 
 use crate::support::{Counter, Log, assert_cancelled, eventually, manual_with, ms};
@@ -18,8 +18,14 @@ fn telling(
         settings(builder.failure_handler(move |report| {
             let id = report.task_id().expect("it is a task's").to_string();
             let line = report.to_string().replace(&id, "7");
-            let is_panic = report.source() == FailureSource::Task;
-            assert!(is_panic || report.location().is_none());
+            let kind = report.failure().kind();
+            let expected = match report.source() {
+                FailureSource::TimeLimit => FailureKind::TimeLimit,
+                FailureSource::Displaced => FailureKind::Displaced,
+                _ => FailureKind::Panic,
+            };
+            assert_eq!((kind, report.failure().is_panic()), (expected, kind == FailureKind::Panic));
+            assert!(report.failure().is_panic() || report.location().is_none());
             told.push((report.source(), line));
         }))
     });
@@ -60,7 +66,7 @@ fn a_task_that_its_time_limit_ends_is_reported() {
     clock.advance(ms(5));
     poller.wait().unwrap();
     assert_cancelled(&poller, CancelReason::TimedOut);
-    let why = "the run was over its budget of 5ms";
+    let why = "the run exceeded its time limit of 5ms";
     let line = format!("a periodic task (task 7 \"poller\", run 2) was ended: {why}");
     assert_told(&log, FailureSource::TimeLimit, &line);
     let failed = poller.last_failure().expect("it is kept");
@@ -94,8 +100,8 @@ fn a_late_panic_is_reported_beside_the_end() {
     assert_eq!(sources, [FailureSource::TimeLimit, FailureSource::Task]);
 }
 
-/// A task that continues, by its policy, after a run that took too long has not ended: the run is a
-/// failure, and the handler is called as for a panic.
+/// A task that continues, by its policy, after a run that took too long has not ended: the run has
+/// failed, by its time limit and not by a panic, and the handler is called for it.
 #[test]
 fn a_task_that_goes_on_has_not_ended() {
     let (clock, executor, log) = telling(|builder| builder);
@@ -108,8 +114,10 @@ fn a_task_that_goes_on_has_not_ended() {
     gate.add();
     clock.run_until_idle();
     assert!(!poller.is_done());
-    let line = "a task (task 7, run 1) panicked: the run was over its budget of 5ms";
-    assert_told(&log, FailureSource::Task, line);
+    let line = "a periodic task (task 7, run 1) failed: the run exceeded its time limit of 5ms";
+    assert_told(&log, FailureSource::TimeLimit, line);
+    let failed = poller.last_failure().expect("it is kept");
+    assert_eq!((failed.kind(), failed.in_a_row()), (FailureKind::TimeLimit, 1));
 }
 
 /// G17: the handler is called for a periodic task that another task displaces from a bounded queue;

@@ -119,10 +119,8 @@ impl Board {
         let aftermath = self.settle(id, result, delay);
         self.submit_or_end(aftermath.turn);
         self.submit_or_end(aftermath.again);
-        if let (Some(given_up), Some(callback)) =
-            (aftermath.given_up, &self.definitions.on_given_up)
-        {
-            callback(&given_up);
+        if let Some(given_up) = aftermath.given_up {
+            self.definitions.tell_given_up(&given_up);
         }
     }
 

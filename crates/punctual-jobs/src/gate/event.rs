@@ -44,6 +44,36 @@ pub enum GateEvent {
     },
 }
 
+/// One line for a log.
+impl fmt::Display for GateEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost { name, fence } => {
+                write!(f, "a run of {name:?} has lost its lease (fence {fence})")
+            }
+            Self::Unreachable { name, tick, error } => {
+                let tick = Tick(*tick);
+                write!(f, "the database could not be asked about {name:?} at {tick}: {error}")
+            }
+            Self::Skipped { name, tick, reason } => {
+                write!(f, "{name:?} at {} does not run here: {reason}", Tick(*tick))
+            }
+        }
+    }
+}
+
+/// A moment as Unix time, which every log and every database can read.
+struct Tick(SystemTime);
+
+impl fmt::Display for Tick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(since) => write!(f, "{}.{:03}", since.as_secs(), since.subsec_millis()),
+            Err(before) => write!(f, "-{:.3}", before.duration().as_secs_f64()),
+        }
+    }
+}
+
 /// Why a tick does not run. See [`GateEvent::Skipped`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -54,6 +84,15 @@ pub enum SkipReason {
     /// by [`aligned`](crate::aligned()) or by a cron expression, or give the gate a
     /// [delay](super::NamedGate::with_delay).
     NotOnWallClock,
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreachable => "the database could not be asked",
+            Self::NotOnWallClock => "the run is not planned on the wall clock",
+        })
+    }
 }
 
 /// What a gate has done so far, over all names. See [`Gate::statistics`](super::Gate::statistics).
@@ -79,6 +118,17 @@ pub struct GateStatistics {
     pub renewed: u64,
     /// How many runs were held when this was read.
     pub held: u64,
+}
+
+/// One line for a log, with all counts.
+impl fmt::Display for GateStatistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, granted, refused, postponed, .. } = self;
+        write!(f, "asked {asked}, granted {granted}, refused {refused}, postponed {postponed}")?;
+        let Self { unreachable, skipped, lost, renewed, held, .. } = self;
+        write!(f, ", unreachable {unreachable}, skipped {skipped}, lost {lost}")?;
+        write!(f, ", renewed {renewed}, held {held}")
+    }
 }
 
 /// The counters, and the function that is told of events.

@@ -66,7 +66,6 @@ impl Runs for Office {
     }
 
     fn given_up(&self, job: Failed) {
-        let Some(callback) = self.definitions.on_given_up.clone() else { return };
         let given_up = GivenUp {
             id: JobId(job.id),
             name: job.name,
@@ -74,8 +73,9 @@ impl Runs for Office {
             attempts: job.begun,
             last_error: job.error,
         };
-        // If the executor takes no task any more, there is nobody to tell.
-        let _ = self.executor.execute(move || callback(&given_up));
+        let definitions = Arc::clone(&self.definitions);
+        // If the executor takes no task any more, the program is at its end and does not want to know.
+        let _ = self.executor.execute(move || definitions.tell_given_up(&given_up));
     }
 }
 

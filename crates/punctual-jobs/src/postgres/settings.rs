@@ -111,6 +111,27 @@ pub enum Trouble {
     },
 }
 
+/// One line for a log.
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EngineStopped { error } => {
+                write!(f, "the engine has stopped and is started again: {error}")
+            }
+            Self::EngineStuck => {
+                f.write_str("the engine claims no job although some are due, and is started again")
+            }
+            Self::ServerAway { error } => {
+                write!(f, "the server could not be asked which claims still stand: {error}")
+            }
+            Self::ClaimLost { id } => write!(f, "the claim of the running job {id} is lost"),
+            Self::TickNotSent { name, error } => {
+                write!(f, "a tick of the periodic job {name:?} was not sent: {error}")
+            }
+        }
+    }
+}
+
 impl Postgres {
     /// Runs handlers on this executor, and keeps jobs in the database at this address: a URL, or a list of
     /// keys and values, as [`tokio_postgres::Config`] reads them.

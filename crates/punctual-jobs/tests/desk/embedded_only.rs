@@ -150,6 +150,87 @@ fn dropping_the_last_desk_closes_it() {
     assert_eq!(world.close_desk(), 0);
 }
 
+/// A handler that shuts its own desk down would wait for itself: it is refused, and the desk goes on. Elsewhere the
+/// same call answers, also in a handler of another desk.
+#[test]
+fn a_handler_cannot_shut_its_own_desk_down() {
+    let clock = ManualClock::new();
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(2);
+    let executor = builder.clock(clock.clone()).build().unwrap();
+    let other = Jobs::new().open(Embedded::on(&executor)).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let jobs = Jobs::new().on(move |run: &JobRun, _: Failing| {
+        let own = run.desk().shutdown_within(SHORT, SHORT);
+        let others = other.shutdown_within(SHORT, SHORT);
+        tell.send((own.is_err(), others.is_ok()))?;
+        Ok(())
+    });
+    let desk = jobs.open(Embedded::on(&executor)).unwrap();
+    let waits = desk.after(Duration::from_secs(3600), Failing {}).send().unwrap();
+    for _ in 0..2 {
+        desk.now(Failing {}).send().unwrap();
+        clock.run_until_idle();
+        assert_eq!(told.recv().unwrap(), (true, true));
+    }
+    assert!(matches!(desk.state(waits.id()), Ok(JobState::Waiting { .. })), "it goes on");
+    let report = desk.shutdown_within(SHORT, SHORT).unwrap();
+    assert_eq!(report.handed_back.len(), 1, "{report}");
+}
+
+/// Reports are lines for a log.
+#[test]
+fn reports_are_lines() {
+    let world = InProcess::open(standard);
+    let (soon, job) = (SHORT, "job");
+    let waits = world.desk().after(100 * soon, Note::new("a")).key("k").send().unwrap();
+    let state = world.desk().state(waits.id()).unwrap();
+    assert_eq!(state.to_string(), "waiting");
+    let runs = world.desk().now(Hold::new(job)).send().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    let report = world.shutdown(Duration::ZERO, 100 * soon);
+    assert_eq!(report.to_string(), "0 ran, 2 handed back");
+    let mut lines: Vec<_> = report.handed_back.iter().map(ToString::to_string).collect();
+    lines.sort_by_key(|line| line.len());
+    let shown = [
+        format!("{} \"hold\", failed attempts: 0", runs.id()),
+        format!("{} \"note\" with the key \"k\", failed attempts: 0", waits.id()),
+    ];
+    assert_eq!(lines, shown);
+}
+
+/// A job that is given up, and of which no callback is told, is one line on standard error; with a callback there is
+/// none. This is a program of its own, which is this test again.
+#[test]
+fn a_job_that_is_given_up_is_not_silent() {
+    const CHILD: &str = "PUNCTUAL_TEST_CHILD";
+    if let Ok(with_callback) = std::env::var(CHILD) {
+        let clock = ManualClock::new();
+        let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+        let executor = builder.clock(clock.clone()).build().unwrap();
+        let mut jobs = Jobs::new().on(|_: &JobRun, _: Failing| Err(JobError::new("no\nroute")));
+        if with_callback == "true" {
+            jobs = jobs.on_given_up(|_| ());
+        }
+        let desk = jobs.open(Embedded::on(&executor)).unwrap();
+        desk.now(Failing {}).attempts(2).send().unwrap();
+        clock.run_for(Duration::from_secs(3600));
+        return;
+    }
+    for (with_callback, lines) in [("false", 1), ("true", 0)] {
+        let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+        let test = "embedded_only::a_job_that_is_given_up_is_not_silent";
+        program.args(["--exact", test, "--nocapture"]).env(CHILD, with_callback);
+        let output = program.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{text}");
+        let told: Vec<_> =
+            text.lines().filter(|line| line.starts_with("punctual-jobs: ")).collect();
+        assert_eq!(told.len(), lines, "{text}");
+        let end = "\"failing\" was given up after 2 attempts: no\\nroute";
+        assert!(told.iter().all(|line| line.ends_with(end)), "{text}");
+    }
+}
+
 #[test]
 fn a_failed_attempt_under_a_manual_clock_takes_no_real_time() {
     let world = InProcess::open(|scene| standard(scene).attempts::<Flaky>(25));

@@ -82,13 +82,13 @@ impl World for InTables {
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
-        self.desk().shutdown_within(patience, grace)
+        self.desk().shutdown_within(patience, grace).unwrap()
     }
 }
 
 impl Drop for InTables {
     fn drop(&mut self) {
         self.scene.gate.cancel();
-        self.desk().shutdown_within(Duration::from_secs(5), Duration::ZERO);
+        let _ = self.desk().shutdown_within(Duration::from_secs(5), Duration::ZERO);
     }
 }

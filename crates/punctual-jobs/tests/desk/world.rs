@@ -235,7 +235,7 @@ impl World for InProcess {
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
         self.clock.set_auto_advance(true);
-        let report = self.desk().shutdown_within(patience, grace);
+        let report = self.desk().shutdown_within(patience, grace).unwrap();
         self.clock.set_auto_advance(false);
         report
     }

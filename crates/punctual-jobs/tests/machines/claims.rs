@@ -101,7 +101,8 @@ fn a_shutdown_hands_back_what_does_not_end() {
         first.now(Obedient { obeys }).send().unwrap();
     }
     (0..4).for_each(|_| told.recv().unwrap());
-    let report = first.shutdown_within(Duration::from_millis(100), Duration::from_millis(300));
+    let report =
+        first.shutdown_within(Duration::from_millis(100), Duration::from_millis(300)).unwrap();
     assert_eq!((report.ran.len(), report.handed_back.len()), (2, 2), "{report:?}");
     assert_eq!(report.still_running.len(), 2, "{report:?}");
     assert!(report.handed_back.iter().all(|job| job.attempts == 0));

@@ -39,7 +39,7 @@ fn machine() {
     say("open", &[]);
     wait_for_the_end();
     say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
-    desk.shutdown_within(Duration::from_secs(10), Duration::from_secs(1));
+    desk.shutdown_within(Duration::from_secs(10), Duration::from_secs(1)).unwrap();
     say("closed", &[]);
 }
 

@@ -37,7 +37,7 @@ fn the_engine_comes_back_and_leaves_nothing_behind() {
     // The desk is as good as new.
     desk.now(Work { number, millis: 0 }).send().unwrap();
     drained(&server);
-    desk.shutdown_within(Duration::ZERO, Duration::ZERO);
+    desk.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
     let connections = "select count(*) from pg_stat_activity where backend_type = 'client backend'";
     let connections: usize = server.value(connections).parse().unwrap();
     // Those of the engine, the one it listens on, that of the desk, and this question's; and those of

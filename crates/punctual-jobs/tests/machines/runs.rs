@@ -109,7 +109,7 @@ fn jobs_outlive_every_process() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let desk = sender(&executor, &server.url());
     scatter(&desk, 50, Duration::from_secs(1), 0);
-    desk.shutdown_within(Duration::ZERO, Duration::ZERO);
+    desk.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
     drop(desk);
     server.stop();
     std::thread::sleep(Duration::from_millis(1500));

@@ -1,0 +1,247 @@
+//! What a running task can see of its run, and what it can ask of its task from inside.
+
+use std::{
+    fmt,
+    time::{Duration, Instant, SystemTime},
+};
+
+use super::{
+    Runnable,
+    control::{Change, ChooseDeadline, Moved},
+    run::Run,
+};
+use crate::{
+    CancellationToken, TaskId,
+    gate::Lease,
+    sync::Arc,
+    time::{Clock, Timestamp},
+    trigger::Trigger,
+};
+
+/// A running task, as it sees itself; from [`current_task`](crate::current_task), and the argument of the hooks around a
+/// run.
+#[derive(Clone)]
+pub struct TaskContext {
+    pub(super) task: Arc<dyn Runnable>,
+    pub(super) stop: CancellationToken,
+    pub(super) lease: Option<Arc<dyn Lease>>,
+    pub(super) id: TaskId,
+    pub(super) number: u64,
+    pub(super) attempt: u32,
+    pub(super) missed: u64,
+    pub(super) planned: Timestamp,
+    pub(super) planned_wall: Option<SystemTime>,
+    pub(super) lateness: Duration,
+}
+
+impl TaskContext {
+    /// Returns the id of the task, the same for all its runs.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
+    #[must_use]
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.task.name()
+    }
+
+    /// Returns which run this is: 1 for the first, and always 1 for a one-shot task.
+    #[must_use]
+    pub fn run_number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns 1 plus the number of runs just before this one that have failed in a row: which attempt it is, if
+    /// failed runs are [tried again](crate::Handle::retry).
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns how many runs were left out just before this one, by the
+    /// [`MissedRuns`](crate::MissedRuns) policy of the task. Only a fixed rate and triggers that
+    /// [count](crate::Trigger::between) know that; a calendar counts up to a thousand.
+    #[must_use]
+    pub fn missed_runs(&self) -> u64 {
+        self.missed
+    }
+
+    /// Returns the moment for which this run was planned; `None` if no [`Instant`] can represent it.
+    #[must_use]
+    pub fn planned(&self) -> Option<Instant> {
+        self.stop.clock().instant_of(self.planned)
+    }
+
+    /// Returns the same moment on the wall clock. It is exact if the run was planned
+    /// [on that clock](Self::is_on_wall). Otherwise it is worked out from what both clocks show now, so it
+    /// differs by as much as the wall clock has been set since. Reads both clocks then.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use punctual::{Clock, ManualClock, ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::trigger::{Due, from_fn};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(12 * 3_600);
+    /// clock.set_wall_time(noon - Duration::from_secs(60));
+    /// let mut moments = [Due::Wall(noon)].into_iter();
+    /// let report = executor.repeat(from_fn(move |_| moments.next()), move || {
+    ///     let task = current_task().expect("inside a task");
+    ///     assert!(task.is_on_wall() && task.planned_wall() == noon);
+    /// })?;
+    /// clock.run_for(Duration::from_secs(75));
+    /// report.join()?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn planned_wall(&self) -> SystemTime {
+        self.planned_wall.unwrap_or_else(|| self.stop.clock().wall_at(self.planned))
+    }
+
+    /// Returns `true` if the run was planned on the wall clock, by
+    /// [`Due::Wall`](crate::trigger::Due::Wall).
+    #[must_use]
+    pub fn is_on_wall(&self) -> bool {
+        self.planned_wall.is_some()
+    }
+
+    /// Returns how long after that moment the run started.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let lateness = executor.schedule(second, || current_task().map(|task| task.lateness()))?;
+    /// clock.advance(3 * second);
+    /// assert_eq!(lateness.join()?, Some(2 * second));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "latency")]
+    #[must_use]
+    pub fn lateness(&self) -> Duration {
+        self.lateness
+    }
+
+    /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status
+    /// of the thread, but of the task alone.
+    ///
+    /// The token belongs to the task, not to the run: once anyone has raised it, the task does
+    /// not run again. So a periodic task can end itself by raising its own token. Its future is then
+    /// cancelled, as [requested](crate::CancelReason::Requested), when the run has returned. A
+    /// periodic task with a [time limit](crate::TaskBuilder::timeout) has a new token for each run,
+    /// and goes on, if its policy says so, after the limit has raised one; so has a run under a
+    /// [lease](crate::gate::Lease).
+    ///
+    /// Allocates at the first call for a task. Does not block.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let millisecond = Duration::from_millis(1);
+    /// let countdown = executor.schedule_at_fixed_rate(millisecond, millisecond, || {
+    ///     let task = current_task().expect("inside a task");
+    ///     if task.run_number() == 3 {
+    ///         task.token().cancel(); // the third run is the last
+    ///     }
+    /// })?;
+    /// assert!(countdown.join().expect_err("it ended itself").is_cancelled());
+    /// assert_eq!(executor.statistics().runs, 3);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn token(&self) -> CancellationToken {
+        self.task.token(&self.stop)
+    }
+
+    /// Returns the [fence](crate::gate::Lease::fence) of the lease that the task's
+    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the
+    /// lease has no fence.
+    #[must_use]
+    pub fn fence(&self) -> Option<u64> {
+        self.lease.as_ref().and_then(|lease| lease.fence())
+    }
+
+    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known;
+    /// `false` without a lease. A lease that is lost also raises the [token](Self::token).
+    #[must_use]
+    pub fn is_lease_lost(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.is_lost())
+    }
+
+    /// Has the periodic task run next after `delay`, counted from now; see
+    /// [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule). Returns `false` for a
+    /// one-shot task, and if this is not called by the task, in its run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let poll = executor.schedule_at_fixed_rate(second, second, move || {
+    ///     // Nothing is expected for a minute.
+    ///     current_task().expect("inside a task").reschedule(60 * second);
+    /// })?;
+    /// clock.run_for(second);
+    /// assert_eq!(poll.delay(), Some(60 * second));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn reschedule(&self, delay: Duration) -> bool {
+        self.change(|clock| Some(Change::At(clock.read().after(delay))))
+    }
+
+    /// Gives the periodic task another schedule; see
+    /// [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger). Returns `false` also if
+    /// this is not called by the task, in its run.
+    ///
+    /// # Panics
+    ///
+    /// If the trigger panics.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
+        let task = Arc::clone(&self.task);
+        self.change(|clock| Change::schedule(trigger, &*task, clock))
+    }
+
+    /// Pauses the periodic task after this run; see
+    /// [`ScheduledFuture::pause`](crate::ScheduledFuture::pause). Returns `false` also if this is not
+    /// called by the task, in its run.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn pause(&self) -> bool {
+        self.change(|_| Some(Change::Pause))
+    }
+
+    /// Changes the task whose run the calling thread is in. Only there it is known that the task has no
+    /// entry in a queue, which this could not move.
+    fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
+        if !Run::is_of(&self.task) {
+            return false;
+        }
+        let clock = self.stop.clock();
+        let Some(change) = change(clock) else { return false };
+        let mut move_entry = |_, _: &mut ChooseDeadline<'_>| Moved::Absent;
+        self.task.control(change, clock, &mut move_entry).had_effect
+    }
+}
+
+impl fmt::Debug for TaskContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskContext")
+            .field("id", &self.id)
+            .field("name", &self.name())
+            .field("run_number", &self.number)
+            .field("missed_runs", &self.missed)
+            .field("lateness", &self.lateness)
+            .finish_non_exhaustive()
+    }
+}
