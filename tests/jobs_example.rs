@@ -31,6 +31,9 @@ mod lateness;
 mod moment;
 #[path = "jobs_example/next.rs"]
 mod next;
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../examples/jobs/overdue.rs"]
+mod overdue;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod program;
 #[allow(dead_code, reason = "the program uses the rest")]

@@ -47,6 +47,7 @@ mod lateness;
 mod moment;
 mod options;
 mod outcome;
+mod overdue;
 mod preview;
 mod process;
 mod report;

@@ -76,12 +76,8 @@ impl Runner {
 
     /// Begins a run, on a starter, unless it is overdue.
     fn run(self, planned: Planned) {
-        let now = Now::read().earlier_by(self.job.put_off);
-        if planned.is_overdue(&self.job.schedule, now) {
-            if let Some(next) = planned.left_out(&self.job.schedule, now) {
-                let _ = self.schedule(next);
-            }
-            return;
+        if let Some(next) = planned.instead_of_overdue(&self.job) {
+            return drop(next.map(|next| self.schedule(next)));
         }
         let attempt = Attempt { planned, started: Now::read(), number: 1 };
         if self.job.may_overlap {
@@ -126,11 +122,8 @@ impl Runner {
     }
 
     /// Reports a run with its last attempt, and returns when it ended.
-    pub(crate) fn report(
-        &self,
-        Attempt { planned, started, number }: Attempt,
-        outcome: Outcome,
-    ) -> Now {
+    pub(crate) fn report(&self, attempt: Attempt, outcome: Outcome) -> Now {
+        let Attempt { planned, started, number } = attempt;
         let (job, ended) = (&self.job, Now::read());
         let run = Run {
             number: planned.number,

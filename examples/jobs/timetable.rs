@@ -15,10 +15,6 @@ use crate::{
 
 /// More missed runs of a calendar than this are not counted.
 const MOST_COUNTED: u64 = 1_000;
-/// A run that is less late is on time.
-const ON_TIME: Duration = Duration::from_millis(1);
-/// By `skip`, a run that is later does not start, even if the next one is not due.
-const SKIP_AFTER: Duration = Duration::from_secs(10);
 
 /// A run that is to come.
 ///
@@ -64,29 +60,6 @@ impl Planned {
             _ => 0,
         };
         self.skipped + stands_for
-    }
-
-    /// Whether this run must not start any more, which could start now.
-    pub(crate) fn is_overdue(&self, schedule: &Schedule, now: Now) -> bool {
-        let late = self.at.late_at(now);
-        let (missed, is_next_due) = match (schedule, self.at) {
-            (Schedule::Every { period, missed, .. }, _) => (*missed, late >= *period),
-            (Schedule::At { calendar, missed }, Moment::Wall(at)) => {
-                (*missed, count(calendar, at, now.wall) > 0)
-            }
-            _ => return false,
-        };
-        match missed {
-            MissedRuns::Within(limit) => late > limit,
-            MissedRuns::Skip => late > SKIP_AFTER || late >= ON_TIME && is_next_due,
-            _ => false,
-        }
-    }
-
-    /// The run to come if this one is left out now, as overdue; `None` if there is none.
-    pub(crate) fn left_out(&self, schedule: &Schedule, now: Now) -> Option<Self> {
-        let next = self.next(schedule, now, now)?;
-        Some(Self { number: self.number, skipped: self.skipped + 1 + next.skipped, ..next })
     }
 
     /// The run after this one, given when this one started and ended; `None` if there is none.
@@ -153,7 +126,7 @@ fn too_late(ended: Now, limit: Duration) -> Now {
 
 /// The number of a calendar's moments after `from`, up to and including `to`, as far as they are
 /// counted.
-fn count(calendar: &Cron, from: SystemTime, to: SystemTime) -> u64 {
+pub(crate) fn count(calendar: &Cron, from: SystemTime, to: SystemTime) -> u64 {
     let (mut moment, mut count) = (from, 0);
     while count < MOST_COUNTED {
         match calendar.next_after(moment) {

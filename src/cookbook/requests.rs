@@ -39,7 +39,7 @@
 //!
 //! **Watch for** attempts that hang: [`timeout`](crate::TaskBuilder::timeout) limits each of them. A retry is right only
 //! for what may be done twice; an error that no further attempt mends is returned as
-//! [a result](crate::Handle::retry#attempts). Async code asks [`delay_after`](crate::Backoff::delay_after) for the next delay, and sleeps for
+//! [a result](crate::Handle::retry). Async code asks [`delay_after`](crate::Backoff::delay_after) for the next delay, and sleeps for
 //! so long.
 //!
 //! # A time limit for each request

@@ -39,7 +39,7 @@ impl<T: Unpin> TaskOutput for T {}
 
 /// What a closure that runs at a fixed rate or with a fixed delay returns: `()`, or nothing, if it never returns. A
 /// closure that reports success and failure is for [`repeat`](crate::Handle::repeat), which takes every
-/// [`Outcome`](crate::Outcome).
+/// [`Outcome`].
 ///
 /// This trait is sealed: no other type implements it.
 #[diagnostic::on_unimplemented(

@@ -195,7 +195,7 @@ fn with_ours<T>(server: &Server, size: Size, round: impl FnOnce(&Watching) -> T)
     });
     let desk: Desk = jobs.open(Postgres::on(&executor, server.url()).slots(size.slots)).unwrap();
     let result = round(&watching);
-    desk.shutdown_within(Duration::from_secs(10), Duration::ZERO);
+    desk.shutdown_within(Duration::from_secs(10), Duration::ZERO).unwrap();
     result
 }
 

@@ -97,7 +97,8 @@ fn replicas<G: Trigger>(
 /// and the tick.
 #[test]
 fn with_jitter_each_tick_runs_once() {
-    let subjects: [(Option<&str>, fn(usize) -> Box<dyn Trigger>); 3] = [
+    type Subject = (Option<&'static str>, fn(usize) -> Box<dyn Trigger>);
+    let subjects: [Subject; 3] = [
         (Some("sweep"), |_| Box::new(Minutely.jitter(SPREAD))),
         (Some("sweep"), |_| Box::new(Minutely.jitter(SPREAD).times(1_000))),
         (None, |_| Box::new(Minutely.jitter(SPREAD).name("sweep"))),

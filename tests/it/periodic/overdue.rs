@@ -50,12 +50,7 @@ const CAUSES: [Cause; 7] = [
 
 /// The runs of a task until 60 s, whose first run is planned for 10 s and cannot start before `free`, in seconds;
 /// and how many were counted as missed by then, and at the end.
-fn runs_after(
-    cause: Cause,
-    policy: MissedRuns,
-    trigger: impl Trigger,
-    free: u32,
-) -> (Vec<(u64, u64, u64)>, [u64; 2]) {
+fn runs_after(cause: Cause, policy: MissedRuns, trigger: impl Trigger, free: u32) -> Seen {
     let (clock, executor) = manual(if cause == Cause::GroupIsFull { 2 } else { 1 });
     let group = executor.group("all").limit(1).build().expect("a group");
     let (runs, body) = noting(&clock);
@@ -102,10 +97,11 @@ fn runs_after(
     (runs.entries(), [at_once, executor.statistics().missed_runs])
 }
 
+/// The runs, and two counts of the statistics.
+type Seen = (Vec<(u64, u64, u64)>, [u64; 2]);
+
 /// A fixed rate, which is the crate's own, or a trigger that it does not look into.
-fn rate(
-    is_trigger: bool,
-) -> Box<dyn Fn(Cause, MissedRuns, u32) -> (Vec<(u64, u64, u64)>, [u64; 2])> {
+fn rate(is_trigger: bool) -> Box<dyn Fn(Cause, MissedRuns, u32) -> Seen> {
     let ten = || every(10 * SECOND).first_in(10 * SECOND);
     match is_trigger {
         false => Box::new(move |cause, policy, free| runs_after(cause, policy, ten(), free)),
@@ -174,9 +170,7 @@ fn silent() -> impl Trigger {
 /// What has no next moment that is known is left out by `Skip` when it is more than ten seconds late.
 #[test]
 fn without_a_known_successor_skip_has_ten_seconds() {
-    let skip = |trigger: Box<dyn Fn(u32) -> (Vec<(u64, u64, u64)>, [u64; 2])>| {
-        (trigger(20).0[0], trigger(21))
-    };
+    let skip = |trigger: Box<dyn Fn(u32) -> Seen>| (trigger(20).0[0], trigger(21));
     let by_function = Box::new(|free| runs_after(Cause::Stall, MissedRuns::Skip, silent(), free));
     let (late, (runs, missed)) = skip(by_function);
     assert_eq!((late, runs[0], missed), ((20_000, 10_000, 0), (30_000, 0, 1), [1, 1]));

@@ -55,17 +55,17 @@ fn forward(task: TaskHandle, verb: impl Fn(&TaskHandle) -> bool + 'static) -> Fo
 }
 
 fn never<B: Fn() + Clone + Send + 'static>(handle: &Handle, body: B) -> TaskHandle {
-    handle.schedule(Duration::MAX, move || body()).expect("it is open").task_handle()
+    handle.schedule(Duration::MAX, body).expect("it is open").task_handle()
 }
 
 fn paused<B: Fn() + Clone + Send + 'static>(handle: &Handle, body: B) -> TaskHandle {
-    let task = handle.schedule(ms(1), move || body()).expect("it is open").task_handle();
+    let task = handle.schedule(ms(1), body).expect("it is open").task_handle();
     assert!(task.pause());
     task
 }
 
 fn demanded<B: Fn() + Clone + Send + 'static>(handle: &Handle, body: B) -> TaskHandle {
-    handle.repeat(on_demand(), move || body()).expect("it is open").task_handle()
+    handle.repeat(on_demand(), body).expect("it is open").task_handle()
 }
 
 fn ways<B: Fn() + Clone + Send + 'static>() -> Vec<(&'static str, Way<B>)> {
@@ -84,17 +84,17 @@ fn ways<B: Fn() + Clone + Send + 'static>() -> Vec<(&'static str, Way<B>)> {
             forward(demanded(handle, body), once)
         }),
         ("a throttle", |handle, body| {
-            let throttled: Throttled = handle.throttle(HOUR, move || body()).expect("it is open");
+            let throttled: Throttled = handle.throttle(HOUR, body).expect("it is open");
             Box::new(move || throttled.call())
         }),
         ("a debounce", |handle, body| {
-            let debounced: Debounced = handle.debounce(ms(5), move || body()).expect("it is open");
+            let debounced: Debounced = handle.debounce(ms(5), body).expect("it is open");
             Box::new(move || debounced.call())
         }),
         ("a group that goes on", |handle, body| {
             let group: Group = handle.group("paused").build().expect("a good limit");
             assert!(group.pause());
-            let task = group.submit(move || body()).expect("it is open");
+            let task = group.submit(body).expect("it is open");
             // The task may have run to its end when `resume` returns.
             Box::new(move || {
                 let _task: &ScheduledFuture<()> = &task;
