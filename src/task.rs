@@ -76,6 +76,7 @@ mod group;
 mod grouped;
 mod hooks;
 mod job;
+mod missed_runs;
 mod outcome;
 mod period;
 mod report;
@@ -107,8 +108,8 @@ pub use self::{
     context::TaskContext,
     decorate::{Done, Submission, TaskRun},
     failure::{FailedRun, FailurePolicy},
+    missed_runs::MissedRuns,
     outcome::Outcome,
-    period::MissedRuns,
     report::{FailureReport, FailureSource},
     returned::{TaskOutput, UnitOutcome},
     run::current_task,

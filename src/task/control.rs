@@ -45,7 +45,8 @@ use std::mem;
 use super::{
     Job, Runnable,
     calls::{Calls, Pace},
-    period::{MissedRuns, Period, Shared},
+    missed_runs::MissedRuns,
+    period::{Period, Shared},
 };
 use crate::{
     time::{Clock, Timestamp, Timing},

@@ -29,127 +29,26 @@
 
 use std::{any::Any, time::Duration};
 
-use super::triggered::Triggered;
+use super::{
+    missed_runs::{MissedRuns, Packed},
+    triggered::Triggered,
+};
 use crate::{
     time::{Clock, Timestamp, saturating_nanos},
     trigger::{Every, FixedDelay, Trigger},
 };
 
-/// What a periodic task does about the runs that it missed because it was late, by a period or more
-/// if it has a fixed rate. Quartz calls this the misfire instruction.
-///
-/// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for
-/// them, as [`Burst`](Self::Burst) does, and so do Java's verbs by default. The default of
-/// [`repeat`](crate::Handle::repeat) is [`Coalesce`](Self::Coalesce). A task with a fixed delay misses no run
-/// by taking long. The policies hold for every [trigger](crate::Trigger); only a fixed rate has a grid that
-/// [`Delay`](Self::Delay) can move.
-///
-/// # Overdue runs
-///
-/// [`Skip`](Self::Skip) and [`Within`](Self::Within) are starting deadlines as well: a run that is overdue by
-/// them does not start, whatever made it late (busy workers, a machine that slept, a
-/// [pause](crate::ScheduledFuture::pause), a clock that was set, a [group](crate::Group) that holds the task,
-/// a [gate](crate::gate) that puts it off). That holds for the first run and for the last one too. Lateness
-/// counts from the moment for which the run was planned, [jitter](crate::Trigger::jitter) included, or from
-/// the last request for it. The worker decides just before the body; a gate is not asked about a run that is
-/// overdue already, and its lease ends with [`NotRun`](crate::gate::RunEnd::NotRun) if it has become so
-/// meanwhile. The next run is planned as after one that took place.
-///
-/// A run that is left out is no run and no failure. It counts as missed at once, in
-/// [`Statistics::missed_runs`](crate::Statistics::missed_runs), and in
-/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) of the next run that does take place.
-/// A run [beside the schedule](crate::ScheduledFuture::run_now) is never left out, nor one
-/// [by hand](crate::DrainedTask::run).
-///
-/// ```
-/// use std::time::Duration;
-/// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, with_context};
-///
-/// let clock = ManualClock::new();
-/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-/// let (report, reports) = std::sync::mpsc::channel();
-/// let second = Duration::from_secs(1);
-/// let (initial_delay, period) = (second, second);
-/// executor.task().missed_runs(MissedRuns::Coalesce).schedule_at_fixed_rate(
-///     initial_delay,
-///     period,
-///     with_context(move |run| report.send(run.missed_runs()).unwrap_or_default()),
-/// )?;
-/// clock.run_until_idle();
-/// clock.advance(10 * second); // the machine was suspended, say
-/// clock.run_until_idle();
-/// assert_eq!(reports.try_iter().collect::<Vec<_>>(), [9]); // one run for all ten
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
-#[doc(alias("MissedTickBehavior", "misfire", "catch_up"))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MissedRuns {
-    /// Makes up for every missed run, back to back, until the task is on time again. Right for work
-    /// that must be done a certain number of times.
-    #[default]
-    Burst,
-    /// Runs once for all missed runs, late, and then returns to the grid. A run that took too long is
-    /// followed by the next at once. Right for polling and flushing.
-    Coalesce,
-    /// Leaves the missed runs out: the next run is at the first moment of the grid that is still to
-    /// come when the present run ends. Right for sampling. Quartz: do nothing.
-    ///
-    /// A run is overdue if the next one is due already when it could start, and in any case if it is more
-    /// than ten seconds late: so a nightly run is left out by a machine that wakes in the morning, and the last
-    /// run of a series has a deadline too. Less than a millisecond late is on time, however short the period
-    /// is. When the next run is due is known of a fixed rate, and of triggers that
-    /// [count](crate::Trigger::between) their moments, as a calendar does; others have the ten seconds
-    /// alone. A task that is always later than its period never runs, and its missed runs count up:
-    /// [`Coalesce`](Self::Coalesce) is for tasks that have to run even so.
-    Skip,
-    /// Moves the grid: the next run is a period after the start of the late one. Right where runs
-    /// must be kept apart.
-    Delay,
-    /// Makes up for the runs that are no later than this, and leaves the others out: no run starts later.
-    /// Right for work that is still of use a little late. Kubernetes: `startingDeadlineSeconds`.
-    ///
-    /// A worker wakes some microseconds after the moment of a run, and later on a busy machine, so a span
-    /// of less than some milliseconds leaves out nearly everything.
-    Within(Duration),
-}
-
-impl MissedRuns {
-    /// The lateness up to which a run is on time, which is how late a system wakes threads, if all is well.
-    const ON_TIME: Duration = Duration::from_millis(1);
-    /// The lateness up to which `Skip` lets a run start whose successor is not due, or has none: as long as
-    /// pools that are busy for a moment need. Quartz has a minute, and Temporal lets nobody set less.
-    const SKIP_AFTER: Duration = Duration::from_secs(10);
-
-    /// Returns `true` if a run does not start any more that is this late. `is_next_due` says whether the
-    /// run after it is due; it is asked only if that matters.
-    #[inline]
-    pub(crate) fn leaves_out(self, late: Duration, is_next_due: impl FnOnce() -> bool) -> bool {
-        match self {
-            Self::Burst | Self::Coalesce | Self::Delay => false,
-            Self::Within(limit) => late > limit,
-            Self::Skip => late > Self::SKIP_AFTER || late >= Self::ON_TIME && is_next_due(),
-        }
-    }
-
-    /// Returns `true` if a run can be overdue by this policy.
-    #[inline]
-    pub(super) fn has_deadline(self) -> bool {
-        matches!(self, Self::Skip | Self::Within(_))
-    }
-}
-
 /// The schedule of a periodic task. The two kinds that Java has are planned here, with no allocation
 /// and no dynamic call.
 pub(crate) enum Period {
-    /// The period is in nanoseconds, which keeps the whole at three words.
+    /// Spans are in nanoseconds, which keeps the whole at three words.
     FixedRate {
         period: u64,
-        missed: MissedRuns,
+        missed: Packed,
     },
     FixedDelay {
         delay: u64,
-        missed: MissedRuns,
+        missed: Packed,
     },
     Trigger(Box<Triggered>),
     /// A trigger that has no run.
@@ -174,11 +73,11 @@ pub(super) struct Plan {
 
 impl Period {
     pub(crate) fn fixed_rate(period: Duration, missed: MissedRuns) -> Self {
-        Self::FixedRate { period: saturating_nanos(period), missed }
+        Self::FixedRate { period: saturating_nanos(period), missed: Packed::new(missed) }
     }
 
     pub(crate) fn fixed_delay(delay: Duration, missed: MissedRuns) -> Self {
-        Self::FixedDelay { delay: saturating_nanos(delay), missed }
+        Self::FixedDelay { delay: saturating_nanos(delay), missed: Packed::new(missed) }
     }
 
     /// Returns the schedule that a trigger stands for, and when its first run is. `shared` is there for a
@@ -212,7 +111,9 @@ impl Period {
     pub(super) fn with_missed_runs_of(mut self, other: &Self) -> Self {
         let policy = other.missed_runs();
         match &mut self {
-            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => *missed = policy,
+            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => {
+                *missed = Packed::new(policy);
+            }
             Self::Trigger(triggered) => triggered.missed = policy,
             Self::Never | Self::Unshared => {}
         }
@@ -222,7 +123,7 @@ impl Period {
     #[inline]
     fn missed_runs(&self) -> MissedRuns {
         match self {
-            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => *missed,
+            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => missed.get(),
             Self::Trigger(triggered) => triggered.missed,
             Self::Never | Self::Unshared => MissedRuns::Burst,
         }
@@ -247,9 +148,9 @@ impl Period {
         let late = now.since(planned.max(asked));
         match self {
             Self::FixedRate { period, missed } => {
-                missed.leaves_out(late, || saturating_nanos(late) >= *period)
+                missed.get().leaves_out(late, || saturating_nanos(late) >= *period)
             }
-            Self::FixedDelay { missed, .. } => missed.leaves_out(late, || false),
+            Self::FixedDelay { missed, .. } => missed.get().leaves_out(late, || false),
             Self::Trigger(triggered) => triggered.is_overdue(planned, asked, now, clock),
             Self::Never | Self::Unshared => false,
         }
@@ -282,7 +183,7 @@ impl Period {
     #[inline]
     pub(super) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
         match self {
-            Self::FixedRate { period, missed: MissedRuns::Coalesce | MissedRuns::Delay } => {
+            Self::FixedRate { period, missed } if missed.get().stands_for_others() => {
                 whole_periods(planned, started, *period)
             }
             _ => 0,
@@ -303,7 +204,7 @@ impl Period {
             Self::FixedDelay { delay, .. } => {
                 return Some(Plan { next: ended().after_times(delay, 1), skipped: 0 });
             }
-            Self::FixedRate { period, missed } => (period, missed),
+            Self::FixedRate { period, missed } => (period, missed.get()),
             Self::Trigger(_) | Self::Never | Self::Unshared => return None,
         };
         let on_grid = |points: u64| planned.after_times(period, points.saturating_add(1));

@@ -30,7 +30,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::period::{MissedRuns, too_late};
+use super::{missed_runs::MissedRuns, period::too_late};
 use crate::{
     time::{Clock, Timestamp, Waiting, estimate},
     trigger::{Due, LastRun, Trigger, TriggerContext},

@@ -14,6 +14,7 @@ use punctual::{
     Builder, DiscardOldestPolicy, FailurePolicy, Handle, ManualClock, MissedRuns, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, Trigger, current_task,
     trigger::{every, from_fn},
+    with_context,
 };
 
 use crate::support::{
@@ -81,16 +82,14 @@ const CASES: [(&str, Case, Option<&str>); 12] = [
     (
         "the policy goes on",
         |_, executor| {
-            let (runs, task) = (Counter::new(), executor.task());
-            let count = runs.clone();
-            let body = move || {
-                count.add();
+            let task = executor.task().on_failure(FailurePolicy::resume());
+            let body = with_context(|run| {
+                if run.run_number() == 10 {
+                    run.token().cancel();
+                }
                 Err::<(), _>("no")
-            };
-            let task = task.on_failure(FailurePolicy::resume());
-            let series = task.repeat(every(ms(1)), body).unwrap();
-            runs.wait_for(10);
-            series.cancel();
+            });
+            ends(&task.repeat(every(ms(1)), body).unwrap());
         },
         None,
     ),
