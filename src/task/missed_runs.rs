@@ -120,7 +120,7 @@ impl MissedRuns {
 /// A [`MissedRuns`] in one word. The span of a `Within` that has more nanoseconds than fit, some 584 years, is the
 /// longest that does.
 #[derive(Clone, Copy)]
-pub(super) struct Packed(u64);
+pub(crate) struct Packed(u64);
 
 impl Packed {
     const BURST: u64 = u64::MAX;
