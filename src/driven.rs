@@ -121,10 +121,11 @@ impl DrivenExecutor {
     ///
     /// Only what was due *when it was called* is run. A task that one of these tasks submits, brings forward or puts off
     /// waits for the next call, and so does a task that comes back, whether it asks for that itself or makes
-    /// up for a run that it has missed. So no task can keep the caller here, and none keeps another from its turn.
+    /// up for a run that it has missed. So no task can keep the caller here.
     ///
     /// A series that has missed runs, and whose [policy](crate::MissedRuns) makes up for them, has one run in each call.
-    /// Until it has caught up [`time_until_next`](Self::time_until_next) is zero, so a loop that asks comes back at once. A
+    /// Runs start in the order of their deadlines all the same: the call ends where the next missed run of a series has
+    /// its place, before the tasks that are due later. Until the series has caught up [`time_until_next`](Self::time_until_next) is zero, so a loop that asks comes back at once. A
     /// caller that comes once in each frame, and wants all of them there, calls this until there is nothing left:
     ///
     /// ```

@@ -20,7 +20,11 @@
 //! each of them that is still in the queue with that deadline. What is queued or moved after that waits for the next
 //! round. So each task runs once at most, and the caller comes back, whatever its tasks do: submit others without delay
 //! or in the past, call for themselves, answer with a moment that has passed. Nor does a clock that stands still keep
-//! the caller. A periodic task that has missed runs makes up for one in each round.
+//! the caller.
+//!
+//! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines, as
+//! with a worker: if its next moment is later than that of its run and had come before the round began, the round
+//! ends where that next run has its place in the order. The caller is told to come back at once.
 //!
 //! The list has the order of the queue, so ties are broken by the order of submission, for tasks that come back as well.
 //! It names entries and does not own them: a task that waits for its turn in a round is pending, and can be
@@ -76,10 +80,11 @@ use super::{
     worker::Runner,
 };
 use crate::{
-    queue::{AsyncWaiter, Entry},
+    queue::{AsyncWaiter, Entry, Ticket},
     sync::{Arc, Parker},
     task::{Runnable, WorkerContext},
     time::{Clock, Timestamp, WallWatch, WorkerOf},
+    unwind::discard,
     wait::Place,
 };
 
@@ -139,7 +144,7 @@ impl Driver {
         self.runner.pool()
     }
 
-    /// Runs each task that is due, once.
+    /// Runs each task that is due, once, up to where a task has missed another run.
     pub(crate) fn run_due(&mut self) -> Round {
         self.call(|driver, now| driver.run_round(now, None, usize::MAX))
     }
@@ -177,14 +182,25 @@ impl Driver {
     fn run_round(&self, now: Timestamp, except: Option<u64>, most: usize) -> Round {
         let end_of_limits = self.limits.next_sequence(0, now);
         let mut round = Round::default();
+        // The place in the order of the first run that comes back and was missed.
+        let mut end = (Timestamp::NEVER, u64::MAX);
         for (deadline, ticket) in self.pool().queue.list_due(now) {
             if except == Some(ticket.sequence) {
                 continue;
             }
+            if end < (deadline, ticket.sequence) {
+                return round;
+            }
             self.expire_until(deadline, end_of_limits);
             // Otherwise it is gone, or has been moved since: then it is another round's.
             if let Some(entry) = self.pool().queue.take_at(deadline, ticket) {
+                let series = entry.element.is_periodic().then(|| Arc::clone(&entry.element));
                 self.run(entry, &mut round);
+                let next = series.as_ref().and_then(|series| self.deadline_of(&**series, ticket));
+                if let Some(next) = next.filter(|next| deadline < *next && *next < now) {
+                    end = end.min((next, ticket.sequence));
+                }
+                discard(series);
             }
             if round.ran >= most {
                 return round;
@@ -192,6 +208,11 @@ impl Driver {
         }
         self.expire_until(now, end_of_limits);
         round
+    }
+
+    /// Returns the deadline of a series that has run, if it is in the queue again.
+    fn deadline_of(&self, series: &dyn Runnable, ticket: Ticket) -> Option<Timestamp> {
+        self.pool().queue.deadline(ticket.moved_to(series.slot()))
     }
 
     fn run_first(&self, now: Timestamp) -> Round {

@@ -58,6 +58,14 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
             "timers::stopping::a_drop_of_the_executor_wakes_it",
         ],
     ),
+    (
+        "a body that does not return keeps the one thread that drives, so nothing else runs, and the owner is not dropped",
+        &[
+            "rejection::policies::the_oldest_may_wait_for_its_group",
+            "shutdown::processes::",
+            "shutdown::shutdown_within::what_comes_after_a_shutdown_that_gave_up",
+        ],
+    ),
     ("it counts the threads that wait, and that of the stand-in waits", &["clock::auto_advance::"]),
 ];
 

@@ -147,8 +147,13 @@ fn each_task_has_one_turn_in_a_call() {
                     let before = executor.statistics().runs;
                     let ran = executor.run_due();
                     assert_eq!(turns.get(), call, "{what}");
-                    assert_eq!(others.get(), call, "{what}: the one behind it");
                     assert_eq!(ran as u64, executor.statistics().runs - before, "{what}");
+                    if what.ends_with("long ago") && call > 1 {
+                        // Its next moment comes before that of the other, whose turn is when it has caught up.
+                        assert_eq!((ran, others.get()), (1, 1), "{what}");
+                        continue;
+                    }
+                    assert_eq!(others.get(), call, "{what}: the one behind it");
                     assert_eq!(ran, if what.starts_with("is asked") { 1 } else { 2 }, "{what}");
                     if let Some(clock) = clock.as_ref().filter(|_| call % 3 == 0) {
                         clock.advance(NANO);
