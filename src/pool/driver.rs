@@ -23,7 +23,7 @@
 //! the caller.
 //!
 //! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines, as
-//! with a worker: if its next moment is later than that of its run and had come before the round began, the round
+//! with a worker: if its next moment is later than that of its run and had come when the round began, the round
 //! ends where that next run has its place in the order. The caller is told to come back at once.
 //!
 //! The list has the order of the queue, so ties are broken by the order of submission, for tasks that come back as well.
@@ -197,7 +197,7 @@ impl Driver {
                 let series = entry.element.is_periodic().then(|| Arc::clone(&entry.element));
                 self.run(entry, &mut round);
                 let next = series.as_ref().and_then(|series| self.deadline_of(&**series, ticket));
-                if let Some(next) = next.filter(|next| deadline < *next && *next < now) {
+                if let Some(next) = next.filter(|next| deadline < *next && *next <= now) {
                     end = end.min((next, ticket.sequence));
                 }
                 discard(series);
