@@ -316,13 +316,16 @@ impl<J: Job> Runnable for Task<J> {
         };
         drop(cell);
         run.begin(&job, name);
-        let job = match self.in_time(job, &mut wrapper, is_extra, (run, hooks)) {
-            Ok(job) => job,
-            Err(verdict) => {
-                discard(wrapper);
-                return verdict;
-            }
-        };
+        let mut job = job;
+        if job.has_deadline() {
+            job = match self.in_time(job, &mut wrapper, is_extra, (run, hooks)) {
+                Ok(job) => job,
+                Err(verdict) => {
+                    discard(wrapper);
+                    return verdict;
+                }
+            };
+        }
         let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
         if is_asked {
             self.leave_gate(&ran, is_extra, run, hooks);

@@ -166,7 +166,7 @@ impl<J: Job> Task<J> {
     /// # Errors
     ///
     /// What becomes of the task, whose run was left out.
-    #[inline]
+    #[inline(never)]
     pub(super) fn in_time(
         &self,
         job: J,

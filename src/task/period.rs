@@ -132,7 +132,13 @@ impl Period {
     /// Returns `true` if a run of this schedule can be overdue.
     #[inline]
     pub(super) fn has_deadline(&self) -> bool {
-        self.missed_runs().has_deadline()
+        match self {
+            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => {
+                missed.has_deadline()
+            }
+            Self::Trigger(triggered) => triggered.missed.has_deadline(),
+            Self::Never | Self::Unshared => false,
+        }
     }
 
     /// Returns `true` if a run that was planned for `planned` must not start at `now` any more. If it was due

@@ -58,7 +58,16 @@ pub(in crate::queue) struct StripeState {
 struct Held(BTreeMap<u64, Timestamp>);
 
 impl Held {
+    /// Notes when an entry is due, if it is held. Most are not, and most stripes have none that is.
+    #[inline]
     fn note(&mut self, sequence: u64, timing: Timing) {
+        if timing.is_held() || !self.0.is_empty() {
+            self.note_held(sequence, timing);
+        }
+    }
+
+    #[cold]
+    fn note_held(&mut self, sequence: u64, timing: Timing) {
         if timing.is_held() {
             self.0.insert(sequence, timing.due);
         } else {
@@ -76,10 +85,15 @@ impl Held {
 
     /// Forgets an entry that has left.
     #[inline]
-    fn forget<E>(&mut self, entry: &Entry<E>) {
-        if entry.deadline == Timestamp::NEVER {
-            self.0.remove(&entry.sequence);
+    fn forget(&mut self, sequence: u64) {
+        if !self.0.is_empty() {
+            self.forget_held(sequence);
         }
+    }
+
+    #[cold]
+    fn forget_held(&mut self, sequence: u64) {
+        self.0.remove(&sequence);
     }
 }
 
@@ -175,15 +189,17 @@ impl<E> LockedStripe<'_, E> {
     /// Takes an entry out, due or not.
     #[inline]
     pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<Entry<E>> {
-        let entry = self.remove(ticket)?;
-        self.state_mut().held.forget(&entry);
-        Some(entry)
+        let entry = self.remove(ticket);
+        if entry.is_some() {
+            self.state_mut().held.forget(ticket.sequence);
+        }
+        entry
     }
 
     /// Takes the first entry out, due or not.
     pub(super) fn take_first_out(&mut self) -> Option<Entry<E>> {
         let entry = self.pop()?;
-        self.state_mut().held.forget(&entry);
+        self.state_mut().held.forget(entry.sequence);
         Some(entry)
     }
 
@@ -194,7 +210,7 @@ impl<E> LockedStripe<'_, E> {
     ) -> Vec<Entry<E>> {
         let mut held = mem::take(&mut self.state_mut().held);
         let removed = self.remove_where(|key, element| unwanted(held.due(key), element));
-        removed.iter().for_each(|entry| held.forget(entry));
+        removed.iter().for_each(|entry| held.forget(entry.sequence));
         self.state_mut().held = held;
         removed
     }
