@@ -320,10 +320,8 @@ impl<J: Job> Runnable for Task<J> {
         if job.has_deadline() {
             job = match self.in_time(job, &mut wrapper, is_extra, (run, hooks)) {
                 Ok(job) => job,
-                Err(verdict) => {
-                    discard(wrapper);
-                    return verdict;
-                }
+                // The wrapper has been dropped.
+                Err(verdict) => return verdict,
             };
         }
         let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
