@@ -16,6 +16,6 @@ macro_rules! one {
 
 fn main() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let group = executor.group("tenant").limit(1).build();
+    let Ok(group) = executor.group("tenant").limit(1).build() else { return };
     punctual_closures::each!(one, &group);
 }

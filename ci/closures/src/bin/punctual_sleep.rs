@@ -14,7 +14,7 @@ macro_rules! one {
         #[inline(never)]
         fn submit(executor: &Handle, captured: u64) {
             let mut waits = pin!(async move {
-                executor.sleep(Duration::from_secs(60)).await;
+                let _ = executor.sleep(Duration::from_secs(60)).await;
                 black_box(captured * ($n))
             });
             let _ = black_box(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())));
