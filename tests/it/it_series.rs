@@ -1,4 +1,4 @@
-//! Behaviour through the public API: tasks that run again, and the control of tasks. Each topic has a folder, and each family of
+//! Behaviour through the public API: tasks that run again. Each topic has a folder, and each family of
 //! properties a file.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
@@ -15,7 +15,6 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
 
-mod control;
 mod periodic;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 mod rounds;

@@ -1,4 +1,5 @@
-//! Behaviour through the public API: the end of an executor, and what it refuses. Each topic has a folder, and each family of
+//! Behaviour through the public API: the end of an executor, and calls from inside of its
+//! tasks. Each topic has a folder, and each family of
 //! properties a file.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
@@ -15,7 +16,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
 
-mod rejection;
+mod reentrancy;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 mod rounds;
 mod shutdown;

@@ -1,4 +1,4 @@
-//! Behaviour through the public API: workers, and calls from inside of tasks. Each topic has a folder, and each family of
+//! Behaviour through the public API: workers, and load. Each topic has a folder, and each family of
 //! properties a file.
 //!
 //! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower
@@ -16,7 +16,6 @@
 #![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
 
 mod load;
-mod reentrancy;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 mod rounds;
 #[allow(dead_code, reason = "each binary uses a part of it")]
