@@ -100,7 +100,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// A future that is meant to be the result, to be awaited by whoever takes it, has to be in a box:
+    /// To return a future as the result, for the caller of `join` to await, put it into a box:
     /// `|| Box::pin(async { … })`.
     #[doc(alias = "async")]
     #[doc(alias = "spawn")]

@@ -8,7 +8,7 @@ use crate::task::Counted;
 /// [`Group::statistics`](crate::Group::statistics).
 ///
 /// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and
-/// `failed <= failed_runs <= runs`. A task is counted by its group before anybody learns how it has ended.
+/// `failed <= failed_runs <= runs`. The group counts a task before its future shows how the task has ended.
 ///
 /// ```
 /// use std::time::Duration;

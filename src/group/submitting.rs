@@ -139,6 +139,7 @@ impl Group {
     {
         self.task().repeat(trigger, body)
     }
+
     /// Submits a task to the group: see [`Handle::retry`](crate::Handle::retry). It is a member from its first attempt to
     /// its last, and takes a permit for each attempt, not for the time in between.
     ///

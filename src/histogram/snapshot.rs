@@ -115,7 +115,7 @@ impl Histogram {
     pub fn count_within(&self, limit: Duration) -> u64 {
         match u64::try_from(limit.as_nanos()) {
             Ok(limit) if limit < super::HIGHEST => self.0.counts.count_between(0, limit),
-            // What is longer than the longest is in the last bucket.
+            // The last bucket also counts values above the highest that is recorded.
             _ => self.count(),
         }
     }

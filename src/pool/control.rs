@@ -93,7 +93,7 @@ impl Pool {
     }
 }
 
-/// What is left to do when entries have been moved; see [`Pool::call_worker`].
+/// The wake-up that a thread owes after it has moved entries; see [`Pool::call_worker`].
 #[must_use = "a task that is due would wait"]
 #[derive(Default)]
 pub(super) struct WorkerCall {

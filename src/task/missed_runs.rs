@@ -90,7 +90,7 @@ impl MissedRuns {
     /// The lateness up to which a run is on time, which is how late a system wakes threads, if all is well.
     const ON_TIME: Duration = Duration::from_millis(1);
     /// The lateness up to which `Skip` lets a run start whose successor is not due, or has none: as long as
-    /// pools that are busy for a moment need. Quartz has a minute, and Temporal lets nobody set less.
+    /// pools that are busy for a moment need. Quartz's default is a minute, and Temporal accepts no less than ten seconds.
     const SKIP_AFTER: Duration = Duration::from_secs(10);
 
     /// Returns `true` if a run does not start any more that is this late. `is_next_due` says whether the

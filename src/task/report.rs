@@ -82,7 +82,7 @@ pub struct FailureReport<'a> {
     source: FailureSource,
     task: &'a Subject,
     failure: &'a Failure,
-    /// What is reported is the end of a task, and not a failure.
+    /// The report is of the end of a task, and not of a failure.
     is_end: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Due, Trigger, TriggerContext};
 
-/// Runs only when somebody asks for it: by [`run_now`](crate::ScheduledFuture::run_now), for once; by
+/// Runs only on request: by [`run_now`](crate::ScheduledFuture::run_now), for once; by
 /// [`reschedule`](crate::ScheduledFuture::reschedule), for after the last request, however often it is
 /// made; or by [`run_within`](crate::ScheduledFuture::run_within), for after the first.
 ///

@@ -17,7 +17,7 @@ fn need(lazy: &LazyThread<Note>, starts: &Note, fails: bool) -> bool {
         }
     }
     lazy.running().is_some_and(|queue| {
-        assert_eq!(queue.get(), 1, "whoever sees the thread sees its queue");
+        assert_eq!(queue.get(), 1, "a caller that sees the thread sees its queue");
         true
     })
 }

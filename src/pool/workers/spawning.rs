@@ -161,7 +161,7 @@ impl Pool {
             return Ok(());
         }
         let started = match service.starting(make_queue) {
-            // Whoever starts it has the permit, and so it has been started meanwhile.
+            // Only the holder of the permit starts it, so another thread has done so before this one got the permit.
             None => Ok(()),
             Some(starting) => {
                 self.clock().worker_starts();

@@ -220,7 +220,7 @@ fn a_filter_and_a_drain_reach_far_elements() {
     assert_eq!(odd, sorted().into_iter().filter(|nanos| nanos % 2 == 1).collect::<Vec<_>>());
 }
 
-/// What is due is listed in the order in which it would be taken, wherever it is: on the ready list, in either stripe,
+/// The list has all due entries in the order in which a worker would take them, wherever they are: on the ready list, in either stripe,
 /// in the heap, the run or a bucket. Each entry is taken by its place on the list, once, unless it was moved or removed.
 #[test]
 fn what_is_due_is_listed_and_taken_by_the_list() {

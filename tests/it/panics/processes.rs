@@ -276,7 +276,7 @@ fn work_until_it_was_paused() {
     let skipping = executor.task().missed_runs(MissedRuns::Skip);
     let skipping = skipping.schedule_at_fixed_rate(PERIOD, PERIOD, noting(&skipped));
     let after = executor.schedule_with_fixed_delay(PERIOD, PERIOD, noting(&delayed));
-    // What is skipped is seen between two runs.
+    // A run is counted as skipped only between two runs, so the first must have taken place.
     eventually("the first run", || !skipped.entries().is_empty());
     println!("it works");
     late.wait_for(1);

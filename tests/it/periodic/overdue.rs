@@ -301,8 +301,8 @@ fn a_run_by_hand_is_not_left_out() {
     assert_eq!(runs.entries().len(), 1);
 }
 
-/// What is around the runs of a task stays there when one is left out, no hook is called for that one, and the count
-/// of failures in a row goes on.
+/// Leaving a run out keeps the task's wrapper and token, calls no hook, and does not reset the count of failures in a
+/// row.
 #[test]
 fn the_task_is_as_it_was() {
     let calls = Log::new();

@@ -114,7 +114,7 @@ fn the_last_error_is_returned_as_what_it_is() {
     let error = future.join().expect_err("zero is one");
     assert_eq!(error.to_string(), "the task failed: no");
     assert_eq!(executor.statistics().runs, 6);
-    // What is no error stays what it is.
+    // A result that is no error of the body comes back unchanged.
     let error = future.join().expect_err("it is taken");
     assert!(matches!(error.downcast::<Attempt>(), Err(TaskError::ResultTaken)));
 }

@@ -5,7 +5,10 @@
 
 use std::{
     env, process,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -139,9 +142,11 @@ fn a_program_ends_after_a_shutdown_with_a_deadline() {
     const NAME: &str = "a_program_ends_after_a_shutdown_with_a_deadline";
     if again(module_path!(), NAME).is_none() {
         // If it does not, this program must not stay behind.
-        thread::spawn(|| {
-            thread::sleep(LONG);
-            process::exit(9);
+        let (_running, ended) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            if ended.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
+                process::exit(9);
+            }
         });
         let way = env::var(WAY).expect("it is set");
         let (_, end) = WAYS.iter().find(|(name, _)| *name == way).expect("it is one of these");
