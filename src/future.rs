@@ -1,6 +1,6 @@
 //! The future: the caller's half of a task.
 //!
-//! It waits for the result, by blocking or by being awaited, with the same code ([`wait`]); it shows
+//! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)); it shows
 //! the state of the task; and it cancels. It holds the task, and it holds the pool only to take the
 //! task out of the queue: a future that outlives its executor still works, because nothing is left to
 //! be taken out.
@@ -10,33 +10,28 @@
 //! There are four types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
 //! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned. [`CancelOnDrop`] is a
 //! future that cancels its task when it is dropped, and [`Mapped`] one whose result goes through a closure.
+//! All of them hold a [`TaskRef`], which does everything but take the result.
 
 mod cancel_on_drop;
 mod control;
 mod mapped;
 mod task_handle;
+pub(crate) mod task_ref;
 
 use std::{
     fmt,
     future::Future,
+    marker::PhantomData,
     pin::Pin,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::Duration,
 };
 
+use self::task_ref::TaskRef;
 pub use self::{cancel_on_drop::CancelOnDrop, mapped::Mapped, task_handle::TaskHandle};
 use crate::{
-    CancelReason, FailedRun, Failure, Limit, TaskError, TaskId, TaskState, WouldDeadlock,
-    pool::{JoinGuard, Pool, PoolRef},
-    queue::Ticket,
-    sync::{
-        Arc, Parker,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Claim, Drops, Runnable},
+    FailedRun, Limit, TaskError, TaskId, TaskState, pool::Pool, sync::Arc, task::Task,
     time::Timestamp,
-    unwind::{Contained, discard_with},
-    wait,
 };
 
 /// The future result of a task. Java's `ScheduledFuture`.
@@ -75,24 +70,11 @@ use crate::{
 #[doc(alias = "FutureTask")]
 #[doc(alias("JoinHandle", "Promise"))]
 pub struct ScheduledFuture<T> {
-    task: Contained<Arc<dyn Claim<T>>>,
-    pool_ref: PoolRef,
-    id: u64,
-    /// The slot of the queue that the task was given when it was submitted.
-    slot: u32,
-    /// True if an asynchronous task awaits this future.
-    is_awaited: bool,
-    /// True if there are handles that would keep the result.
-    has_handles: AtomicBool,
+    inner: TaskRef,
+    result: PhantomData<fn() -> T>,
 }
 
-impl<T> ScheduledFuture<T> {
-    pub(crate) fn new(task: Arc<dyn Claim<T>>, pool_ref: PoolRef, ticket: Ticket) -> Self {
-        let has_handles = AtomicBool::new(false);
-        let Ticket { slot, sequence: id } = ticket;
-        Self { task: Contained::new(task), pool_ref, id, slot, is_awaited: false, has_handles }
-    }
-
+impl<T: 'static> ScheduledFuture<T> {
     /// Blocks until the task has ended, and takes its result. Java: `get`.
     ///
     /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks). The captures of
@@ -121,18 +103,15 @@ impl<T> ScheduledFuture<T> {
     ///   future is as it was.
     #[doc(alias = "get")]
     #[doc(alias("wait", "block_on"))]
+    #[inline]
     pub fn join(&self) -> Result<T, TaskError> {
-        if let Some(result) = self.task.claim() {
-            return result;
-        }
-        let Ok(_waiting) = self.enter_join() else {
-            return Err(TaskError::WouldDeadlock);
-        };
-        loop {
-            if let Some(result) = self.block_until(Timestamp::NEVER) {
-                return result;
-            }
-        }
+        self.try_join().unwrap_or_else(|| self.wait_and_join())
+    }
+
+    #[inline(never)]
+    fn wait_and_join(&self) -> Result<T, TaskError> {
+        self.inner.join().map_err(|_| TaskError::WouldDeadlock)?;
+        self.try_join().unwrap_or(Err(TaskError::ResultTaken))
     }
 
     /// Blocks until the task has ended, but no longer than `timeout`, and takes its result. Returns
@@ -158,10 +137,7 @@ impl<T> ScheduledFuture<T> {
     /// wait can end without the task.
     #[doc(alias("recv_timeout", "wait_timeout"))]
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        let deadline = self.pool_ref.pool().clock().read().after(timeout);
-        let result = self.block_until(deadline);
-        self.deregister_unless(result.is_some());
-        result
+        if self.inner.join_timeout(timeout) { self.try_join() } else { None }
     }
 
     /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
@@ -174,8 +150,8 @@ impl<T> ScheduledFuture<T> {
     /// wait can end without the task.
     pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
         let limit = limit.into();
-        let deadline = limit.deadline(self.pool_ref.pool().clock());
-        if self.ends_within(&limit, deadline) { self.task.claim() } else { None }
+        let deadline = limit.deadline(self.inner.clock());
+        if self.ends_within(&limit, deadline) { self.try_join() } else { None }
     }
 
     /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
@@ -201,7 +177,15 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "exceptionNow")]
     #[doc(alias("try_recv", "now_or_never"))]
     pub fn try_join(&self) -> Option<Result<T, TaskError>> {
-        self.task.claim()
+        self.inner.task().take_result()
+    }
+}
+
+impl<T> ScheduledFuture<T> {
+    /// `T` is the type of the task's result.
+    #[inline]
+    pub(crate) fn new(inner: TaskRef) -> Self {
+        Self { inner, result: PhantomData }
     }
 
     /// Blocks until the task has ended, and does not take the result. Several threads may wait for one
@@ -212,13 +196,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// [`TaskError::WouldDeadlock`], as [`join`](Self::join).
     pub fn wait(&self) -> Result<(), TaskError> {
-        let Ok(_waiting) = self.enter_join() else {
-            return Err(TaskError::WouldDeadlock);
-        };
-        wait::block_on(self.pool_ref.pool().clock(), |waker| {
-            self.task.poll_done(waker).then_some(())
-        });
-        Ok(())
+        self.inner.wait().map_err(|_| TaskError::WouldDeadlock)
     }
 
     /// Returns `true` if the task has ended: completed, panicked or cancelled. Java: `isDone`.
@@ -239,7 +217,7 @@ impl<T> ScheduledFuture<T> {
     /// Returns the state of the task. Java: `state`.
     #[must_use]
     pub fn state(&self) -> TaskState {
-        self.task.state()
+        self.inner.state()
     }
 
     /// Returns how long it is until the next run: zero if it is due, `Duration::MAX` if it will never
@@ -264,19 +242,19 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        self.controlled().delay()
+        self.inner.delay()
     }
 
     /// Returns the id of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
-        TaskId(self.id)
+        self.inner.id()
     }
 
     /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
-        self.task.name()
+        self.inner.task().name()
     }
 
     /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended
@@ -307,9 +285,8 @@ impl<T> ScheduledFuture<T> {
         "clear_interval",
         "stop"
     ))]
-    #[inline]
     pub fn cancel(&self) -> bool {
-        self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, false)
+        self.inner.cancel()
     }
 
     /// Ends the task as [`cancel`](Self::cancel) does, and raises the
@@ -322,17 +299,14 @@ impl<T> ScheduledFuture<T> {
     /// [`CancellationToken`](crate::CancellationToken) has an example.
     #[doc(alias("abort", "interrupt", "stop"))]
     pub fn cancel_and_signal(&self) -> bool {
-        self.pool_ref.pool().cancel(&**self.task, self.ticket(), CancelReason::Requested, true)
+        self.inner.cancel_and_signal()
     }
 
     /// Returns a handle that can control and cancel the task but cannot take its result.
     #[doc(alias = "abort_handle")]
     #[must_use]
     pub fn task_handle(&self) -> TaskHandle {
-        // Relaxed: only the drop reads it, which comes after every use.
-        self.has_handles.store(true, Ordering::Relaxed);
-        let task = Arc::clone(&self.task).erase();
-        TaskHandle::new(task, self.pool_ref.clone(), self.ticket())
+        TaskHandle::new(self.inner.share_as_handle())
     }
 
     /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no
@@ -362,7 +336,7 @@ impl<T> ScheduledFuture<T> {
     /// ```
     #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
-        self.task.last_failure()
+        self.inner.task().last_failure()
     }
 
     /// Turns the future into a guard that cancels the task when it is dropped.
@@ -407,86 +381,34 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Returns the task, for a wait for several tasks.
-    pub(crate) fn task(&self) -> Arc<dyn Runnable> {
-        Arc::clone(&self.task).erase()
+    pub(crate) fn shared_task(&self) -> Arc<Task> {
+        self.inner.shared_task()
     }
 
     /// Returns the pool of the task.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        self.pool_ref.pool()
+        self.inner.pool()
     }
 
-    /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
+    /// See [`TaskRef::remove_from`].
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
-        self.pool_ref.belongs_to(pool) && pool.remove_waiting(&**self.task, self.ticket())
+        self.inner.remove_from(pool)
     }
 
-    /// Returns where a panic in the drop of the result is reported.
-    fn drops(&self) -> Drops<'_> {
-        self.pool_ref.pool().callbacks().hooks.drops(self.id)
-    }
-
-    fn ticket(&self) -> Ticket {
-        Ticket { slot: self.slot, sequence: self.id }
-    }
-
-    /// Registers this thread as one that waits for the task without a limit.
-    fn enter_join(&self) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        self.pool_ref.pool().enter_join(|| Arc::clone(&self.task).erase())
-    }
-
-    fn block_until(&self, deadline: Timestamp) -> Option<Result<T, TaskError>> {
-        let poll = |waker: &Waker| self.poll_join(waker);
-        wait::block_soon(self.pool_ref.pool().clock(), deadline, || self.is_done(), poll)
-    }
-
-    /// The poll of [`wait`]: takes the result once the task has ended.
-    fn poll_join(&self, waker: &Waker) -> Option<Result<T, TaskError>> {
-        if self.task.poll_done(waker) { self.task.claim() } else { None }
-    }
-
-    /// Blocks until the task has ended, or until `limit` is reached, whose deadline this is. Returns
-    /// `true` if the task has ended, whatever the limit says. The result stays where it is.
+    /// See [`TaskRef::ends_within`].
     pub(crate) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
-        let poll = |waker: &Waker| self.task.poll_done(waker).then_some(());
-        let has_ended = limit.block(self.pool_ref.pool().clock(), deadline, poll).is_some();
-        self.deregister_unless(has_ended);
-        has_ended
-    }
-
-    /// Takes the waker of this thread off the task's list if its wait was given up. A task that has
-    /// ended keeps no list.
-    fn deregister_unless(&self, has_ended: bool) {
-        if !has_ended {
-            self.task.deregister(Parker::current().waker());
-        }
+        self.inner.ends_within(limit, deadline)
     }
 }
 
-impl<T> Future for ScheduledFuture<T> {
+impl<T: 'static> Future for ScheduledFuture<T> {
     type Output = Result<T, TaskError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.is_awaited = !self.task.poll_awaited(context.waker());
-        if self.is_awaited {
+        if !self.inner.poll_awaited(context.waker()) {
             return Poll::Pending;
         }
-        self.task.claim().map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-impl<T> Drop for ScheduledFuture<T> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.is_awaited {
-            self.task.deregister_awaiting();
-        }
-        // Relaxed: a drop comes after every use.
-        if self.has_handles.load(Ordering::Relaxed) {
-            self.task.abandon(self.drops());
-        }
-        let task = self.task.take();
-        discard_with(task, |panic| self.drops().report(None, Failure::of_panic(panic)));
+        self.try_join().map_or(Poll::Pending, Poll::Ready)
     }
 }
 

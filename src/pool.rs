@@ -116,7 +116,7 @@ use crate::{
     queue::{DelayedWorkQueue, Return, SnapshotEntry, Ticket},
     statistics::WorkerStats,
     sync::Arc,
-    task::{Cancellation, Comeback, FailureSource, Hooks, Runnable},
+    task::{Cancellation, Comeback, FailureSource, Hooks, Task},
     time::{Clock, Timestamp, Timing},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -161,7 +161,7 @@ impl Config {
 pub(crate) struct Pool {
     clock: Clock,
     callbacks: Callbacks,
-    queue: DelayedWorkQueue<Arc<dyn Runnable>>,
+    queue: DelayedWorkQueue<Arc<Task>>,
     /// The bound on how many tasks may be pending, if there is one.
     capacity: Option<Capacity>,
     rejections: Rejections,
@@ -246,7 +246,7 @@ impl Pool {
     }
 
     /// Returns the pending tasks in due order.
-    pub(crate) fn pending(&self) -> Vec<SnapshotEntry<Arc<dyn Runnable>>> {
+    pub(crate) fn pending(&self) -> Vec<SnapshotEntry<Arc<Task>>> {
         self.queue.snapshot(Arc::clone)
     }
 
@@ -260,7 +260,7 @@ impl Pool {
     /// Puts a periodic task that has run back into the queue, unless the queue admits it no more or
     /// the task has been cancelled. Returns `true` if the task is queued. See the head of the module
     /// for the locks.
-    fn rearm(&self, task: &Arc<dyn Runnable>, sequence: u64, next: Timestamp) -> bool {
+    fn rearm(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> bool {
         let mut wake = None;
         let mut enqueue = |timing: Timing, how| {
             let why = match how {
@@ -284,7 +284,7 @@ impl Pool {
 
     /// Ends a periodic task that was not put back.
     #[cold]
-    fn end_periodic(&self, task: &Arc<dyn Runnable>, sequence: u64, stats: &WorkerStats) {
+    fn end_periodic(&self, task: &Arc<Task>, sequence: u64, stats: &WorkerStats) {
         self.release_capacity();
         let reason = self.phase().reason();
         let found = self.end_taken(&**task, sequence, reason, stats);
@@ -299,7 +299,7 @@ impl Pool {
     /// counts its end, since the queue no longer does.
     fn end_taken(
         &self,
-        task: &dyn Runnable,
+        task: &Task,
         id: u64,
         reason: CancelReason,
         stats: &WorkerStats,
@@ -310,7 +310,7 @@ impl Pool {
 
     /// Reports that a periodic task has lost its place in the queue, and has ended.
     #[cold]
-    fn tell_displaced(&self, task: &dyn Runnable, id: u64, why: &str) {
+    fn tell_displaced(&self, task: &Task, id: u64, why: &str) {
         let subject = Subject { id: Some(id), name: task.name(), run: None };
         let failure = Failure::of_displacement(why);
         self.callbacks.hooks.tell_ended(FailureSource::Displaced, &subject, &failure);
@@ -321,28 +321,22 @@ impl Pool {
     /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it.
     /// `ticket` is the one with which the task was submitted. With `signal` a body that runs is asked
     /// to stop, even if the task was cancelled before without that.
-    #[inline]
-    pub(crate) fn cancel<R>(
+    #[inline(never)]
+    pub(crate) fn cancel(
         &self,
-        task: &R,
+        task: &Task,
         ticket: Ticket,
         why: CancelReason,
         signal: bool,
-    ) -> bool
-    where
-        R: Runnable + ?Sized,
-    {
+    ) -> bool {
         let found = self.end_as_cancelled(task, ticket.sequence, why);
         self.take_out(task, ticket, found, signal)
     }
 
     /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` is
     /// what the attempt to end it found; returns `true` unless that was too late.
-    #[inline]
-    fn take_out<R>(&self, task: &R, ticket: Ticket, found: Cancellation, signal: bool) -> bool
-    where
-        R: Runnable + ?Sized,
-    {
+    #[inline(always)]
+    fn take_out(&self, task: &Task, ticket: Ticket, found: Cancellation, signal: bool) -> bool {
         match found {
             Cancellation::Waiting(slot) => {
                 self.remove(ticket.moved_to(slot));
@@ -372,18 +366,12 @@ impl Pool {
     }
 
     /// Takes a pending task out of the queue, and ends it. Returns `true` if it was pending.
-    pub(crate) fn remove_waiting<R>(&self, task: &R, ticket: Ticket) -> bool
-    where
-        R: Runnable + ?Sized,
-    {
+    pub(crate) fn remove_waiting(&self, task: &Task, ticket: Ticket) -> bool {
         self.remove_pending(task, ticket, CancelReason::Removed)
     }
 
     /// As [`remove_waiting`](Self::remove_waiting), for this reason.
-    fn remove_pending<R>(&self, task: &R, ticket: Ticket, reason: CancelReason) -> bool
-    where
-        R: Runnable + ?Sized,
-    {
+    fn remove_pending(&self, task: &Task, ticket: Ticket, reason: CancelReason) -> bool {
         // First out of the queue, so that it cannot begin to run in between.
         let is_removed = self.find(task, ticket, |ticket| self.remove(ticket).then_some(()));
         if is_removed.is_some() {
@@ -393,10 +381,12 @@ impl Pool {
     }
 
     /// Looks for the entry of a task by its ticket, again if it has been moved meanwhile.
-    fn find<R, T>(&self, task: &R, ticket: Ticket, look: impl Fn(Ticket) -> Option<T>) -> Option<T>
-    where
-        R: Runnable + ?Sized,
-    {
+    fn find<T>(
+        &self,
+        task: &Task,
+        ticket: Ticket,
+        look: impl Fn(Ticket) -> Option<T>,
+    ) -> Option<T> {
         let mut slot = task.slot();
         loop {
             let found = look(ticket.moved_to(slot));
@@ -410,7 +400,7 @@ impl Pool {
 
     /// Takes tasks out of the queue that have ended. Returns how many.
     pub(crate) fn purge(&self) -> usize {
-        let ended = |one: &SnapshotEntry<Arc<dyn Runnable>>| one.element.state().is_done();
+        let ended = |one: &SnapshotEntry<Arc<Task>>| one.element.state().is_done();
         let listed = self.queue.snapshot(Arc::clone);
         let purged = listed.iter().filter(|one| ended(one) && self.remove(one.ticket)).count();
         discard(listed);
@@ -418,11 +408,8 @@ impl Pool {
     }
 
     /// Ends a task as cancelled, unless it has ended.
-    #[inline]
-    fn end_as_cancelled<R>(&self, task: &R, id: u64, reason: CancelReason) -> Cancellation
-    where
-        R: Runnable + ?Sized,
-    {
+    #[inline(always)]
+    fn end_as_cancelled(&self, task: &Task, id: u64, reason: CancelReason) -> Cancellation {
         let found = end_as_cancelled(task, id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {
             self.shutdown.log().cancelled(id, || task.name());
@@ -431,20 +418,14 @@ impl Pool {
     }
 
     /// Returns the deadline that a task waits for, if it is pending.
-    pub(crate) fn deadline<R>(&self, task: &R, ticket: Ticket) -> Option<Timestamp>
-    where
-        R: Runnable + ?Sized,
-    {
+    pub(crate) fn deadline(&self, task: &Task, ticket: Ticket) -> Option<Timestamp> {
         self.find(task, ticket, |ticket| self.queue.deadline(ticket))
     }
 }
 
 /// Ends a task as cancelled, unless it has ended, and traces it.
-#[inline]
-fn end_as_cancelled<R>(task: &R, id: u64, reason: CancelReason, hooks: &Hooks) -> Cancellation
-where
-    R: Runnable + ?Sized,
-{
+#[inline(always)]
+fn end_as_cancelled(task: &Task, id: u64, reason: CancelReason, hooks: &Hooks) -> Cancellation {
     let found = task.cancel(reason, hooks.drops(id));
     if trace::is_listening() && found != Cancellation::TooLate {
         trace::cancelled(id, task.name().as_deref(), &reason);

@@ -59,15 +59,16 @@ pub(crate) mod process {
 /// A lock without poisoning. Its rank says which locks a thread may hold when it takes this one:
 /// see [`rank`].
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T, const RANK: u8 = { rank::LEAF }> {
-    lock: Lock<T>,
+pub(crate) struct Mutex<T: ?Sized, const RANK: u8 = { rank::LEAF }> {
     /// The lock's number among those of its rank.
     #[cfg(debug_assertions)]
     number: u8,
+    // Last, since its value may be unsized.
+    lock: Lock<T>,
 }
 
 /// Access to what a [`Mutex`] protects; releases the lock when dropped.
-pub(crate) struct MutexGuard<'a, T> {
+pub(crate) struct MutexGuard<'a, T: ?Sized> {
     guard: LockGuard<'a, T>,
     // After the guard, so that the lock is free before it counts as not held.
     #[cfg(debug_assertions)]
@@ -84,12 +85,18 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         #[cfg(not(debug_assertions))]
         let _ = number;
         Self {
-            lock: Lock::new(value),
             #[cfg(debug_assertions)]
             number: number as u8,
+            lock: Lock::new(value),
         }
     }
 
+    pub(crate) fn into_inner(self) -> T {
+        self.lock.into_inner()
+    }
+}
+
+impl<T: ?Sized, const RANK: u8> Mutex<T, RANK> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
@@ -101,13 +108,25 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
             _held,
         }
     }
+}
 
-    pub(crate) fn into_inner(self) -> T {
-        self.lock.into_inner()
+impl<T, const RANK: u8> Mutex<T, RANK> {
+    /// As [`lock`](Self::lock), in less code, for a lock that hardly ever is taken already. What is compiled for
+    /// each closure takes its lock in this way.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {
+        #[cfg(debug_assertions)]
+        let _held = Held::new::<T>(RANK, self.number);
+        MutexGuard {
+            guard: self.lock.lock_briefly(),
+            #[cfg(debug_assertions)]
+            _held,
+        }
     }
 }
 
-impl<T> Deref for MutexGuard<'_, T> {
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -116,7 +135,7 @@ impl<T> Deref for MutexGuard<'_, T> {
     }
 }
 
-impl<T> DerefMut for MutexGuard<'_, T> {
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard

@@ -2,29 +2,26 @@
 //!
 //! # What it consists of
 //!
-//! * A [`Job`] is what is to be run: [`OneShot`] is consumed by its only run, [`Periodic`] lends its
-//!   closure to each run and plans the next.
-//! * `Task<J>` is the node that the queue, the worker and the future share. Everything that changes
-//!   in it is under **one lock**, which protects the task's state ([`state`]) together with the
-//!   closure and the result, so that none of the three can disagree with another.
+//! * A [`Node`] is what the queue, the worker and the future share. Everything that changes in it is under **one
+//!   lock**, which protects the task's state ([`state`]) together with the closure and the result, so that none of
+//!   the three can disagree with another.
+//! * The [`payload`] is the only part that has the type of the closure. It moves closure and result in and out of the
+//!   node. All decisions are compiled once: they see a [`Task`], which is a node without its types, and under its lock
+//!   the [`Parts`] of it. The future knows the type of the result, and nothing else.
+//! * A periodic task has a [`Plan`]: its schedule and what it has counted.
 //! * What only some tasks have (a name, waiters, a token, a time limit, a gate) is allocated when it is first
-//!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty.
-//!
-//! The types of closure and result are erased by two traits: a worker sees a [`Runnable`], a future
-//! sees a [`Claim<T>`].
+//!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty-eight.
 //!
 //! # From the worker to the closure
 //!
 //! ```text
-//!   worker ──▶ Task::run ──▶ Job::run ──▶ Invocation::call ──▶ before, wrapper, closure, after
-//!                 │             │
-//!                 │ takes the   │ plans the
-//!                 ▼ job         ▼ next run
-//!              Stage::start  RunOutcome ──▶ Task::finish or Task::rest ──▶ Verdict
+//!   worker ──▶ Task::run ──▶ Payload::call ──▶ Call::start ──▶ Call::carry_out ──▶ Call::settle ──▶ Verdict
+//!                                               (lock)           │                  (lock)
+//!                                                                ▼
+//!                               Hooks::invoke ──▶ before, wrapper, closure, after
 //! ```
 //!
-//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others. A task with
-//! a gate takes a way of its own from `Task::run` to `Job::run`, on which the gate is asked ([`gated`]).
+//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others.
 //!
 //! # Who may touch what
 //!
@@ -34,7 +31,7 @@
 //! |---|---|
 //! | the worker that took it from the queue | `run`, then `rearm` if the verdict is `Again` |
 //! | any holder of a handle, and the pool | `cancel`, at any moment |
-//! | the future | `poll_done`, `claim`, `abandon` |
+//! | the future | `poll_done`, `take_result`, `abandon` |
 //!
 //! The lock is held only while the state moves. The closure is taken *out* to be run; what is left
 //! over (a closure that will not run, a result that nobody wants, wakers) is taken out to be dropped
@@ -44,64 +41,67 @@
 //! waiter looks for the result and registers in one step, too. So no waiter is missed. A waker that
 //! panics changes nothing: the result is published already, and the other waiters are still woken.
 //!
-//! Waiters are woken **before** leftover user values are dropped: a captured executor joins its
-//! workers on drop, and one of them may be waiting for this very task.
+//! Waiters are woken **before** leftover user values are dropped ([`end`]).
 //!
 //! # A result that nobody wants
 //!
 //! A future that is dropped releases the node, and the result is dropped with the node when the
 //! worker releases it too. Handles beside the future would keep the node, and so the result; a
-//! future that has made some therefore [abandons](Claim::abandon) the result explicitly.
+//! future that has made some therefore abandons the result explicitly.
 //!
 //! # The slot
 //!
 //! The slot of the queue finds a task's entry, for cancelling in O(log n). The future keeps the slot
 //! that the task had when it was submitted. A periodic task that is queued again has a new one, which
-//! its [`Job`] keeps; it is set in the step that queues the task, under the task's lock. `cancel`
+//! its [`Plan`] keeps; it is set in the step that queues the task, under the task's lock. `cancel`
 //! ends the task under that lock and returns the slot. If a worker has taken the entry meanwhile, the
 //! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
 //! number is used twice.
 
 mod alarm;
+mod awaited;
 mod between_runs;
+mod call;
 mod calls;
 mod cell;
-mod claim;
 mod context;
 mod control;
 mod decorate;
+mod end;
 mod failure;
 mod gated;
 mod group;
 mod grouped;
 mod hooks;
-mod job;
 mod missed_runs;
 mod outcome;
+mod payload;
 mod period;
+mod plan;
 mod report;
 mod returned;
 mod run;
-mod runnable;
 mod state;
 mod triggered;
+mod verdict;
 mod with_context;
 mod worker_context;
 
 pub(crate) use self::{
     alarm::Alarm,
+    awaited::{Awaited, Ending},
     calls::Pace,
-    cell::{Attachment, Observation},
-    claim::{Awaited, Claim},
+    cell::{Attachment, Extras, Observation},
     control::{Change, ChooseDeadline, MoveEntry, Moved},
     decorate::Wrapper,
     group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, Listed},
-    grouped::{Comeback, InGroup},
+    grouped::Comeback,
     hooks::{Drops, Hooks},
-    job::{Job, OneShot, Periodic},
+    payload::{Node, Task},
     period::{Period, Shared},
+    plan::Plan,
     run::{CurrentRun, Run},
-    runnable::{Cancellation, Changed, Enqueue, Runnable, Verdict},
+    verdict::{Cancellation, Changed, Enqueue, Verdict},
     worker_context::{OverLimit, WorkerContext},
 };
 pub use self::{
@@ -116,317 +116,120 @@ pub use self::{
     state::TaskState,
     with_context::{with_context, with_context_once},
 };
-use std::{task::Waker, time::Duration};
+use std::time::Duration;
 
-use self::{
-    cell::TaskCell,
-    hooks::Invocation,
-    job::RunOutcome,
-    state::{CancelOutcome, Ending, Stage},
-    triggered::WallView,
-};
+use self::cell::Parts;
 use crate::{
-    CancelReason, CancellationToken, Failure,
-    statistics::Ended,
-    sync::{Arc, Mutex, MutexGuard, rank},
+    CancellationToken, RejectionReason,
+    sync::Arc,
     time::{Clock, Timestamp},
     trace::SubmitterSpan,
-    unwind::{discard, discard_with, wake_all},
+    unwind::discard,
 };
 
-/// The node that queue, worker and future share; see the [module](self).
-pub(crate) struct Task<J: Job>(Mutex<TaskCell<J>, { rank::OUTERMOST }>);
+/// What a submission has to know of a task.
+pub(crate) struct Traits {
+    /// Why it cannot be submitted, if it cannot.
+    pub(crate) refusal: Option<RejectionReason>,
+    pub(crate) is_on_wall: bool,
+    pub(crate) has_trigger: bool,
+}
 
-impl<J: Job> Task<J> {
-    /// A task of which nothing is said but what it runs.
-    #[inline(always)]
-    pub(crate) fn plain(job: J) -> Self {
-        Self(Mutex::new(TaskCell::new(job)))
+impl Task {
+    /// Looks at the task, or changes it, under its lock.
+    fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
+        look(&mut self.cell().lock().parts())
     }
 
-    pub(crate) fn new(job: J, name: Option<Arc<str>>, wrapper: Option<Wrapper>) -> Self {
-        let has_trigger = job.has_trigger();
-        let mut cell = TaskCell::new(job);
-        if name.is_some() || wrapper.is_some() || has_trigger {
-            let extras = cell.extras();
-            (extras.name, extras.wrapper) = (name, wrapper);
-        }
-        Self(Mutex::new(cell))
+    /// Gives a periodic task that is not queued yet its plan.
+    pub(crate) fn set_plan(&self, plan: Plan) {
+        self.with(|parts| {
+            if let Some(place) = &mut parts.plan {
+                **place = Some(plan);
+            }
+        });
     }
 
-    /// Adds what is watched of the task to one that is not queued yet.
-    pub(crate) fn observed(self, observation: Observation) -> Self {
-        if observation.is_any() {
-            self.0.lock().extras().observation = observation;
-        }
-        self
+    /// Returns what a submission has to know of a task.
+    pub(crate) fn traits(&self) -> Traits {
+        self.with(|parts| match parts.plan() {
+            None => Traits { refusal: None, is_on_wall: false, has_trigger: false },
+            Some(plan) => Traits {
+                refusal: plan.refusal(),
+                is_on_wall: plan.is_on_wall(),
+                has_trigger: plan.has_trigger(),
+            },
+        })
+    }
+
+    /// Gives a task that is not queued yet what only some tasks have.
+    pub(crate) fn extend(&self, add: impl FnOnce(&mut Extras)) {
+        self.with(|parts| add(parts.extras()));
     }
 
     /// Adds a time limit, `budget` after `deadline`, to a task that is not queued yet.
-    pub(crate) fn limited(self, deadline: Timestamp, budget: Duration) -> Self {
-        self.0.lock().set_limit(deadline, budget);
-        self
+    pub(crate) fn limit(&self, deadline: Timestamp, budget: Duration) {
+        self.with(|parts| parts.set_limit(deadline, budget));
     }
 
-    /// Ends the task after its last run, or as timed out if its time `is_over`, and drops what it
-    /// leaves. A run is counted only if it `is_run`.
-    #[inline(always)]
-    fn finish(
+    /// Changes when a task runs that is alive. `move_entry` is called under the task's lock.
+    pub(crate) fn control(
         &self,
-        ending: Ending<J::Output>,
-        is_over: bool,
-        is_run: bool,
-        (run, hooks): (&Run, &Hooks),
-    ) -> Verdict {
-        let has_failed = ending.is_err();
-        let failure = ending.as_ref().err().filter(|_| J::IS_PERIODIC).map(|f| run.failure(f));
-        let mut cell = self.0.lock();
-        let timed_out = is_over && matches!(cell.time_out(), CancelOutcome::Running);
-        let unwanted = cell.stage().finish(ending);
-        let ended = match unwanted {
-            Some(_) => Ended::Cancelled,
-            None if has_failed => Ended::Failed,
-            None => Ended::Completed,
-        };
-        run.count_end(is_run, has_failed, ended);
-        if failure.is_some() {
-            cell.extras().last_failure = failure;
-        }
-        self.release(cell, timed_out, hooks.drops(run.id()));
-        if unwanted.is_some() {
-            self.discard(unwanted, hooks.drops(run.id()));
-        }
-        if timed_out { Verdict::TimedOut } else { Verdict::Ended }
-    }
-
-    /// Completes a call that has ended the task other than by a run: releases the lock, wakes the
-    /// waiters, and drops what is left over. Returns where the task was found.
-    fn complete_cancel(
-        &self,
-        mut cell: MutexGuard<'_, TaskCell<J>>,
-        found: CancelOutcome<J>,
-        timed_out: bool,
-        drops: Drops<'_>,
-    ) -> Cancellation {
-        let (job, found) = match found {
-            CancelOutcome::TooLate => return Cancellation::TooLate,
-            CancelOutcome::Waiting(job) => {
-                let slot = job.slot().or_else(|| cell.slot());
-                (Some(job), Cancellation::Waiting(slot))
-            }
-            CancelOutcome::Running => (None, Cancellation::Running),
-        };
-        self.release(cell, timed_out, drops);
-        self.discard(job, drops);
-        found
-    }
-
-    /// Releases the lock of a task that has ended, wakes its waiters, and drops what it leaves. A
-    /// plain task has neither waiters nor leftovers.
-    #[inline]
-    fn release(&self, cell: MutexGuard<'_, TaskCell<J>>, timed_out: bool, drops: Drops<'_>) {
-        if !cell.is_plain() {
-            self.release_extended(cell, timed_out, drops);
-        }
-    }
-
-    #[inline(never)]
-    fn release_extended(
-        &self,
-        mut cell: MutexGuard<'_, TaskCell<J>>,
-        timed_out: bool,
-        drops: Drops<'_>,
-    ) {
-        let effects = cell.end_in_group();
-        let unclaimed = cell.unclaimed();
-        let leftovers = cell.take_leftovers();
-        drop(cell);
-        effects.carry_out();
-        match &leftovers.token {
-            Some(token) if timed_out => token.cancel(),
-            Some(token) => token.set_limit(None),
-            None => {}
-        }
-        wake_all(leftovers.waiters);
-        self.discard(leftovers.wrapper, drops);
-        self.discard(leftovers.attachment, drops);
-        drops.discard(leftovers.gate);
-        discard(leftovers.submitter);
-        self.discard(unclaimed, drops);
-    }
-
-    /// Drops a user value. A panic in its drop is reported, and goes no further.
-    #[inline]
-    fn discard<V>(&self, value: V, drops: Drops<'_>) {
-        discard_with(value, |panic| drops.report(self.name(), Failure::of_panic(panic)));
-    }
-}
-
-impl<J: Job> Runnable for Task<J> {
-    fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
-        let mut cell = self.0.lock();
-        let (mut name, mut wrapper, mut limit) = (None, None::<Wrapper>, None);
-        let (mut is_extra, mut is_asked) = (false, false);
-        if !cell.is_plain() {
-            if cell.is_called_off() {
-                return Verdict::Cancelled(CancelReason::Requested);
-            }
-            cell.extras().ignores_limit = !run.keeps_limits();
-            limit = cell.limit();
-            if limit.is_some_and(|limit| limit <= run.started()) {
-                return self.time_out_unrun(cell, run, hooks);
-            }
-            is_extra = cell.control().is_some_and(|control| control.is_extra(run.planned()));
-            let job = cell.stage().job().filter(|_| !is_extra);
-            let wall = job.and_then(|job| job.tick_on_wall()?.checked_add(job.offset()));
-            run.plan_on_wall(wall);
-            if !is_extra && run.keeps_limits() {
-                match cell.stage().job().and_then(|job| job.start_on_wall(run.clock())) {
-                    None | Some(WallView::Due(_)) => {}
-                    Some(WallView::Waits(estimate)) => return Verdict::AgainOnWall(estimate),
-                    Some(WallView::AsksAgain(_)) => return self.ask_again(cell, run, hooks),
-                }
-            }
-            if run.keeps_limits() {
-                match cell.ask_group(is_extra, run) {
-                    Ok(is_in_group) => is_asked = is_in_group,
-                    Err(verdict) => return verdict,
-                }
-            }
-            if let Some(control) = cell.control().filter(|_| is_extra) {
-                control.start_extra();
-            }
-            if run.keeps_limits() && cell.extras().gate.is_some() {
-                match self.pass_gate(cell, is_extra, limit, (run, hooks)) {
-                    Ok(alive) => cell = alive,
-                    Err(verdict) => return verdict,
-                }
-                is_asked = true;
-            }
-            let extras = cell.extras();
-            (name, wrapper) = (extras.name.clone(), extras.wrapper.take());
-            #[cfg(feature = "histograms")]
-            run.record_in(extras.observation.recorders.as_ref());
-        }
-        let Some(job) = cell.stage().start() else {
-            run.stats().count_cancelled();
-            drop(cell);
-            discard(wrapper);
-            return Verdict::TooLate;
-        };
-        drop(cell);
-        run.begin(&job, name);
-        let mut job = job;
-        if job.has_deadline() {
-            job = match self.in_time(job, &mut wrapper, is_extra, (run, hooks)) {
-                Ok(job) => job,
-                // The wrapper has been dropped.
-                Err(verdict) => return verdict,
-            };
-        }
-        let ran = job.run(Invocation { run, hooks, wrapper: wrapper.as_mut(), is_extra });
-        if is_asked {
-            self.leave_gate(&ran, is_extra, run, hooks);
-        }
-        run.stats().leave();
-        match ran {
-            RunOutcome::Ended(ending) => {
-                if wrapper.is_some() {
-                    self.discard(wrapper, hooks.drops(run.id()));
-                }
-                let is_over = limit.is_some_and(|limit| limit <= run.clock().read());
-                self.finish(ending, is_over, true, (run, hooks))
-            }
-            RunOutcome::Exhausted => self.exhaust(wrapper, true, run, hooks),
-            RunOutcome::Again(job, next) => self.rest(job, next, wrapper, None, run, hooks),
-            RunOutcome::Failed(job, next, panic) => {
-                self.rest(job, next, wrapper, Some(panic), run, hooks)
-            }
-        }
-    }
-
-    fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
-        let mut cell = self.0.lock();
-        if cell.is_plain() {
-            cell.rearm(next.into(), Comeback::of::<J>(), enqueue)
-        } else {
-            self.rearm_extended(cell, next, enqueue)
-        }
-    }
-
-    fn control(&self, change: Change, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Changed {
-        let mut cell = self.0.lock();
+        change: Change,
+        clock: &Clock,
+        move_entry: &mut MoveEntry<'_>,
+    ) -> Changed {
         let is_over = |limit| limit <= clock.read();
-        let (carried, limit, effects) = cell.change(change, is_over, move_entry);
-        drop(cell);
+        let (carried, limit, effects) =
+            self.with(|parts| parts.change(change, is_over, move_entry));
         effects.carry_out();
         discard(carried.unused);
         Changed { had_effect: carried.had_effect, limit }
     }
 
-    fn follow_wall(&self, clock: &Clock, move_entry: &mut MoveEntry<'_>) {
-        let effects = self.0.lock().follow_wall(clock, move_entry);
-        effects.carry_out();
+    /// Moves the task to where it belongs by what the wall clock shows, if it waits for a moment of that
+    /// clock. `move_entry` is called under the task's lock.
+    pub(crate) fn follow_wall(&self, clock: &Clock, move_entry: &mut MoveEntry<'_>) {
+        self.with(|parts| parts.follow_wall(clock, move_entry)).carry_out();
     }
 
-    fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
-        let mut cell = self.0.lock();
-        let mut found = cell.stage().cancel(reason);
-        if let CancelOutcome::Waiting(job) = &mut found {
-            job.will_not_run();
-        }
-        self.complete_cancel(cell, found, false, drops)
-    }
-
-    fn time_out(
-        &self,
-        limit: Timestamp,
-        failure: Option<FailedRun>,
-        drops: Drops<'_>,
-    ) -> Cancellation {
-        let mut cell = self.0.lock();
-        if cell.has_another_limit(limit) {
-            return Cancellation::TooLate;
-        }
-        let found = cell.time_out();
-        if failure.is_some() && !matches!(found, CancelOutcome::TooLate) {
-            cell.extras().last_failure = failure;
-        }
-        self.complete_cancel(cell, found, true, drops)
-    }
-
-    fn token(&self, parent: &CancellationToken) -> CancellationToken {
+    /// Returns the token of the task, and makes it if there is none yet.
+    pub(crate) fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();
-        let mut cell = self.0.lock();
-        let limit = cell.limit();
-        let extras = cell.extras();
-        made.set_limit(limit.or(extras.run_limit));
-        extras.token.get_or_insert(made).clone()
+        self.with(|parts| {
+            let limit = parts.limit();
+            let extras = parts.extras();
+            made.set_limit(limit.or(extras.run_limit));
+            extras.token.get_or_insert(made).clone()
+        })
     }
 
-    fn signal(&self, parent: &CancellationToken) {
-        let runs_on = self.0.lock().stage().runs_on();
-        if runs_on {
+    /// Raises the token of a task that was cancelled while its body ran, if the body still runs.
+    pub(crate) fn signal(&self, parent: &CancellationToken) {
+        if self.with(|parts| parts.stage.runs_on()) {
             self.token(parent).cancel();
         }
     }
 
-    fn begin_limited_run(&self, limit: Timestamp) {
-        let mut cell = self.0.lock();
-        let extras = cell.extras();
-        extras.run_limit = Some(limit);
-        let token = extras.token.take();
-        drop(cell);
+    /// Begins a run that has a time limit, and so a token of its own.
+    pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
+        let token = self.with(|parts| {
+            let extras = parts.extras();
+            extras.run_limit = Some(limit);
+            extras.token.take()
+        });
         discard(token);
     }
 
-    fn end_limited_run(&self, is_over: bool) {
-        let mut cell = self.0.lock();
-        let is_kept = !is_over && cell.is_called_off();
-        let extras = cell.extras();
-        extras.run_limit = None;
-        let token = if is_kept { None } else { extras.token.take() };
-        drop(cell);
+    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the
+    /// task itself has raised within the limit is kept, so that the task is then called off.
+    pub(crate) fn end_limited_run(&self, is_over: bool) {
+        let token = self.with(|parts| {
+            let is_kept = !is_over && parts.is_called_off();
+            let extras = parts.extras();
+            extras.run_limit = None;
+            if is_kept { None } else { extras.token.take() }
+        });
         match token {
             Some(token) if is_over => token.cancel(),
             Some(token) => token.set_limit(None),
@@ -434,84 +237,84 @@ impl<J: Job> Runnable for Task<J> {
         }
     }
 
-    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
-        let mut cell = self.0.lock();
-        let has_limit = cell.limit().is_some_and(|limit| limit < Timestamp::NEVER);
-        has_timer_thread && has_limit
-            || cell.extras_if_any().is_some_and(|extras| extras.is_given_away)
+    /// Returns `true` if the task can end although no worker of its pool runs it: it has a time
+    /// limit, and its pool a timer thread, or somebody outside the pool may run it.
+    pub(crate) fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
+        self.with(|parts| {
+            let has_limit = parts.limit().is_some_and(|limit| limit < Timestamp::NEVER);
+            has_timer_thread && has_limit
+                || parts.extras_if_any().is_some_and(|extras| extras.is_given_away)
+        })
     }
 
-    fn give_away(&self) {
-        self.0.lock().extras().is_given_away = true;
+    /// Notes that somebody outside the pool may run the task from now on.
+    pub(crate) fn give_away(&self) {
+        self.with(|parts| parts.extras().is_given_away = true);
     }
 
-    fn awaited(self: Arc<Self>) -> Arc<dyn Awaited> {
-        self
-    }
-
-    fn attach(&self, attachment: Attachment, limit: Timestamp) {
-        let mut cell = self.0.lock();
-        let is_useless = cell.stage().is_done() || cell.has_another_limit(limit);
-        let unused = if is_useless {
-            Some(attachment)
-        } else {
-            cell.extras().attachment.replace(attachment)
-        };
-        drop(cell);
+    /// Keeps a value that is dropped when the task has ended, or at once if it has, or if it has another
+    /// limit than `limit` meanwhile. It replaces the value before it.
+    pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
+        let unused = self.with(|parts| {
+            let is_useless = parts.stage.is_done() || parts.has_another_limit(limit);
+            if is_useless {
+                Some(attachment)
+            } else {
+                parts.extras().attachment.replace(attachment)
+            }
+        });
         discard(unused);
     }
 
-    fn state(&self) -> TaskState {
-        self.0.lock().state()
+    pub(crate) fn state(&self) -> TaskState {
+        self.with(|parts| parts.state())
     }
 
-    fn name(&self) -> Option<Arc<str>> {
-        self.0.lock().extras_if_any().and_then(|extras| extras.name.clone())
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        self.with(|parts| parts.extras_if_any().and_then(|extras| extras.name.clone()))
     }
 
-    fn submitter(&self) -> Option<SubmitterSpan> {
-        self.0.lock().extras_if_any()?.observation.submitter.clone()
+    /// Returns the span in which the task was submitted, if it is kept.
+    pub(crate) fn submitter(&self) -> Option<SubmitterSpan> {
+        self.with(|parts| parts.extras_if_any()?.observation.submitter.clone())
     }
 
-    fn is_periodic(&self) -> bool {
-        J::IS_PERIODIC
+    /// Returns `true` if a gate is asked before each run.
+    pub(crate) fn has_gate(&self) -> bool {
+        self.with(|parts| parts.extras_if_any().is_some_and(|extras| extras.gate.is_some()))
     }
 
-    fn has_gate(&self) -> bool {
-        self.0.lock().extras_if_any().is_some_and(|extras| extras.gate.is_some())
+    /// Returns `true` if a [call](calls) waits for its run.
+    pub(crate) fn is_called(&self) -> bool {
+        self.with(|parts| parts.control().is_some_and(|control| control.is_called()))
     }
 
-    fn is_called(&self) -> bool {
-        self.0.lock().control().is_some_and(|control| control.is_called())
+    /// Returns the slot of the queue that the task was given when it was last queued again; `None`
+    /// if it has not been since it was submitted.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        self.with(|parts| parts.slot())
     }
 
-    fn slot(&self) -> Option<u32> {
-        self.0.lock().slot()
+    /// Returns how many runs there have been; `None` while one is under way.
+    pub(crate) fn runs(&self) -> Option<u64> {
+        self.with(|parts| {
+            let runs = parts.plan().map_or(0, |plan| plan.runs());
+            parts.stage.is_scheduled().then_some(runs)
+        })
     }
 
-    fn runs(&self) -> Option<u64> {
-        self.0.lock().stage().job().map(|job| job.runs())
+    /// Returns the last run of a periodic task that failed.
+    pub(crate) fn last_failure(&self) -> Option<FailedRun> {
+        self.with(|parts| parts.extras_if_any().and_then(|extras| extras.last_failure.clone()))
     }
+}
 
-    fn last_failure(&self) -> Option<FailedRun> {
-        self.0.lock().extras_if_any().and_then(|extras| extras.last_failure.clone())
-    }
-
-    fn poll_done(&self, waker: &Waker) -> bool {
-        self.poll_until(Stage::is_done, waker, |extras, waker| extras.waiters.register(waker))
-    }
-
-    fn has_left(&self) -> bool {
-        self.0.lock().stage().has_left()
-    }
-
-    fn poll_left(&self, waker: &Waker) -> bool {
-        self.poll_until(Stage::has_left, waker, |extras, waker| extras.waiters.register(waker))
-    }
-
-    fn deregister(&self, waker: &Waker) {
-        self.drop_from_extras(|extras| extras.waiters.deregister(waker));
-    }
+/// A series with this period and without settings, for the models.
+#[cfg(all(test, loom))]
+pub(crate) fn series(body: impl FnMut() + Send + 'static, period: Period) -> Arc<Task> {
+    let task: Arc<Task> = Node::repeated(body);
+    task.set_plan(Plan::new(period, FailurePolicy::stop()));
+    task
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Submission: what is said of a task before it is submitted, and how a closure becomes a task.
 //!
-//! The verbs of [`TaskBuilder`] differ in what they run and when. All end in `launch`: a job and its
-//! settings become a task, and the task is handed to the pool.
+//! The verbs of [`TaskBuilder`] differ in what they run and when. Each makes a node of the closure, and all of
+//! them end in `launch`, which gives the node its settings and hands it to the pool. Only the making of the node
+//! and that of the future are compiled for each closure.
 
 mod joining;
 mod retrying;
@@ -15,12 +16,13 @@ use std::{
 
 use self::joining::{enter_group, join};
 use crate::{
-    FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate, ScheduledFuture,
-    TaskOutput, UnitOutcome,
+    CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate,
+    ScheduledFuture, TaskOutput, UnitOutcome,
+    future::task_ref::TaskRef,
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
     sync::Arc,
-    task::{GroupState, InGroup, Job, OneShot, Outcome, Period, Periodic, Runnable, Shared, Task},
+    task::{Drops, GroupState, Node, Outcome, Period, Plan, Shared, Task},
     time::{Clock, Timestamp},
     trace,
     trigger::Trigger,
@@ -204,8 +206,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: TaskOutput + Send + 'static,
     {
-        let now = self.clock().read();
-        self.launch(OneShot(closure), now, now.after(delay))
+        self.launch_after(Node::once(closure), delay).map(ScheduledFuture::new)
     }
 
     /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at).
@@ -223,14 +224,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: TaskOutput + Send + 'static,
     {
-        let clock = self.clock();
-        let now = clock.read();
-        // An instant in the past means now: the task queues up behind those that are due already.
-        let deadline = match instant.into() {
-            Some(instant) => clock.deadline_of(instant).max(now),
-            None => Timestamp::NEVER,
-        };
-        self.launch(OneShot(closure), now, deadline)
+        self.launch_at(Node::once(closure), instant.into()).map(ScheduledFuture::new)
     }
 
     /// Submits the task: see
@@ -251,8 +245,9 @@ impl<'a> TaskBuilder<'a> {
         F: FnMut() -> O + Send + 'static,
         O: UnitOutcome,
     {
-        let missed = self.missed.unwrap_or(MissedRuns::Burst);
-        self.launch_periodic(initial_delay, Period::fixed_rate(period, missed), closure)
+        let task = Node::repeated(closure);
+        self.launch_periodic(task, initial_delay, period, Period::fixed_rate)
+            .map(ScheduledFuture::new)
     }
 
     /// Submits the task: see
@@ -273,24 +268,9 @@ impl<'a> TaskBuilder<'a> {
         F: FnMut() -> O + Send + 'static,
         O: UnitOutcome,
     {
-        let missed = self.missed.unwrap_or(MissedRuns::Burst);
-        self.launch_periodic(initial_delay, Period::fixed_delay(delay, missed), closure)
-    }
-
-    #[track_caller]
-    fn launch_periodic<F, O>(
-        self,
-        initial_delay: Duration,
-        period: Period,
-        closure: F,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: UnitOutcome,
-    {
-        let now = self.clock().read();
-        let job = Periodic::new(closure, period).on_failure(self.on_failure.unwrap_or_default());
-        self.launch(job, now, now.after(initial_delay))
+        let task = Node::repeated(closure);
+        self.launch_periodic(task, initial_delay, delay, Period::fixed_delay)
+            .map(ScheduledFuture::new)
     }
 
     /// Submits the task: see [`Handle::repeat`](crate::Handle::repeat).
@@ -304,7 +284,7 @@ impl<'a> TaskBuilder<'a> {
     /// The same as [`Handle::repeat`](crate::Handle::repeat).
     #[track_caller]
     pub fn repeat<G, F, O>(
-        mut self,
+        self,
         trigger: G,
         body: F,
     ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
@@ -313,7 +293,60 @@ impl<'a> TaskBuilder<'a> {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
+        self.launch_series(Node::repeated(body), trigger).map(ScheduledFuture::new)
+    }
+}
+
+impl TaskBuilder<'_> {
+    #[track_caller]
+    fn launch_after(
+        self,
+        task: Arc<Task>,
+        delay: Duration,
+    ) -> Result<TaskRef, RejectedExecutionError> {
+        let now = self.clock().read();
+        self.launch(task, now, now.after(delay))
+    }
+
+    #[track_caller]
+    fn launch_at(
+        self,
+        task: Arc<Task>,
+        instant: Option<Instant>,
+    ) -> Result<TaskRef, RejectedExecutionError> {
+        let clock = self.clock();
+        let now = clock.read();
+        // An instant in the past means now: the task queues up behind those that are due already.
+        let deadline = match instant {
+            Some(instant) => clock.deadline_of(instant).max(now),
+            None => Timestamp::NEVER,
+        };
+        self.launch(task, now, deadline)
+    }
+
+    #[track_caller]
+    fn launch_periodic(
+        self,
+        task: Arc<Task>,
+        initial_delay: Duration,
+        period: Duration,
+        kind: fn(Duration, MissedRuns) -> Period,
+    ) -> Result<TaskRef, RejectedExecutionError> {
+        let now = self.clock().read();
+        let period = kind(period, self.missed.unwrap_or(MissedRuns::Burst));
+        task.set_plan(Plan::new(period, self.on_failure.unwrap_or_default()));
+        self.launch(task, now, now.after(initial_delay))
+    }
+
+    /// Compiled for each type of trigger.
+    #[track_caller]
+    fn launch_series<G: Trigger>(
+        mut self,
+        task: Arc<Task>,
+        trigger: G,
+    ) -> Result<TaskRef, RejectedExecutionError> {
         let policy = self.on_failure;
+        // With `stop`, nothing would be tried again.
         let policy = policy.or_else(|| trigger.retries().then(FailurePolicy::resume));
         self.on_failure = policy;
         let clock = self.clock();
@@ -321,54 +354,37 @@ impl<'a> TaskBuilder<'a> {
         let shared = self.gate.as_ref().map(|_| Shared { name: self.name.as_deref() });
         match contain(|| Period::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
-                let job = Periodic::new(body, period).on_failure(policy.unwrap_or_default());
-                self.launch(job, now, first)
+                task.set_plan(Plan::new(period, policy.unwrap_or_default()));
+                self.launch(task, now, first)
             }
-            Err(payload) => resume_unwind(body, payload),
+            Err(payload) => resume_unwind(task, payload),
         }
     }
-}
 
-impl TaskBuilder<'_> {
-    /// Makes a task of the job and hands it to the pool.
+    /// Gives a task its settings and submits it.
     #[inline(never)]
     #[track_caller]
-    fn launch<J: Job>(
+    fn launch(
         self,
-        job: J,
+        task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
-    ) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
+    ) -> Result<TaskRef, RejectedExecutionError> {
         let pool_ref = self.pool_refs.local();
-        let is_on_wall = job.is_on_wall();
+        let (is_periodic, traits) = (task.is_periodic(), task.traits());
+        let is_on_wall = traits.is_on_wall;
         // First: the wrapper that limits the runs of a periodic task needs the timer thread's queue.
         let (_joining, refusal) = join(pool_ref, self.group.as_ref());
-        let staffed = match job.refusal().or(refusal) {
+        let staffed = match traits.refusal.or(refusal) {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, self.timeout, is_on_wall),
         };
-        let budget = self.timeout.filter(|_| !J::IS_PERIODIC);
+        let budget = self.timeout.filter(|_| !is_periodic);
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let scheduled_at = Location::caller();
-        let wrapper = match self.wrapper::<J>(pool_ref, now, deadline, scheduled_at) {
-            Ok(wrapper) => wrapper,
-            Err(payload) => resume_unwind(job, payload),
-        };
-        let observation = pool_ref.pool().observation(self.name.as_ref(), self.group.as_ref());
-        let task = Task::new(job, self.name, wrapper).observed(observation);
-        let task = match self.gate {
-            None => task,
-            Some(gate) => task.gated(gate),
-        };
-        let is_in_group = self.group.is_some();
-        let task = match self.group {
-            None => task,
-            Some(group) => task.in_group(group),
-        };
-        let task = Arc::new(match budget {
-            None => task,
-            Some(budget) => task.limited(deadline, budget),
-        });
+        let group = self.group.clone();
+        if let Err(payload) = self.extend(&*task, traits.has_trigger, now, deadline) {
+            resume_unwind(task, payload);
+        }
         // Not earlier: the error hands a refused task back, which needs its wrapper as well.
         let is_staffed = match staffed {
             Ok(is_staffed) => is_staffed,
@@ -378,7 +394,7 @@ impl TaskBuilder<'_> {
             Ok(ticket) => ticket,
             Err(refused) => return end_or_error(task, pool_ref, refused),
         };
-        if is_in_group {
+        if group.is_some() {
             enter_group(pool_ref.pool(), task.clone(), ticket, now, deadline);
         }
         if let Some(budget) = budget {
@@ -390,7 +406,43 @@ impl TaskBuilder<'_> {
         if let Some(name) = listened_to {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
         }
-        Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
+        Ok(TaskRef::new(task, pool_ref.clone(), ticket))
+    }
+
+    /// Gives a task what only some tasks have.
+    ///
+    /// # Errors
+    ///
+    /// The panic of the executor's decorator.
+    #[track_caller]
+    fn extend(
+        self,
+        task: &Task,
+        has_trigger: bool,
+        now: Timestamp,
+        deadline: Timestamp,
+    ) -> Result<(), Payload> {
+        let pool_ref = self.pool_refs.local();
+        let is_periodic = task.is_periodic();
+        let wrapper = self.wrapper(is_periodic, pool_ref, (now, deadline), Location::caller())?;
+        let observation = pool_ref.pool().observation(self.name.as_ref(), self.group.as_ref());
+        let Self { name, gate, group, timeout, .. } = self;
+        let is_extended = name.is_some() || wrapper.is_some() || observation.is_any();
+        if is_extended || has_trigger || gate.is_some() || group.is_some() {
+            task.extend(|extras| {
+                (extras.name, extras.wrapper, extras.observation) = (name, wrapper, observation);
+                if let Some(gate) = gate {
+                    extras.set_gate(gate);
+                }
+                if let Some(group) = group {
+                    extras.set_group(group);
+                }
+            });
+        }
+        if let Some(budget) = timeout.filter(|_| !is_periodic) {
+            task.limit(deadline, budget);
+        }
+        Ok(())
     }
 }
 
@@ -408,7 +460,8 @@ impl std::fmt::Debug for TaskBuilder<'_> {
     }
 }
 
-/// Submits a closure of which nothing more is said than when it runs, as of most.
+/// Submits a task of which nothing is said but what it runs, in a pool that adds nothing to a task. It is the
+/// ordinary way, and so it makes no detour over a builder.
 #[inline]
 #[track_caller]
 pub(crate) fn schedule<F, T>(
@@ -420,34 +473,47 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let pool_ref = pool_refs.local();
-    let now = pool_ref.pool().clock().read();
-    let (job, deadline) = (OneShot(closure), now.after(delay));
-    if !admits_at_once(pool_ref.pool()) {
-        return TaskBuilder::new(pool_refs).launch(job, now, deadline);
-    }
-    let task = Arc::new(Task::plain(job));
-    match pool_ref.admit(task.clone(), now, deadline, true) {
-        Ok(ticket) => Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket)),
-        Err(refused) => end_or_error(task, pool_ref, refused),
-    }
+    submit(pool_refs, Node::once(closure), delay).map(ScheduledFuture::new)
 }
 
-/// As [`schedule`] without delay, for a caller that wants no future: nobody shares the task with the
-/// queue, and so nobody counts.
+/// As [`schedule`], for a task at once, without a future.
 #[inline]
 #[track_caller]
 pub(crate) fn execute<F>(pool_refs: &PoolRefs, closure: F) -> Result<(), RejectedExecutionError>
 where
     F: FnOnce() + Send + 'static,
 {
+    submit_unawaited(pool_refs, Node::once(closure))
+}
+
+#[inline(never)]
+#[track_caller]
+fn submit(
+    pool_refs: &PoolRefs,
+    task: Arc<Task>,
+    delay: Duration,
+) -> Result<TaskRef, RejectedExecutionError> {
     let pool_ref = pool_refs.local();
     let now = pool_ref.pool().clock().read();
-    let job = OneShot(closure);
+    let deadline = now.after(delay);
     if !admits_at_once(pool_ref.pool()) {
-        return TaskBuilder::new(pool_refs).launch(job, now, now).map(drop);
+        return TaskBuilder::new(pool_refs).launch(task, now, deadline);
     }
-    match pool_ref.admit(Arc::new(Task::plain(job)), now, now, true) {
+    match pool_ref.admit(task.clone(), now, deadline, true) {
+        Ok(ticket) => Ok(TaskRef::new(task, pool_ref.clone(), ticket)),
+        Err(refused) => end_or_error(task, pool_ref, refused),
+    }
+}
+
+#[inline(never)]
+#[track_caller]
+fn submit_unawaited(pool_refs: &PoolRefs, task: Arc<Task>) -> Result<(), RejectedExecutionError> {
+    let pool_ref = pool_refs.local();
+    let now = pool_ref.pool().clock().read();
+    if !admits_at_once(pool_ref.pool()) {
+        return TaskBuilder::new(pool_refs).launch(task, now, now).map(drop);
+    }
+    match pool_ref.admit(task, now, now, true) {
         Ok(_) => Ok(()),
         // As in `end_or_error`.
         Err(refused) if refused.task().is_done() => Ok(()),
@@ -462,21 +528,21 @@ fn admits_at_once(pool: &Pool) -> bool {
     pool.is_staffed() && !pool.minds_submissions() && !trace::is_listening()
 }
 
-/// Returns what comes of a submission that was refused.
+/// Returns a task that was refused when it had ended already, or else the error.
 #[cold]
-fn end_or_error<J: Job>(
-    task: Arc<Task<J>>,
+fn end_or_error(
+    task: Arc<Task>,
     pool_ref: &PoolRef,
     refused: RejectedExecutionError,
-) -> Result<ScheduledFuture<J::Output>, RejectedExecutionError> {
-    task.leave_group();
-    if !task.state().is_done() {
+) -> Result<TaskRef, RejectedExecutionError> {
+    refused.task().leave_group();
+    if !refused.task().is_done() {
         return Err(refused);
     }
     // It was in the queue for a moment (see `rescue` in `pool::admission`), and somebody cancelled it
     // there. So it has ended, which a future can say and an error cannot.
     let ticket = Ticket { slot: u32::MAX, sequence: refused.task().id().0 };
-    Ok(ScheduledFuture::new(task, pool_ref.clone(), ticket))
+    Ok(TaskRef::new(task, pool_ref.clone(), ticket))
 }
 
 /// Ensures that a worker will run the task, that the timer thread watches over its time limit, and that the
@@ -506,10 +572,11 @@ fn not_started(pool: &Pool, error: io::Error) -> RejectionReason {
     RejectionReason::Spawn(error)
 }
 
-/// Passes the panic of a decorator on to the submitter. The unwinding must not drop the job: a capture
-/// that panics in its drop would then abort the process.
+/// Goes on with the panic of user code in a submission. What the task holds is dropped first: its drop may panic
+/// as well, and the submitter holds the task, too.
 #[cold]
-fn resume_unwind<J>(job: J, payload: Payload) -> ! {
-    discard(job);
+fn resume_unwind(task: Arc<Task>, payload: Payload) -> ! {
+    let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);
+    discard(task);
     panic::resume_unwind(payload)
 }

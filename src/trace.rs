@@ -88,7 +88,7 @@ mod events {
     }
 
     /// Calls `run` in the span of one run of a task, and emits an event when it starts and ends.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn in_span<R>(
         fields: impl FnOnce() -> SpanFields,
         run_time: impl FnOnce() -> Duration,
@@ -97,7 +97,15 @@ mod events {
         if !is_listening_to_runs() {
             return run();
         }
-        let fields = fields();
+        in_new_span(fields(), run_time, run)
+    }
+
+    #[inline(never)]
+    fn in_new_span<R>(
+        fields: SpanFields,
+        run_time: impl FnOnce() -> Duration,
+        run: impl FnOnce() -> R,
+    ) -> R {
         let about =
             Subject { id: Some(fields.id), name: fields.name.clone(), run: Some(fields.run) };
         let span = RunSpan(new_span(fields));

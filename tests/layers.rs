@@ -1,5 +1,5 @@
 //! The structure of the sources, checked in the sources: layers point one way, wrapped facilities
-//! are used in one module each, and files stay short.
+//! are used in one module each, and functions stay short.
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -219,12 +219,33 @@ fn one_module_reads_the_wall_clock() {
     }
 }
 
+/// The names and the lengths of the functions of a source that have a body of several lines.
+fn lengths(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<_> = text.lines().collect();
+    let is_start =
+        |code: &str| code.starts_with("fn ") || code.starts_with("pub") && code.contains(" fn ");
+    let measure = |(first, line): (usize, &&'_ str)| {
+        let rest = &lines[first..];
+        let opens = rest.iter().find(|line| line.ends_with(['{', ';', '}']))?.ends_with('{');
+        let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+        let length = rest.iter().position(|line| opens && **line == end)? + 1;
+        Some((lines[first].trim_start(), length))
+    };
+    let starts = lines.iter().enumerate().filter(|(_, line)| is_start(line.trim_start()));
+    starts.filter_map(measure).collect()
+}
+
+/// A function has at most fifty lines.
 #[test]
-fn files_are_short() {
-    for (path, text) in sources() {
-        let lines = text.lines().count();
-        assert!(lines <= 520, "{} has {lines} lines", path.display());
+fn functions_are_short() {
+    let mut measured = 0;
+    for (path, text) in sources().into_iter().filter(|(path, _)| !is_test(path)) {
+        for (function, length) in lengths(&text) {
+            measured += 1;
+            assert!(length <= 50, "{}: {length} lines: {function}", path.display());
+        }
     }
+    assert!(measured > 1000, "there are functions");
 }
 
 /// The map in the architecture page names every file, and no other.

@@ -11,8 +11,8 @@ use std::{
 
 use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
-    ScheduledFuture, Statistics, TaskHandle, TaskId, pool::PoolRef, queue::SnapshotEntry,
-    sync::Arc, task::Runnable,
+    ScheduledFuture, Statistics, TaskHandle, TaskId, future::task_ref::TaskRef, pool::PoolRef,
+    queue::SnapshotEntry, sync::Arc, task::Task,
 };
 
 impl Handle {
@@ -185,7 +185,7 @@ pub struct PendingTask {
 }
 
 impl PendingTask {
-    fn new(listed: SnapshotEntry<Arc<dyn Runnable>>, pool_ref: &PoolRef) -> Self {
+    fn new(listed: SnapshotEntry<Arc<Task>>, pool_ref: &PoolRef) -> Self {
         let SnapshotEntry { deadline, ticket, element: task } = listed;
         Self {
             next_run: pool_ref.pool().clock().instant_of(deadline),
@@ -193,7 +193,7 @@ impl PendingTask {
             // The count of a task that has begun since cannot be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
-            handle: TaskHandle::new(task, pool_ref.clone(), ticket),
+            handle: TaskHandle::new(TaskRef::new(task, pool_ref.clone(), ticket)),
         }
     }
 

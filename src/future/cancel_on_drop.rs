@@ -56,7 +56,7 @@ impl<T> Deref for CancelOnDrop<T> {
     }
 }
 
-impl<T> Future for CancelOnDrop<T> {
+impl<T: 'static> Future for CancelOnDrop<T> {
     type Output = Result<T, TaskError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -1,22 +1,13 @@
 //! Control of a task that is alive, as the holder of its future has it.
 //!
 //! A future and a [`TaskHandle`](super::TaskHandle) can do the same; both do it through
-//! [`Controlled`]. What the changes mean, and what they race with: the module `control` of the task.
+//! [`TaskRef`](super::task_ref::TaskRef). What the changes mean, and what they race with: the module `control` of
+//! the task.
 
 use std::time::{Duration, Instant};
 
 use super::ScheduledFuture;
-use crate::{
-    CancelReason, WouldDeadlock,
-    pool::PoolRef,
-    queue::Ticket,
-    sync::Arc,
-    task::{Awaited, Change, Claim, Run, Runnable},
-    time::{Clock, Timestamp},
-    trigger::Trigger,
-    unwind::discard,
-    wait,
-};
+use crate::{WouldDeadlock, task::Change, trigger::Trigger};
 
 /// Control of a task that is alive. Each of these returns `true` if it had an effect, and `false` if it
 /// came too late: the task has ended, or is a one-shot task that a worker has taken, or whose
@@ -55,14 +46,14 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias("reset", "postpone", "heartbeat", "dead_man_switch"))]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule(&self, delay: Duration) -> bool {
-        self.controlled().reschedule(delay)
+        self.inner.reschedule(delay)
     }
 
     /// As [`reschedule`](Self::reschedule), at an instant of the executor's
     /// [clock](crate::Handle::clock). One that has passed means now, and `None` never.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
-        self.controlled().reschedule_at(instant.into())
+        self.inner.reschedule_at(instant.into())
     }
 
     /// Runs the task after `delay` at the latest: brings its next run forward, or leaves it as it is. It
@@ -84,7 +75,7 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "bring_forward")]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_within(&self, delay: Duration) -> bool {
-        self.controlled().run_within(delay)
+        self.inner.run_within(delay)
     }
 
     /// Runs the task now. For a periodic task that is one run more, and its schedule is as it was: the
@@ -114,7 +105,7 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias("trigger", "notify", "fire"))]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_now(&self) -> bool {
-        self.controlled().run_now()
+        self.inner.run_now()
     }
 
     /// Gives a periodic task another schedule. The trigger is asked for its first run at once, on this
@@ -143,7 +134,7 @@ impl<T> ScheduledFuture<T> {
     /// If the trigger panics. The task is then as it was.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
-        self.controlled().set_trigger(trigger)
+        self.inner.set_trigger(trigger)
     }
 
     /// Keeps the task from running until it is [resumed](Self::resume). Its schedule goes on: what falls
@@ -181,13 +172,13 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "suspend")]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn pause(&self) -> bool {
-        self.controlled().pause()
+        self.inner.change(Change::Pause)
     }
 
     /// Ends a [pause](Self::pause). Returns `false` also if the task is not paused.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn resume(&self) -> bool {
-        self.controlled().resume()
+        self.inner.change(Change::Resume)
     }
 
     /// Ends the task as [`cancel_and_signal`](Self::cancel_and_signal) does, and blocks until its closure
@@ -221,110 +212,6 @@ impl<T> ScheduledFuture<T> {
     /// not wait, as with [`join`](Self::join). The task has been cancelled all the same.
     #[doc(alias("abort", "stop"))]
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
-        self.controlled().cancel_and_wait()
-    }
-
-    pub(super) fn controlled(
-        &self,
-    ) -> Controlled<'_, dyn Claim<T>, impl Fn() -> Arc<dyn Runnable>> {
-        let shared = || Arc::clone(&*self.task).erase();
-        Controlled { task: &**self.task, shared, pool_ref: &self.pool_ref, ticket: self.ticket() }
-    }
-}
-
-/// A task and its place in its pool. `shared` returns a counted reference to it.
-pub(super) struct Controlled<'a, R: ?Sized, S> {
-    pub(super) task: &'a R,
-    pub(super) shared: S,
-    pub(super) pool_ref: &'a PoolRef,
-    pub(super) ticket: Ticket,
-}
-
-impl<R, S> Controlled<'_, R, S>
-where
-    R: Runnable + ?Sized,
-    S: Fn() -> Arc<dyn Runnable>,
-{
-    pub(super) fn change(self, change: Change) -> bool {
-        self.pool_ref.control(self.task, self.ticket, change, self.shared)
-    }
-
-    fn clock(&self) -> &Clock {
-        self.pool_ref.pool().clock()
-    }
-
-    pub(super) fn reschedule(self, delay: Duration) -> bool {
-        let moment = self.clock().read().after(delay);
-        self.change(Change::At(moment))
-    }
-
-    pub(super) fn reschedule_at(self, instant: Option<Instant>) -> bool {
-        let now = self.clock().read();
-        let moment = |instant| self.clock().deadline_of(instant).max(now);
-        let moment = instant.map_or(Timestamp::NEVER, moment);
-        self.change(Change::At(moment))
-    }
-
-    pub(super) fn run_within(self, delay: Duration) -> bool {
-        let moment = self.clock().read().after(delay);
-        self.change(Change::Within(moment))
-    }
-
-    pub(super) fn run_now(self) -> bool {
-        let now = self.clock().read();
-        self.change(Change::RunNow(now))
-    }
-
-    pub(super) fn set_trigger(self, trigger: impl Trigger) -> bool {
-        match Change::schedule(trigger, self.task, self.clock()) {
-            Some(change) => self.change(change),
-            None => false,
-        }
-    }
-
-    pub(super) fn pause(self) -> bool {
-        self.change(Change::Pause)
-    }
-
-    pub(super) fn resume(self) -> bool {
-        self.change(Change::Resume)
-    }
-
-    pub(super) fn delay(self) -> Option<Duration> {
-        let deadline = self.pool_ref.pool().deadline(self.task, self.ticket)?;
-        Some(deadline.delay_at(self.clock().read()))
-    }
-
-    pub(super) fn cancel_and_wait(self) -> Result<bool, WouldDeadlock> {
-        let pool = self.pool_ref.pool();
-        let has_ended = pool.cancel(self.task, self.ticket, CancelReason::Requested, true);
-        if self.task.has_left() {
-            return Ok(has_ended);
-        }
-        let task = (self.shared)();
-        if Run::is_of(&task) {
-            return Err(WouldDeadlock(()));
-        }
-        let _waiting = pool.enter_wait(|| Arc::new(Leaving(Arc::clone(&task))))?;
-        wait::block_on(pool.clock(), |waker| task.poll_left(waker).then_some(()));
-        discard(task);
-        Ok(has_ended)
-    }
-}
-
-/// A task whose body is still running, although the task has been cancelled.
-struct Leaving(Arc<dyn Runnable>);
-
-impl Awaited for Leaving {
-    fn is_done(&self) -> bool {
-        self.0.has_left()
-    }
-
-    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
-        self.0.may_end_without_worker(has_timer_thread)
-    }
-
-    fn needs_free_worker(&self) -> bool {
-        false
+        self.inner.cancel_and_wait()
     }
 }

@@ -49,7 +49,7 @@ impl<T> ScheduledFuture<T> {
     }
 }
 
-impl<T, F> Mapped<T, F> {
+impl<T: 'static, F> Mapped<T, F> {
     /// See [`ScheduledFuture::join`].
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl<T, F> Deref for Mapped<T, F> {
 /// The closure is called by value, so nothing is pinned.
 impl<T, F> Unpin for Mapped<T, F> {}
 
-impl<T, U, F: FnOnce(T) -> U> Future for Mapped<T, F> {
+impl<T: 'static, U, F: FnOnce(T) -> U> Future for Mapped<T, F> {
     type Output = Result<U, TaskError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -5,14 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{control::Controlled, describe};
+use super::{describe, task_ref::TaskRef};
 use crate::{
-    CancelReason, FailedRun, TaskId, TaskState, WouldDeadlock,
-    pool::PoolRef,
-    queue::Ticket,
+    FailedRun, TaskId, TaskState, WouldDeadlock,
     sync::Arc,
-    task::{Change, Pace, Runnable},
-    time::Clock,
+    task::{Change, Pace},
     trigger::Trigger,
 };
 
@@ -37,29 +34,24 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias = "AbortHandle")]
-#[derive(Clone)]
-pub struct TaskHandle {
-    task: Arc<dyn Runnable>,
-    pool_ref: PoolRef,
-    ticket: Ticket,
-}
+pub struct TaskHandle(TaskRef);
 
 impl TaskHandle {
-    pub(crate) fn new(task: Arc<dyn Runnable>, pool_ref: PoolRef, ticket: Ticket) -> Self {
-        Self { task, pool_ref, ticket }
+    pub(crate) fn new(task: TaskRef) -> Self {
+        Self(task)
     }
 
     /// Cancels the task: see [`ScheduledFuture::cancel`](crate::ScheduledFuture::cancel).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel(&self) -> bool {
-        self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, false)
+        self.0.cancel()
     }
 
     /// Cancels the task, and asks a running body to stop: see
     /// [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal(&self) -> bool {
-        self.pool_ref.pool().cancel(&*self.task, self.ticket, CancelReason::Requested, true)
+        self.0.cancel_and_signal()
     }
 
     /// Cancels the task, asks a running body to stop, and waits until it has: see
@@ -69,117 +61,114 @@ impl TaskHandle {
     ///
     /// The same as [`ScheduledFuture::cancel_and_wait`](crate::ScheduledFuture::cancel_and_wait).
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
-        self.controlled().cancel_and_wait()
+        self.0.cancel_and_wait()
     }
 
     /// Runs the task next after `delay`: see [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule(&self, delay: Duration) -> bool {
-        self.controlled().reschedule(delay)
+        self.0.reschedule(delay)
     }
 
     /// Runs the task next at `instant`: see [`ScheduledFuture::reschedule_at`](crate::ScheduledFuture::reschedule_at).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
-        self.controlled().reschedule_at(instant.into())
+        self.0.reschedule_at(instant.into())
     }
 
     /// Runs the task after `delay` at the latest: see [`ScheduledFuture::run_within`](crate::ScheduledFuture::run_within).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_within(&self, delay: Duration) -> bool {
-        self.controlled().run_within(delay)
+        self.0.run_within(delay)
     }
 
     /// Runs the task now, beside its schedule: see [`ScheduledFuture::run_now`](crate::ScheduledFuture::run_now).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_now(&self) -> bool {
-        self.controlled().run_now()
+        self.0.run_now()
     }
 
     /// Gives a periodic task another schedule: see [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
-        self.controlled().set_trigger(trigger)
+        self.0.set_trigger(trigger)
     }
 
     /// Keeps the task from running until it is resumed: see [`ScheduledFuture::pause`](crate::ScheduledFuture::pause).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn pause(&self) -> bool {
-        self.controlled().pause()
+        self.0.change(Change::Pause)
     }
 
     /// Ends a pause: see [`ScheduledFuture::resume`](crate::ScheduledFuture::resume).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn resume(&self) -> bool {
-        self.controlled().resume()
+        self.0.change(Change::Resume)
     }
 
     /// Returns how long it is until the next run: see [`ScheduledFuture::delay`](crate::ScheduledFuture::delay).
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        self.controlled().delay()
+        self.0.delay()
     }
 
     /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).
     #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
-        self.task.last_failure()
+        self.0.task().last_failure()
     }
 
     /// Calls the task, which is debounced or throttled.
     pub(crate) fn call(&self, pace: Pace) -> bool {
-        let now = self.clock().read();
-        self.controlled().change(Change::Call(now, pace))
+        let now = self.0.clock().read();
+        self.0.change(Change::Call(now, pace))
     }
 
     /// Runs the task now if a call waits for it. Returns `true` if one does.
     pub(crate) fn flush(&self) -> bool {
-        let now = self.clock().read();
-        self.controlled().change(Change::Flush(now))
+        let now = self.0.clock().read();
+        self.0.change(Change::Flush(now))
     }
 
     /// Returns `true` if a call waits for its run.
     pub(crate) fn is_called(&self) -> bool {
-        self.task.is_called()
-    }
-
-    fn clock(&self) -> &Clock {
-        self.pool_ref.pool().clock()
-    }
-
-    fn controlled(&self) -> Controlled<'_, dyn Runnable, impl Fn() -> Arc<dyn Runnable>> {
-        let shared = || Arc::clone(&self.task);
-        Controlled { task: &*self.task, shared, pool_ref: &self.pool_ref, ticket: self.ticket }
+        self.0.task().is_called()
     }
 
     /// Returns `true` if the task has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.task.state().is_done()
+        self.0.state().is_done()
     }
 
     /// Returns `true` if the task was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.task.state() == TaskState::Cancelled
+        self.0.state() == TaskState::Cancelled
     }
 
     /// Returns the state of the task.
     #[must_use]
     pub fn state(&self) -> TaskState {
-        self.task.state()
+        self.0.state()
     }
 
     /// Returns the id of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
-        TaskId(self.ticket.sequence)
+        self.0.id()
     }
 
     /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
-        self.task.name()
+        self.0.task().name()
+    }
+}
+
+impl Clone for TaskHandle {
+    fn clone(&self) -> Self {
+        Self(self.0.share())
     }
 }
 

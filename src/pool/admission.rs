@@ -69,7 +69,7 @@ use crate::{
     RejectedExecutionError, RejectionReason,
     queue::{Refusal, Refused, Ticket},
     sync::{Arc, Mutex, Parker},
-    task::Runnable,
+    task::Task,
     time::{Clock, Timestamp},
     unwind::{self, discard},
     wait::{self, WaitList},
@@ -104,7 +104,7 @@ impl Pool {
     pub(crate) fn admit(
         self: &Arc<Self>,
         stripe: usize,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
         is_staffed: bool,
@@ -121,7 +121,7 @@ impl Pool {
     pub(super) fn offer(
         self: &Arc<Self>,
         stripe: usize,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
         has_permit: bool,

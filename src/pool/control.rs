@@ -27,17 +27,14 @@ use super::{Phase, Pool};
 use crate::{
     queue::{Reset, Ticket},
     sync::Arc,
-    task::{Change, Changed, ChooseDeadline, MoveEntry, Moved, Runnable},
+    task::{Change, Changed, ChooseDeadline, MoveEntry, Moved, Task},
     trace,
     unwind::{discard, wake_all},
 };
 
 impl Pool {
     /// Changes when a task runs that is alive; see the head of the module.
-    pub(super) fn change<R>(self: &Arc<Self>, task: &R, ticket: Ticket, change: Change) -> Changed
-    where
-        R: Runnable + ?Sized,
-    {
+    pub(super) fn change(self: &Arc<Self>, task: &Task, ticket: Ticket, change: Change) -> Changed {
         if self.phase() >= Phase::OwnerDropped {
             discard(change);
             return Changed::default();

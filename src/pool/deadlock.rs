@@ -66,7 +66,7 @@ use crate::{
     WouldDeadlock,
     pool::Phase,
     sync::{Arc, Mutex, thread_local},
-    task::{Awaited, Run, Runnable},
+    task::{Awaited, Ending, Run, Task},
     trace,
     unwind::discard,
 };
@@ -132,14 +132,14 @@ impl Pool {
     /// thread is not a worker of this pool, or that its wait need not be registered.
     pub(crate) fn enter_join(
         self: &Arc<Self>,
-        task: impl FnOnce() -> Arc<dyn Runnable>,
+        task: impl FnOnce() -> Arc<Task>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
         if !Run::is_any() && !is_worker_of(self) {
             return Ok(None);
         }
         let task = task();
         let needs_caller = Self::needs_caller(&task);
-        let awaited = task.awaited();
+        let awaited = Arc::new(Ending(task));
         if needs_caller && is_stuck(self, &*awaited) {
             return Err(WouldDeadlock(()));
         }
@@ -148,7 +148,7 @@ impl Pool {
 
     /// Returns `true` if a task cannot end before the calling thread has gone on: it is the one that the
     /// thread runs, or waits for a permit that this one has.
-    pub(crate) fn needs_caller(task: &Arc<dyn Runnable>) -> bool {
+    pub(crate) fn needs_caller(task: &Arc<Task>) -> bool {
         Run::is_of(task) || Self::is_blocked_by_own_group(&**task)
     }
 

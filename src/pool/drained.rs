@@ -16,7 +16,7 @@ use crate::{
     queue::{Drained, Entry},
     statistics::{Totals, WorkerStats},
     sync::Arc,
-    task::{Drops, GroupState, Hooks, Run, Runnable, Verdict, WorkerContext},
+    task::{Drops, GroupState, Hooks, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp},
     trace,
     unwind::discard,
@@ -47,7 +47,7 @@ use crate::{
 /// ```
 #[must_use = "dropping pending tasks cancels them"]
 pub struct DrainedTasks {
-    drained: Drained<Arc<dyn Runnable>>,
+    drained: Drained<Arc<Task>>,
     detached_context: DetachedContext,
 }
 
@@ -59,10 +59,7 @@ pub(super) struct DetachedContext {
 }
 
 impl DrainedTasks {
-    pub(super) fn new(
-        drained: Drained<Arc<dyn Runnable>>,
-        detached_context: DetachedContext,
-    ) -> Self {
+    pub(super) fn new(drained: Drained<Arc<Task>>, detached_context: DetachedContext) -> Self {
         Self { drained, detached_context }
     }
 
@@ -101,7 +98,7 @@ impl Drop for DrainedTasks {
         }
         let drops = Drops::of_any(&self.detached_context.hooks);
         let mut batch = Vec::with_capacity(BATCH);
-        let cancel = |batch: &mut Vec<Arc<dyn Runnable>>| {
+        let cancel = |batch: &mut Vec<Arc<Task>>| {
             // The tasks lie all over the memory. To look at several before the first of them is locked
             // lets the processor fetch them at the same time.
             hint::black_box(batch.iter().map(Arc::strong_count).max());
@@ -149,7 +146,7 @@ impl fmt::Debug for DrainedTasks {
 #[must_use = "dropping a pending task cancels it"]
 pub struct DrainedTask {
     /// `None` once it has been run.
-    task: Option<Arc<dyn Runnable>>,
+    task: Option<Arc<Task>>,
     id: u64,
     deadline: Timestamp,
     detached_context: DetachedContext,
@@ -159,7 +156,7 @@ pub struct DrainedTask {
 
 impl DrainedTask {
     pub(super) fn new(
-        entry: Entry<Arc<dyn Runnable>>,
+        entry: Entry<Arc<Task>>,
         detached_context: &DetachedContext,
         reason: CancelReason,
     ) -> Self {
@@ -181,7 +178,7 @@ impl DrainedTask {
     }
 
     /// Returns `true` if it is this task.
-    pub(super) fn is_of(&self, task: &Arc<dyn Runnable>) -> bool {
+    pub(super) fn is_of(&self, task: &Arc<Task>) -> bool {
         self.task.as_ref().is_some_and(|own| Arc::ptr_eq(own, task))
     }
 
@@ -191,7 +188,13 @@ impl DrainedTask {
     }
 
     /// Returns the task itself, without ending it.
-    pub(super) fn into_task(mut self) -> Option<Arc<dyn Runnable>> {
+    pub(crate) fn leave_group(&self) {
+        if let Some(task) = &self.task {
+            task.leave_group();
+        }
+    }
+
+    pub(super) fn into_task(mut self) -> Option<Arc<Task>> {
         self.task.take()
     }
 

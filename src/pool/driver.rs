@@ -82,7 +82,7 @@ use super::{
 use crate::{
     queue::{AsyncWaiter, Entry, Ticket},
     sync::{Arc, Parker},
-    task::{Runnable, WorkerContext},
+    task::{Task, WorkerContext},
     time::{Clock, Timestamp, WallWatch, WorkerOf},
     unwind::discard,
     wait::Place,
@@ -211,7 +211,7 @@ impl Driver {
     }
 
     /// Returns the deadline of a series that has run, if it is in the queue again.
-    fn deadline_of(&self, series: &dyn Runnable, ticket: Ticket) -> Option<Timestamp> {
+    fn deadline_of(&self, series: &Task, ticket: Ticket) -> Option<Timestamp> {
         self.pool().queue.deadline(ticket.moved_to(series.slot()))
     }
 
@@ -236,7 +236,7 @@ impl Driver {
         }
     }
 
-    fn run(&self, entry: Entry<Arc<dyn Runnable>>, round: &mut Round) {
+    fn run(&self, entry: Entry<Arc<Task>>, round: &mut Round) {
         let (pool, runs) = (self.pool(), self.runner.runs());
         let started = pool.clock().read();
         if pool.minds_takes {

@@ -28,7 +28,7 @@ use crate::{
         Arc, Mutex, Parker, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Dispatcher, GroupLimits, GroupState, Keeps, Listed, Run, Runnable},
+    task::{Dispatcher, GroupLimits, GroupState, Keeps, Listed, Run, Task},
     unwind::discard,
     wait,
 };
@@ -63,7 +63,7 @@ impl Groups {
 }
 
 impl Dispatcher for Pool {
-    fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<dyn Runnable>)>) {
+    fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<Task>)>) {
         // All of them first: to wake a waiter or to start a worker is to call user code, for which no
         // other member is to wait.
         let moved = members.into_iter().filter_map(|(sequence, task)| {
@@ -178,7 +178,7 @@ impl Pool {
         for Listed { task, sequence, slot, is_pending, .. } in members {
             let task = task.upgrade();
             let ticket = Ticket { slot, sequence };
-            let end = |task: &Arc<dyn Runnable>| self.cancel(&**task, ticket, reason, signal);
+            let end = |task: &Arc<Task>| self.cancel(&**task, ticket, reason, signal);
             ended += usize::from(task.as_ref().is_some_and(end) || is_pending);
             discard(task);
         }
@@ -281,7 +281,7 @@ impl Pool {
 
     /// Returns `true` if the calling thread runs a member of the group of `task`, holds its only permit, and so
     /// keeps `task` from starting.
-    pub(super) fn is_blocked_by_own_group(task: &dyn Runnable) -> bool {
+    pub(super) fn is_blocked_by_own_group(task: &Task) -> bool {
         let Some((group, awaited)) = task.group() else { return false };
         let own = Run::current().and_then(|run| {
             let own = run.task.group();

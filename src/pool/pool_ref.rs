@@ -17,7 +17,7 @@ use crate::{
     RejectedExecutionError, RejectionReason,
     queue::Ticket,
     sync::{Arc, thread_number},
-    task::{Change, Changed, Runnable},
+    task::{Change, Changed, Task},
     time::Timestamp,
     trace,
 };
@@ -79,7 +79,7 @@ impl PoolRef {
     #[inline]
     pub(crate) fn admit(
         &self,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
         is_staffed: bool,
@@ -90,36 +90,26 @@ impl PoolRef {
     /// Submits a timer through the stripe of this reference; see [`Pool::admit_timer`].
     pub(crate) fn admit_timer(
         &self,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
     ) -> Result<Ticket, RejectionReason> {
         self.pool().admit_timer(self.stripe(), task, now, deadline)
     }
 
-    /// Changes when a task runs that is alive. Returns `true` if that had an effect. `shared` returns
-    /// the task for a time limit that has moved.
-    pub(crate) fn control<R>(
-        &self,
-        task: &R,
-        ticket: Ticket,
-        change: Change,
-        shared: impl FnOnce() -> Arc<dyn Runnable>,
-    ) -> bool
-    where
-        R: Runnable + ?Sized,
-    {
+    /// Changes when a task runs that is alive. Returns `true` if that had an effect.
+    pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
         let is_on_wall = change.is_on_wall();
         if is_on_wall {
             let watched = self.pool().ensure_wall_watcher();
             watched.unwrap_or_else(|error| trace::spawn_failed(&error));
         }
-        let Changed { had_effect, limit } = self.pool().change(task, ticket, change);
+        let Changed { had_effect, limit } = self.pool().change(&**task, ticket, change);
         if is_on_wall {
-            self.pool().follow_wall(task, ticket);
+            self.pool().follow_wall(&**task, ticket);
         }
         if let Some(limit) = limit {
-            self.set_timeout(shared(), ticket, limit);
+            self.set_timeout(Arc::clone(task), ticket, limit);
         }
         had_effect
     }
@@ -128,7 +118,7 @@ impl PoolRef {
     #[cold]
     pub(crate) fn refuse(
         &self,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
         reason: RejectionReason,

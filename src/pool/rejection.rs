@@ -35,7 +35,7 @@ use crate::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Cancellation, Runnable},
+    task::{Cancellation, Task},
     time::Timestamp,
     trace,
     unwind::{Callback, Contained, discard},
@@ -304,7 +304,7 @@ impl fmt::Debug for Rejection {
 pub(super) struct NotAdmitted {
     pub(super) reason: RejectionReason,
     pub(super) sequence: u64,
-    pub(super) task: Arc<dyn Runnable>,
+    pub(super) task: Arc<Task>,
 }
 
 /// The handler of a pool, and how often it was needed.
@@ -422,7 +422,7 @@ impl Pool {
     fn retry(
         self: &Arc<Self>,
         stripe: usize,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         permit: Option<CapacityPermit>,
         sequence: u64,
         (now, deadline): (Timestamp, Timestamp),
@@ -440,7 +440,7 @@ impl Pool {
     pub(super) fn refuse(
         &self,
         stripe: usize,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
         reason: RejectionReason,
@@ -449,12 +449,7 @@ impl Pool {
         RejectedExecutionError::new(reason, self.refused_task(task, sequence, deadline))
     }
 
-    fn refused_task(
-        &self,
-        task: Arc<dyn Runnable>,
-        sequence: u64,
-        deadline: Timestamp,
-    ) -> DrainedTask {
+    fn refused_task(&self, task: Arc<Task>, sequence: u64, deadline: Timestamp) -> DrainedTask {
         let entry = Entry { deadline, sequence, element: task };
         DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected)
     }
@@ -478,7 +473,7 @@ impl Pool {
 
     /// Takes the task out of the queue that is due first of all, if its group holds it: its entry does not say
     /// when that is.
-    fn remove_first_held(&self) -> Option<(u64, Arc<dyn Runnable>)> {
+    fn remove_first_held(&self) -> Option<(u64, Arc<Task>)> {
         let groups = self.groups();
         let held = groups.iter().filter_map(|group| group.first_held());
         let first = held.min_by_key(|(due, sequence, _)| (*due, *sequence));

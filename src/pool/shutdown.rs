@@ -44,7 +44,7 @@ use crate::{
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    task::{FailureSource, Listed, Runnable},
+    task::{FailureSource, Listed, Task},
     time::{Clock, Timestamp},
     trace,
     unwind::{discard, wake_all},
@@ -219,11 +219,7 @@ impl Stopping<'_> {
     /// Takes the tasks out of the closed queue that are unwanted by when they are due, and ends them, and those that
     /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
     /// which could move others.
-    fn cancel(
-        self,
-        called_off: Vec<Listed>,
-        is_unwanted: impl Fn(Timestamp, &dyn Runnable) -> bool,
-    ) {
+    fn cancel(self, called_off: Vec<Listed>, is_unwanted: impl Fn(Timestamp, &Task) -> bool) {
         let removed = self.pool.queue.remove_where(|due, task| is_unwanted(due, &**task));
         self.pool.pending_decreased();
         for Entry { sequence, element, .. } in removed {

@@ -56,7 +56,7 @@ use crate::{
     },
     task::{
         Cancellation, CurrentRun, FailedRun, FailurePolicy, FailureSource, Hooks, OverLimit, Run,
-        Runnable, Wrapper,
+        Task, Wrapper,
     },
     time::{Clock, Timestamp, set_timer_slack},
     trace,
@@ -194,7 +194,7 @@ impl Pool {
 
     /// Counts and records that a one-shot task has been ended by its limit.
     #[cold]
-    pub(super) fn note_timed_out(&self, task: &dyn Runnable, id: u64) {
+    pub(super) fn note_timed_out(&self, task: &Task, id: u64) {
         count(&self.timeouts.exceeded);
         trace_timed_out(task, id);
         self.shutdown.log().cancelled(id, || task.name());
@@ -205,7 +205,7 @@ impl PoolRef {
     /// Has a one-shot task end at its limit if it has not ended by then, and in place of any limit that
     /// it had before. The task compares the limits, so of two threads that move the limit the one that
     /// did so last has its timeout armed.
-    pub(crate) fn set_timeout(&self, task: Arc<dyn Runnable>, ticket: Ticket, limit: Timestamp) {
+    pub(crate) fn set_timeout(&self, task: Arc<Task>, ticket: Ticket, limit: Timestamp) {
         let watched = Arc::clone(&task);
         let expiry = move |pool: &Pool| {
             let drops = pool.callbacks().hooks.drops(ticket.sequence);
@@ -323,7 +323,7 @@ fn end_over_limit(
     }
 }
 
-fn trace_timed_out(task: &dyn Runnable, id: u64) {
+fn trace_timed_out(task: &Task, id: u64) {
     if trace::is_listening() {
         trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
     }

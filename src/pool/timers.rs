@@ -12,7 +12,7 @@ use crate::{
     CancelReason, RejectionReason,
     queue::Ticket,
     sync::Arc,
-    task::{Moved, Runnable},
+    task::{Moved, Task},
     time::Timestamp,
     unwind::discard,
 };
@@ -28,7 +28,7 @@ impl Pool {
     pub(crate) fn admit_timer(
         self: &Arc<Self>,
         stripe: usize,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
     ) -> Result<Ticket, RejectionReason> {

@@ -9,7 +9,7 @@
 //! # What it does
 //!
 //! There is no list of the tasks that are on the wall clock. The clock is set rarely, so the watcher goes
-//! through all that are pending, and asks each of them to [follow](Runnable::follow_wall). A task decides
+//! through all that are pending, and asks each of them to follow. A task decides
 //! under its lock where it belongs by what both clocks show *then*, and moves its entry. That is the one
 //! step in which its plan, its entry and what else has been asked of it agree ([`Pool::change`]). Nothing
 //! that was worked out earlier is used, so two watchers, or a watcher and a worker, cannot undo each other.
@@ -43,7 +43,7 @@ use crate::{
     lazy_thread::LazyThread,
     queue::Ticket,
     sync::Arc,
-    task::Runnable,
+    task::Task,
     time::{Clock, WallWatch},
     trace,
 };
@@ -86,10 +86,7 @@ impl Pool {
 
     /// Moves a task that is on the wall clock to where it belongs by what that clock shows. Whoever has
     /// queued one calls this then.
-    pub(crate) fn follow_wall<R>(self: &Arc<Self>, task: &R, ticket: Ticket)
-    where
-        R: Runnable + ?Sized,
-    {
+    pub(crate) fn follow_wall(self: &Arc<Self>, task: &Task, ticket: Ticket) {
         if let Some(watch) = self.wall_clock.watcher.running() {
             watch.tell_waiting();
         }

@@ -21,7 +21,7 @@ use crate::{
     queue::{Entry, Ticket},
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
-    task::{FailureSource, Run, Runnable, Verdict, WorkerContext},
+    task::{FailureSource, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
 };
@@ -300,7 +300,7 @@ impl Runner {
     pub(super) fn process(
         &self,
         worker: &Rc<WorkerContext>,
-        entry: Entry<Arc<dyn Runnable>>,
+        entry: Entry<Arc<Task>>,
         now: Timestamp,
     ) {
         let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
@@ -317,13 +317,7 @@ impl Runner {
 
     /// Carries out a verdict that few runs have.
     #[cold]
-    fn carry_out(
-        &self,
-        verdict: Verdict,
-        stats: &WorkerStats,
-        task: &Arc<dyn Runnable>,
-        sequence: u64,
-    ) {
+    fn carry_out(&self, verdict: Verdict, stats: &WorkerStats, task: &Arc<Task>, sequence: u64) {
         let pool = &self.pool;
         match verdict {
             Verdict::AgainOnWall(next) => {
@@ -339,13 +333,7 @@ impl Runner {
 
     /// Queues a task again that waits for its next run.
     #[inline(always)]
-    fn put_back(
-        &self,
-        stats: &WorkerStats,
-        task: &Arc<dyn Runnable>,
-        sequence: u64,
-        next: Timestamp,
-    ) {
+    fn put_back(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
         if !self.pool.rearm(task, sequence, next) {
             self.stop_being_relied_on();

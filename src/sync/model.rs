@@ -40,26 +40,32 @@ use self::checker::{Condvar, Mutex, MutexGuard, is_restless};
 pub(crate) use self::checker::{atomic, spin_loop, thread, thread_local, thread_number};
 
 #[derive(Debug, Default)]
-pub(super) struct Lock<T>(Mutex<T>);
+pub(super) struct Lock<T: ?Sized>(Mutex<T>);
 
 /// A held lock. It is empty only while its thread waits for a condition.
-pub(super) struct LockGuard<'a, T>(Option<MutexGuard<'a, T>>);
+pub(super) struct LockGuard<'a, T: ?Sized>(Option<MutexGuard<'a, T>>);
 
 impl<T> Lock<T> {
     pub(super) fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
-    pub(super) fn lock(&self) -> LockGuard<'_, T> {
-        LockGuard(Some(self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
-    }
-
     pub(super) fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+
+    pub(super) fn lock_briefly(&self) -> LockGuard<'_, T> {
+        self.lock()
+    }
 }
 
-impl<T> std::ops::Deref for LockGuard<'_, T> {
+impl<T: ?Sized> Lock<T> {
+    pub(super) fn lock(&self) -> LockGuard<'_, T> {
+        LockGuard(Some(self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
+    }
+}
+
+impl<T: ?Sized> std::ops::Deref for LockGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -70,7 +76,7 @@ impl<T> std::ops::Deref for LockGuard<'_, T> {
     }
 }
 
-impl<T> std::ops::DerefMut for LockGuard<'_, T> {
+impl<T: ?Sized> std::ops::DerefMut for LockGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         match &mut self.0 {
             Some(guard) => guard,

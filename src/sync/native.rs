@@ -22,7 +22,7 @@ pub(crate) mod atomic {
 const TURNS: u32 = 100;
 
 #[derive(Debug, Default)]
-pub(super) struct Lock<T>(parking_lot::Mutex<T>);
+pub(super) struct Lock<T: ?Sized>(parking_lot::Mutex<T>);
 
 pub(super) type LockGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
 
@@ -31,6 +31,17 @@ impl<T> Lock<T> {
         Self(parking_lot::Mutex::new(value))
     }
 
+    pub(super) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+
+    #[inline]
+    pub(super) fn lock_briefly(&self) -> LockGuard<'_, T> {
+        self.0.lock()
+    }
+}
+
+impl<T: ?Sized> Lock<T> {
     #[inline]
     pub(super) fn lock(&self) -> LockGuard<'_, T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_soon())
@@ -50,10 +61,6 @@ impl<T> Lock<T> {
             }
         }
         self.0.lock()
-    }
-
-    pub(super) fn into_inner(self) -> T {
-        self.0.into_inner()
     }
 }
 

@@ -140,7 +140,7 @@ mod checked {
         ///
         /// If the order forbids it.
         #[track_caller]
-        pub(in crate::sync) fn new<T>(rank: u8, number: u8) -> Self {
+        pub(in crate::sync) fn new<T: ?Sized>(rank: u8, number: u8) -> Self {
             let place = Place { rank, number, name: std::any::type_name::<T>() };
             // A thread that is being torn down may have lost its list; then nothing is checked.
             let last = STACK.try_with(|stack| {

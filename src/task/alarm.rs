@@ -20,11 +20,11 @@
 use std::task::Waker;
 
 use super::{
-    hooks::Invocation,
-    job::{Job, RunOutcome},
-    period::Period,
+    call::Call,
+    payload::{Body, Lent},
+    plan::{Next, Report},
 };
-use crate::{time::Timestamp, unwind::wake_by_ref};
+use crate::unwind::wake_by_ref;
 
 /// See the [module](self).
 pub(crate) struct Alarm {
@@ -47,36 +47,23 @@ impl Drop for Alarm {
     }
 }
 
-impl Job for Alarm {
-    type Output = ();
+impl Body for Alarm {
+    type Value = ();
+    type Place = ();
 
-    const IS_PERIODIC: bool = false;
-
-    fn run(mut self, _: Invocation<'_>) -> RunOutcome<Self> {
-        self.goes_off = true;
-        drop(self);
-        RunOutcome::Ended(Ok(()))
+    fn run(alarm: &mut Option<Self>, value: &mut Option<()>) -> Report {
+        if let Some(mut alarm) = alarm.take() {
+            alarm.goes_off = true;
+        }
+        *value = Some(());
+        Ok(Next::Nothing)
     }
 
     fn will_not_run(&mut self) {
         self.goes_off = true;
     }
 
-    fn slot(&self) -> Option<u32> {
-        None
-    }
-
-    fn set_slot(&mut self, _: u32) {}
-
-    fn set_schedule(&mut self, schedule: Period) -> Option<Period> {
-        Some(schedule)
-    }
-
-    fn runs(&self) -> u64 {
-        0
-    }
-
-    fn missed(&self, _: Timestamp, _: Timestamp) -> u64 {
-        0
+    fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
+        call.carry_out_bare(lent);
     }
 }

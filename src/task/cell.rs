@@ -1,18 +1,20 @@
-//! What the lock of a task protects: its state, and beside it what only some tasks have.
+//! What the lock of a task protects: the content of its node, and beside it what only some tasks have.
 //!
-//! A plain task is its [`Stage`] and nothing else. A name, waiters, a token, a time limit, or what has
-//! been asked of the task ([`control`](super::control)) live in [`Extended`], which is allocated when
-//! the first of them is needed; the stage then moves there too.
+//! A plain task is its content and nothing else. A name, waiters, a token, a time limit, or what has
+//! been asked of the task ([`control`](super::control)) live in [`Extras`], which is allocated when
+//! the first of them is needed.
+//!
+//! The content has the type of the user's closure. All that is decided about a task is decided by its
+//! [`Parts`], which have no such type: the state, the extras, and the plan of a periodic task.
 //!
 //! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
 //! dropped or woken is returned, and the caller drops or wakes it after releasing the lock. The one
 //! other lock that is taken under this one is the queue's, by the function that
-//! [`change`](TaskCell::change) is passed to move the task's entry.
+//! [`change`](Parts::change) is passed to move the task's entry.
 
-use std::{mem, task::Waker, time::Duration};
+use std::{task::Waker, time::Duration};
 
 use super::{
-    Job,
     control::{Carried, Change, Control, MoveEntry, change_taken, change_waiting},
     decorate::Wrapper,
     failure::FailedRun,
@@ -20,15 +22,15 @@ use super::{
     group::Effects,
     grouped::{Comeback, Membership},
     period::Period,
-    runnable::Enqueue,
-    state::{CancelOutcome, Stage, TaskState},
+    plan::Plan,
+    state::{CancelOutcome, Claimed, Stage, TaskState},
+    verdict::Enqueue,
 };
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
 use crate::{
-    CancelReason, CancellationToken, TaskError,
-    gate::RunGate,
-    sync::Arc,
+    CancelReason, CancellationToken, Failure, TaskError,
+    sync::{Arc, Mutex, rank},
     time::{Clock, Timestamp, Timing},
     trace::SubmitterSpan,
     wait::WaitList,
@@ -37,23 +39,43 @@ use crate::{
 /// A value that lives until its task has ended. Dropping it is user code.
 pub(crate) type Attachment = Box<dyn Send>;
 
-/// What the lock of a task protects: its state, alone or with extras.
-pub(super) enum TaskCell<J: Job> {
-    Plain(Stage<J, J::Output>),
-    Extended(Box<Extended<J>>),
+/// The lock of a task.
+pub(crate) type Lock<C> = Mutex<Cell<C>, { rank::OUTERMOST }>;
+
+/// What that lock protects.
+pub(crate) struct Cell<C: ?Sized> {
+    pub(super) extras: Option<Box<Extras>>,
+    /// Last, since its type may be erased.
+    pub(super) content: C,
 }
 
-/// The state of a task together with what most tasks do not have.
-pub(super) struct Extended<J: Job> {
-    stage: Stage<J, J::Output>,
-    extras: Extras,
+/// The content of a node, without its type.
+pub(crate) trait Content: Send {
+    /// Returns the state, and the place of the plan of a periodic task.
+    fn parts(&mut self) -> (&mut Stage, Option<&mut Option<Plan>>);
+}
+
+impl Cell<dyn Content> {
+    #[inline]
+    pub(super) fn parts(&mut self) -> Parts<'_> {
+        let (stage, plan) = self.content.parts();
+        Parts { extras: &mut self.extras, stage, plan }
+    }
+}
+
+/// A task under its lock, apart from its closure and its result.
+pub(crate) struct Parts<'a> {
+    pub(super) extras: &'a mut Option<Box<Extras>>,
+    pub(super) stage: &'a mut Stage,
+    /// The place of the plan, if the task is periodic. The plan is there while the closure is.
+    pub(super) plan: Option<&'a mut Option<Plan>>,
 }
 
 /// What most tasks do not have. A task with a trigger has it, so that no other is asked which clock it
 /// is on.
 #[derive(Default)]
-pub(super) struct Extras {
-    pub(super) name: Option<Arc<str>>,
+pub(crate) struct Extras {
+    pub(crate) name: Option<Arc<str>>,
     pub(super) token: Option<CancellationToken>,
     /// When a one-shot task has to have ended.
     limit: Option<TimeLimit>,
@@ -70,16 +92,18 @@ pub(super) struct Extras {
     /// timer thread alone.
     pub(super) ignores_limit: bool,
     /// The code around each run; on the worker's stack while a run is under way.
-    pub(super) wrapper: Option<Wrapper>,
+    pub(crate) wrapper: Option<Wrapper>,
     pub(super) attachment: Option<Attachment>,
     pub(super) last_failure: Option<FailedRun>,
+    /// Why the task has failed, until that is claimed.
+    pub(super) failure: Option<Failure>,
     /// The gate that is asked before each run.
     pub(super) gate: Option<Box<Gated>>,
     /// The membership in a group.
     pub(super) group: Option<Box<Membership>>,
     /// What has been asked of the task while it was alive.
     pub(super) control: Option<Box<Control>>,
-    pub(super) observation: Observation,
+    pub(crate) observation: Observation,
 }
 
 /// The observation of one task, from its submission on.
@@ -93,7 +117,7 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    pub(super) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         let is_any = self.submitter.is_some();
         #[cfg(feature = "histograms")]
         let is_any = is_any || self.recorders.is_some();
@@ -109,58 +133,36 @@ struct TimeLimit {
     budget: Duration,
 }
 
-/// What a task leaves when it ends, apart from its job. All of it is the user's.
-#[derive(Default)]
-pub(super) struct Leftovers {
-    pub(super) waiters: Vec<Waker>,
-    pub(super) wrapper: Option<Wrapper>,
-    pub(super) attachment: Option<Attachment>,
-    pub(super) gate: Option<Arc<dyn RunGate>>,
-    pub(super) submitter: Option<SubmitterSpan>,
-    pub(super) token: Option<CancellationToken>,
-}
-
-impl<J: Job> TaskCell<J> {
-    #[inline]
-    pub(super) fn new(job: J) -> Self {
-        Self::Plain(Stage::Scheduled(job))
-    }
-
+impl Parts<'_> {
+    /// Returns `true` if the task has nothing that most tasks do not have.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self, Self::Plain(_))
-    }
-
-    pub(super) fn stage(&mut self) -> &mut Stage<J, J::Output> {
-        match self {
-            Self::Plain(stage) => stage,
-            Self::Extended(extended) => &mut extended.stage,
-        }
+        self.extras.is_none()
     }
 
     /// Returns the extras, and allocates them if the task has none yet.
     pub(super) fn extras(&mut self) -> &mut Extras {
-        &mut self.extend().extras
+        self.extras.get_or_insert_default()
     }
 
     pub(super) fn extras_if_any(&mut self) -> Option<&mut Extras> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Extended(extended) => Some(&mut extended.extras),
-        }
+        self.extras.as_deref_mut()
     }
 
-    #[inline(never)]
-    fn extend(&mut self) -> &mut Extended<J> {
-        if let Self::Plain(stage) = self {
-            let stage = mem::replace(stage, Stage::Running);
-            let extended = Extended { stage, extras: Extras::default() };
-            *self = Self::Extended(Box::new(extended));
-        }
-        match self {
-            Self::Extended(extended) => extended,
-            Self::Plain(_) => unreachable!("it has just been extended"),
-        }
+    /// Returns `true` if the task may run more than once.
+    pub(super) fn is_periodic(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// Returns the plan of a periodic task, unless a worker has it or the task has ended.
+    pub(super) fn plan(&mut self) -> Option<&mut Plan> {
+        self.plan.as_deref_mut()?.as_mut()
+    }
+
+    /// Takes the plan out, with the closure.
+    #[inline]
+    pub(super) fn take_plan(&mut self) -> Option<Plan> {
+        self.plan.as_deref_mut().and_then(Option::take)
     }
 
     // The time limit.
@@ -174,12 +176,8 @@ impl<J: Job> TaskCell<J> {
 
     /// Returns when the task has to have ended, unless it is run by hand.
     pub(super) fn limit(&self) -> Option<Timestamp> {
-        match self {
-            Self::Extended(extended) if !extended.extras.ignores_limit => {
-                extended.extras.limit.map(|limit| limit.moment)
-            }
-            _ => None,
-        }
+        let extras = self.extras.as_deref().filter(|extras| !extras.ignores_limit)?;
+        extras.limit.map(|limit| limit.moment)
     }
 
     /// Moves the limit, if there is one, with the moment when the task is due. Returns the limit.
@@ -195,8 +193,8 @@ impl<J: Job> TaskCell<J> {
     }
 
     /// Ends the task because its limit is exceeded, unless it has ended.
-    pub(super) fn time_out(&mut self) -> CancelOutcome<J> {
-        self.stage().cancel(CancelReason::TimedOut)
+    pub(super) fn time_out(&mut self) -> CancelOutcome {
+        self.stage.cancel(CancelReason::TimedOut)
     }
 
     // Control.
@@ -209,9 +207,9 @@ impl<J: Job> TaskCell<J> {
         is_over: impl FnOnce(Timestamp) -> bool,
         move_entry: &mut MoveEntry<'_>,
     ) -> (Carried, Option<Timestamp>, Effects) {
-        let is_impossible = !J::IS_PERIODIC && matches!(change, Change::Schedule(..));
+        let is_impossible = !self.is_periodic() && matches!(change, Change::Schedule(..));
         let is_given_away = self.extras_if_any().is_some_and(|extras| extras.is_given_away);
-        let is_too_late = self.stage().is_done() || is_given_away || self.is_called_off();
+        let is_too_late = self.stage.is_done() || is_given_away || self.is_called_off();
         if is_impossible || is_too_late || self.limit().is_some_and(is_over) {
             return (Carried::nothing(change), None, Effects::default());
         }
@@ -223,21 +221,23 @@ impl<J: Job> TaskCell<J> {
             }
             change => (None, Some(change)),
         };
-        let changed = match (self.stage().job(), change) {
-            (_, None) => Ok(Carried::nothing(Change::Resume)),
-            (Some(job), Some(change)) => change_waiting(job, &mut control, change, move_entry),
-            (None, Some(change)) => Err(change),
+        let changed = match change {
+            None => Ok(Carried::nothing(Change::Resume)),
+            Some(change) if self.stage.is_scheduled() => {
+                change_waiting(self.plan(), &mut control, change, move_entry)
+            }
+            Some(change) => Err(change),
         };
         let is_taken = changed.is_err();
         let carried = match changed {
             Ok(carried) => carried,
-            Err(change) if J::IS_PERIODIC => change_taken(&mut control, change),
+            Err(change) if self.is_periodic() => change_taken(&mut control, change),
             Err(change) => Carried::nothing(change),
         };
         if let (Some(now), Some(control), true) = (called, &mut control, carried.had_effect) {
             control.note_call(now, is_taken);
         }
-        let has_trigger = self.stage().job().is_some_and(|job| job.has_trigger());
+        let has_trigger = self.plan().is_some_and(|plan| plan.has_trigger());
         if control.is_some() || has_trigger {
             self.extras().control = control;
         }
@@ -254,13 +254,11 @@ impl<J: Job> TaskCell<J> {
         how: Comeback,
         enqueue: &mut Enqueue<'_>,
     ) -> bool {
-        let Some(job) = self.stage().job() else { return false };
-        let Some(slot) = enqueue(timing, how) else { return false };
-        if J::IS_PERIODIC {
-            job.set_slot(slot);
-        } else {
-            self.set_slot(slot);
+        if !self.stage.is_scheduled() {
+            return false;
         }
+        let Some(slot) = enqueue(timing, how) else { return false };
+        self.set_slot(slot);
         true
     }
 
@@ -269,8 +267,8 @@ impl<J: Job> TaskCell<J> {
     pub(super) fn settle(&mut self, next: Timestamp) -> Timestamp {
         let Some(control) = self.control() else { return next };
         let (deadline, leaves_wall) = control.settle(next);
-        if let Some(job) = self.stage().job().filter(|_| leaves_wall) {
-            job.leave_plan();
+        if let Some(plan) = self.plan().filter(|_| leaves_wall) {
+            plan.leave_wall();
         }
         deadline
     }
@@ -278,29 +276,25 @@ impl<J: Job> TaskCell<J> {
     /// Gives the task, which has run, the schedule that was set while a worker had it. Returns the old one.
     pub(super) fn renew(&mut self) -> Option<Period> {
         let schedule = self.control().and_then(Control::take_schedule)?;
-        match self.stage().job() {
-            Some(job) => job.set_schedule(schedule),
-            None => Some(schedule),
-        }
+        Some(match self.plan() {
+            Some(plan) => plan.set_schedule(schedule),
+            None => schedule,
+        })
     }
 
     /// Moves a task that waits for a moment of the wall clock to today's estimate of it. A worker that has
     /// the task does so when it has queued the task.
     pub(super) fn follow_wall(&mut self, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Effects {
-        let Some(view) = self.stage().job().and_then(|job| job.view_wall(clock)) else {
+        let Some(view) = self.plan().and_then(|plan| plan.view_wall(clock)) else {
             return Effects::default();
         };
         let gated = self.extras_if_any().and_then(|extras| extras.gate.as_ref());
         let unless = gated.and_then(|gated| gated.asks_again_at());
         let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
-        let mut due = None;
-        if let Some(job) = self.stage().job() {
-            let change = Change::Estimate { moment: view.deadline(), unless };
-            match change_waiting(job, &mut control, change, move_entry) {
-                Ok(carried) => due = carried.due,
-                Err(change) => debug_assert!(matches!(change, Change::Estimate { .. })),
-            }
-        }
+        let change = Change::Estimate { moment: view.deadline(), unless };
+        let changed = change_waiting(self.plan(), &mut control, change, move_entry);
+        // If a worker has the task, it estimates the moment again.
+        let due = changed.ok().and_then(|carried| carried.due);
         self.extras().control = control;
         due.map(|due| self.replan_in_group(due)).unwrap_or_default()
     }
@@ -312,11 +306,19 @@ impl<J: Job> TaskCell<J> {
     /// Returns the slot of the queue, if it has changed since the task was submitted.
     pub(super) fn slot(&mut self) -> Option<u32> {
         let moved = self.control().and_then(|control| control.slot);
-        self.stage().job().and_then(|job| job.slot()).or(moved)
+        self.plan().and_then(|plan| plan.slot).or(moved)
+    }
+
+    /// Notes the slot of the queue in which the task is.
+    pub(super) fn set_slot(&mut self, slot: u32) {
+        match self.plan() {
+            Some(plan) => plan.slot = Some(slot),
+            None => self.extras().control.get_or_insert_default().slot = Some(slot),
+        }
     }
 
     pub(super) fn state(&mut self) -> TaskState {
-        match self.stage().state() {
+        match self.stage.state() {
             TaskState::Scheduled if self.control().is_some_and(|control| control.is_paused()) => {
                 TaskState::Paused
             }
@@ -332,20 +334,25 @@ impl<J: Job> TaskCell<J> {
         token.is_some_and(CancellationToken::is_raised_itself)
     }
 
-    /// Takes the result that has just been published, if nobody will claim it.
-    pub(super) fn unclaimed(&mut self) -> Option<Result<J::Output, TaskError>> {
-        let is_abandoned = self.extras_if_any().is_some_and(|extras| extras.is_abandoned);
-        if is_abandoned { self.stage().claim() } else { None }
+    /// Returns `true` if nobody will claim the result.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.extras.as_deref().is_some_and(|extras| extras.is_abandoned)
     }
 
-    /// Takes what a task that has ended leaves, for the caller to release without the lock.
-    pub(super) fn take_leftovers(&mut self) -> Leftovers {
-        let Some(extras) = self.extras_if_any() else { return Leftovers::default() };
-        let mut waiters = extras.waiters.take();
-        waiters.extend(extras.awaiting.take());
-        let (wrapper, attachment) = (extras.wrapper.take(), extras.attachment.take());
-        let gate = extras.gate.take().map(|gated| gated.into_gate());
-        let (submitter, token) = (extras.observation.submitter.take(), extras.token.clone());
-        Leftovers { waiters, wrapper, attachment, gate, submitter, token }
+    /// Has the result taken, which is the caller's to move if there is one; `None` if the task has not ended.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no result.
+    #[inline]
+    pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
+        Some(match self.stage.claim()? {
+            Claimed::Value => Ok(()),
+            Claimed::Failure => {
+                let failure = self.extras_if_any().and_then(|extras| extras.failure.take());
+                Err(failure.map_or(TaskError::ResultTaken, TaskError::Failed))
+            }
+            Claimed::Error(error) => Err(error),
+        })
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Runnable,
+    Task,
     control::{Change, ChooseDeadline, Moved},
     run::Run,
 };
@@ -22,7 +22,7 @@ use crate::{
 /// run.
 #[derive(Clone)]
 pub struct TaskContext {
-    pub(super) task: Arc<dyn Runnable>,
+    pub(super) task: Arc<Task>,
     pub(super) stop: CancellationToken,
     pub(super) lease: Option<Arc<dyn Lease>>,
     pub(super) id: TaskId,

@@ -43,10 +43,11 @@
 use std::mem;
 
 use super::{
-    Job, Runnable,
+    Task,
     calls::{Calls, Pace},
     missed_runs::MissedRuns,
     period::{Period, Shared},
+    plan::Plan,
 };
 use crate::{
     time::{Clock, Timestamp, Timing},
@@ -82,11 +83,7 @@ pub(crate) enum Change {
 impl Change {
     /// Returns the change to the schedule that a trigger stands for; `None` if the task cannot have it.
     /// Calls the trigger, which is user code.
-    pub(crate) fn schedule(
-        trigger: impl Trigger,
-        of: &(impl Runnable + ?Sized),
-        clock: &Clock,
-    ) -> Option<Self> {
+    pub(crate) fn schedule(trigger: impl Trigger, of: &Task, clock: &Clock) -> Option<Self> {
         // The task keeps its policy for missed runs.
         let missed = MissedRuns::Coalesce;
         let name = of.name();
@@ -393,25 +390,26 @@ impl Carried {
     }
 }
 
-/// Carries out a change of a task that waits, with this job.
+/// Carries out a change of a task that waits, with this plan if it is periodic.
 ///
 /// # Errors
 ///
 /// Returns the change if a worker has taken the task meanwhile.
-pub(super) fn change_waiting<J: Job>(
-    job: &mut J,
+pub(super) fn change_waiting(
+    mut plan: Option<&mut Plan>,
     control: &mut Option<Box<Control>>,
     change: Change,
     move_entry: &mut MoveEntry<'_>,
 ) -> Result<Carried, Change> {
-    let slot = job.slot().or_else(|| control.as_ref().and_then(|control| control.slot));
+    let slot = plan.as_ref().and_then(|plan| plan.slot);
+    let slot = slot.or_else(|| control.as_ref().and_then(|control| control.slot));
     let mut stood = None;
     let moved = move_entry(slot, &mut |entry| {
         let before = match control {
             Some(control) => control.standing(entry),
             None => Standing::planned(entry),
         };
-        let after = before.after(&change, J::IS_PERIODIC);
+        let after = before.after(&change, plan.is_some());
         stood = Some((before, after));
         (after.timing(), after.due() > before.due())
     });
@@ -422,20 +420,23 @@ pub(super) fn change_waiting<J: Job>(
     if control.is_some() || is_more {
         control.get_or_insert_default().keep(after);
     }
-    match new_slot {
-        Some(slot) if J::IS_PERIODIC => job.set_slot(slot),
-        Some(slot) => control.get_or_insert_default().slot = Some(slot),
-        None => {}
+    if let Some(slot) = new_slot {
+        match &mut plan {
+            Some(plan) => plan.slot = new_slot,
+            None => control.get_or_insert_default().slot = Some(slot),
+        }
     }
     let is_toggle = matches!(change, Change::Pause | Change::Resume);
-    let unused = match change {
-        Change::Schedule(schedule, _) => job.set_schedule(schedule),
-        Change::At(_) => {
-            job.leave_plan();
-            None
-        }
-        Change::Within(_) if after.plan != before.plan => {
-            job.leave_plan();
+    let leaves_wall = match change {
+        Change::At(_) => true,
+        Change::Within(_) => after.plan != before.plan,
+        _ => false,
+    };
+    let unused = match (change, plan) {
+        (Change::Schedule(schedule, _), Some(plan)) => Some(plan.set_schedule(schedule)),
+        (Change::Schedule(schedule, _), None) => Some(schedule),
+        (_, Some(plan)) if leaves_wall => {
+            plan.leave_wall();
             None
         }
         _ => None,

@@ -4,14 +4,15 @@
 //! task, which is [running](super::state) meanwhile, and no lock is held. Everything that races with a run
 //! races with the question in the same way: a cancellation ends the task at once and leaves the closure to
 //! the worker, and what is asked of a periodic task is noted in [`control`](super::control).
+//! The question is a part of [`Call::carry_out`].
 //!
 //! # From the answer to the body
 //!
 //! ```text
-//!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ Stage::start ──▶ job.run ──▶ leave ──▶ outcome
-//!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ rest ──▶ Verdict::Cancelled
-//!     ├──▶ Again ──▶ the tick is kept ──▶ rest ──▶ Verdict::Again
-//!     └──▶ Skip ──▶ job.skip ──▶ rest ──▶ Verdict::Again, Verdict::Cancelled
+//!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ the closure is called ──▶ leave ──▶ settle
+//!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ settle ──▶ Verdict::Cancelled
+//!     ├──▶ Again ──▶ the tick is kept ──▶ settle ──▶ Verdict::Again
+//!     └──▶ Skip ──▶ Plan::skip ──▶ settle ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
 //! A run that is [overdue](super::period) is left out before `enter`, so that no tick is claimed in vain, or
@@ -19,9 +20,9 @@
 //!
 //! *Looked at once more* is one step under the task's lock. It comes after the last call of the gate, so
 //! whatever has ended the task before that step keeps the body from running, and whatever comes after it
-//! finds a body that runs. In that step the closure is put back as if the task had just been found, so from
-//! there on the run goes the way of all runs (`Task::run`). A run that does not take place
-//! puts it back as well, and the task is then ended as one that waits.
+//! finds a body that runs. From there on the run goes the way of all runs. A run that does not take place
+//! settles as one that another is to follow, and the task is then ended as one that waits
+//! ([`give_up`](Call::give_up)).
 //!
 //! # A tick that waits
 //!
@@ -40,11 +41,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{FailureSource, Hooks, Job, Run, Task, Verdict, cell::TaskCell, job::RunOutcome};
+use super::{FailureSource, Run, call::Call, cell::Extras, plan::RunOutcome};
 use crate::{
     CancelReason, CancellationToken,
     gate::{Entry, Lease, RunEnd, RunGate, Tick},
-    sync::{Arc, MutexGuard},
+    sync::Arc,
     time::Timestamp,
     trace,
     unwind::discard,
@@ -66,6 +67,12 @@ struct Asked {
     attempt: u32,
 }
 
+/// A question that the gate of a task is to be asked, about this tick.
+pub(super) struct Question {
+    gate: Arc<dyn RunGate>,
+    asked: Asked,
+}
+
 impl Gated {
     pub(super) fn new(gate: Arc<dyn RunGate>) -> Self {
         Self { gate, planned: None, extra: None }
@@ -80,13 +87,13 @@ impl Gated {
         self.planned.map(|asked| asked.entry)
     }
 
-    /// Returns the gate, with the tick about which it is asked: the task was queued for `entry`.
-    fn ask(&mut self, entry: Timestamp, is_extra: bool) -> (Arc<dyn RunGate>, Asked) {
+    /// Returns the question that the gate is to be asked: the task was queued for `entry`.
+    pub(super) fn ask(&mut self, entry: Timestamp, is_extra: bool) -> Question {
         let asked = self.tick(is_extra).take().filter(|asked| asked.entry == entry);
         let first = Asked { entry, planned: entry, attempt: 0 };
         let asked = asked.unwrap_or(first);
         let asked = Asked { attempt: asked.attempt.saturating_add(1), ..asked };
-        (Arc::clone(&self.gate), asked)
+        Question { gate: Arc::clone(&self.gate), asked }
     }
 
     /// Returns the gate, for the caller to drop, who holds no lock then.
@@ -112,24 +119,50 @@ enum Answer {
     Again(Timestamp),
 }
 
-/// A run whose gate is asked.
-struct Gateway<'a> {
-    run: &'a Run,
-    hooks: &'a Hooks,
-    is_extra: bool,
-    limit: Option<Timestamp>,
+impl Extras {
+    /// Gives a task that is not queued yet a gate.
+    pub(crate) fn set_gate(&mut self, gate: Arc<dyn RunGate>) {
+        self.gate = Some(Box::new(Gated::new(gate)));
+    }
 }
 
-impl Gateway<'_> {
-    /// Calls a part of the gate. User code: the caller holds no lock. Returns `None` if it panics.
-    fn call<R>(&self, part: FailureSource, call: impl FnOnce() -> R) -> Option<R> {
-        let called = self.hooks.contain(part, self.run, Ok, || self.run.scoped(call));
-        called.map_err(discard).ok()
+impl Call<'_> {
+    /// Asks the gate about a run that is about to begin, which may take place if this returns `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// What follows if it may not.
+    #[inline(never)]
+    pub(super) fn pass_gate(&mut self, question: Question) -> Result<(), RunOutcome> {
+        let Question { gate, asked } = question;
+        self.run.plan_for(asked.planned);
+        self.begin();
+        if let Err(left_out) = self.be_in_time() {
+            self.hooks.drops(self.run.id()).discard(gate);
+            return Err(left_out);
+        }
+        match self.ask_gate(gate, asked.attempt) {
+            Answer::Run => {
+                self.run.starts_now();
+                self.be_in_time()?;
+                self.look_again()
+            }
+            Answer::Again(entry) => Err(self.put_off(Asked { entry, ..asked })),
+            Answer::Skip => Err(self.skip()),
+        }
     }
 
     /// Asks the gate. If it gives a lease, the run holds that, and it is watched over.
-    fn ask(&self, gate: Arc<dyn RunGate>, tick: &Tick<'_>) -> Answer {
-        let entry = self.call(FailureSource::Gate, || gate.enter(tick));
+    fn ask_gate(&self, gate: Arc<dyn RunGate>, attempt: u32) -> Answer {
+        let plan = self.plan.as_ref();
+        let (wall, offset) = match plan.filter(|_| !self.is_extra()) {
+            Some(plan) => (plan.tick_on_wall(), plan.offset()),
+            None => (None, Duration::ZERO),
+        };
+        let moment = (self.run.planned().before(offset), wall);
+        let name = self.run.task().name();
+        let tick = tick(self.run, name.as_deref(), moment, attempt, plan.is_some());
+        let entry = self.call_gate(FailureSource::Gate, || gate.enter(&tick));
         self.hooks.drops(self.run.id()).discard(gate);
         match entry {
             Some(Entry::Run) => Answer::Run,
@@ -139,196 +172,123 @@ impl Gateway<'_> {
         }
     }
 
+    /// Calls a part of the gate. User code: the caller holds no lock. Returns `None` if it panics.
+    fn call_gate<R>(&self, part: FailureSource, call: impl FnOnce() -> R) -> Option<R> {
+        let called = self.hooks.contain(part, self.run, || self.run.scoped(call));
+        called.map_err(discard).ok()
+    }
+
     fn hold(&self, lease: Arc<dyn Lease>) -> Answer {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
         self.run.hold(Held { lease, token, replaced: None });
-        if self.call(FailureSource::Lease, || watched.watch(raised)).is_some() {
+        if self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some() {
             return Answer::Run;
         }
-        self.leave(RunEnd::NotRun, None);
+        self.leave_lease(RunEnd::NotRun, None);
         Answer::Skip
     }
 
     /// Leaves the lease, if the run holds one.
-    fn leave(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
+    pub(super) fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
         let Some(held) = self.run.release_hold() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
-        self.call(FailureSource::Lease, || held.lease.leave(end, next));
+        self.call_gate(FailureSource::Lease, || held.lease.leave(end, next));
         self.hooks.drops(self.run.id()).discard(held);
     }
 
-    fn is_over(&self) -> bool {
-        self.limit.is_some_and(|limit| limit <= self.run.clock().read())
-    }
-}
-
-impl<J: Job> Task<J> {
-    /// Gives a task that is not queued yet a gate.
-    pub(crate) fn gated(self, gate: Arc<dyn RunGate>) -> Self {
-        self.0.lock().extras().gate = Some(Box::new(Gated::new(gate)));
-        self
-    }
-
-    /// Asks the gate about a run that is about to begin. If the run is to take place, returns the task under
-    /// its lock, as it was found.
-    ///
-    /// # Errors
-    ///
-    /// What becomes of the task instead.
-    #[inline(never)]
-    pub(super) fn pass_gate<'a>(
-        &'a self,
-        mut cell: MutexGuard<'a, TaskCell<J>>,
-        is_extra: bool,
-        limit: Option<Timestamp>,
-        (run, hooks): (&Run, &Hooks),
-    ) -> Result<MutexGuard<'a, TaskCell<J>>, Verdict> {
-        let extras = cell.extras();
-        let name = extras.name.clone();
-        let asked = extras.gate.as_mut().map(|gated| gated.ask(run.planned(), is_extra));
-        let job = cell.stage().start();
-        drop(cell);
-        let (Some((gate, asked)), Some(job)) = (asked, job) else {
-            // The task has ended. It has left its gate then as well as its job.
-            run.stats().count_cancelled();
-            return Err(Verdict::TooLate);
-        };
-        run.plan_for(asked.planned);
-        run.begin(&job, name.clone());
-        let job = match self.in_time(job, &mut None, is_extra, (run, hooks)) {
-            Ok(job) => job,
-            Err(verdict) => {
-                hooks.drops(run.id()).discard(gate);
-                return Err(verdict);
-            }
-        };
-        let gateway = Gateway { run, hooks, is_extra, limit };
-        let (wall, offset) =
-            if is_extra { (None, Duration::ZERO) } else { (job.tick_on_wall(), job.offset()) };
-        let moment = (run.planned().before(offset), wall);
-        let tick = tick(run, name.as_deref(), moment, asked.attempt, J::IS_PERIODIC);
-        match gateway.ask(gate, &tick) {
-            Answer::Run => {
-                run.starts_now();
-                let job = self.in_time(job, &mut None, is_extra, (run, hooks))?;
-                self.look_again(job, &gateway)
-            }
-            Answer::Again(entry) => Err(self.put_off(job, Asked { entry, ..asked }, &gateway)),
-            Answer::Skip => Err(self.skip(job, &gateway)),
-        }
-    }
-
     /// Looks at the task once more after its gate has let it through.
-    fn look_again(
-        &self,
-        job: J,
-        gateway: &Gateway<'_>,
-    ) -> Result<MutexGuard<'_, TaskCell<J>>, Verdict> {
-        let run = gateway.run;
-        let mut cell = self.0.lock();
-        let is_alive = !cell.stage().is_done() && !cell.is_called_off();
-        if !is_alive || gateway.is_over() || run.is_stopped() {
-            drop(cell);
-            gateway.leave(RunEnd::NotRun, None);
-            run.stats().leave();
-            return Err(self.give_back(job, CancelReason::ShutdownNow, gateway));
+    fn look_again(&mut self) -> Result<(), RunOutcome> {
+        let (run, is_over) = (self.run, self.is_over());
+        let is_alive = run.task().with(|parts| {
+            let is_alive = !parts.stage.is_done() && !parts.is_called_off();
+            let is_alive = is_alive && !is_over && !run.is_stopped();
+            if is_alive {
+                run.replace_token(&mut parts.extras().token);
+                run.has_passed();
+                self.take_extras(parts);
+            }
+            is_alive
+        });
+        if is_alive {
+            return Ok(());
         }
-        run.replace_token(&mut cell.extras().token);
-        run.has_passed();
-        let ended = cell.stage().rest(job);
-        debug_assert!(ended.is_none(), "the task has just been found alive");
-        Ok(cell)
+        self.leave_lease(RunEnd::NotRun, None);
+        Err(self.give_back(CancelReason::ShutdownNow))
     }
 
-    /// Tells the group of a run, if there is one. Leaves the lease of the run, if it has one, with the token
+    /// Tells the group of the run, if there is one. Leaves the lease of the run, if it has one, with the token
     /// of its own.
     #[cold]
     #[inline(never)]
-    pub(super) fn leave_gate(&self, ran: &RunOutcome<J>, is_extra: bool, run: &Run, hooks: &Hooks) {
-        self.count_in_group(ran);
-        if !run.is_leased() {
+    pub(super) fn leave_asked(&self) {
+        let outcome = self.outcome();
+        let has_failed = matches!(outcome, RunOutcome::Failed(..) | RunOutcome::Ended(Err(_)));
+        self.count_in_group(has_failed);
+        if !self.run.is_leased() {
             return;
         }
-        let (end, next) = match ran {
-            RunOutcome::Ended(Ok(_)) | RunOutcome::Exhausted => (RunEnd::Completed, None),
+        let (end, next) = match outcome {
+            RunOutcome::Ended(Ok(())) | RunOutcome::Exhausted => (RunEnd::Completed, None),
             RunOutcome::Ended(Err(failure)) => (RunEnd::Failed(failure), None),
-            RunOutcome::Again(_, next) => (RunEnd::Completed, Some(*next)),
-            RunOutcome::Failed(_, next, failure) => (RunEnd::Failed(failure), Some(*next)),
+            RunOutcome::Again(next) => (RunEnd::Completed, Some(*next)),
+            RunOutcome::Failed(next, failure) => (RunEnd::Failed(failure), Some(*next)),
         };
-        let gateway = Gateway { run, hooks, is_extra, limit: None };
-        gateway.leave(end, next.filter(|_| !is_extra));
-        if J::IS_PERIODIC {
-            let mut cell = self.0.lock();
+        self.leave_lease(end, next.filter(|_| !self.is_extra()));
+        let token = self.run.task().with(|parts| {
             // Unless the task has called itself off by it.
-            let is_kept = cell.is_called_off();
-            let token = cell.extras().token.take_if(|_| !is_kept);
-            drop(cell);
-            discard(token);
-        }
+            let is_kept = !parts.is_periodic() || parts.is_called_off();
+            parts.extras().token.take_if(|_| !is_kept)
+        });
+        discard(token);
     }
 
     /// Keeps the tick, and has the task queued again for when the gate is to be asked about it.
-    fn put_off(&self, job: J, asked: Asked, gateway: &Gateway<'_>) -> Verdict {
-        let mut cell = self.0.lock();
-        if let Some(gated) = &mut cell.extras().gate {
-            *gated.tick(gateway.is_extra) = Some(asked);
-        }
-        if gateway.is_extra {
-            cell.extras().control.get_or_insert_default().put_extra_off(asked.entry);
-        }
-        drop(cell);
-        let run = gateway.run;
-        run.stats().leave();
+    fn put_off(&mut self, asked: Asked) -> RunOutcome {
+        let (run, is_extra) = (self.run, self.is_extra());
+        run.task().with(|parts| {
+            let extras = parts.extras();
+            if let Some(gated) = &mut extras.gate {
+                *gated.tick(is_extra) = Some(asked);
+            }
+            if is_extra {
+                extras.control.get_or_insert_default().put_extra_off(asked.entry);
+            }
+        });
         if trace::is_listening() {
             let wait = asked.entry.since(run.clock().read());
             trace::put_off_by_gate(run.id(), run.task().name().as_deref(), run.number(), wait);
         }
-        self.rest_unrun((job, None), asked.entry, false, run, gateway.hooks)
+        self.keep_tick();
+        RunOutcome::Again(asked.entry)
     }
 
     /// Leaves the run out.
-    fn skip(&self, job: J, gateway: &Gateway<'_>) -> Verdict {
-        let &Gateway { run, hooks, is_extra, .. } = gateway;
-        let skipped = job.skip(is_extra, run, hooks);
-        run.stats().leave();
+    fn skip(&mut self) -> RunOutcome {
+        let (run, is_extra) = (self.run, self.is_extra());
+        let skipped = match &mut self.plan {
+            Some(plan) => plan.skip(is_extra, run, self.hooks),
+            None => self.give_back(CancelReason::SkippedByGate),
+        };
         if trace::is_listening() {
             trace::skipped_by_gate(run.id(), run.task().name().as_deref(), run.number());
         }
-        // The panic of a trigger ends the task as it does after a run, and so counts as one.
-        let is_run = matches!(skipped, RunOutcome::Ended(Err(_)));
-        if !is_run {
+        // The panic of a trigger counts as a failed run.
+        if !matches!(skipped, RunOutcome::Ended(Err(_))) {
             run.stats().count_skip(run.uncounted());
         }
-        match skipped {
-            RunOutcome::Again(job, _) if !J::IS_PERIODIC => {
-                self.give_back(job, CancelReason::SkippedByGate, gateway)
-            }
-            RunOutcome::Again(job, next) | RunOutcome::Failed(job, next, _) => {
-                self.rest_unrun((job, None), next, !is_extra, run, hooks)
-            }
-            RunOutcome::Ended(ending) => self.finish_unrun(ending, is_run, run, hooks),
-            RunOutcome::Exhausted => self.exhaust(None, is_run, run, hooks),
+        if is_extra {
+            self.keep_tick();
         }
+        skipped
     }
 
-    /// Leaves the lease of a run that does not take place after all, if it has one.
-    pub(super) fn leave_unrun(run: &Run, hooks: &Hooks) {
-        Gateway { run, hooks, is_extra: false, limit: None }.leave(RunEnd::NotRun, None);
-    }
-
-    /// Gives the job of a run that did not take place back to the task, which is then ended: because its
-    /// time is up, by its own token, or for `reason`.
-    fn give_back(&self, job: J, reason: CancelReason, gateway: &Gateway<'_>) -> Verdict {
-        let run = gateway.run;
-        match self.rest_unrun((job, None), run.started(), false, run, gateway.hooks) {
-            Verdict::Again(_) | Verdict::AgainOnWall(_) => {}
-            verdict => return verdict,
-        }
-        if gateway.is_over() {
-            return self.time_out_unrun(self.0.lock(), run, gateway.hooks);
-        }
-        Verdict::Cancelled(reason)
+    /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
+    /// `reason`.
+    fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
+        self.give_up(reason);
+        self.keep_tick();
+        RunOutcome::Again(self.run.started())
     }
 }
 

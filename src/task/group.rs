@@ -56,7 +56,7 @@ pub(crate) use self::{
     end::{Ended, Keeps, Settled},
     roll::{Counted, Entrant, Listed, Queued, Turn},
 };
-use super::Runnable;
+use super::Task;
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
@@ -70,7 +70,7 @@ use crate::{
 /// What moves the entries of members that are held no longer.
 pub(crate) trait Dispatcher: Send + Sync {
     /// Lets tasks go that their group has held. The caller holds no lock.
-    fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<dyn Runnable>)>);
+    fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<Task>)>);
 }
 
 /// See the [module](self).
@@ -99,7 +99,7 @@ pub(crate) struct GroupLimits {
 #[derive(Default)]
 pub(crate) struct Effects {
     dispatcher: Option<Weak<dyn Dispatcher>>,
-    released: Vec<(u64, Weak<dyn Runnable>)>,
+    released: Vec<(u64, Weak<Task>)>,
     wakers: Vec<Waker>,
 }
 
@@ -238,7 +238,7 @@ impl GroupState {
     }
 
     /// Returns the first of the members that the group holds, with the moment when it is due.
-    pub(crate) fn first_held(&self) -> Option<(Timestamp, u64, Weak<dyn Runnable>)> {
+    pub(crate) fn first_held(&self) -> Option<(Timestamp, u64, Weak<Task>)> {
         self.roll.lock().first_held()
     }
 

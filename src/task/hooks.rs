@@ -7,9 +7,9 @@
 //!      └──▶ failure handler    └──▶ failure handler, then after
 //! ```
 //!
-//! A worker hands a [`Run`] and its hooks to the task; the task takes its closure, a
-//! [`Job`](super::Job), out of its state and hands it an [`Invocation`]; and [`Invocation::call`]
-//! does everything that the picture shows. This file knows runs, and a run knows nothing of it.
+//! A worker hands a [`Run`] and its hooks to the task; the task takes its closure out of its node
+//! ([`call`](super::call)), and [`Hooks::invoke`] does everything that the picture shows. This file knows
+//! runs, and a run knows nothing of it.
 //!
 //! All of this happens before the outcome is published, so a thread that has waited for a task finds
 //! that its hooks have returned. A hook that panics affects its own run only:
@@ -39,8 +39,11 @@
 use std::fmt;
 
 use super::{
+    Task,
     context::TaskContext,
     decorate::Wrapper,
+    payload::Lent,
+    plan::Report,
     report::{FailureReport, FailureSource},
     run::Run,
     worker_context::OverLimit,
@@ -80,46 +83,62 @@ impl Hooks {
         }
     }
 
+    /// Calls a closure and everything around it, in the order shown at the head of the module. All of it is
+    /// user code: the caller holds no lock.
+    #[inline(always)]
+    pub(super) fn invoke(
+        &self,
+        run: &Run,
+        wrapper: Option<&mut Wrapper>,
+        lent: &mut dyn Lent,
+    ) -> Report {
+        run.enter(|| {
+            self.before(run)?;
+            let report = match wrapper {
+                None => self.reported(
+                    FailureSource::Task,
+                    run,
+                    contained(|| lent.run()).and_then(|it| it),
+                ),
+                Some(wrapper) => self.contain_wrapped(run, wrapper, lent),
+            };
+            self.after(run, &report);
+            report
+        })
+    }
+
     #[inline(never)]
     fn call_before(&self, before: &Callback<Before>, run: &Run) -> Result<(), Failure> {
-        self.contain(FailureSource::BeforeExecute, run, Ok, || before(&run.context()))
+        self.contain(FailureSource::BeforeExecute, run, || before(&run.context()))
     }
 
     #[inline(never)]
     fn call_after(&self, after: &Callback<After>, run: &Run, outcome: Result<(), &Failure>) {
         let call = || after(&run.context(), outcome);
-        discard(self.contain(FailureSource::AfterExecute, run, Ok, call));
+        discard(self.contain(FailureSource::AfterExecute, run, call));
     }
 
-    /// Calls one part of a run, and reports its failure: a panic, or what `judge` makes of its result.
-    #[inline]
-    pub(super) fn contain<R, T>(
+    /// Calls one part of a run, and reports its panic.
+    pub(super) fn contain<R>(
         &self,
         part: FailureSource,
         run: &Run,
-        judge: impl FnOnce(R) -> Result<T, Failure>,
         call: impl FnOnce() -> R,
-    ) -> Result<T, Failure> {
-        let result = contain_located(call).map_err(Failure::of_panic).and_then(judge);
-        self.reported(part, run, result)
+    ) -> Result<R, Failure> {
+        self.reported(part, run, contained(call))
     }
 
-    /// As [`contain`](Self::contain), for a body with a wrapper around it, which may have found that the run
-    /// exceeded its time limit. What such a run returns does not count.
-    fn contain_wrapped<R, T>(
-        &self,
-        run: &Run,
-        judge: impl FnOnce(R) -> Result<T, Failure>,
-        call: impl FnOnce() -> R,
-    ) -> Result<T, Failure> {
-        let returned = contain_located(call).map_err(Failure::of_panic);
+    /// Calls a body with a wrapper around it, which may have found that the run exceeded its time limit. What
+    /// such a run returns does not count.
+    fn contain_wrapped(&self, run: &Run, wrapper: &mut Wrapper, lent: &mut dyn Lent) -> Report {
+        let returned = contained(|| wrapper.call(|| lent.run()));
         // Taken in any case: a wrapper further out may have panicked since.
         match (returned, run.take_over_limit()) {
             (Ok(returned), Some(over)) => {
                 discard(returned);
                 Err(self.over_limit(over, run))
             }
-            (returned, _) => self.reported(FailureSource::Task, run, returned.and_then(judge)),
+            (returned, _) => self.reported(FailureSource::Task, run, returned.and_then(|it| it)),
         }
     }
 
@@ -204,43 +223,10 @@ impl Hooks {
     }
 }
 
-/// One call of a task's closure: the run that it is for, and the user's code around it.
-pub(crate) struct Invocation<'a> {
-    pub(super) run: &'a Run,
-    pub(super) hooks: &'a Hooks,
-    pub(super) wrapper: Option<&'a mut Wrapper>,
-    /// True if the run is beside the schedule; see [`control`](super::control).
-    pub(super) is_extra: bool,
-}
-
-impl<'a> Invocation<'a> {
-    /// Calls the closure and everything around it, in the order shown at the head of the module. All
-    /// of it is user code: the caller holds no lock. `judge` says whether the run has failed by what
-    /// the closure has returned.
-    pub(super) fn call<R, T>(
-        self,
-        judge: impl FnOnce(R) -> Result<T, Failure>,
-        closure: impl FnOnce() -> R,
-    ) -> Result<T, Failure> {
-        let Self { run, hooks, wrapper, .. } = self;
-        run.enter(|| {
-            if let Err(panic) = hooks.before(run) {
-                discard(closure);
-                return Err(panic);
-            }
-            let outcome = match wrapper {
-                None => hooks.contain(FailureSource::Task, run, judge, closure),
-                Some(wrapper) => hooks.contain_wrapped(run, judge, || wrapper.call(closure)),
-            };
-            hooks.after(run, &outcome);
-            outcome
-        })
-    }
-
-    /// Returns where panics in the drops of the task's values are reported.
-    pub(super) fn drops(&self) -> Drops<'a> {
-        self.hooks.drops(self.run.id())
-    }
+/// Calls user code. A panic of it is returned as a failure.
+#[inline]
+fn contained<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
+    contain_located(call).map_err(Failure::of_panic)
 }
 
 /// Where panics in the drops of a task's values are reported.
@@ -251,8 +237,7 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    /// For the models, whose values do not panic.
-    #[cfg(all(test, loom))]
+    /// For values that are dropped because of a panic which is reported itself.
     pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
 
     /// For tasks whose ids are not at hand.
@@ -264,6 +249,14 @@ impl<'a> Drops<'a> {
     #[inline]
     pub(crate) fn discard<T>(self, value: T) {
         discard_with(value, |panic| self.report(None, Failure::of_panic(panic)));
+    }
+
+    /// Drops values of a task by calling `drop_them`. A panic is reported with the name of the task, and goes
+    /// no further.
+    pub(super) fn contain(self, drop_them: &mut dyn FnMut(), task: &Task) {
+        if let Err(panic) = contained(drop_them) {
+            self.report(task.name(), panic);
+        }
     }
 
     #[cold]

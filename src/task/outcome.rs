@@ -2,7 +2,7 @@
 //! when the next is to be.
 //!
 //! A closure says so by what it returns. [`Outcome`] lists the types that it can return, and turns
-//! each into a [`Step`], which is all that the [job](super::job) sees. The conversion is user code,
+//! each into a [`Step`], which is all that the [payload](super::payload) sees. The conversion is user code,
 //! because it calls the error's own: it takes place where the closure is called, behind the same
 //! door.
 

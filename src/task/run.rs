@@ -7,7 +7,7 @@
 //! again, also after unwinding. Nothing is copied until somebody asks.
 //!
 //! A run consists of facts. It knows neither hooks nor wrappers; those are called around it by
-//! [`Invocation`](super::hooks::Invocation).
+//! [`Hooks::invoke`](super::Hooks::invoke).
 
 use std::{
     cell::Cell,
@@ -16,10 +16,11 @@ use std::{
 };
 
 use super::{
-    Job, Runnable, TaskContext,
+    Task, TaskContext,
     control::{Change, ChooseDeadline, Moved},
     failure::FailedRun,
     gated::Held,
+    plan::Plan,
     worker_context::{OverLimit, WorkerContext},
 };
 #[cfg(feature = "histograms")]
@@ -39,7 +40,7 @@ scoped_thread_local!(static CURRENT: Run);
 #[cfg_attr(any(shuttle, loom), derive(Clone))]
 pub(crate) struct Run {
     worker: Rc<WorkerContext>,
-    task: Arc<dyn Runnable>,
+    task: Arc<Task>,
     id: u64,
     planned: Cell<Timestamp>,
     started: Cell<Timestamp>,
@@ -56,7 +57,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn new(
         worker: Rc<WorkerContext>,
-        task: Arc<dyn Runnable>,
+        task: Arc<Task>,
         id: u64,
         planned: Timestamp,
         started: Timestamp,
@@ -67,18 +68,19 @@ impl Run {
         Self { worker, task, id, planned, started, number, missed, counted, failures, attempt }
     }
 
-    pub(crate) fn task(&self) -> &Arc<dyn Runnable> {
+    pub(crate) fn task(&self) -> &Arc<Task> {
         &self.task
     }
 
-    /// Records which run of which job this is, before the job runs.
+    /// Records which run of its task this is, before the closure is called. A task that runs once has no plan.
     #[inline]
-    pub(super) fn begin(&self, job: &impl Job, name: Option<Arc<str>>) {
-        self.stats().begin(self.id, name);
-        self.number.set(job.runs() + 1);
-        self.attempt.set(job.failures().saturating_add(1));
-        self.missed.set(job.missed(self.planned(), self.started()));
-        self.counted.set(job.counted());
+    pub(super) fn begin(&self, plan: Option<&Plan>, has_name: bool) {
+        self.stats().begin(self.id, if has_name { self.task.name() } else { None });
+        let Some(plan) = plan else { return };
+        self.number.set(plan.runs() + 1);
+        self.attempt.set(plan.failures().saturating_add(1));
+        self.missed.set(plan.missed(self.planned(), self.started()));
+        self.counted.set(plan.counted());
     }
 
     /// Records for which moment the run was planned, if it was put off since.
@@ -154,7 +156,7 @@ impl Run {
     }
 
     /// Calls `body` in the tracing span of this run, and as the thread's current run.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
         let fields = || trace::SpanFields {
             id: self.id,
@@ -299,7 +301,7 @@ impl Run {
     }
 
     /// Returns `true` if `task` is the innermost task that the calling thread is running.
-    pub(crate) fn is_of(task: &Arc<dyn Runnable>) -> bool {
+    pub(crate) fn is_of(task: &Arc<Task>) -> bool {
         CURRENT.is_set() && CURRENT.with(|run| Arc::ptr_eq(&run.task, task))
     }
 }
@@ -308,7 +310,7 @@ impl Run {
 /// sent to another thread.
 #[derive(Clone)]
 pub(crate) struct CurrentRun {
-    pub(crate) task: Arc<dyn Runnable>,
+    pub(crate) task: Arc<Task>,
     pub(crate) id: u64,
     /// Which run of the task it is, 1 for the first.
     pub(crate) number: u64,

@@ -9,15 +9,16 @@
 //!         └──── cancel ────┴──▶ Cancelled
 //! ```
 //!
-//! * **Scheduled**: the closure is here; the task is in the queue, or a worker has just taken it
+//! * **Scheduled**: the closure is in the node; the task is in the queue, or a worker has just taken it
 //!   out or, between two runs, is about to put it back.
 //! * **Running**: the closure is on a worker's stack.
 //! * **Completed, Failed, Cancelled**: final. They become `Claimed` when the result is taken. A series
 //!   whose trigger has ended is also completed, with a result or without ([`Stage::Exhausted`]).
 //!
-//! This file only decides. Each move takes `&mut self`, so it happens under the task's lock, and
-//! returns what has to be *done* about it (a closure to drop, a result that nobody will get), which
-//! the caller does after releasing the lock.
+//! This file only decides, and knows neither closure nor result: those are the payload's
+//! ([`payload`](super::payload)). Each move takes `&mut self`, so it happens under the task's lock, and
+//! returns what has to be *done* about it: whether the closure is to be taken out, or the result is not to
+//! be kept. The payload moves the value in the same step, and drops it after the lock has been released.
 //!
 //! # Cancelling races with running
 //!
@@ -28,9 +29,9 @@
 //! closure and result itself. Until then [`Stage::runs_on`] is true, so that the body can still be
 //! signalled.
 
-use std::{fmt, mem};
+use std::fmt;
 
-use crate::{CancelReason, Failure, TaskError};
+use crate::{CancelReason, TaskError};
 
 /// The state of a task; from [`ScheduledFuture::state`](crate::ScheduledFuture::state). Java:
 /// `Future.State`.
@@ -79,80 +80,76 @@ impl fmt::Display for TaskState {
     }
 }
 
-/// The state of a task with what it holds in that state: `J` is the job, `T` its result.
-pub(super) enum Stage<J, T> {
-    Scheduled(J),
+/// The state of a task, without what the task holds in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Scheduled,
     Running,
-    Completed(T),
-    Failed(Failure),
+    Completed,
+    Failed,
     Exhausted,
     Cancelled { reason: CancelReason, body_runs: bool },
     Claimed { failed: bool },
 }
 
-/// The outcome of the last run of a task.
-pub(super) type Ending<T> = Result<T, Failure>;
-
 /// What a call found that ends a task other than by a run.
 #[must_use]
-pub(super) enum CancelOutcome<J> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CancelOutcome {
     /// The task had ended before.
     TooLate,
-    /// The task was waiting; this is its job, which will not run any more.
-    Waiting(J),
+    /// The task was waiting; the caller takes its closure out, which will not run any more.
+    Waiting,
     /// The task was running; its worker will drop what is left.
     Running,
 }
 
-impl<J, T> Stage<J, T> {
-    /// Takes the job, to run it; `None` if the task has ended meanwhile.
-    pub(super) fn start(&mut self) -> Option<J> {
-        match self {
-            Self::Scheduled(_) => self.take_job(Self::Running),
-            _ => None,
-        }
-    }
+/// What there is to be claimed of a task that has ended.
+#[must_use]
+#[derive(Debug)]
+pub(super) enum Claimed {
+    Value,
+    Failure,
+    Error(TaskError),
+}
 
-    /// Ends the task after its last run. Returns the ending if the task was cancelled meanwhile, so
-    /// that nobody will get it.
-    pub(super) fn finish(&mut self, ending: Ending<T>) -> Option<Ending<T>> {
-        if !self.body_returns() {
-            return Some(ending);
-        }
-        self.leave_running(match ending {
-            Ok(value) => Self::Completed(value),
-            Err(failure) => Self::Failed(failure),
-        });
-        None
-    }
-
-    /// Ends the task after its last run, which has left no result.
-    pub(super) fn exhaust(&mut self) {
-        if self.body_returns() {
-            self.leave_running(Self::Exhausted);
-        }
-    }
-
-    /// Ends a run after which another is to come. Returns the job if the task was cancelled
-    /// meanwhile, so that none will come; the body counts as running until the caller has dropped it,
-    /// and then says so by [`body_returns`](Self::body_returns).
-    pub(super) fn rest(&mut self, job: J) -> Option<J> {
-        if !matches!(self, Self::Running) {
-            return Some(job);
-        }
-        self.leave_running(Self::Scheduled(job));
-        None
-    }
-
-    /// Moves from `Running`, which holds nothing, to `next`. An assignment would ask at each run whether
-    /// there is a job to drop.
+impl Stage {
+    /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended
+    /// meanwhile.
     #[inline]
-    fn leave_running(&mut self, next: Self) {
-        debug_assert!(matches!(self, Self::Running), "the body has just returned");
-        mem::forget(mem::replace(self, next));
+    pub(super) fn start(&mut self) -> bool {
+        let is_scheduled = self.is_scheduled();
+        if is_scheduled {
+            *self = Self::Running;
+        }
+        is_scheduled
+    }
+
+    /// Ends the task after its last run. Returns `false` if the task was cancelled meanwhile, so that
+    /// nobody will get what the run has left.
+    #[inline]
+    pub(super) fn finish(&mut self, ending: Self) -> bool {
+        let goes_on = self.body_returns();
+        if goes_on {
+            *self = ending;
+        }
+        goes_on
+    }
+
+    /// Ends a run after which another is to come. Returns `false` if the task was cancelled meanwhile, so
+    /// that none will come; the body counts as running until the caller has dropped it, and then says so by
+    /// [`body_returns`](Self::body_returns).
+    #[inline]
+    pub(super) fn rest(&mut self) -> bool {
+        let goes_on = matches!(self, Self::Running);
+        if goes_on {
+            *self = Self::Scheduled;
+        }
+        goes_on
     }
 
     /// Notes that the body has returned. Returns `true` if the task was not ended meanwhile.
+    #[inline]
     pub(super) fn body_returns(&mut self) -> bool {
         if let Self::Cancelled { body_runs, .. } = self {
             *body_runs = false;
@@ -161,127 +158,83 @@ impl<J, T> Stage<J, T> {
     }
 
     /// Returns `true` if the task was cancelled and its body still runs.
-    pub(super) fn runs_on(&self) -> bool {
+    pub(super) fn runs_on(self) -> bool {
         matches!(self, Self::Cancelled { body_runs: true, .. })
     }
 
     /// Returns `true` if the task has ended.
-    pub(super) fn is_done(&self) -> bool {
-        !matches!(self, Self::Scheduled(_) | Self::Running)
+    pub(super) fn is_done(self) -> bool {
+        !matches!(self, Self::Scheduled | Self::Running)
     }
 
     /// Returns `true` if the task has ended and its body does not run.
-    pub(super) fn has_left(&self) -> bool {
+    pub(super) fn has_left(self) -> bool {
         self.is_done() && !self.runs_on()
     }
 
-    /// Returns the job, unless a worker has it or the task has ended.
-    pub(super) fn job(&mut self) -> Option<&mut J> {
-        match self {
-            Self::Scheduled(job) => Some(job),
-            _ => None,
-        }
+    /// Returns `true` if the closure is in the node: no worker has it, and the task has not ended.
+    #[inline]
+    pub(super) fn is_scheduled(self) -> bool {
+        matches!(self, Self::Scheduled)
     }
 
     /// Ends the task as cancelled, unless it has ended.
-    pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome<J> {
+    #[inline]
+    pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome {
         let body_runs = match self {
-            Self::Scheduled(_) => false,
+            Self::Scheduled => false,
             Self::Running => true,
             _ => return CancelOutcome::TooLate,
         };
-        match self.take_job(Self::Cancelled { reason, body_runs }) {
-            Some(job) => CancelOutcome::Waiting(job),
-            None => CancelOutcome::Running,
-        }
+        *self = Self::Cancelled { reason, body_runs };
+        if body_runs { CancelOutcome::Running } else { CancelOutcome::Waiting }
     }
 
-    /// Takes the result; `None` if there is none yet.
-    pub(super) fn claim(&mut self) -> Option<Result<T, TaskError>> {
-        let failed = match self {
-            Self::Scheduled(_) | Self::Running => return None,
-            Self::Cancelled { reason, .. } => return Some(Err(TaskError::Cancelled(*reason))),
-            Self::Exhausted => return Some(Err(TaskError::Exhausted)),
-            Self::Claimed { .. } => return Some(Err(TaskError::ResultTaken)),
-            Self::Completed(_) => false,
-            Self::Failed(_) => true,
+    /// Has the result taken; `None` if there is none yet.
+    pub(super) fn claim(&mut self) -> Option<Claimed> {
+        let claimed = match *self {
+            Self::Scheduled | Self::Running => return None,
+            Self::Cancelled { reason, .. } => Claimed::Error(TaskError::Cancelled(reason)),
+            Self::Exhausted => Claimed::Error(TaskError::Exhausted),
+            Self::Claimed { .. } => Claimed::Error(TaskError::ResultTaken),
+            Self::Completed => Claimed::Value,
+            Self::Failed => Claimed::Failure,
         };
-        match mem::replace(self, Self::Claimed { failed }) {
-            Self::Completed(value) => Some(Ok(value)),
-            Self::Failed(failure) => Some(Err(TaskError::Failed(failure))),
-            _ => None,
+        match claimed {
+            Claimed::Value => *self = Self::Claimed { failed: false },
+            Claimed::Failure => *self = Self::Claimed { failed: true },
+            Claimed::Error(_) => {}
         }
+        Some(claimed)
     }
 
-    pub(super) fn state(&self) -> TaskState {
+    pub(super) fn state(self) -> TaskState {
         match self {
-            Self::Scheduled(_) => TaskState::Scheduled,
+            Self::Scheduled => TaskState::Scheduled,
             Self::Running => TaskState::Running,
-            Self::Completed(_) | Self::Claimed { failed: false } | Self::Exhausted => {
+            Self::Completed | Self::Claimed { failed: false } | Self::Exhausted => {
                 TaskState::Completed
             }
-            Self::Failed(_) | Self::Claimed { failed: true } => TaskState::Failed,
+            Self::Failed | Self::Claimed { failed: true } => TaskState::Failed,
             Self::Cancelled { .. } => TaskState::Cancelled,
-        }
-    }
-
-    /// Moves to `next`, and returns the job if it was here.
-    fn take_job(&mut self, next: Self) -> Option<J> {
-        match mem::replace(self, next) {
-            Self::Scheduled(job) => Some(job),
-            _ => None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{Job, hooks::Invocation, job::RunOutcome, period::Period},
-        *,
-    };
-    use crate::time::Timestamp;
+    use super::*;
 
-    type Subject = Stage<&'static str, i32>;
-
-    impl Job for &'static str {
-        type Output = i32;
-
-        const IS_PERIODIC: bool = true;
-
-        fn run(self, _: Invocation<'_>) -> RunOutcome<Self> {
-            unreachable!("nothing is run here")
-        }
-
-        fn slot(&self) -> Option<u32> {
-            None
-        }
-
-        fn set_slot(&mut self, _: u32) {}
-
-        fn set_schedule(&mut self, schedule: Period) -> Option<Period> {
-            Some(schedule)
-        }
-
-        fn runs(&self) -> u64 {
-            0
-        }
-
-        fn missed(&self, _: Timestamp, _: Timestamp) -> u64 {
-            0
-        }
-    }
-
-    fn running() -> Subject {
-        let mut stage = Subject::Scheduled("job");
-        assert_eq!(stage.start(), Some("job"));
+    fn running() -> Stage {
+        let mut stage = Stage::Scheduled;
+        assert!(stage.start());
         stage
     }
 
     #[test]
     fn a_task_starts_once() {
         let mut stage = running();
-        assert_eq!(stage.start(), None);
+        assert!(!stage.start());
         assert_eq!(stage.state(), TaskState::Running);
     }
 
@@ -290,9 +243,9 @@ mod tests {
     fn a_result_is_claimed_once() {
         let mut stage = running();
         assert!(stage.claim().is_none());
-        assert!(stage.finish(Ok(7)).is_none());
-        assert!(matches!(stage.claim(), Some(Ok(7))));
-        assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
+        assert!(stage.finish(Stage::Completed));
+        assert!(matches!(stage.claim(), Some(Claimed::Value)));
+        assert!(matches!(stage.claim(), Some(Claimed::Error(TaskError::ResultTaken))));
         assert_eq!(stage.state(), TaskState::Completed);
     }
 
@@ -300,21 +253,23 @@ mod tests {
     #[test]
     fn a_claimed_panic_is_still_a_panic() {
         let mut stage = running();
-        assert!(stage.finish(Err(Failure::of_displacement("no"))).is_none());
-        assert!(matches!(stage.claim(), Some(Err(TaskError::Failed(_)))));
+        assert!(stage.finish(Stage::Failed));
+        assert!(matches!(stage.claim(), Some(Claimed::Failure)));
+        assert!(matches!(stage.claim(), Some(Claimed::Error(TaskError::ResultTaken))));
         assert_eq!(stage.state(), TaskState::Failed);
     }
 
     /// M42, M48.
     #[test]
     fn cancelling_a_waiting_task_hands_out_its_job() {
-        let mut stage = Subject::Scheduled("job");
-        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting("job")));
-        assert_eq!(stage.start(), None);
-        assert!(matches!(stage.cancel(CancelReason::Shutdown), CancelOutcome::TooLate));
+        let mut stage = Stage::Scheduled;
+        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting);
+        assert!(!stage.start());
+        assert_eq!(stage.cancel(CancelReason::Shutdown), CancelOutcome::TooLate);
         for _ in 0..2 {
             let claim = stage.claim();
-            assert!(matches!(claim, Some(Err(TaskError::Cancelled(CancelReason::Requested)))));
+            let Some(Claimed::Error(error)) = claim else { unreachable!("it was cancelled") };
+            assert!(matches!(error, TaskError::Cancelled(CancelReason::Requested)));
         }
     }
 
@@ -323,19 +278,20 @@ mod tests {
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();
-        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Running));
+        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Running);
         assert_eq!(stage.state(), TaskState::Cancelled);
         assert!(stage.runs_on());
-        assert!(matches!(stage.finish(Ok(7)), Some(Ok(7))));
+        assert!(!stage.finish(Stage::Completed));
         assert!(!stage.runs_on());
+        assert_eq!(stage.state(), TaskState::Cancelled);
     }
 
     /// M44.
     #[test]
     fn a_cancelled_series_is_over_when_its_closure_has_been_dropped() {
         let mut stage = running();
-        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Running));
-        assert_eq!(stage.rest("job"), Some("job"));
+        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Running);
+        assert!(!stage.rest());
         assert!(stage.runs_on());
         assert!(!stage.body_returns());
         assert!(!stage.runs_on());
@@ -345,13 +301,13 @@ mod tests {
     /// M50.
     #[test]
     fn a_value_that_comes_too_late_is_given_back() {
-        let mut stage = Subject::Scheduled("job");
-        assert!(matches!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Waiting("job")));
-        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::TooLate));
-        assert_eq!(stage.start(), None);
+        let mut stage = Stage::Scheduled;
+        assert_eq!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Waiting);
+        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::TooLate);
+        assert!(!stage.start());
         let mut stage = running();
-        assert!(matches!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Running));
-        assert!(matches!(stage.finish(Ok(8)), Some(Ok(8))));
+        assert_eq!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Running);
+        assert!(!stage.finish(Stage::Completed));
         assert_eq!(stage.state(), TaskState::Cancelled);
     }
 
@@ -359,11 +315,11 @@ mod tests {
     #[test]
     fn a_periodic_task_goes_round() {
         let mut stage = running();
-        assert!(stage.job().is_none(), "the worker has it");
-        assert_eq!(stage.rest("job"), None);
-        assert_eq!((stage.state(), stage.job().copied()), (TaskState::Scheduled, Some("job")));
-        assert_eq!(stage.start(), Some("job"));
-        assert_eq!(stage.rest("job"), None);
-        assert!(matches!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting("job")));
+        assert!(!stage.is_scheduled(), "the worker has it");
+        assert!(stage.rest());
+        assert_eq!((stage.state(), stage.is_scheduled()), (TaskState::Scheduled, true));
+        assert!(stage.start());
+        assert!(stage.rest());
+        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting);
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     pool::{Pool, PoolRef},
     queue::Ticket,
     sync::Arc,
-    task::{GroupState, Joining, Runnable},
+    task::{GroupState, Joining, Task},
     time::Timestamp,
     unwind::discard,
 };
@@ -32,7 +32,7 @@ pub(super) fn join(
 #[cold]
 pub(super) fn enter_group(
     pool: &Pool,
-    task: Arc<dyn Runnable>,
+    task: Arc<Task>,
     ticket: Ticket,
     now: Timestamp,
     deadline: Timestamp,

@@ -7,7 +7,7 @@ use super::TaskBuilder;
 use crate::{
     Submission,
     pool::PoolRef,
-    task::{Job, Wrapper},
+    task::Wrapper,
     time::Timestamp,
     unwind::{Payload, contain},
 };
@@ -19,14 +19,14 @@ impl TaskBuilder<'_> {
     ///
     /// The payload, if the decorator panicked.
     #[inline]
-    pub(super) fn wrapper<J: Job>(
+    pub(super) fn wrapper(
         &self,
+        is_periodic: bool,
         pool_ref: &PoolRef,
-        now: Timestamp,
-        deadline: Timestamp,
+        (now, deadline): (Timestamp, Timestamp),
         scheduled_at: &'static Location<'static>,
     ) -> Result<Option<Wrapper>, Payload> {
-        let (is_periodic, name) = (J::IS_PERIODIC, self.name.as_deref());
+        let name = self.name.as_deref();
         let budget = self.timeout.filter(|_| is_periodic);
         let budget = budget
             .and_then(|budget| pool_ref.limit_runs(budget, self.on_failure.unwrap_or_default()));

@@ -12,8 +12,7 @@ use super::TimerStopped;
 use crate::{
     pool::PoolRef,
     queue::Ticket,
-    sync::Arc,
-    task::{Alarm, Task},
+    task::{Alarm, Node},
     time::{Clock, Timestamp},
 };
 
@@ -158,7 +157,7 @@ impl Sleep {
 
     fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {
         let id = WakerId::of(waker);
-        let task = Arc::new(Task::plain(Alarm::new(waker.clone())));
+        let task = Node::alarm(Alarm::new(waker.clone()));
         let admitted = self.pool_ref.admit_timer(task, now, self.deadline);
         let ticket = admitted.map_err(|why| TimerStopped::refused(&why))?;
         self.entry = Some(Entry { ticket, waker: id });

@@ -55,7 +55,7 @@ use crate::{
     TaskId, TaskOutput, WouldDeadlock,
     pool::{JoinGuard, Pool},
     sync::{Arc, Mutex, Weak},
-    task::{Awaited, Run, Runnable},
+    task::{Awaited, Run, Task},
     time::Timestamp,
     unwind::{discard, wake_all},
     wait,
@@ -155,7 +155,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// Adds a future: of any task, of whichever executor, also of one that has ended. Returns the id of
     /// its task. Does not block. Costs O(log n) under the lock of the service.
     pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
-        let (id, task) = (future.id(), future.task());
+        let (id, task) = (future.id(), future.shared_task());
         let is_of_another_pool = !Arc::ptr_eq(future.pool(), self.handle.pool());
         let is_independent = task.may_end_without_worker(self.handle.pool().has_timer_thread());
         let (number, takers) =
@@ -390,9 +390,9 @@ impl<T> QueueState<T> {
     }
 
     /// Returns the first tasks, `most` at most, from which an answer must come; none if it may come from elsewhere.
-    fn awaited(&self, most: usize) -> Vec<Arc<dyn Runnable>> {
+    fn awaited(&self, most: usize) -> Vec<Arc<Task>> {
         let most = if self.has_answer() || !self.independent.is_empty() { 0 } else { most };
-        self.pending.values().take(most).map(|future| future.task()).collect()
+        self.pending.values().take(most).map(|future| future.shared_task()).collect()
     }
 }
 

@@ -82,6 +82,52 @@ impl<T> TaskSet<T> {
         self.futures.iter()
     }
 
+    /// [Cancels](ScheduledFuture::cancel) every task that has not ended, and returns how many that were.
+    /// The futures stay. Does not block.
+    #[doc(alias = "abort_all")]
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn cancel_all(&self) -> usize {
+        self.futures.iter().rev().filter(|future| future.cancel()).count()
+    }
+
+    /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
+    /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn cancel_and_signal_all(&self) -> usize {
+        // From the last to the first: a worker whose task stops must not begin another one of the set
+        // before that one is cancelled.
+        self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
+    }
+
+    /// Turns the set into a guard that, when it is dropped, cancels the tasks that have not ended.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut guard = TaskSet::new().cancel_on_drop();
+    /// for _ in 0..3 {
+    ///     guard.push(executor.schedule(Duration::from_secs(60), || "too late")?);
+    /// }
+    /// assert_eq!(executor.pending_count(), 3);
+    /// drop(guard);
+    /// assert_eq!(executor.pending_count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn cancel_on_drop(self) -> CancelAllOnDrop<T> {
+        CancelAllOnDrop { set: self, signals: false }
+    }
+
+    /// Turns the set into a guard that, when it is dropped,
+    /// [cancels and signals](Self::cancel_and_signal_all) the tasks that have not ended: running bodies
+    /// are asked to stop.
+    pub fn cancel_and_signal_on_drop(self) -> CancelAllOnDrop<T> {
+        CancelAllOnDrop { set: self, signals: true }
+    }
+}
+
+impl<T: 'static> TaskSet<T> {
     /// Blocks until every task has ended, and returns their results. The set is empty then, except for
     /// the futures whose wait was refused: those stay, in their order.
     ///
@@ -153,50 +199,6 @@ impl<T> TaskSet<T> {
         all_ended.then(|| self.take_results())
     }
 
-    /// [Cancels](ScheduledFuture::cancel) every task that has not ended, and returns how many that were.
-    /// The futures stay. Does not block.
-    #[doc(alias = "abort_all")]
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn cancel_all(&self) -> usize {
-        self.futures.iter().rev().filter(|future| future.cancel()).count()
-    }
-
-    /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
-    /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn cancel_and_signal_all(&self) -> usize {
-        // From the last to the first: a worker whose task stops must not begin another one of the set
-        // before that one is cancelled.
-        self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
-    }
-
-    /// Turns the set into a guard that, when it is dropped, cancels the tasks that have not ended.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let mut guard = TaskSet::new().cancel_on_drop();
-    /// for _ in 0..3 {
-    ///     guard.push(executor.schedule(Duration::from_secs(60), || "too late")?);
-    /// }
-    /// assert_eq!(executor.pending_count(), 3);
-    /// drop(guard);
-    /// assert_eq!(executor.pending_count(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    pub fn cancel_on_drop(self) -> CancelAllOnDrop<T> {
-        CancelAllOnDrop { set: self, signals: false }
-    }
-
-    /// Turns the set into a guard that, when it is dropped,
-    /// [cancels and signals](Self::cancel_and_signal_all) the tasks that have not ended: running bodies
-    /// are asked to stop.
-    pub fn cancel_and_signal_on_drop(self) -> CancelAllOnDrop<T> {
-        CancelAllOnDrop { set: self, signals: true }
-    }
-
     /// Takes the results of the tasks, all of which have ended.
     fn take_results(&mut self) -> Results<T> {
         self.join_all()
@@ -248,7 +250,7 @@ impl<T> fmt::Debug for TaskSet<T> {
 
 /// Awaiting a set awaits its futures, one after the other: [`join_all`](TaskSet::join_all) without
 /// blocking.
-impl<T> IntoFuture for TaskSet<T> {
+impl<T: 'static> IntoFuture for TaskSet<T> {
     type Output = Vec<Result<T, TaskError>>;
     type IntoFuture = JoinAll<T>;
 
@@ -266,7 +268,7 @@ pub struct JoinAll<T> {
     results: Results<T>,
 }
 
-impl<T> JoinAll<T> {
+impl<T: 'static> JoinAll<T> {
     /// Takes the result of the first future that is left, and removes the future; `None` if none is
     /// left.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, TaskError>>> {
@@ -282,7 +284,7 @@ impl<T> JoinAll<T> {
 /// No result is ever pinned.
 impl<T> Unpin for JoinAll<T> {}
 
-impl<T> Future for JoinAll<T> {
+impl<T: 'static> Future for JoinAll<T> {
     type Output = Vec<Result<T, TaskError>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

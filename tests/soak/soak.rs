@@ -114,7 +114,7 @@ impl Soak {
     }
 
     /// Waits for a task in one of the possible ways.
-    pub(crate) fn await_end<T>(
+    pub(crate) fn await_end<T: 'static>(
         &self,
         dice: &mut Dice,
         mut future: ScheduledFuture<T>,

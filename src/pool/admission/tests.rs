@@ -4,18 +4,13 @@
 use std::{io, time::Duration};
 
 use super::*;
-use crate::{
-    ScheduledThreadPoolExecutor, Worker,
-    task::{OneShot, Task},
-};
-
-type Body = fn() -> i32;
+use crate::{ScheduledThreadPoolExecutor, Worker, task::Node};
 
 const LONG: Duration = Duration::from_secs(10);
 
 /// Queues a task like a submission that saw a worker which has retired since.
-fn offer_without_worker(pool: &Pool) -> (Arc<Task<OneShot<Body>>>, Ticket) {
-    let task = Arc::new(Task::new(OneShot((|| 7) as Body), None, None));
+fn offer_without_worker(pool: &Pool) -> (Arc<Task>, Ticket) {
+    let task: Arc<Task> = Node::once(|| 7);
     let now = pool.clock().read();
     let ticket = pool.queue.offer(0, now, now, task.clone()).ok().expect("it is open");
     (task, ticket)

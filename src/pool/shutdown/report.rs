@@ -12,7 +12,7 @@ use crate::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    task::Runnable,
+    task::Task,
 };
 
 /// Which task it was; from a [`ShutdownReport`].
@@ -147,7 +147,7 @@ impl EndLog {
 
     /// Enters a task that a worker has done with.
     #[inline]
-    pub(in crate::pool) fn ended(&self, id: u64, task: &dyn Runnable) {
+    pub(in crate::pool) fn ended(&self, id: u64, task: &Task) {
         if self.is_open() {
             self.enter(id, task);
         }
@@ -155,7 +155,7 @@ impl EndLog {
 
     /// Enters a task by the way in which it has ended, unless it has been entered already.
     #[cold]
-    fn enter(&self, id: u64, task: &dyn Runnable) {
+    fn enter(&self, id: u64, task: &Task) {
         let is_cancelled = task.state() == TaskState::Cancelled;
         let summary = TaskSummary::new(id, task.name());
         let mut ended = self.ended.lock();

@@ -7,7 +7,7 @@ use crate::{
     ManualClock, TaskState,
     queue::Ticket,
     sync::{Parker, exhaustive::check, thread},
-    task::{MissedRuns, OneShot, Period, Periodic, Task},
+    task::{MissedRuns, Node, Period, Task, series},
 };
 
 const STEP: Duration = Duration::from_nanos(10);
@@ -38,7 +38,7 @@ fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
     (clock, pool)
 }
 
-fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<dyn Runnable>) -> Ticket {
+fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<Task>) -> Ticket {
     pool.queue.offer(stripe, pool.clock().read(), deadline, task).ok().expect("it is open")
 }
 
@@ -48,11 +48,7 @@ fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<dyn Runnable
 fn a_change_of_policy_is_not_missed() {
     check(|| {
         let (_, pool) = pool(false);
-        let periodic = Arc::new(Task::new(
-            Periodic::new(|| (), Period::fixed_delay(STEP, MissedRuns::Burst)),
-            None,
-            None,
-        ));
+        let periodic = series(|| (), Period::fixed_delay(STEP, MissedRuns::Burst));
         offer(&pool, 0, Timestamp::NEVER, periodic.clone());
         let other = Arc::clone(&pool);
         let setter = thread::spawn(move || other.set_keep_periodic(false));
@@ -71,8 +67,8 @@ fn add_worker(pool: &Pool) -> usize {
     number
 }
 
-fn one_shot() -> Arc<dyn Runnable> {
-    Arc::new(Task::new(OneShot(|| ()), None, None))
+fn one_shot() -> Arc<Task> {
+    Node::once(|| ())
 }
 
 /// No thread sleeps in these models.
@@ -219,7 +215,7 @@ fn removing_the_last_task_releases_the_staying_worker() {
 fn a_task_without_a_worker_delays_termination() {
     check(|| {
         let (_, pool) = pool(false);
-        let task = Arc::new(Task::new(OneShot(|| ()), None, None));
+        let task = one_shot();
         let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
         let submitter = thread::spawn(move || {
             // The submitter saw a worker a moment ago.

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     CancelReason,
     sync::{Arc, Weak},
-    task::Runnable,
+    task::Task,
     time::Timestamp,
 };
 
@@ -53,7 +53,7 @@ pub(crate) enum Queued {
 
 /// A member that enters.
 pub(crate) struct Entrant {
-    pub(crate) task: Weak<dyn Runnable>,
+    pub(crate) task: Weak<Task>,
     /// The slot of the queue, if it is known.
     pub(crate) slot: u32,
     pub(crate) is_periodic: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Entrant {
 
 /// A member, as a list of them has it.
 pub(crate) struct Listed {
-    pub(crate) task: Weak<dyn Runnable>,
+    pub(crate) task: Weak<Task>,
     pub(crate) sequence: u64,
     pub(crate) slot: u32,
     pub(crate) due: Timestamp,
@@ -92,7 +92,7 @@ pub(crate) struct Counts {
 }
 
 struct Member {
-    task: Weak<dyn Runnable>,
+    task: Weak<Task>,
     slot: u32,
     is_periodic: bool,
     /// When it is due, or was when it started.
@@ -259,7 +259,7 @@ impl Roll {
     }
 
     /// Returns the first of the held members, with the moment when it is due.
-    pub(super) fn first_held(&self) -> Option<(Timestamp, u64, Weak<dyn Runnable>)> {
+    pub(super) fn first_held(&self) -> Option<(Timestamp, u64, Weak<Task>)> {
         if self.held == 0 {
             return None;
         }
@@ -271,7 +271,7 @@ impl Roll {
     }
 
     /// Returns the held members whose turn has come, which are held no longer.
-    pub(super) fn release(&mut self) -> Vec<(u64, Weak<dyn Runnable>)> {
+    pub(super) fn release(&mut self) -> Vec<(u64, Weak<Task>)> {
         if self.held == 0 {
             return Vec::new();
         }

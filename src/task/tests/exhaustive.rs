@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Runs a task like a worker, and returns the verdict.
-fn run(task: Arc<dyn Runnable>) -> Verdict {
+fn run(task: Arc<Task>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
     let stop = CancellationToken::with_clock(clock.clone());
     let worker = Rc::new(WorkerContext::new(clock, stop, Arc::default(), true));
@@ -24,7 +24,7 @@ fn run(task: Arc<dyn Runnable>) -> Verdict {
 }
 
 /// Waits for a task like `join`.
-fn wait_for(task: &dyn Runnable) {
+fn wait_for(task: &Task) {
     let clock = Clock::from(ManualClock::new());
     wait::block_on(&clock, |waker| task.poll_done(waker).then_some(()));
 }
@@ -36,11 +36,10 @@ fn a_task_runs_or_is_cancelled() {
     check(|| {
         let (runs, drops) = (Note::default(), Note::default());
         let (noted, capture) = (runs.clone(), drops.drop_of_one());
-        let job = OneShot(move || {
+        let task: Arc<Task> = Node::once(move || {
             noted.add();
             capture
         });
-        let task = Arc::new(Task::new(job, None, None));
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
         let found = task.cancel(CancelReason::Requested, Drops::UNREPORTED);
@@ -62,11 +61,14 @@ fn a_joining_thread_is_woken() {
     check(|| {
         let note = Note::default();
         let noted = note.clone();
-        let task = Arc::new(Task::new(OneShot(move || noted.add()), None, None));
-        let other = Arc::clone(&task);
+        let task: Arc<Task> = Node::once(move || noted.add());
+        let other = task.clone();
         let worker = thread::spawn(move || run(other));
         wait_for(&*task);
-        assert_eq!((task.claim().is_some_and(|result| result.is_ok()), note.get()), (true, 1));
+        assert_eq!(
+            (task.take_result::<()>().is_some_and(|result| result.is_ok()), note.get()),
+            (true, 1)
+        );
         assert_eq!(worker.join().expect("nobody panics"), Verdict::Ended);
     });
 }
@@ -75,7 +77,7 @@ fn a_joining_thread_is_woken() {
 #[test]
 fn all_waiters_are_woken() {
     check(|| {
-        let task = Arc::new(Task::new(OneShot(|| ()), None, None));
+        let task: Arc<Task> = Node::once(|| ());
         let (one, other) = (Arc::clone(&task), Arc::clone(&task));
         let worker = thread::spawn(move || run(one));
         let joiner = thread::spawn(move || wait_for(&*other));
@@ -90,7 +92,7 @@ fn all_waiters_are_woken() {
 #[test]
 fn a_joining_thread_is_woken_by_a_cancellation() {
     check(|| {
-        let task = Arc::new(Task::new(OneShot(|| ()), None, None));
+        let task: Arc<Task> = Node::once(|| ());
         let (one, other) = (Arc::clone(&task), Arc::clone(&task));
         let worker = thread::spawn(move || run(one));
         let canceller =
@@ -110,9 +112,7 @@ fn a_cancelled_task_is_not_queued() {
         let (queue, drops): (Arc<Mutex<bool>>, _) = (Arc::default(), Note::default());
         let capture = drops.drop_of_one();
         let body = move || _ = &capture;
-        let job =
-            Periodic::new(body, Period::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
-        let task = Arc::new(Task::new(job, None, None));
+        let task = series(body, Period::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
         let worker = {
             let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
             thread::spawn(move || {
@@ -184,12 +184,12 @@ fn a_task_times_out_once() {
     check(|| {
         let (runs, drops) = (Note::default(), Note::default());
         let (noted, capture) = (runs.clone(), drops.drop_of_one());
-        let job = OneShot(move || {
+        let task: Arc<Task> = Node::once(move || {
             noted.add();
             drop(capture);
         });
         let limit = Timestamp::PAST;
-        let task = Arc::new(Task::new(job, None, None).limited(limit, Duration::ZERO));
+        task.limit(limit, Duration::ZERO);
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
         let found = task.time_out(limit, None, Drops::UNREPORTED);
@@ -221,7 +221,7 @@ fn move_in(queue: &OneEntry) -> impl FnMut(Option<u32>, &mut ChooseDeadline<'_>)
 }
 
 /// A worker that takes the task out of its queue if it is due, runs it and puts it back.
-fn work(task: Arc<dyn Runnable>, queue: &OneEntry) {
+fn work(task: Arc<Task>, queue: &OneEntry) {
     if queue.lock().take_if(|deadline| *deadline == Timestamp::PAST).is_none() {
         return;
     }
@@ -242,8 +242,7 @@ fn a_series_is_moved_and_not_lost() {
         let runs = Note::default();
         let noted = runs.clone();
         let delay = Duration::from_nanos(1);
-        let job = Periodic::new(move || noted.add(), Period::fixed_delay(delay, MissedRuns::Burst));
-        let task = Arc::new(Task::new(job, None, None));
+        let task = series(move || noted.add(), Period::fixed_delay(delay, MissedRuns::Burst));
         let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
@@ -260,8 +259,7 @@ fn a_series_is_moved_and_not_lost() {
 fn a_pause_that_is_over_leaves_nothing() {
     check(|| {
         let delay = Duration::from_nanos(1);
-        let job = Periodic::new(|| (), Period::fixed_delay(delay, MissedRuns::Burst));
-        let task = Arc::new(Task::new(job, None, None));
+        let task = series(|| (), Period::fixed_delay(delay, MissedRuns::Burst));
         let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
@@ -280,7 +278,7 @@ fn a_pause_that_is_over_leaves_nothing() {
 #[test]
 fn a_task_is_put_off_or_it_is_too_late() {
     check(|| {
-        let task = Arc::new(Task::new(OneShot(|| ()), None, None));
+        let task: Arc<Task> = Node::once(|| ());
         let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
@@ -299,7 +297,8 @@ fn a_task_is_put_off_or_it_is_too_late() {
 fn a_limit_that_has_moved_does_not_end_the_task() {
     check(|| {
         let (due, budget) = (Timestamp::PAST, Duration::from_nanos(u64::MAX / 2));
-        let task = Arc::new(Task::new(OneShot(|| ()), None, None).limited(due, budget));
+        let task: Arc<Task> = Node::once(|| ());
+        task.limit(due, budget);
         let queue: OneEntry = Arc::new(Mutex::new(Some(due)));
         let of_timer = Arc::clone(&task);
         let timer =
@@ -319,7 +318,8 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
 fn the_guard_of_the_last_limit_stays() {
     check(|| {
         let (due, budget) = (Timestamp::PAST, Duration::from_nanos(u64::MAX / 2));
-        let task = Arc::new(Task::new(OneShot(|| ()), None, None).limited(due, budget));
+        let task: Arc<Task> = Node::once(|| ());
+        task.limit(due, budget);
         let queue: OneEntry = Arc::new(Mutex::new(Some(due)));
         let drops = [Note::default(), Note::default()];
         let moments = [1_000, 2_000].map(Timestamp::from_nanos);
@@ -357,16 +357,14 @@ fn who_waits_for_the_body_sees_the_closure_dropped() {
         let drops = Note::default();
         let meeting: Arc<Mutex<()>> = Arc::default();
         let capture = Hesitates(Arc::clone(&meeting), drops.drop_of_one());
-        let own: Arc<Mutex<Option<Arc<dyn Runnable>>>> = Arc::default();
+        let own: Arc<Mutex<Option<Arc<Task>>>> = Arc::default();
         let itself = Arc::clone(&own);
         let body = move || {
             let _ = &capture;
             let task = itself.lock().take().expect("it is there");
             let _ = task.cancel(CancelReason::Requested, Drops::UNREPORTED);
         };
-        let job =
-            Periodic::new(body, Period::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
-        let task = Arc::new(Task::new(job, None, None));
+        let task = series(body, Period::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
         *own.lock() = Some(task.clone());
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || _ = run(other));

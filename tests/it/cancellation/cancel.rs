@@ -220,10 +220,10 @@ fn a_thrown_cancellation_is_a_panic() {
         let payload = panic.into_payload().downcast::<TaskError>();
         assert!(payload.expect("what was thrown").is_cancelled());
     }
-    fn untimed<T>(task: ScheduledFuture<T>) -> TaskError {
+    fn untimed<T: 'static>(task: ScheduledFuture<T>) -> TaskError {
         task.join().err().expect("no value")
     }
-    fn timed<T>(task: ScheduledFuture<T>) -> TaskError {
+    fn timed<T: 'static>(task: ScheduledFuture<T>) -> TaskError {
         let outcome = task.join_timeout(Duration::from_secs(1000));
         outcome.expect("it has ended").err().expect("no value")
     }

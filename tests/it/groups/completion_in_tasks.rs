@@ -8,7 +8,7 @@ use punctual::{
 
 use crate::support::{Counter, LONG, in_time, ms};
 
-fn joined<T>(task: ScheduledFuture<T>) -> T {
+fn joined<T: 'static>(task: ScheduledFuture<T>) -> T {
     task.join_timeout(LONG).expect("it ends").unwrap()
 }
 

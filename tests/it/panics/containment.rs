@@ -18,7 +18,7 @@ use punctual::{
 use crate::support::{Bomb, Chain, Counter, Drops, LONG, hold, manual, ms, poll, worker_of};
 
 /// The payload with which an ended task panicked.
-fn panic_of<T: Debug>(future: &ScheduledFuture<T>) -> Failure {
+fn panic_of<T: Debug + 'static>(future: &ScheduledFuture<T>) -> Failure {
     let error = future.try_join().expect("ended").expect_err("panicked");
     error.into_failure().expect("it is a panic")
 }

@@ -39,6 +39,7 @@ impl Wake for Wakes {
 /// Polls once, as a runtime would that is woken through `waker`.
 pub fn poll<T, W>(future: &mut ScheduledFuture<T>, waker: &Arc<W>) -> Poll<Result<T, TaskError>>
 where
+    T: 'static,
     W: Wake + Send + Sync + 'static,
 {
     let waker = Waker::from(Arc::clone(waker));

@@ -204,7 +204,10 @@ pub fn worker_of(executor: &Handle) -> ThreadId {
 }
 
 /// Polls a future once.
-pub fn poll<T>(future: &mut ScheduledFuture<T>, waker: &Waker) -> Poll<Result<T, TaskError>> {
+pub fn poll<T: 'static>(
+    future: &mut ScheduledFuture<T>,
+    waker: &Waker,
+) -> Poll<Result<T, TaskError>> {
     Future::poll(Pin::new(future), &mut Context::from_waker(waker))
 }
 
@@ -229,7 +232,7 @@ pub fn assert_terminated(handle: &Handle) {
     assert_eq!(handle.await_termination(Duration::ZERO), Ok(true));
 }
 
-pub fn assert_cancelled<T: Debug>(future: &ScheduledFuture<T>, expected: CancelReason) {
+pub fn assert_cancelled<T: Debug + 'static>(future: &ScheduledFuture<T>, expected: CancelReason) {
     match future.try_join() {
         Some(Err(TaskError::Cancelled(reason))) => assert_eq!(reason, expected),
         outcome => panic!("not cancelled: {outcome:?}"),

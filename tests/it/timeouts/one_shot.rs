@@ -45,7 +45,7 @@ impl Endless {
     }
 }
 
-fn timed_out<T: std::fmt::Debug>(future: &ScheduledFuture<T>) {
+fn timed_out<T: std::fmt::Debug + 'static>(future: &ScheduledFuture<T>) {
     assert_cancelled(future, CancelReason::TimedOut);
     let error = future.try_join().unwrap().unwrap_err();
     assert!(error.is_timeout() && error.is_cancelled());
@@ -141,7 +141,7 @@ fn a_waiting_task_is_struck() {
 }
 
 /// The result, or the value that the caller substitutes for it if the task was timed out.
-fn join_or<T>(future: &ScheduledFuture<T>, value: T) -> T {
+fn join_or<T: 'static>(future: &ScheduledFuture<T>, value: T) -> T {
     match future.try_join().expect("it has ended") {
         Ok(result) => result,
         Err(error) if error.is_timeout() => value,

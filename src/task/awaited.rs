@@ -1,0 +1,98 @@
+//! A task as those see it who wait for it: the holder of its future, who takes the result, and the
+//! pool's detection of deadlocks.
+//!
+//! A waiter looks for the end and leaves its waker in one step, under the task's lock, under which the
+//! end is published and the wakers are taken out. So no waiter is missed. Wakers are cloned before
+//! the lock is taken and dropped after it has been released: both are user code.
+
+use std::task::Waker;
+
+use super::{Task, TaskState, cell::Extras, state::Stage};
+use crate::{sync::Arc, unwind::discard};
+
+/// What a worker can wait for, as the pool's detection of deadlocks sees it.
+pub(crate) trait Awaited: Send + Sync {
+    /// Returns `true` if it is done, so that whoever waits for it goes on.
+    fn is_done(&self) -> bool;
+    /// Returns `true` if it can become done although no worker of the pool runs anything, in a pool that
+    /// has a timer thread or has none.
+    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool;
+    /// Returns `true` if no worker has begun what is awaited, so that another worker could do it.
+    fn needs_free_worker(&self) -> bool;
+}
+
+impl Task {
+    /// Returns `true` if the task has ended; if not, keeps the waker until it has.
+    pub(crate) fn poll_done(&self, waker: &Waker) -> bool {
+        self.poll_until(Stage::is_done, waker, |extras, waker| extras.waiters.register(waker))
+    }
+
+    /// Returns `true` if the task has ended and its closure does not run: if the task was cancelled
+    /// while its body ran, that has returned, and a periodic closure has been dropped.
+    pub(crate) fn has_left(&self) -> bool {
+        self.with(|parts| parts.stage.has_left())
+    }
+
+    /// As `has_left`; if not, keeps the waker until it has.
+    pub(crate) fn poll_left(&self, waker: &Waker) -> bool {
+        self.poll_until(Stage::has_left, waker, |extras, waker| extras.waiters.register(waker))
+    }
+
+    /// Drops the waker of a thread that no longer waits.
+    pub(crate) fn deregister(&self, waker: &Waker) {
+        self.drop_from_extras(|extras| extras.waiters.deregister(waker));
+    }
+
+    /// As `poll_done`, for the asynchronous task that awaits the future: only
+    /// the last of its wakers is kept.
+    pub(crate) fn poll_awaited(&self, waker: &Waker) -> bool {
+        self.poll_until(Stage::is_done, waker, |extras, waker| extras.awaiting.replace(waker))
+    }
+
+    /// Drops the waker of an asynchronous task that no longer awaits the future.
+    pub(crate) fn deregister_awaiting(&self) {
+        self.drop_from_extras(|extras| extras.awaiting.take());
+    }
+
+    /// Returns `true` if the task `is_there`, as far as the caller waits for it. If not, `keep` keeps the
+    /// waker, and returns one that is not needed.
+    fn poll_until(
+        &self,
+        is_there: fn(Stage) -> bool,
+        waker: &Waker,
+        keep: fn(&mut Extras, Waker) -> Option<Waker>,
+    ) -> bool {
+        if self.with(|parts| is_there(*parts.stage)) {
+            return true;
+        }
+        let waker = waker.clone();
+        let (is_now, unused) = self.with(|parts| match is_there(*parts.stage) {
+            true => (true, Some(waker)),
+            false => (false, keep(parts.extras(), waker)),
+        });
+        discard(unused);
+        is_now
+    }
+
+    /// Takes a waker out, and drops it after releasing the lock.
+    fn drop_from_extras(&self, take: impl FnOnce(&mut Extras) -> Option<Waker>) {
+        discard(self.with(|parts| parts.extras_if_any().and_then(take)));
+    }
+}
+
+/// The end of a task, as something that a worker can wait for.
+pub(crate) struct Ending(pub(crate) Arc<Task>);
+
+impl Awaited for Ending {
+    fn is_done(&self) -> bool {
+        self.0.state().is_done()
+    }
+
+    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
+        self.0.may_end_without_worker(has_timer_thread)
+    }
+
+    fn needs_free_worker(&self) -> bool {
+        self.0.state() == TaskState::Scheduled
+    }
+}

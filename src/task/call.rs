@@ -1,0 +1,582 @@
+//! A call: one run of a task by a worker, from the lock to the lock.
+//!
+//! The payload moves closure and result ([`payload`](super::payload)); what happens to them is decided here, by
+//! code that is compiled once. The four steps are the functions of [`Call`], in their order:
+//!
+//! ```text
+//!   start ──▶ carry_out ──▶ settle ──▶ release ──▶ verdict
+//!   (lock)    (user code)   (lock)     (user code)
+//! ```
+//!
+//! * [`start`](Call::start) asks, under the task's lock, whether the run may begin. What has to be asked of user
+//!   code (a gate, a trigger) is only noted there. If the run may begin the task is *running* from then on.
+//! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
+//! * [`settle`](Call::settle) publishes the outcome, under the lock, and says what the node keeps: the closure,
+//!   the result, or nothing.
+//! * [`release`](Call::release) wakes those who wait, and drops what the node does not keep.
+//!
+//! A closure that will not run again is dropped before its outcome is published, so whoever has waited for the
+//! task finds its captures gone. The exception is a series that was cancelled in its run: its end was published
+//! then, so its closure is dropped after `settle`, and those who wait until the body *has left* are woken
+//! after that.
+//!
+//! A run may turn out not to take place: it is overdue, its gate skips it, its trigger is asked again. It goes
+//! through the same four steps, with an outcome of its own and without a call of the closure
+//! ([`between_runs`](super::between_runs), [`gated`](super::gated)). A task of which the lock alone tells that its
+//! time is up is ended after the first step.
+
+use std::mem::{self, ManuallyDrop};
+
+use super::{
+    Cancellation, Drops, Hooks, Run, Task, Verdict, Wrapper,
+    cell::Parts,
+    end::Leftovers,
+    gated::Question,
+    payload::Lent,
+    period::Period,
+    plan::{Next, Plan, RunOutcome},
+    state::{CancelOutcome, Stage},
+    triggered::WallView,
+};
+use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
+
+/// What has to be asked of user code before the closure is called.
+pub(super) enum Asks {
+    /// The trigger, for another plan in place of this run.
+    Trigger,
+    /// The gate, whether the run may take place.
+    Gate(Question),
+}
+
+/// What a node keeps after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeps {
+    Body,
+    Value,
+    Nothing,
+}
+
+/// See the [module](self).
+pub(crate) struct Call<'a> {
+    pub(super) run: &'a Run,
+    pub(super) hooks: &'a Hooks,
+    /// The plan of a periodic task, while the worker has it.
+    pub(super) plan: Option<Plan>,
+    outcome: RunOutcome,
+    verdict: Verdict,
+    /// True if the run counts: the closure was called, or a trigger has failed in its place.
+    is_run: bool,
+    /// True if a series was cancelled in its run, and so ends when its closure has been dropped.
+    is_leaving: bool,
+    /// There if the task has [`Extras`](super::cell::Extras), or leaves something.
+    extras: Option<CallExtras>,
+}
+
+/// What only the runs of some tasks have.
+#[derive(Default)]
+struct CallExtras {
+    wrapper: Option<Wrapper>,
+    /// When a task that runs once has to have ended.
+    limit: Option<Timestamp>,
+    asks: Option<Asks>,
+    has_name: bool,
+    /// True if the run is beside the schedule; see [`control`](super::control).
+    is_extra: bool,
+    /// True if the group or the gate of the task has let the run pass.
+    is_asked: bool,
+    /// True if the tick for which the task was taken waits on.
+    keeps_tick: bool,
+    /// Why the task is ended after a run that did not take place.
+    gives_up: Option<CancelReason>,
+    leftovers: Option<Leftovers>,
+    /// The schedule that another has replaced.
+    replaced: Option<Period>,
+}
+
+impl Task {
+    /// Runs the task once, with these hooks around it, unless it has ended. Panics are caught.
+    #[inline]
+    pub(crate) fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
+        // What it holds is dropped by `end`. A drop would ask once more at each run.
+        let mut call = ManuallyDrop::new(Call {
+            run,
+            hooks,
+            plan: None,
+            outcome: RunOutcome::Exhausted,
+            verdict: Verdict::TooLate,
+            is_run: true,
+            is_leaving: false,
+            extras: None,
+        });
+        self.call(&mut call);
+        call.end();
+        call.verdict
+    }
+}
+
+impl Call<'_> {
+    // First, under the lock: may the run begin?
+
+    /// Decides whether the run may begin. Returns `true` if the payload is to take the closure out.
+    pub(super) fn start(&mut self, mut parts: Parts<'_>) -> bool {
+        if !parts.is_plain() {
+            if let Err(verdict) = self.ask(&mut parts) {
+                self.verdict = verdict;
+                return false;
+            }
+        }
+        if !parts.stage.start() {
+            self.run.stats().count_cancelled();
+            return false;
+        }
+        if let Some(place) = parts.plan {
+            self.plan = place.take();
+        }
+        true
+    }
+
+    /// Asks what only some tasks have whether a run may begin. The order of the questions is that of this
+    /// function.
+    ///
+    /// # Errors
+    ///
+    /// What becomes of the task if it may not.
+    #[inline(never)]
+    fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
+        let run = self.run;
+        if parts.is_called_off() {
+            return Err(Verdict::Cancelled(CancelReason::Requested));
+        }
+        parts.extras().ignores_limit = !run.keeps_limits();
+        let extras = self.extras.insert(CallExtras::default());
+        extras.limit = parts.limit();
+        if extras.limit.is_some_and(|limit| limit <= run.started()) {
+            extras.gives_up = Some(CancelReason::TimedOut);
+            return Err(Verdict::Again(run.started()));
+        }
+        extras.is_extra = parts.control().is_some_and(|control| control.is_extra(run.planned()));
+        extras.has_name = parts.extras().name.is_some();
+        extras.ask_wall(run, parts)?;
+        if extras.asks.is_some() {
+            return Ok(());
+        }
+        if run.keeps_limits() {
+            extras.is_asked = parts.ask_group(extras.is_extra, run)?;
+        }
+        if let Some(control) = parts.control().filter(|_| extras.is_extra) {
+            control.start_extra();
+        }
+        match &mut parts.extras().gate {
+            Some(gated) if run.keeps_limits() => {
+                let question = gated.ask(run.planned(), extras.is_extra);
+                extras.asks = Some(Asks::Gate(question));
+            }
+            _ => self.take_extras(parts),
+        }
+        Ok(())
+    }
+
+    /// Takes along what is around the closure of some tasks.
+    pub(super) fn take_extras(&mut self, parts: &mut Parts<'_>) {
+        let around = parts.extras();
+        self.extras().wrapper = around.wrapper.take();
+        #[cfg(feature = "histograms")]
+        self.run.record_in(around.observation.recorders.as_ref());
+    }
+
+    fn extras(&mut self) -> &mut CallExtras {
+        self.extras.get_or_insert_default()
+    }
+
+    /// Returns `true` if the run is beside the schedule.
+    #[inline]
+    pub(super) fn is_extra(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.is_extra)
+    }
+
+    /// Has the tick for which the task was taken wait on.
+    pub(super) fn keep_tick(&mut self) {
+        self.extras().keeps_tick = true;
+    }
+
+    /// Has the task ended for this reason, after a run that does not take place.
+    pub(super) fn give_up(&mut self, reason: CancelReason) {
+        self.extras().gives_up = Some(reason);
+    }
+
+    // Second, with no lock held: user code.
+
+    /// Calls the closure, which is `lent`, and what is around it, unless the run does not take place after all.
+    pub(super) fn carry_out(&mut self, lent: &mut dyn Lent) {
+        if self.plan.is_some() || self.extras.is_some() {
+            return self.carry_out_extended(lent);
+        }
+        self.run.stats().begin(self.run.id(), None);
+        let report = self.hooks.invoke(self.run, None, lent);
+        self.outcome = RunOutcome::Ended(report.map(|_| ()));
+        if self.outcome.is_failure() {
+            // The call of the closure has dropped it, unless a hook has failed before.
+            self.drop_if_last(lent);
+        }
+        self.run.stats().leave();
+    }
+
+    #[inline(never)]
+    fn carry_out_extended(&mut self, lent: &mut dyn Lent) {
+        match self.ask_users() {
+            Ok(()) => {
+                self.outcome = self.invoke(lent);
+                self.drop_if_last(lent);
+                self.leave_gate();
+            }
+            Err(left_out) => {
+                self.miss_run(left_out);
+                self.drop_if_last(lent);
+            }
+        }
+        self.run.stats().leave();
+        if self.ends() {
+            self.drop_wrapper();
+        }
+    }
+
+    /// As [`carry_out`](Self::carry_out), with nothing around the body.
+    pub(super) fn carry_out_bare(&mut self, lent: &mut dyn Lent) {
+        self.begin();
+        let report = lent.run();
+        self.outcome = RunOutcome::Ended(report.map(|_| ()));
+        self.run.stats().leave();
+    }
+
+    /// Asks user code whether the run takes place.
+    ///
+    /// # Errors
+    ///
+    /// What follows if it does not.
+    #[inline]
+    fn ask_users(&mut self) -> Result<(), RunOutcome> {
+        let asks = self.extras.as_mut().and_then(|extras| extras.asks.take());
+        if let Some(asks) = asks {
+            self.ask_user(asks)?;
+        }
+        self.begin();
+        self.be_in_time()
+    }
+
+    #[inline(never)]
+    fn ask_user(&mut self, asks: Asks) -> Result<(), RunOutcome> {
+        match asks {
+            Asks::Trigger => Err(self.ask_trigger_again()),
+            Asks::Gate(question) => {
+                self.extras().is_asked = true;
+                self.pass_gate(question)
+            }
+        }
+    }
+
+    /// Says which run this is.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        let has_name = self.extras.as_ref().is_some_and(|extras| extras.has_name);
+        self.run.begin(self.plan.as_ref(), has_name);
+    }
+
+    /// Calls the closure, and returns what follows from the run.
+    fn invoke(&mut self, lent: &mut dyn Lent) -> RunOutcome {
+        let (run, hooks, is_extra) = (self.run, self.hooks, self.is_extra());
+        if let Some(plan) = self.plan.as_ref().filter(|plan| plan.has_trigger() && !is_extra) {
+            if let Err(panic) = plan.count_covered(run, hooks) {
+                return RunOutcome::Ended(Err(panic));
+            }
+        }
+        let wrapper = self.extras.as_mut().and_then(|extras| extras.wrapper.as_mut());
+        let is_wrapped = wrapper.is_some();
+        let report = hooks.invoke(run, wrapper, lent);
+        if is_wrapped && !matches!(report, Ok(Next::Nothing)) {
+            // The wrapper has failed when the body had returned, and that has been reported.
+            run.task().discard(&mut || lent.drop_value(), Drops::UNREPORTED);
+        }
+        match &mut self.plan {
+            Some(plan) => plan.follow(report, is_extra, (run, hooks)),
+            None => RunOutcome::Ended(report.map(|_| ())),
+        }
+    }
+
+    /// Returns `true` if no other run is to come.
+    #[inline]
+    fn ends(&self) -> bool {
+        matches!(self.outcome, RunOutcome::Ended(_) | RunOutcome::Exhausted)
+    }
+
+    /// Drops closure and plan of a task that has had its last run.
+    #[inline(never)]
+    fn drop_if_last(&mut self, lent: &mut dyn Lent) {
+        if !self.ends() {
+            return;
+        }
+        // A closure that runs once is here if its call has failed before it began, and that has been reported.
+        let is_reported = self.plan.is_none();
+        let drops = self.hooks.drops(self.run.id());
+        let drops = if is_reported { Drops::UNREPORTED } else { drops };
+        self.run.task().discard(&mut || lent.drop_body(), drops);
+        discard(self.plan.take());
+        if matches!(self.outcome, RunOutcome::Exhausted) && lent.exhaust() {
+            self.outcome = RunOutcome::Ended(Ok(()));
+        }
+    }
+
+    /// Leaves the group and the gate that have let the run pass.
+    fn leave_gate(&mut self) {
+        if self.extras.as_ref().is_some_and(|extras| extras.is_asked) {
+            self.leave_asked();
+        }
+    }
+
+    fn drop_wrapper(&mut self) {
+        let mut wrapper = self.extras.as_mut().and_then(|extras| extras.wrapper.take());
+        if wrapper.is_some() {
+            self.contain(&mut || drop(wrapper.take()));
+        }
+    }
+
+    /// Drops values of the task by calling `drop_them`. A panic is reported, and goes no further.
+    fn contain(&self, drop_them: &mut dyn FnMut()) {
+        self.run.task().discard(drop_them, self.hooks.drops(self.run.id()));
+    }
+
+    /// Notes a run that did not take place. The panic of a trigger ends the task as it does after a run, and so
+    /// counts as one.
+    #[cold]
+    fn miss_run(&mut self, left_out: RunOutcome) {
+        self.is_run = matches!(left_out, RunOutcome::Ended(Err(_)));
+        if self.is_run {
+            self.count_in_group(true);
+        }
+        self.outcome = left_out;
+    }
+
+    /// Returns the outcome of the run, once there is one.
+    pub(super) fn outcome(&self) -> &RunOutcome {
+        &self.outcome
+    }
+
+    // Third, under the lock again: the outcome is published.
+
+    /// Publishes the outcome, and says what the node keeps.
+    pub(super) fn settle(&mut self, mut parts: Parts<'_>) -> Keeps {
+        match self.outcome {
+            RunOutcome::Ended(Ok(())) if parts.is_plain() => {
+                self.finish(&mut parts, Stage::Completed)
+            }
+            RunOutcome::Again(next) => self.rest(&mut parts, next),
+            _ => self.settle_rare(&mut parts),
+        }
+    }
+
+    #[inline(never)]
+    fn settle_rare(&mut self, parts: &mut Parts<'_>) -> Keeps {
+        let ending = match &self.outcome {
+            RunOutcome::Ended(Ok(())) => Stage::Completed,
+            RunOutcome::Exhausted => Stage::Exhausted,
+            RunOutcome::Ended(Err(failure)) => {
+                if parts.is_periodic() {
+                    parts.extras().last_failure = Some(self.run.failure(failure));
+                }
+                Stage::Failed
+            }
+            RunOutcome::Again(next) => return self.rest(parts, *next),
+            RunOutcome::Failed(next, failure) => {
+                parts.extras().last_failure = Some(self.run.failure(failure));
+                return self.rest(parts, *next);
+            }
+        };
+        self.finish(parts, ending)
+    }
+
+    /// Ends the task after its last run, or as timed out if its time is over.
+    #[inline(always)]
+    fn finish(&mut self, parts: &mut Parts<'_>, ending: Stage) -> Keeps {
+        self.verdict = Verdict::Ended;
+        if !parts.is_plain() {
+            self.time_out_if_over(parts);
+        }
+        let is_kept = parts.stage.finish(ending);
+        let has_failed = ending == Stage::Failed;
+        let ended = match is_kept {
+            false => Ended::Cancelled,
+            true if has_failed => Ended::Failed,
+            true => Ended::Completed,
+        };
+        self.run.count_end(self.is_run, has_failed, ended);
+        let keeps_value = is_kept && ending == Stage::Completed;
+        let keeps_value = keeps_value && (parts.is_plain() || !parts.is_abandoned());
+        if !parts.is_plain() || has_failed {
+            self.finish_extended(parts);
+        }
+        if keeps_value { Keeps::Value } else { Keeps::Nothing }
+    }
+
+    #[inline(never)]
+    fn time_out_if_over(&mut self, parts: &mut Parts<'_>) {
+        let is_over = self.is_run && self.is_over();
+        if is_over && parts.time_out() == CancelOutcome::Running {
+            self.verdict = Verdict::TimedOut;
+        }
+    }
+
+    /// Takes out what the task leaves, and keeps why it has failed for the caller who claims the result.
+    #[inline(never)]
+    fn finish_extended(&mut self, parts: &mut Parts<'_>) {
+        self.extras().leftovers = Leftovers::of(parts);
+        if *parts.stage == Stage::Failed && !parts.is_abandoned() {
+            let outcome = mem::replace(&mut self.outcome, RunOutcome::Exhausted);
+            parts.extras().failure = outcome.into_failure();
+        }
+    }
+
+    /// Puts the task to rest until it is queued again for `next`, unless it has been cancelled meanwhile.
+    #[inline]
+    fn rest(&mut self, parts: &mut Parts<'_>, next: Timestamp) -> Keeps {
+        self.is_leaving = !parts.stage.rest();
+        self.count_rest();
+        if self.is_leaving {
+            self.verdict = Verdict::Ended;
+            return Keeps::Nothing;
+        }
+        if let Some(place) = &mut parts.plan {
+            **place = self.plan.take();
+        }
+        self.verdict = Verdict::Again(next);
+        if !parts.is_plain() {
+            self.rest_extended(parts, next);
+        }
+        Keeps::Body
+    }
+
+    #[inline(never)]
+    fn rest_extended(&mut self, parts: &mut Parts<'_>, next: Timestamp) {
+        let keeps_tick = self.extras.as_ref().is_some_and(|extras| extras.keeps_tick);
+        if let Some(control) = parts.control().filter(|_| !keeps_tick) {
+            control.tick_is_over();
+        }
+        // The wrapper was taken out of the task for the run.
+        if let Some(wrapper) = self.extras.as_mut().and_then(|extras| extras.wrapper.take()) {
+            self.extras().wrapper = parts.extras().wrapper.replace(wrapper);
+        }
+        if let Some(replaced) = parts.renew() {
+            self.extras().replaced = Some(replaced);
+        }
+        if parts.is_called_off() {
+            self.verdict = Verdict::Cancelled(CancelReason::Requested);
+        } else if parts.is_on_wall() {
+            self.verdict = Verdict::AgainOnWall(next);
+        }
+    }
+
+    /// Counts the run that another is to follow, if it was one.
+    #[inline]
+    fn count_rest(&self) {
+        let ended = self.is_leaving.then_some(Ended::Cancelled);
+        if self.is_run {
+            self.run.count(matches!(self.outcome, RunOutcome::Failed(..)), ended);
+        } else if let Some(ended) = ended {
+            self.run.stats().count_ended(ended);
+        }
+    }
+
+    // Last, with no lock held.
+
+    /// Wakes those who wait, and drops what the node does not keep.
+    #[cold]
+    pub(super) fn release(&mut self, lent: &mut dyn Lent) {
+        self.wake();
+        self.contain(&mut || lent.drop_body());
+        self.contain(&mut || lent.drop_value());
+    }
+
+    /// Wakes those who wait for the end.
+    fn wake(&mut self) {
+        if let Some(leftovers) = self.extras.as_mut().and_then(|extras| extras.leftovers.take()) {
+            let (task, drops) = (&**self.run.task(), self.hooks.drops(self.run.id()));
+            leftovers.release(self.verdict == Verdict::TimedOut, task, drops);
+        }
+    }
+
+    /// Does the rest, so that nothing of the user's is left here.
+    #[inline]
+    fn end(&mut self) {
+        if self.extras.is_some() || self.is_leaving || self.outcome.is_failure() {
+            self.end_extended();
+        }
+        debug_assert!(self.plan.is_none() && self.extras.is_none(), "all of it is the user's");
+    }
+
+    #[inline(never)]
+    fn end_extended(&mut self) {
+        self.wake();
+        let replaced = self.extras.as_mut().and_then(|extras| extras.replaced.take());
+        discard((replaced, self.plan.take()));
+        self.drop_wrapper();
+        if self.is_leaving {
+            let left = self.run.task().with(|parts| {
+                parts.stage.body_returns();
+                Leftovers::of(parts)
+            });
+            self.extras().leftovers = left;
+            self.wake();
+        }
+        let mut failure = mem::replace(&mut self.outcome, RunOutcome::Exhausted).into_failure();
+        if failure.is_some() {
+            self.contain(&mut || drop(failure.take()));
+        }
+        if let Some(reason) = self.extras.as_ref().and_then(|extras| extras.gives_up) {
+            self.end_unrun(reason);
+        }
+        discard(self.extras.take());
+    }
+
+    /// Ends a task whose run did not take place: as timed out if its time is up, or for `reason`.
+    #[cold]
+    fn end_unrun(&mut self, reason: CancelReason) {
+        if !matches!(self.verdict, Verdict::Again(_) | Verdict::AgainOnWall(_)) {
+            return;
+        }
+        let limit = self.extras.as_ref().and_then(|extras| extras.limit);
+        let Some(limit) = limit.filter(|_| self.is_over()) else {
+            self.verdict = Verdict::Cancelled(reason);
+            return;
+        };
+        self.run.stats().count_cancelled();
+        let drops = self.hooks.drops(self.run.id());
+        self.verdict = match self.run.task().time_out(limit, None, drops) {
+            Cancellation::TooLate => Verdict::TooLate,
+            _ => Verdict::TimedOut,
+        };
+    }
+
+    /// Returns `true` if the time of the task is up.
+    pub(super) fn is_over(&self) -> bool {
+        let limit = self.extras.as_ref().and_then(|extras| extras.limit);
+        limit.is_some_and(|limit| limit <= self.run.clock().read())
+    }
+}
+
+impl CallExtras {
+    /// Looks at the wall clock, if the run is planned by it.
+    fn ask_wall(&mut self, run: &Run, parts: &mut Parts<'_>) -> Result<(), Verdict> {
+        let plan = parts.plan().filter(|_| !self.is_extra);
+        let wall = plan.and_then(|plan| plan.tick_on_wall()?.checked_add(plan.offset()));
+        run.plan_on_wall(wall);
+        if self.is_extra || !run.keeps_limits() {
+            return Ok(());
+        }
+        match parts.plan().and_then(|plan| plan.start_on_wall(run.clock())) {
+            None | Some(WallView::Due(_)) => Ok(()),
+            Some(WallView::Waits(estimate)) => Err(Verdict::AgainOnWall(estimate)),
+            Some(WallView::AsksAgain(_)) => {
+                self.asks = Some(Asks::Trigger);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The end of a task other than by a run, and what every task leaves that has ended.
+//!
+//! The step that ends a task publishes its end, and takes out under the same lock what the task leaves: its
+//! waiters, and what only some tasks have ([`Leftovers`]). With the lock released, and in this order:
+//!
+//! 1. The group of the task learns what it may start now.
+//! 2. The token of the task is raised, if its time was up.
+//! 3. The waiters are woken.
+//! 4. What is left of the user's values is dropped: wrapper, attachment, gate, and last the closure or a result
+//!    that nobody will get.
+//!
+//! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these
+//! may be waiting for this very task. Each value is dropped by itself, through [`unwind`](crate::unwind), so a
+//! panic of one keeps none of the others.
+
+use std::{any::Any, mem::ManuallyDrop, task::Waker};
+
+use super::{
+    Cancellation, Drops, FailedRun, Task,
+    cell::{Attachment, Parts},
+    decorate::Wrapper,
+    group::Effects,
+    plan::Plan,
+    state::CancelOutcome,
+};
+use crate::{
+    CancelReason, CancellationToken, Failure, TaskError,
+    gate::RunGate,
+    sync::Arc,
+    time::Timestamp,
+    trace::SubmitterSpan,
+    unwind::{discard, wake_all},
+};
+
+/// What an [`End`] asks of a task.
+enum Request<'a> {
+    Cancel(CancelReason),
+    /// To end because this limit is over. A periodic task keeps the run that has exceeded it.
+    TimeOut(Timestamp, &'a mut Option<FailedRun>),
+    /// To drop the result, now or as soon as it is there.
+    Abandon,
+}
+
+/// A call that ends a task, or that gives up its result.
+pub(crate) struct End<'a> {
+    task: &'a Task,
+    request: Request<'a>,
+    drops: Drops<'a>,
+    found: Cancellation,
+    rest: Option<Box<Rest>>,
+}
+
+/// What only some tasks leave.
+#[derive(Default)]
+struct Rest {
+    leftovers: Option<Leftovers>,
+    plan: Option<Plan>,
+    failure: Option<Failure>,
+}
+
+impl End<'_> {
+    /// Decides, under the task's lock, whether the payload is to take out what the node holds, and moves the state
+    /// accordingly.
+    pub(super) fn decide(&mut self, mut parts: Parts<'_>) -> bool {
+        let Request::Cancel(reason) = self.request else { return self.decide_rare(&mut parts) };
+        let found = parts.stage.cancel(reason);
+        self.note(found, &mut parts)
+    }
+
+    #[cold]
+    fn decide_rare(&mut self, parts: &mut Parts<'_>) -> bool {
+        let found = match &mut self.request {
+            Request::Cancel(reason) => parts.stage.cancel(*reason),
+            Request::TimeOut(limit, _) if parts.has_another_limit(*limit) => return false,
+            Request::TimeOut(_, failure) => {
+                let found = parts.time_out();
+                if failure.is_some() && found != CancelOutcome::TooLate {
+                    parts.extras().last_failure = failure.take();
+                }
+                found
+            }
+            Request::Abandon => return self.abandon(parts),
+        };
+        self.note(found, parts)
+    }
+
+    /// Notes where the task was found, and takes out what it leaves.
+    #[inline]
+    fn note(&mut self, found: CancelOutcome, parts: &mut Parts<'_>) -> bool {
+        let is_waiting = found == CancelOutcome::Waiting;
+        self.found = match found {
+            CancelOutcome::TooLate => return false,
+            CancelOutcome::Waiting => Cancellation::Waiting(None),
+            CancelOutcome::Running => Cancellation::Running,
+        };
+        if !parts.is_plain() || parts.is_periodic() {
+            self.note_extended(is_waiting, parts);
+        }
+        is_waiting
+    }
+
+    #[inline(never)]
+    fn note_extended(&mut self, is_waiting: bool, parts: &mut Parts<'_>) {
+        let mut plan = None;
+        if is_waiting {
+            self.found = Cancellation::Waiting(parts.slot());
+            plan = parts.take_plan();
+        }
+        let leftovers = Leftovers::of(parts);
+        self.rest = Some(Box::new(Rest { leftovers, plan, failure: None }));
+    }
+
+    fn abandon(&mut self, parts: &mut Parts<'_>) -> bool {
+        match parts.claim() {
+            Some(Ok(())) => return true,
+            Some(Err(error)) => {
+                let failure = error.into_failure();
+                self.rest = Some(Box::new(Rest { failure, ..Rest::default() }));
+            }
+            None => parts.extras().is_abandoned = true,
+        }
+        false
+    }
+
+    /// Does what follows when the lock has been released. `drop_taken` drops what the payload has taken out.
+    pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut()) {
+        let rest = self.rest.take();
+        match rest {
+            None => self.task.discard(drop_taken, self.drops),
+            Some(rest) => self.release_rest(*rest, drop_taken),
+        }
+    }
+
+    /// As [`release`](Self::release), where there is nothing to drop but what only some tasks leave.
+    #[inline]
+    pub(super) fn release_without_drop(&mut self) {
+        if self.rest.is_some() {
+            self.release(&mut || ());
+        }
+    }
+
+    #[inline(never)]
+    fn release_rest(&self, rest: Rest, drop_taken: &mut dyn FnMut()) {
+        let Rest { leftovers, plan, mut failure } = rest;
+        if let Some(leftovers) = leftovers {
+            let timed_out = matches!(self.request, Request::TimeOut(..));
+            leftovers.release(timed_out, self.task, self.drops);
+        }
+        self.task.discard(drop_taken, self.drops);
+        discard(plan);
+        if failure.is_some() {
+            self.task.discard(&mut || drop(failure.take()), self.drops);
+        }
+    }
+}
+
+/// A claim of the result.
+pub(crate) struct Claiming<'a> {
+    /// An `Option` of the type of the result.
+    pub(super) place: &'a mut dyn Any,
+    error: Option<TaskError>,
+}
+
+impl Claiming<'_> {
+    /// As [`End::decide`], for the result.
+    pub(super) fn decide(&mut self, mut parts: Parts<'_>) -> bool {
+        match parts.claim() {
+            Some(Ok(())) => return true,
+            Some(Err(error)) => self.error = Some(error),
+            None => {}
+        }
+        false
+    }
+}
+
+impl Task {
+    /// Takes the result; `None` as long as there is none. A result can be taken once; the error of a
+    /// task that was cancelled is there for every call. `T` is the type with which the task was made.
+    #[inline]
+    pub(crate) fn take_result<T: 'static>(&self) -> Option<Result<T, TaskError>> {
+        let mut place = None::<T>;
+        let mut claiming = Claiming { place: &mut place, error: None };
+        self.claim(&mut claiming);
+        match claiming.error {
+            Some(error) => Some(Err(error)),
+            None => place.map(Ok),
+        }
+    }
+}
+
+impl Task {
+    /// Ends the task as cancelled, unless it has ended: wakes its waiters, and drops the closure if
+    /// no worker has it.
+    #[inline]
+    pub(crate) fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
+        self.end_by(Request::Cancel(reason), drops)
+    }
+
+    /// Ends the task as timed out, unless it has ended, or has another limit than `limit`. Keeps
+    /// `failure`, the run of a periodic task that took too long.
+    pub(crate) fn time_out(
+        &self,
+        limit: Timestamp,
+        mut failure: Option<FailedRun>,
+        drops: Drops<'_>,
+    ) -> Cancellation {
+        self.end_by(Request::TimeOut(limit, &mut failure), drops)
+    }
+
+    /// Drops the result, now or as soon as it is there: nobody will claim it.
+    pub(crate) fn abandon(&self, drops: Drops<'_>) {
+        self.end_by(Request::Abandon, drops);
+    }
+
+    #[inline]
+    fn end_by(&self, request: Request<'_>, drops: Drops<'_>) -> Cancellation {
+        let (found, rest) = (Cancellation::TooLate, None);
+        // The payload releases what is left. A drop would ask once more at each call.
+        let mut end = ManuallyDrop::new(End { task: self, request, drops, found, rest });
+        self.end(&mut end);
+        debug_assert!(end.rest.is_none(), "all of it is the user's");
+        end.found
+    }
+
+    /// Drops a user value by calling `drop_it`. A panic in its drop is reported, and goes no further.
+    pub(super) fn discard(&self, drop_it: &mut dyn FnMut(), drops: Drops<'_>) {
+        drops.contain(drop_it, self);
+    }
+}
+
+/// What a task leaves that has ended, apart from its closure and its result. All of it is the user's.
+#[derive(Default)]
+pub(super) struct Leftovers {
+    effects: Effects,
+    waiters: Vec<Waker>,
+    wrapper: Option<Wrapper>,
+    attachment: Option<Attachment>,
+    gate: Option<Arc<dyn RunGate>>,
+    submitter: Option<SubmitterSpan>,
+    token: Option<CancellationToken>,
+}
+
+impl Leftovers {
+    /// Takes out what a task leaves, in the step that ends it; `None` if it is plain.
+    #[inline]
+    pub(super) fn of(parts: &mut Parts<'_>) -> Option<Self> {
+        if parts.is_plain() { None } else { Self::of_extended(parts) }
+    }
+
+    #[inline(never)]
+    fn of_extended(parts: &mut Parts<'_>) -> Option<Self> {
+        let effects = parts.end_in_group();
+        let extras = parts.extras_if_any()?;
+        let mut waiters = extras.waiters.take();
+        waiters.extend(extras.awaiting.take());
+        let (wrapper, attachment) = (extras.wrapper.take(), extras.attachment.take());
+        let gate = extras.gate.take().map(|gated| gated.into_gate());
+        let (submitter, token) = (extras.observation.submitter.take(), extras.token.clone());
+        Some(Self { effects, waiters, wrapper, attachment, gate, submitter, token })
+    }
+
+    /// Wakes, and drops the rest. The caller holds no lock.
+    #[inline(never)]
+    pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
+        let Self { effects, waiters, mut wrapper, mut attachment, gate, submitter, token } = self;
+        effects.carry_out();
+        match &token {
+            Some(token) if timed_out => token.cancel(),
+            Some(token) => token.set_limit(None),
+            None => {}
+        }
+        wake_all(waiters);
+        task.discard(&mut || drop(wrapper.take()), drops);
+        task.discard(&mut || drop(attachment.take()), drops);
+        drops.discard(gate);
+        discard(submitter);
+        discard(token);
+    }
+}

@@ -1,0 +1,360 @@
+//! The payload: what differs by the type of a closure, and nothing else does.
+//!
+//! A task is a [`Node`]: one allocation with a lock, and in it the closure, later the result. Everybody but
+//! its maker sees it as a [`Task`], without the types of closure and result. The future knows the type of the
+//! result alone, and hands in a place of that type to have it taken out. What is in this file is compiled for each closure, in the crate
+//! of the user. So it is small: it moves a closure or a result in or out of the node, calls it, or drops it.
+//! Every decision is made by code that is compiled once, which is handed the rest of the node as
+//! [`Parts`].
+//!
+//! # The three moves
+//!
+//! | move | under the lock | with no lock held |
+//! |---|---|---|
+//! | [`call`](Payload::call) | [`Call::start`] decides, the closure is taken out | [`Call::carry_out`] calls it |
+//! | and then | [`Call::settle`] decides, closure or result is put in | [`Call::release`] drops what is left |
+//! | [`end`](Payload::end) | [`End::decide`] decides, closure or result is taken out | [`End::release`] drops it |
+//! | [`claim`](Payload::claim) | [`Claiming::decide`] decides, the result is taken out | the caller has it |
+//!
+//! Decision and move are one step, since they happen under one lock, so closure and state never disagree. The
+//! closure is out of the node while user code runs, so no lock is held meanwhile, and whoever has taken it
+//! out is its only owner and drops it.
+//!
+//! # Where a type is erased
+//!
+//! A node is created with the type of its content, and shared as a trait object: [`Payload`] has what needs the
+//! content, and [`cell`](Payload::cell) is the door to everything else. It returns the same lock with the content
+//! as the unsized tail of what is protected, which costs no second allocation and needs no `unsafe`.
+
+use super::{
+    alarm::Alarm,
+    call::{Call, Keeps},
+    cell::{Cell, Content, Lock, Parts},
+    end::{Claiming, End},
+    outcome::{Outcome, Step},
+    plan::{Next, Plan, Report},
+    state::Stage,
+};
+use std::mem::{self, needs_drop};
+
+use crate::sync::{Arc, Mutex, rank};
+
+/// A task, as workers, handles and the pool see it: a [`Node`] of any type.
+pub(crate) type Task = dyn Payload;
+
+/// What differs by the type of a node's content.
+pub(crate) trait Payload: Send + Sync {
+    /// Returns what the task's lock protects, without the type of the content.
+    fn cell(&self) -> &Lock<dyn Content>;
+
+    /// Runs the task once, as `call` says.
+    fn call(&self, call: &mut Call<'_>);
+
+    /// Ends the task, or drops its result, as `end` says.
+    fn end(&self, end: &mut End<'_>);
+
+    /// Takes the result, if there is one, as `claiming` says.
+    fn claim(&self, claiming: &mut Claiming<'_>);
+
+    /// Returns `true` if the task may run more than once.
+    fn is_periodic(&self) -> bool;
+}
+
+/// What a task runs.
+pub(crate) trait Body: Send + Sized + 'static {
+    /// The result of the task.
+    type Value: Send + 'static;
+
+    /// Where the plan is: nowhere for what runs once.
+    type Place: PlanPlace;
+
+    /// Calls the closure, which may consume it. Its last run leaves a value. User code: no lock is held.
+    fn run(body: &mut Option<Self>, value: &mut Option<Self::Value>) -> Report;
+
+    /// Returns the value of a series whose trigger has ended; `None` if only a run can return it.
+    fn exhausted() -> Option<Self::Value> {
+        None
+    }
+
+    /// Called before a body is dropped whose task has been ended while it waited.
+    fn will_not_run(&mut self) {}
+
+    /// Has what was lent called, with the user's code around it.
+    #[inline]
+    fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
+        call.carry_out(lent);
+    }
+}
+
+/// The place of a plan in a node.
+pub(crate) trait PlanPlace: Send + 'static {
+    fn get(&mut self) -> Option<&mut Option<Plan>>;
+}
+
+impl PlanPlace for () {
+    #[inline(always)]
+    fn get(&mut self) -> Option<&mut Option<Plan>> {
+        None
+    }
+}
+
+impl PlanPlace for Option<Plan> {
+    #[inline(always)]
+    fn get(&mut self) -> Option<&mut Option<Plan>> {
+        Some(self)
+    }
+}
+
+/// A closure that runs once. The call itself drops what it has captured.
+pub(crate) struct Once<F>(F);
+
+impl<F, T> Body for Once<F>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    type Value = T;
+    type Place = ();
+
+    #[inline]
+    fn run(body: &mut Option<Self>, value: &mut Option<T>) -> Report {
+        if let Some(Self(closure)) = body.take() {
+            *value = Some(closure());
+        }
+        Ok(Next::Nothing)
+    }
+}
+
+/// A closure that each run borrows. It is there afterwards, whatever the run did.
+pub(crate) struct Repeated<F>(F);
+
+impl<F, O> Body for Repeated<F>
+where
+    F: FnMut() -> O + Send + 'static,
+    O: Outcome,
+{
+    type Value = O::Value;
+    type Place = Option<Plan>;
+
+    #[inline]
+    fn run(body: &mut Option<Self>, value: &mut Option<O::Value>) -> Report {
+        let Some(Self(closure)) = body else { return Ok(Next::Nothing) };
+        Ok(match closure().report()? {
+            Step::Next => Next::Planned,
+            Step::Named(named) => Next::Named(named),
+            Step::Break(result) => {
+                *value = Some(result);
+                Next::Nothing
+            }
+        })
+    }
+
+    fn exhausted() -> Option<O::Value> {
+        O::exhausted()
+    }
+}
+
+/// What a node has in it: the closure, the result, or neither. The state is beside the tag in each case, where
+/// it takes no space of its own.
+enum Held<B: Body> {
+    Body(Stage, B),
+    Value(Stage, B::Value),
+    Nothing(Stage),
+}
+
+/// The content of a node, with the plan of a periodic task.
+pub(crate) struct Slot<B: Body> {
+    held: Held<B>,
+    plan: B::Place,
+}
+
+impl<B: Body> Content for Slot<B> {
+    #[inline]
+    fn parts(&mut self) -> (&mut Stage, Option<&mut Option<Plan>>) {
+        let stage = match &mut self.held {
+            Held::Body(stage, _) | Held::Value(stage, _) | Held::Nothing(stage) => stage,
+        };
+        (stage, self.plan.get())
+    }
+}
+
+impl<B: Body> Slot<B> {
+    /// Takes out what is held, and leaves the state.
+    #[inline]
+    fn take(&mut self) -> Held<B> {
+        let stage = *self.parts().0;
+        mem::replace(&mut self.held, Held::Nothing(stage))
+    }
+
+    /// Puts in what a run has left, into a node in which there is nothing.
+    #[inline]
+    fn put(&mut self, held: Held<B>) {
+        debug_assert!(matches!(self.held, Held::Nothing(_)), "a worker has the closure");
+        // An assignment would ask at each run whether there is something to drop.
+        mem::forget(mem::replace(&mut self.held, held));
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Node<B: Body>(Mutex<Cell<Slot<B>>, { rank::OUTERMOST }>);
+
+impl<B: Body> Node<B> {
+    #[inline]
+    fn new(body: B, plan: B::Place) -> Self {
+        let held = Held::Body(Stage::Scheduled, body);
+        Self(Mutex::new(Cell { extras: None, content: Slot { held, plan } }))
+    }
+}
+
+impl<F, T> Node<Once<F>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    /// A task that runs a closure once.
+    #[inline]
+    pub(crate) fn once(closure: F) -> Arc<Self> {
+        Arc::new(Self::new(Once(closure), ()))
+    }
+}
+
+impl<F, O> Node<Repeated<F>>
+where
+    F: FnMut() -> O + Send + 'static,
+    O: Outcome,
+{
+    /// A task that runs a closure again and again, and that is to be given a plan.
+    #[inline]
+    pub(crate) fn repeated(closure: F) -> Arc<Self> {
+        Arc::new(Self::new(Repeated(closure), None))
+    }
+}
+
+impl Node<Alarm> {
+    /// A task that wakes a waker, and does nothing else.
+    pub(crate) fn alarm(alarm: Alarm) -> Arc<Self> {
+        Arc::new(Self::new(alarm, ()))
+    }
+}
+
+/// What is lent to code that is compiled once: a closure on the stack of its worker, and the place for its result.
+pub(crate) trait Lent {
+    /// Calls the closure. User code: no lock is held.
+    fn run(&mut self) -> Report;
+
+    /// Returns `true` if a series that is over has a value, and makes it.
+    fn exhaust(&mut self) -> bool;
+
+    /// Drops the closure, if it is there. User code: no lock is held.
+    fn drop_body(&mut self);
+
+    /// Drops the result, if it is there. User code: no lock is held.
+    fn drop_value(&mut self);
+}
+
+struct Loan<B: Body> {
+    body: Option<B>,
+    value: Option<B::Value>,
+}
+
+impl<B: Body> Lent for Loan<B> {
+    fn run(&mut self) -> Report {
+        B::run(&mut self.body, &mut self.value)
+    }
+
+    fn exhaust(&mut self) -> bool {
+        self.value = B::exhausted();
+        self.value.is_some()
+    }
+
+    fn drop_body(&mut self) {
+        drop(self.body.take());
+    }
+
+    fn drop_value(&mut self) {
+        drop(self.value.take());
+    }
+}
+
+impl<B: Body> Node<B> {
+    /// Takes out what the node holds, if that is decided.
+    #[inline(always)]
+    fn take_if(&self, decide: impl FnOnce(Parts<'_>) -> bool) -> Held<B> {
+        let mut cell = self.0.lock_briefly();
+        let Cell { extras, content } = &mut *cell;
+        let (stage, plan) = content.parts();
+        let is_taken = decide(Parts { extras, stage, plan });
+        if is_taken { content.take() } else { Held::Nothing(Stage::Running) }
+    }
+
+    /// Takes out the closure, if a run may begin.
+    // Apart, so that nodes of the same layout share it.
+    #[inline(never)]
+    fn start(&self, call: &mut Call<'_>) -> Option<B> {
+        match self.take_if(|parts| call.start(parts)) {
+            Held::Body(_, body) => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Has the outcome of a call settled, and puts in what the node is to keep. Returns `false` if something is
+    /// left in the loan.
+    #[inline(never)]
+    fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {
+        let mut cell = self.0.lock_briefly();
+        let Cell { extras, content } = &mut *cell;
+        let (stage, plan) = content.parts();
+        let keeps = call.settle(Parts { extras, stage, plan });
+        let stage = *content.parts().0;
+        let kept = match keeps {
+            Keeps::Body => loan.body.take().map(|body| Held::Body(stage, body)),
+            Keeps::Value => loan.value.take().map(|value| Held::Value(stage, value)),
+            Keeps::Nothing => None,
+        };
+        let is_kept = kept.is_some();
+        if let Some(kept) = kept {
+            content.put(kept);
+        }
+        is_kept
+    }
+}
+
+impl<B: Body> Payload for Node<B> {
+    fn cell(&self) -> &Lock<dyn Content> {
+        &self.0
+    }
+
+    fn call(&self, call: &mut Call<'_>) {
+        let body @ Some(_) = self.start(call) else { return };
+        let mut loan = Loan::<B> { body, value: None };
+        B::carry_out(call, &mut loan);
+        if !self.put(call, &mut loan) {
+            call.release(&mut loan);
+        }
+    }
+
+    fn end(&self, end: &mut End<'_>) {
+        let mut taken = Some(self.take_if(|parts| end.decide(parts)));
+        if !needs_drop::<Held<B>>() {
+            return end.release_without_drop();
+        }
+        end.release(&mut || {
+            if let Some(Held::Body(_, body)) = &mut taken {
+                body.will_not_run();
+            }
+            drop(taken.take());
+        });
+    }
+
+    fn claim(&self, claiming: &mut Claiming<'_>) {
+        if let Held::Value(_, value) = self.take_if(|parts| claiming.decide(parts)) {
+            if let Some(place) = claiming.place.downcast_mut::<Option<B::Value>>() {
+                *place = Some(value);
+            }
+        }
+    }
+
+    fn is_periodic(&self) -> bool {
+        size_of::<B::Place>() > 0
+    }
+}

@@ -1,0 +1,364 @@
+//! The plan of a periodic task: its schedule, what it does about failures, and what it has counted.
+//!
+//! A task that runs once has none. The plan stays in the node while the task waits, and goes with the closure
+//! to the worker that runs the task: so it is changed under the task's lock by those who control the task, or
+//! by the worker alone, and a trigger, which is user code, is asked with no lock held. What is asked of a
+//! task while its worker has the plan waits in [`control`](super::control).
+//!
+//! After each run the plan says what follows ([`follow`](Plan::follow)). Dropping a plan drops the user's
+//! trigger: whoever takes a plan out drops it when no lock is held.
+
+use std::{
+    mem,
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    FailureSource, failure::FailurePolicy, hooks::Hooks, outcome::NamedRun, period::Period,
+    run::Run, triggered::WallView,
+};
+use crate::{
+    Failure, RejectionReason,
+    time::{Clock, Timestamp},
+    trigger::LastRun,
+    unwind::discard,
+};
+
+/// What a run has reported, apart from a value.
+pub(crate) type Report = Result<Next, Failure>;
+
+/// What follows by what a run has returned.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The next run is the trigger's.
+    Planned,
+    /// The next run is the one that this run has named.
+    Named(NamedRun),
+    /// This was the last run, and it has left a value.
+    Nothing,
+}
+
+/// What follows from one run, or from one that did not take place.
+#[must_use]
+#[derive(Debug)]
+pub(super) enum RunOutcome {
+    /// It was the last run. If it has succeeded there is a value.
+    Ended(Result<(), Failure>),
+    /// Another run is planned for this moment.
+    Again(Timestamp),
+    /// Another run is planned for this moment, although this one failed.
+    Failed(Timestamp, Failure),
+    /// It was the last run, because the trigger has ended. Whether there is a value is the payload's to say.
+    Exhausted,
+}
+
+impl RunOutcome {
+    #[inline]
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
+    }
+
+    pub(super) fn into_failure(self) -> Option<Failure> {
+        match self {
+            Self::Ended(Err(failure)) | Self::Failed(_, failure) => Some(failure),
+            _ => None,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Plan {
+    period: Period,
+    on_failure: FailurePolicy,
+    /// The slot of the queue, if the task has been queued again.
+    pub(super) slot: Option<u32>,
+    /// How many runs in a row have failed.
+    failures: u32,
+    runs: u64,
+    /// How many runs were left out after the last one.
+    skipped: u64,
+    /// How many of them the statistics know already: an overdue run is counted at once.
+    counted: u64,
+}
+
+impl Plan {
+    pub(crate) fn new(period: Period, on_failure: FailurePolicy) -> Self {
+        Self { period, on_failure, slot: None, failures: 0, runs: 0, skipped: 0, counted: 0 }
+    }
+
+    /// Returns why a task with this plan cannot be submitted, if it cannot.
+    pub(crate) fn refusal(&self) -> Option<RejectionReason> {
+        match self.period {
+            Period::Never => Some(RejectionReason::NeverRuns),
+            Period::Unshared => Some(RejectionReason::UnsharedTrigger),
+            _ if self.period.is_zero() => Some(RejectionReason::ZeroPeriod),
+            _ if self.is_back_off_in_vain() => Some(RejectionReason::BackOffWithinPeriod),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if there is a back-off, and a regular wait that it never exceeds.
+    fn is_back_off_in_vain(&self) -> bool {
+        let longest = self.on_failure.longest_back_off();
+        let (Some(longest), Some(wait)) = (longest, self.period.regular()) else { return false };
+        longest <= wait
+    }
+
+    // What it says.
+
+    /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
+    #[inline]
+    pub(crate) fn has_trigger(&self) -> bool {
+        self.period.triggered().is_some()
+    }
+
+    /// Returns `true` if the next run is planned on the wall clock.
+    #[inline]
+    pub(crate) fn is_on_wall(&self) -> bool {
+        self.period.is_on_wall()
+    }
+
+    /// Returns the tick of the next run on the wall clock; `None` if it is on another.
+    pub(super) fn tick_on_wall(&self) -> Option<SystemTime> {
+        self.period.triggered()?.tick_on_wall()
+    }
+
+    /// Returns how long after its tick the next run is planned.
+    pub(super) fn offset(&self) -> Duration {
+        self.period.triggered().map_or(Duration::ZERO, |triggered| triggered.offset())
+    }
+
+    /// Returns how the plan stands by the wall clock; `None` if it is on another.
+    pub(super) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
+        self.period.triggered()?.view_wall(clock)
+    }
+
+    /// Returns how many runs there have been.
+    #[inline]
+    pub(super) fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Returns how many runs in a row have failed.
+    #[inline]
+    pub(super) fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Returns how many runs were missed just before the run that was planned and started at these
+    /// moments.
+    #[inline]
+    pub(super) fn missed(&self, planned: Timestamp, started: Timestamp) -> u64 {
+        self.skipped.saturating_add(self.period.covered(planned, started))
+    }
+
+    /// Returns how many of them the statistics know already.
+    #[inline]
+    pub(super) fn counted(&self) -> u64 {
+        self.counted
+    }
+
+    /// Returns `true` if a run can be overdue.
+    #[inline]
+    pub(super) fn has_deadline(&self) -> bool {
+        self.period.has_deadline()
+    }
+
+    // What changes it, under the task's lock.
+
+    /// Sets the schedule. Returns the one before, for the caller to drop when it holds no lock: its trigger
+    /// is the user's.
+    pub(super) fn set_schedule(&mut self, schedule: Period) -> Period {
+        let schedule = schedule.with_missed_runs_of(&self.period);
+        (self.skipped, self.counted) = (0, 0);
+        mem::replace(&mut self.period, schedule)
+    }
+
+    /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    pub(super) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
+        self.period.triggered_mut()?.start_on_wall(clock)
+    }
+
+    /// Forgets the plan on the wall clock.
+    pub(super) fn leave_wall(&mut self) {
+        if let Some(triggered) = self.period.triggered_mut() {
+            triggered.leave_plan();
+        }
+    }
+
+    // What the worker asks. All of it may call the trigger, which is user code: no lock is held.
+
+    /// Returns what follows from a run that has just ended. A run that `is_extra` is beside the schedule.
+    pub(super) fn follow(
+        &mut self,
+        report: Report,
+        is_extra: bool,
+        (run, hooks): (&Run, &Hooks),
+    ) -> RunOutcome {
+        self.runs += 1;
+        self.failures = if report.is_ok() { 0 } else { self.failures.saturating_add(1) };
+        let failure = match report {
+            Ok(Next::Nothing) => return RunOutcome::Ended(Ok(())),
+            Ok(Next::Named(named)) => {
+                return RunOutcome::Again(self.next_named(named, is_extra, run));
+            }
+            Ok(Next::Planned) => None,
+            Err(failure) => {
+                run.note_failure(self.failures);
+                if self.on_failure.ends_after(self.failures) {
+                    hooks.tell_failed_end(run, &failure);
+                    return RunOutcome::Ended(Err(failure));
+                }
+                Some(failure)
+            }
+        };
+        // After an extra run the plan stands, which the task knows and not the plan.
+        let next = if is_extra { Ok(Some(run.planned())) } else { self.next(run, hooks) };
+        match (next, failure) {
+            (Ok(Some(next)), None) => RunOutcome::Again(next),
+            (Ok(Some(next)), Some(failure)) => {
+                RunOutcome::Failed(self.backed_off(next, is_extra, run), failure)
+            }
+            (Ok(None), None) => RunOutcome::Exhausted,
+            (Ok(None), Some(failure)) => RunOutcome::Ended(Err(failure)),
+            (Err(panic), failure) => {
+                discard(failure);
+                RunOutcome::Ended(Err(panic))
+            }
+        }
+    }
+
+    /// Returns the moment that a run has named.
+    #[cold]
+    fn next_named(&mut self, named: NamedRun, is_extra: bool, run: &Run) -> Timestamp {
+        (self.skipped, self.counted) = (0, 0);
+        if !is_extra {
+            self.leave_wall();
+        }
+        match named {
+            NamedRun::After(delay) => run.clock().read().after(delay),
+            NamedRun::At(moment) => run.clock().deadline_of(moment),
+        }
+    }
+
+    /// Returns the moment of the run after one that failed, which is planned for `next`.
+    #[cold]
+    fn backed_off(&mut self, next: Timestamp, is_extra: bool, run: &Run) -> Timestamp {
+        // Without a delay the plan stands, even if it is in the past.
+        let delay = self.on_failure.delay_after(self.failures);
+        if delay == Duration::ZERO {
+            return next;
+        }
+        let later = run.clock().read().after(delay);
+        if later > next && !is_extra {
+            self.leave_wall();
+        }
+        next.max(later)
+    }
+
+    /// Returns when the next run is, by the schedule; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The panic of a trigger.
+    #[inline]
+    fn next(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
+        let (planned, started) = (run.planned(), run.started());
+        if let Some(plan) = self.period.plan(planned, started, || run.clock().read()) {
+            (self.skipped, self.counted) = (plan.skipped, 0);
+            return Ok(Some(plan.next));
+        }
+        self.ask(run, hooks)
+    }
+
+    /// Asks the trigger for the next run.
+    #[inline(never)]
+    fn ask(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
+        let (planned, started, ended) = (run.planned(), run.started(), run.clock().read());
+        let last = LastRun { planned, planned_wall: None, started, ended };
+        let (runs, failures) = (self.runs, self.failures);
+        let Some(triggered) = self.period.triggered_mut() else { return Ok(None) };
+        let ask = || {
+            let next = triggered.ask(last, run.clock(), runs, failures)?;
+            Some((next, triggered.skipped(next, run.clock())))
+        };
+        let asked = hooks.contain(FailureSource::Trigger, run, ask)?;
+        (self.skipped, self.counted) = (asked.map_or(0, |(_, skipped)| skipped), 0);
+        Ok(asked.map(|(next, _)| next))
+    }
+
+    /// Tells a run how many moments of its trigger it stands for.
+    ///
+    /// # Errors
+    ///
+    /// The panic of the trigger.
+    #[cold]
+    pub(super) fn count_covered(&self, run: &Run, hooks: &Hooks) -> Result<(), Failure> {
+        let Some(triggered) = self.period.triggered() else { return Ok(()) };
+        let count = || triggered.covered(run.planned(), run.started(), run.clock());
+        let covered = hooks.contain(FailureSource::Trigger, run, count)?;
+        run.add_missed(covered);
+        Ok(())
+    }
+
+    /// Returns `true` if this run must not start any more, by the policy for missed runs; `asked` is the
+    /// moment at which it was asked for when it was due already.
+    ///
+    /// # Errors
+    ///
+    /// The panic of the trigger.
+    #[cold]
+    pub(super) fn is_overdue(
+        &self,
+        asked: Timestamp,
+        (run, hooks): (&Run, &Hooks),
+    ) -> Result<bool, Failure> {
+        let (planned, now) = (run.planned(), run.started());
+        let look = || self.period.is_overdue(planned, asked, now, run.clock());
+        hooks.contain(FailureSource::Trigger, run, look)
+    }
+
+    /// Leaves this run out, which is overdue, and plans the next, if there is one.
+    #[cold]
+    pub(super) fn leave_out(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
+        let (before, counted) = (self.skipped, self.counted);
+        match self.next(run, hooks) {
+            Ok(next) => {
+                // This run, and those between it and the next.
+                let all = before.saturating_add(self.skipped).saturating_add(1);
+                run.stats().count_missed(all.saturating_sub(counted));
+                (self.skipped, self.counted) = (all, all);
+                next.map_or(RunOutcome::Exhausted, RunOutcome::Again)
+            }
+            Err(panic) => RunOutcome::Ended(Err(panic)),
+        }
+    }
+
+    /// Leaves this run out because its gate says so, and plans the next, if there is one.
+    #[cold]
+    pub(super) fn skip(&mut self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome {
+        let next = if is_extra {
+            Ok(Some(run.planned()))
+        } else {
+            self.count_covered(run, hooks).and_then(|()| self.next(run, hooks))
+        };
+        match next {
+            Ok(next) => next.map_or(RunOutcome::Exhausted, RunOutcome::Again),
+            Err(panic) => RunOutcome::Ended(Err(panic)),
+        }
+    }
+
+    /// Asks the trigger again for the run that it has planned.
+    #[cold]
+    pub(super) fn ask_again(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
+        let (runs, failures, planned) = (self.runs, self.failures, run.planned());
+        let Some(triggered) = self.period.triggered_mut() else {
+            return RunOutcome::Again(planned);
+        };
+        let ask = || triggered.ask_again(run.clock(), runs, failures);
+        match hooks.contain(FailureSource::Trigger, run, ask) {
+            Ok(next) => RunOutcome::Again(next.unwrap_or(planned)),
+            Err(panic) => RunOutcome::Ended(Err(panic)),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What passes between a task and those who have to do with it: workers, handles and the pool.
+
+use super::Comeback;
+use crate::{
+    CancelReason,
+    time::{Timestamp, Timing},
+};
+
+/// Queues a task again: it is passed how its entry stands, and how the task comes back.
+pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Comeback) -> Option<u32> + 'a;
+
+/// What came of a [change](super::Change).
+#[must_use]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) had_effect: bool,
+    /// The limit of a task that runs once, if that has moved.
+    pub(crate) limit: Option<Timestamp>,
+}
+
+/// What a worker does next with the task that it has run.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing: the task had ended before, and was not run.
+    TooLate,
+    /// Nothing: the task has ended with this run.
+    Ended,
+    /// Report that the time of the task was up: before the run, which did not take place, or during
+    /// it.
+    TimedOut,
+    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token; or its
+    /// gate says so.
+    Cancelled(CancelReason),
+    /// Run the task again at this moment.
+    Again(Timestamp),
+    /// The same, and the moment is an estimate of one of the wall clock.
+    AgainOnWall(Timestamp),
+}
+
+/// Where a call that ends a task found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cancellation {
+    /// The task had ended before.
+    TooLate,
+    /// The task was waiting, in the queue or on its way there; in this slot, if it had been queued
+    /// again.
+    Waiting(Option<u32>),
+    /// The task was running; its worker drops what is left.
+    Running,
+}
