@@ -21,7 +21,7 @@ trap 'rm -rf "$outside"' EXIT
 # All at once, because the companions depend on a version of the core that no registry has yet: cargo then
 # takes it from what it packs. What is not committed is packed as well.
 rm -f "$packed"/package/*.crate
-cargo package --workspace --exclude scheduled-thread-pool --no-verify --allow-dirty 2>"$outside/said" \
+cargo package --workspace --exclude scheduled-thread-pool --exclude jobs --exclude top --no-verify --allow-dirty 2>"$outside/said" \
   || { cat "$outside/said" >&2; exit 1; }
 # Cargo names each test and benchmark that the `include` of the manifest leaves out, and cannot be told not to.
 left_out='^warning: ignoring (test|benchmark) `[a-z_]+` as `(tests|benches)/[a-z_/]+\.rs` is not included in the published package$'
@@ -52,12 +52,13 @@ holds() {
     cmp "$licence" "$outside/$name/$licence"
   done
 
-  # All of the sources, and nothing that only this machine has.
+  # All of the sources, and nothing that only this machine has. Cargo leaves out folders with a manifest of their own: two
+  # of the examples.
   local source=.
   [ "$name" = punctual ] || source=crates/$name
-  diff <(git -C "$source" ls-files --others --cached src examples | sort) <(grep -E '^(src|examples)/' <<<"$files") >&2 \
+  diff <(git -C "$source" ls-files --others --cached src examples ':!examples/jobs' ':!examples/top' | sort) <(grep -E '^(src|examples)/' <<<"$files") >&2 \
     || fail "$name: the package has other sources (>) than the repository (<)"
-  git -C "$source" ls-files --others --exclude-standard src examples | grep . \
+  git -C "$source" ls-files --others --exclude-standard src examples ':!examples/jobs' ':!examples/top' | grep . \
     && echo "$name: this is packed, and not committed" >&2
   return 0
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test of the workspace, by one command: ci/test.sh. `cargo test` alone runs the tests of the core with its
-# default features; this adds the other features, the examples that need one, executors without threads, the
+# default features; this adds the other features, the examples that need one or are packages, executors without threads, the
 # companions (for which it installs the servers that their tests start), the models and the simulator. It measures,
 # lints and builds no packages: .ci/run does, and runs the races more often.
 set -euo pipefail
@@ -18,6 +18,7 @@ run() {
 
 run "the core with every feature, its examples, and the code in its documents" cargo test --all-features
 run "the core with no feature" cargo test --no-default-features
+run "the larger examples" cargo test -p jobs -p top
 run "executors without threads" ci/driven.sh
 run "the drop-in" cargo test -p punctual-thread-pool
 run "r2d2 on the drop-in" ci/r2d2.sh

@@ -13,15 +13,19 @@ fi
 # One thread runs at a time, and without this the same one for long. What is still reachable at the
 # end is not lost: names of threads, the thread that wakes who awaits a queue, buffers of stdout.
 memcheck() {
+  local program=target/debug/examples/$1
+  # An example that is a package.
+  [ -d "examples/$1/src" ] && program=target/debug/$1
   echo "memcheck: $*"
   valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full \
     --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect \
-    "target/debug/examples/$1" "${@:2}" >"$said" || { cat "$said"; exit 1; }
+    "$program" "${@:2}" >"$said" || { cat "$said"; exit 1; }
 }
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 
 cargo build --quiet --all-features --examples
+cargo build --quiet -p jobs -p top
 if [ $# -gt 0 ]; then
   memcheck "$@"
   exit 0

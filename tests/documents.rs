@@ -191,19 +191,23 @@ fn names_of_tests() -> BTreeSet<String> {
     names
 }
 
+/// The folders with sources and tests; of the examples that are packages, those with their tests.
+fn folders() -> Vec<PathBuf> {
+    let folders = ["src", "tests", "examples/jobs/tests", "examples/top/tests"];
+    folders.map(|folder| root().join(folder)).into_iter().filter(|folder| folder.is_dir()).collect()
+}
+
 /// The text of all sources and tests.
 fn sources() -> String {
     let mut text = String::new();
-    read_all(&root().join("src"), &mut text);
-    read_all(&root().join("tests"), &mut text);
+    folders().iter().for_each(|folder| read_all(folder, &mut text));
     text
 }
 
 /// The paths of all sources and tests.
 fn all_files() -> Vec<String> {
     let mut files = Vec::new();
-    visit(&root().join("src"), &mut files);
-    visit(&root().join("tests"), &mut files);
+    folders().iter().for_each(|folder| visit(folder, &mut files));
     files.iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }
 

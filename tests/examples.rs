@@ -60,7 +60,9 @@ fn examples() -> BTreeMap<String, PathBuf> {
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let first = paths.filter_map(|path| {
         let name = path.file_stem()?.to_str()?.to_owned();
-        let file = if path.is_dir() { path.join("main.rs") } else { path };
+        // A package has its sources in a folder of their own.
+        let main = ["main.rs", "src/main.rs"].map(|main| path.join(main));
+        let file = if path.is_dir() { main.into_iter().find(|main| main.is_file())? } else { path };
         let is_program = file.is_file() && file.extension()? == "rs";
         is_program.then_some((name, file))
     });
@@ -114,7 +116,8 @@ fn each_example_says_how_it_is_started() {
             let is_named = named.split(',').any(|one| Some(one) == feature);
             assert!(is_named, "{name}: {}", row.command);
         }
-        let start = format!("--example {name}");
+        let is_package = row.source.ends_with("src/main.rs");
+        let start = if is_package { format!("-p {name}") } else { format!("--example {name}") };
         let is_script = root().join(&row.command).is_file();
         assert!(is_script || row.command.contains(&start), "{name}: {}", row.command);
         let text = read(&row.source);

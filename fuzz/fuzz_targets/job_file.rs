@@ -6,31 +6,31 @@
 #![no_main]
 
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/config.rs"]
+#[path = "../../examples/jobs/src/config.rs"]
 mod config;
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/draft.rs"]
+#[path = "../../examples/jobs/src/draft.rs"]
 mod draft;
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/fault.rs"]
+#[path = "../../examples/jobs/src/fault.rs"]
 mod fault;
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/jitter.rs"]
+#[path = "../../examples/jobs/src/jitter.rs"]
 mod jitter;
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/moment.rs"]
+#[path = "../../examples/jobs/src/moment.rs"]
 mod moment;
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/retry.rs"]
+#[path = "../../examples/jobs/src/retry.rs"]
 mod retry;
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/schedule.rs"]
+#[path = "../../examples/jobs/src/schedule.rs"]
 mod schedule;
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/timetable.rs"]
+#[path = "../../examples/jobs/src/timetable.rs"]
 mod timetable;
 #[allow(dead_code, reason = "the example uses the rest")]
-#[path = "../../examples/jobs/values.rs"]
+#[path = "../../examples/jobs/src/values.rs"]
 mod values;
 
 use std::{collections::HashSet, path::Path, time::Duration};

@@ -213,17 +213,49 @@ pub(crate) fn full_disk() -> Stdio {
     fs::File::options().write(true).open("/dev/full").expect("Linux has it").into()
 }
 
-/// The path `target/debug/examples/NAME`, found from `target/debug/deps/this_test`.
+/// The path of an example, found from that of this test, `target/debug/deps/THIS`: the program of a package is
+/// `target/debug/NAME`, and an example of the core `target/debug/examples/NAME`.
 pub(crate) fn path(example: &str) -> PathBuf {
     let this = env::current_exe().expect("a test has a path");
     let profile = this.ancestors().nth(2).expect("it is deep in the target directory");
-    let program = profile.join("examples").join(example).with_extension(env::consts::EXE_EXTENSION);
-    assert!(
-        program.exists(),
-        "there is no {}: `cargo test --test` builds no examples, `cargo build --examples` does",
-        program.display()
-    );
-    program
+    let file = Path::new(example).with_extension(env::consts::EXE_EXTENSION);
+    let places = [profile.join(&file), profile.join("examples").join(&file)];
+    places.into_iter().find(|place| place.is_file()).unwrap_or_else(|| {
+        panic!(
+            "there is no {example} in {}: `cargo test --test` builds no examples, `cargo build --examples` does",
+            profile.display()
+        )
+    })
+}
+
+/// A call of an example: its name, and its arguments.
+pub(crate) type Call = (&'static str, &'static [&'static str]);
+
+/// The end of an example, without the remark that it writes to standard error.
+fn written_to(stdout: Stdio, (example, args): &Call) -> End {
+    let mut end = Program::start_into(stdout, example, *args).end();
+    let errors = end.stderr.lines().filter(|line| !line.starts_with("note: "));
+    end.stderr = errors.collect::<Vec<_>>().join("\n");
+    end
+}
+
+/// Asserts that each call ends quietly, and with success, when no process reads its output.
+#[cfg(unix)]
+pub(crate) fn end_quietly_when_unread(calls: &[Call]) {
+    for call in calls {
+        let end = written_to(closed_pipe(), call);
+        assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{call:?}: {end:?}");
+    }
+}
+
+/// Asserts that each call reports in one line that its output cannot be written, and ends without success.
+#[cfg(target_os = "linux")]
+pub(crate) fn report_a_full_disk(calls: &[Call]) {
+    let expected = "error: cannot write the output: No space left on device (os error 28)";
+    for call in calls {
+        let end = written_to(full_disk(), call);
+        assert_eq!((end.code, end.stderr.as_str()), (Some(1), expected), "{call:?}: {end:?}");
+    }
 }
 
 /// A file for the program to read, which is removed on drop.

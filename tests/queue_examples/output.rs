@@ -1,13 +1,13 @@
-//! The behaviour of every example when its output cannot be written.
+//! The behaviour of every example of this package when its output cannot be written.
 
 #![cfg(unix)]
 
-use std::process::Stdio;
-
-use crate::program::{End, LIMIT, Program, closed_pipe};
+#[cfg(target_os = "linux")]
+use crate::program::report_a_full_disk;
+use crate::program::{Call, LIMIT, Program, end_quietly_when_unread};
 
 /// Each example, with a command line that makes it write.
-const CALLS: [(&str, &[&str]); 18] = [
+const CALLS: [Call; 16] = [
     ("ctrl_c", &[]),
     ("debounce", &["--help"]),
     ("deferred_callbacks", &[]),
@@ -18,8 +18,6 @@ const CALLS: [(&str, &[&str]); 18] = [
     ("heartbeats", &[]),
     ("heartbeats", &["--listen", "127.0.0.1:0"]),
     ("heartbeats", &["--help"]),
-    ("jobs", &[]),
-    ("jobs", &["--help"]),
     ("meeting_reminders", &[]),
     ("meeting_reminders", &["--help"]),
     ("retry", &[]),
@@ -28,36 +26,17 @@ const CALLS: [(&str, &[&str]); 18] = [
     ("unpaid_orders", &["--help"]),
 ];
 
-/// The end of an example, without the remark that it writes to standard error.
-fn written_to(stdout: Stdio, example: &str, args: &[&str]) -> End {
-    let mut end = Program::start_into(stdout, example, args).end();
-    let errors = end.stderr.lines().filter(|line| !line.starts_with("note: "));
-    end.stderr = errors.collect::<Vec<_>>().join("\n");
-    end
-}
-
 /// The examples end quietly, and with success.
 #[test]
 fn each_ends_quietly_when_nobody_reads() {
-    for (example, args) in CALLS {
-        let end = written_to(closed_pipe(), example, args);
-        let ended = (end.code, end.stderr.as_str());
-        assert_eq!(ended, (Some(0), ""), "{example} {args:?}: {end:?}");
-    }
+    end_quietly_when_unread(&CALLS);
 }
 
 /// The examples report it in one line, and end without success.
 #[cfg(target_os = "linux")]
 #[test]
 fn each_reports_that_its_output_cannot_be_written() {
-    use crate::program::full_disk;
-
-    for (example, args) in CALLS {
-        let end = written_to(full_disk(), example, args);
-        let expected = "error: cannot write the output: No space left on device (os error 28)";
-        let ended = (end.code, end.stderr.as_str());
-        assert_eq!(ended, (Some(1), expected), "{example} {args:?}: {end:?}");
-    }
+    report_a_full_disk(&CALLS);
 }
 
 /// This holds even while the main thread waits for the next line and another thread cannot write.

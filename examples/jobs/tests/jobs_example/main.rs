@@ -11,41 +11,40 @@
 )]
 #![cfg_attr(not(unix), allow(dead_code, reason = "commands are run on unix alone"))]
 
-#[path = "jobs_example/broken.rs"]
 mod broken;
 #[allow(dead_code, reason = "the program uses the rest")]
-#[path = "../examples/jobs/config.rs"]
+#[path = "../../src/config.rs"]
 mod config;
-#[path = "../examples/jobs/draft.rs"]
+#[path = "../../src/draft.rs"]
 mod draft;
-#[path = "../examples/jobs/fault.rs"]
+#[path = "../../src/fault.rs"]
 mod fault;
-#[path = "../examples/jobs/jitter.rs"]
+#[path = "../../src/jitter.rs"]
 mod jitter;
-#[path = "jobs_example/keys.rs"]
 mod keys;
-#[path = "../examples/jobs/lateness.rs"]
+#[path = "../../src/lateness.rs"]
 mod lateness;
 #[allow(dead_code, reason = "the program uses the rest")]
-#[path = "../examples/jobs/moment.rs"]
+#[path = "../../src/moment.rs"]
 mod moment;
-#[path = "jobs_example/next.rs"]
 mod next;
+mod output;
 #[allow(dead_code, reason = "the program uses the rest")]
-#[path = "../examples/jobs/overdue.rs"]
+#[path = "../../src/overdue.rs"]
 mod overdue;
 #[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../../../../tests/program/mod.rs"]
 mod program;
 #[allow(dead_code, reason = "the program uses the rest")]
-#[path = "../examples/jobs/retry.rs"]
+#[path = "../../src/retry.rs"]
 mod retry;
-#[path = "../examples/jobs/schedule.rs"]
+#[path = "../../src/schedule.rs"]
 mod schedule;
 #[allow(dead_code, reason = "the program uses the rest")]
-#[path = "../examples/jobs/timetable.rs"]
+#[path = "../../src/timetable.rs"]
 mod timetable;
 #[allow(dead_code, reason = "the program uses the rest")]
-#[path = "../examples/jobs/values.rs"]
+#[path = "../../src/values.rs"]
 mod values;
 
 use std::time::{Duration, Instant, UNIX_EPOCH};

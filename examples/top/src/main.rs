@@ -1,9 +1,9 @@
 //! A live view of an executor in the terminal: its tasks, how late they are, and what they are told.
 //!
 //! ```text
-//! cargo run --example top
-//! cargo run --example top -- --manual
-//! cargo run --example top -- --for 10s --every 1s | cat
+//! cargo run -p top
+//! cargo run -p top -- --manual
+//! cargo run -p top -- --for 10s --every 1s | cat
 //! ```
 //!
 //! The executor that is shown is a demonstration, with tasks that are quick, slow, unreliable, paused, or due in
@@ -29,7 +29,7 @@
 mod app;
 mod board;
 #[allow(dead_code, reason = "other examples use the rest")]
-#[path = "../common/mod.rs"]
+#[path = "../../common/mod.rs"]
 mod common;
 mod demo;
 mod keys;

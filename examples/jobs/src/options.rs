@@ -27,7 +27,7 @@ they would run.
 A duration is written as \"250ms\", \"1.5s\" or \"1h 30min\", and a moment as
 \"2026-03-08T06:30:00Z\" or \"2026-03-08T01:30:00-05:00\".";
 
-const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/jobs/jobs.toml");
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/jobs.toml");
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The options of the command line.

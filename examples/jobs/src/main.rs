@@ -12,8 +12,8 @@
 //! ends when no job has another run to come.
 //!
 //! ```text
-//! cargo run --features cron --example jobs -- [--for DURATION] [--grace DURATION] [FILE]
-//! cargo run --features cron --example jobs -- --next COUNT [--from MOMENT] [FILE]
+//! cargo run -p jobs -- [--for DURATION] [--grace DURATION] [FILE]
+//! cargo run -p jobs -- --next COUNT [--from MOMENT] [FILE]
 //! ```
 //!
 //! With `--next` it runs nothing, and prints when the jobs would run, with each change of the
@@ -36,7 +36,7 @@
 
 mod attempt;
 #[allow(dead_code, reason = "other examples use the rest")]
-#[path = "../common/mod.rs"]
+#[path = "../../common/mod.rs"]
 mod common;
 mod config;
 mod crew;

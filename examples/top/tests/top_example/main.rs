@@ -12,19 +12,14 @@
     reason = "a test with processes and threads of its own"
 )]
 
-#[path = "top_example/endings.rs"]
 mod endings;
-#[path = "top_example/keys.rs"]
 mod keys;
-#[path = "top_example/picture.rs"]
 mod picture;
-#[path = "top_example/plain.rs"]
 mod plain;
 #[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../../../../tests/program/mod.rs"]
 mod program;
-#[path = "top_example/screens.rs"]
 mod screens;
-#[path = "top_example/svg.rs"]
 mod svg;
 mod terminal;
 

@@ -1,7 +1,7 @@
 //! The picture in the documents: what the program shows after a quarter of a minute on the system clock.
 //!
 //! ```text
-//! PUNCTUAL_WRITE_PICTURE=1 cargo test --test top_example picture
+//! PUNCTUAL_WRITE_PICTURE=1 cargo test -p top picture
 //! ```
 //!
 //! draws it again. Without that variable the run is shorter, and the picture of it is compared with the one in the
@@ -41,7 +41,7 @@ fn words(picture: &str) -> Vec<String> {
 /// The picture in the documents shows the program as it is.
 #[test]
 fn the_picture_shows_the_program() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures/top.svg");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures/top.svg");
     if env::var_os("PUNCTUAL_WRITE_PICTURE").is_some() {
         fs::write(&path, picture_after(75)).expect("it can be written");
     }
