@@ -7,8 +7,18 @@
 mod book;
 #[path = "documents/links.rs"]
 mod links;
+#[path = "documents/machines.rs"]
+mod machines;
+#[path = "documents/missed_runs.rs"]
+mod missed_runs;
+#[path = "documents/moves.rs"]
+mod moves;
+#[path = "documents/pictures.rs"]
+mod pictures;
 #[path = "documents/registries.rs"]
 mod registries;
+#[path = "documents/svg.rs"]
+mod svg;
 #[path = "documents/words.rs"]
 mod words;
 

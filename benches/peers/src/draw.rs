@@ -3,8 +3,6 @@
 mod cost;
 mod labels;
 mod lateness;
-#[allow(dead_code, reason = "the pictures of the documents use the rest")]
-#[path = "../../../tests/drawings/palette.rs"]
 mod palette;
 mod style;
 

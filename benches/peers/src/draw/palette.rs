@@ -1,5 +1,4 @@
-//! The colours of all pictures: those of the documents, and those that `benches/peers` draws from what it has
-//! measured.
+//! The colours of the pictures: those of all pictures of the documents, in which they are classes.
 //!
 //! Each colour has a value for a light page and one for a dark page. A picture has a ground of its own, so it can
 //! be read on either page, whichever the viewer prefers; the preference decides only which ground that is.
@@ -22,6 +21,7 @@ const fn colour(name: &'static str, light: Rgb, dark: Rgb) -> Colour {
 /// What everything is drawn on.
 pub(crate) const GROUND: Colour = colour("ground", (255, 255, 255), (13, 17, 23));
 /// The inside of a box.
+#[cfg(test)]
 pub(crate) const PANEL: Colour = colour("panel", (246, 248, 250), (22, 27, 34));
 /// Lines that only guide the eye.
 pub(crate) const GRID: Colour = colour("grid", (209, 217, 224), (61, 68, 77));
@@ -32,9 +32,8 @@ pub(crate) const FAINT: Colour = colour("faint", (89, 99, 110), (145, 152, 161))
 /// What the picture is about.
 pub(crate) const STRONG: Colour = colour("strong", (200, 44, 18), (255, 123, 92));
 /// For things that are as they should be.
+#[cfg(test)]
 pub(crate) const CALM: Colour = colour("calm", (9, 105, 218), (88, 166, 255));
-
-pub(crate) const ALL: [Colour; 7] = [GROUND, PANEL, GRID, TEXT, FAINT, STRONG, CALM];
 
 /// Such as `#1f2328`.
 pub(crate) fn hex((red, green, blue): Rgb) -> String {

@@ -1,16 +1,13 @@
-//! What a task with a fixed rate does about missed runs: the starts of real runs, as the policies make them.
+//! What a task with a fixed rate does about missed runs: the picture shows the runs that the policies make.
 //!
 //! For each policy the same task runs on a manual clock. It has a period, its body takes a little time, and one
-//! of its runs takes far too long. Everything that is drawn was recorded by the body.
+//! of its runs takes far too long.
 
 use std::{sync::mpsc, time::Duration};
 
 use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, current_task};
 
-use crate::{
-    palette::{CALM, FAINT, GRID, GROUND, STRONG, TEXT},
-    svg::{Anchor, Letters, Picture, Point},
-};
+use crate::svg::picture;
 
 /// All in seconds.
 const PERIOD: u64 = 10;
@@ -34,13 +31,13 @@ struct Run {
     missed: u64,
 }
 
-/// The policies, with what each does.
-const POLICIES: [(MissedRuns, &str, &str); 5] = [
-    (MissedRuns::Burst, "Burst", "makes up for each run that was missed"),
-    (MissedRuns::Coalesce, "Coalesce", "runs once for all of them"),
-    (MissedRuns::Skip, "Skip", "goes on with the next moment to come"),
-    (MissedRuns::Delay, "Delay", "runs at once, and moves the grid"),
-    (MissedRuns::Within(seconds(20)), "Within(20 s)", "makes up for those no later than that"),
+/// The policies, in the order of the picture.
+const POLICIES: [MissedRuns; 5] = [
+    MissedRuns::Burst,
+    MissedRuns::Coalesce,
+    MissedRuns::Skip,
+    MissedRuns::Delay,
+    MissedRuns::Within(seconds(20)),
 ];
 
 /// Runs a task with that policy, and returns its runs.
@@ -77,78 +74,22 @@ fn left_out(runs: &[Run]) -> Vec<u64> {
     runs.windows(2).flat_map(before).collect()
 }
 
-const LEFT: f32 = 24.0;
-const SCALE: f32 = 6.0;
-const FIRST_ROW: f32 = 70.0;
-const ROW: f32 = 66.0;
-
-fn across(second: u64) -> f32 {
-    LEFT + SCALE * second as f32
-}
-
-pub(crate) fn draw() -> String {
-    let rows = POLICIES.len() as f32;
-    let foot = FIRST_ROW + ROW * rows;
-    let mut picture = Picture::new(
-        foot + 92.0,
-        "What happens to missed runs",
-        "The runs of a task with a period of 10 s, one of which takes 35 s, with each of the policies for missed runs.",
-    );
-    picture.text((20.0, 34.0), Anchor::Start, Letters::Title, TEXT, "What happens to missed runs");
-    for second in (0..=END).step_by(PERIOD as usize) {
-        let x = across(second);
-        picture.line(&[(x, FIRST_ROW - 14.0), (x, foot)], GRID, false);
-        picture.text((x, foot + 20.0), Anchor::Middle, Letters::Words, FAINT, &second.to_string());
+/// Each bar of the picture is a run, and strong if the run is late; there is no other bar.
+#[test]
+fn the_bars_are_the_runs() {
+    let elements = picture("missed-runs");
+    for (row, policy) in POLICIES.into_iter().enumerate() {
+        let top = 100.0 + 66.0 * row as f32;
+        let bars = elements.iter().filter(|it| it.name == "rect" && it.at().1 == top);
+        let bars = bars.filter(|bar| bar.size().1 == 19.0);
+        // A second is six units wide, and neighbours are told apart by one.
+        let bars = bars.map(|bar| (bar.at().0, bar.size().0, bar.has_class("strong")));
+        let runs = record(policy).into_iter().map(|run| {
+            let seconds = run.end.min(END) - run.start;
+            (24.5 + 6.0 * run.start as f32, 6.0 * seconds as f32 - 1.0, run.start > run.planned)
+        });
+        assert_eq!(bars.collect::<Vec<_>>(), runs.collect::<Vec<_>>(), "{policy:?}");
     }
-    picture.text((584.0, foot + 20.0), Anchor::End, Letters::Words, FAINT, "s");
-    for (row, (policy, name, says)) in POLICIES.into_iter().enumerate() {
-        draw_row(&mut picture, FIRST_ROW + ROW * row as f32, name, says, &record(policy));
-    }
-    legend(&mut picture, foot + 46.0);
-    picture.finish()
-}
-
-fn draw_row(picture: &mut Picture, top: f32, name: &str, says: &str, runs: &[Run]) {
-    let base = top + 50.0;
-    // The lines of the grid do not cross what is written.
-    picture.bar((LEFT - 6.0, top - 9.0), (560.0, 25.0), GROUND);
-    picture.text((20.0, top + 8.0), Anchor::Start, Letters::Code, TEXT, name);
-    picture.text((146.0, top + 8.0), Anchor::Start, Letters::Words, FAINT, says);
-    picture.line(&[(across(0), base), (across(END), base)], FAINT, false);
-    for run in runs {
-        let ink = if run.start > run.planned { STRONG } else { CALM };
-        let (x, width) = (across(run.start), SCALE * (run.end.min(END) - run.start) as f32);
-        // Neighbours are told apart.
-        picture.bar((x + 0.5, base - 20.0), (width - 1.0, 19.0), ink);
-    }
-    for moment in left_out(runs) {
-        cross(picture, (across(moment), base));
-    }
-}
-
-/// The mark of a run that did not take place.
-fn cross(picture: &mut Picture, (x, y): Point) {
-    for side in [4.5, -4.5] {
-        picture.line(&[(x - 4.5, y - side), (x + 4.5, y + side)], TEXT, false);
-    }
-}
-
-fn legend(picture: &mut Picture, y: f32) {
-    let words = |picture: &mut Picture, x, y, text| {
-        picture.text((x, y), Anchor::Start, Letters::Words, FAINT, text);
-    };
-    picture.bar((24.0, y - 12.0), (12.0, 14.0), CALM);
-    words(picture, 42.0, y, "a run on time");
-    picture.bar((186.0, y - 12.0), (12.0, 14.0), STRONG);
-    words(picture, 204.0, y, "a run that is late");
-    cross(picture, (370.0, y - 5.0));
-    words(picture, 382.0, y, "a moment without a run");
-    words(
-        picture,
-        24.0,
-        y + 26.0,
-        "The period is 10 s. A run takes 2 s, and the one at 20 s takes 35 s.",
-    );
 }
 
 /// What the documents say of runs that are late because the worker is busy: two policies leave them out.

@@ -14,8 +14,8 @@ use punctual::{
 };
 
 use crate::{
-    descriptions::DIAGRAMS,
-    diagram::{Diagram, End},
+    pictures::boxes,
+    svg::{Element, Point, picture},
 };
 
 /// Moves, each with the states before and after it.
@@ -25,27 +25,44 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The moves that a picture shows. An arrow from a frame is one from each box inside it.
 fn drawn(file: &str) -> Moves {
-    let diagram = DIAGRAMS.into_iter().find(|diagram| diagram.file == file).expect("a picture");
+    let elements = picture(file);
     let mut moves = Moves::new();
-    for arrow in diagram.arrows {
-        if let (End::Of(from, ..), End::Of(to, ..)) = (arrow.from, arrow.to) {
-            let from = if from.is_empty() { inside(&diagram) } else { vec![from] };
-            moves.extend(from.into_iter().map(|from| (from.to_owned(), to.to_owned())));
+    // An arrow is a line and its head.
+    for pair in elements.windows(2) {
+        let is_arrow = pair.iter().all(|part| part.name == "path");
+        if is_arrow && pair[0].has_class("faint-line") && pair[1].has_class("faint") {
+            let (start, tip) = (points(&pair[0])[0], points(&pair[1])[1]);
+            let to = at_border(&elements, tip);
+            moves.extend(
+                at_border(&elements, start)
+                    .into_iter()
+                    .flat_map(|from| to.iter().map(move |to| (from.to_owned(), (*to).to_owned()))),
+            );
         }
     }
     moves
 }
 
-/// The boxes inside the frame.
-fn inside(diagram: &Diagram) -> Vec<&'static str> {
-    let frame = diagram.boxes.iter().find(|node| node.name.is_empty()).expect("a frame");
-    let is_inside =
-        |at: f32, size: f32, (outer, room): (f32, f32)| at > outer && at + size < outer + room;
-    let boxes = diagram.boxes.iter().filter(|node| {
-        is_inside(node.at.0, node.size.0, (frame.at.0, frame.size.0))
-            && is_inside(node.at.1, node.size.1, (frame.at.1, frame.size.1))
-    });
-    boxes.map(|node| node.name).collect()
+/// The corners of a path: `M94 62L94 142`.
+fn points(path: &Element) -> Vec<Point> {
+    let corners =
+        path.get("d").expect("a path").split(['M', 'L', 'Z']).filter(|corner| !corner.is_empty());
+    let number = |text: &str| text.parse().expect("a number");
+    let point = |corner: &str| corner.split_once(' ').map(|(x, y)| (number(x), number(y)));
+    corners.map(|corner| point(corner).expect("two numbers")).collect()
+}
+
+/// The box at whose border this point is; for that of a frame, the boxes inside.
+fn at_border(elements: &[Element], point: Point) -> Vec<&str> {
+    let is_at_border = |element: &Element| {
+        let ((x, y), (width, height)) = (element.at(), element.size());
+        let is_side = point.0 == x || point.0 == x + width || point.1 == y || point.1 == y + height;
+        element.has(point) && is_side
+    };
+    let frame = elements.iter().find(|it| it.has_class("dashed") && is_at_border(it));
+    let is_meant =
+        |node: &Element| frame.map_or_else(|| is_at_border(node), |frame| frame.has(node.at()));
+    boxes(elements).into_iter().filter(|(node, _)| is_meant(node)).map(|(_, name)| name).collect()
 }
 
 /// How a run ends.
