@@ -221,12 +221,11 @@ fn all_files() -> Vec<String> {
     files.iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-/// The documents, except for those that others are generated from.
+/// The documents.
 fn documents() -> Vec<(PathBuf, String)> {
     let mut files = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     visit(&root().join("docs"), &mut files);
     files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    files.retain(|path| !path.starts_with(root().join("docs/evidence/src")));
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a document");
         (path, text)

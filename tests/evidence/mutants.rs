@@ -1,4 +1,4 @@
-//! The page on the faults that a tool puts in is made of `.cargo/mutants.toml`, where the comment
+//! What cargo-mutants leaves out of the faults that it puts in is in `.cargo/mutants.toml`, where the comment
 //! before a group of patterns states the fault and the reason why no test can tell.
 
 use std::{fs, path::Path};
@@ -56,38 +56,6 @@ impl Named {
 fn settings() -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cargo/mutants.toml");
     path.exists().then(|| fs::read_to_string(path).expect("the settings"))
-}
-
-/// The rows of the page; `None` in the published package.
-pub(crate) fn rows(functions: &[Function]) -> Option<String> {
-    let mut rows = String::new();
-    for Group { part, fault, reason, patterns } in groups(&settings()?) {
-        let places = places(&patterns, functions);
-        // A bar that is quoted would end the cell.
-        let [part, fault, reason] = [part, fault, reason].map(|words| words.replace('|', r"\|"));
-        rows += &format!("| {part} | {fault} | {reason} | {places} |\n");
-    }
-    Some(rows)
-}
-
-/// Links to what the patterns name.
-fn places(patterns: &[Pattern], functions: &[Function]) -> String {
-    let mut links = Vec::new();
-    for Pattern { text, .. } in patterns {
-        let link = match (named(text), file_in(text)) {
-            (Some(named), _) => {
-                let function =
-                    named.find(functions).unwrap_or_else(|error| panic!("{error}: {text}"));
-                format!("[`{}`](../../{})", named.path(), function.file)
-            }
-            (None, Some(file)) => format!("[`{file}`](../../{file})"),
-            (None, None) => continue,
-        };
-        if !links.contains(&link) {
-            links.push(link);
-        }
-    }
-    if links.is_empty() { "–".to_owned() } else { links.join(", ") }
 }
 
 /// The groups of the patterns that exclude faults.
