@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a site of the documents: ci/book.sh. The book goes to target/site/docs, and the documentation of the API with
-# its cookbook to target/site/api. The other files of the repository go to their places beside them, so that a link
+# Makes a site of the documents: ci/book.sh. The book goes to target/site/docs, and the documentation of the API
+# to target/site/api. The other files of the repository go to their places beside them, so that a link
 # from a page to a source works in the site as it does in the repository. Fails if mdBook warns, and if a link, an
 # anchor or a picture of a page leads nowhere in the site.
 #
@@ -91,7 +91,7 @@ done < <(links)
 ((broken == 0)) || { echo "$broken of $checked links are broken" >&2; exit 1; }
 
 pages=$(find "$site/docs" -name '*.html' | wc -l)
-[[ -f $site/api/punctual/cookbook/index.html ]] || { echo "the site has no cookbook" >&2; exit 1; }
+[[ -f $site/api/punctual/index.html ]] || { echo "the site has no documentation of the API" >&2; exit 1; }
 printf '%s pages, %s links; the book takes %s, the API %s, the site with the sources %s: %s\n' "$pages" "$checked" \
   "$(du -sh "$site/docs" | cut -f1)" "$(du -sh "$site/api" | cut -f1)" "$(du -sh "$site" | cut -f1)" \
   "$site/docs/index.html"

@@ -18,7 +18,8 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! It needs no async runtime, works beside any, and has no unsafe code. The [cookbook] has short programs for common tasks.
+//! It needs no async runtime, works beside any, and has no unsafe code. The cookbook in the book
+//! (`docs/book/cookbook.md`) has short programs for common tasks.
 //!
 //! # Coming from Java
 //!
@@ -37,7 +38,7 @@
 //! # Coming from tokio
 //!
 //! *Can it run my future?* No: it runs closures, on threads of its own. Its futures and timers can be awaited on any
-//! runtime, and the cookbook has recipes [for both directions](cookbook::async_code).
+//! runtime, and the cookbook has recipes for both directions (`docs/book/cookbook/async-code.md`).
 //!
 //! | tokio | here |
 //! |---|---|
@@ -182,10 +183,6 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-// Documentation only: recipes. It is there when rustdoc runs, and in no program.
-#[cfg(any(doc, doctest))]
-pub mod cookbook;
-
 // Layer 4: the public interface.
 mod auto_traits;
 mod builder;
@@ -271,7 +268,8 @@ pub use crate::{
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The examples of the book are run as tests: those of each page that has some. Two pages need features.
+/// The examples of the book are run as tests: those of each page that has some. Some pages need features, and one sends
+/// itself a signal.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/book/first-task.md")]
 struct FirstTask;
@@ -315,6 +313,34 @@ struct Precision;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/book/coming-from-tokio.md")]
 struct ComingFromTokio;
+
+#[cfg(all(doctest, feature = "cron"))]
+#[doc = include_str!("../docs/book/cookbook/timers.md")]
+struct CookbookTimers;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/cookbook/requests.md")]
+struct CookbookRequests;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/cookbook/load.md")]
+struct CookbookLoad;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/cookbook/async-code.md")]
+struct CookbookAsyncCode;
+
+#[cfg(all(doctest, unix))]
+#[doc = include_str!("../docs/book/cookbook/stopping.md")]
+struct CookbookStopping;
+
+#[cfg(all(doctest, feature = "metrics"))]
+#[doc = include_str!("../docs/book/cookbook/watching.md")]
+struct CookbookWatching;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/book/cookbook/testing.md")]
+struct CookbookTesting;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/coming-from-java.md")]

@@ -261,7 +261,7 @@ pub trait Trigger: Send + 'static {
     /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the
     /// same each time: a function of the seed and of the moment of the trigger inside, if that is on the wall
     /// clock, and otherwise of the seed and of the number of the run. `most` should be shorter than the time
-    /// between two runs. The [cookbook](crate::cookbook::timers#a-periodic-task-with-jitter) has an example.
+    /// between two runs. The cookbook in the book has an example (`docs/book/cookbook/timers.md`).
     ///
     /// # Behind a gate
     ///

@@ -240,40 +240,26 @@ fn visit(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The cookbook's first page leads to each recipe, by the name that rustdoc gives the recipe's heading, and to nothing else.
+/// The cookbook's first page leads to each recipe, and to no other heading.
 #[test]
 fn the_cookbook_lists_each_recipe() {
     let (mut recipes, mut files) = (BTreeSet::new(), Vec::new());
-    visit(&root().join("src/cookbook"), &mut files);
+    visit(&root().join("docs/book/cookbook"), &mut files);
     for path in files {
-        let module = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("a page");
-        let mut is_code = false;
-        for line in text.lines().filter_map(|line| line.strip_prefix("//! ")) {
-            is_code ^= line.starts_with("```");
-            if let Some(heading) = line.strip_prefix("# ").filter(|_| !is_code) {
-                assert!(recipes.insert(format!("{module}#{}", slug(heading))), "{heading}: twice");
-            }
-        }
-        let of_page: Vec<_> = recipes.iter().filter(|name| name.starts_with(&module)).collect();
-        let watched = text.matches("//! **Watch for** ").count();
-        assert_eq!(of_page.len(), watched, "{module}: each recipe says what to watch for");
+        // The first heading is that of the page.
+        let headings = links::anchors(&text).into_iter().skip(1);
+        let before = recipes.len();
+        recipes.extend(headings.map(|heading| format!("cookbook/{name}#{heading}")));
+        let watched = text.matches("\n**Watch for** ").count();
+        assert_eq!(recipes.len() - before, watched, "{name}: each recipe says what to watch for");
     }
-    let index = page("src/cookbook.rs");
-    let links = index.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let listed: BTreeSet<_> = links.filter(|link| link.contains('#')).map(str::to_owned).collect();
-    assert_eq!(listed, recipes);
+    let index = page("docs/book/cookbook.md");
+    let links = links::links(&index);
+    let listed = links.iter().filter_map(|link| Some(format!("{}#{}", link.file, link.anchor?)));
+    assert_eq!(listed.collect::<BTreeSet<_>>(), recipes);
     assert!(recipes.len() > 20, "{} recipes", recipes.len());
-}
-
-/// The name of a heading in a link, as rustdoc makes it.
-fn slug(heading: &str) -> String {
-    let letter = |letter: char| match letter {
-        ' ' => Some('-'),
-        '-' | '_' => Some(letter),
-        _ => letter.is_alphanumeric().then(|| letter.to_ascii_lowercase()),
-    };
-    heading.chars().filter_map(letter).collect()
 }
 
 /// The crate's front page says what each feature of the manifest adds.

@@ -10,7 +10,7 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 31] = [
+const LAYERS: [(&str, u8, &[&str]); 30] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -34,7 +34,6 @@ const LAYERS: [(&str, u8, &[&str]); 31] = [
     ("builder", 4, &["driven", "executor"]),
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
-    ("cookbook", 4, &[]),
     ("together", 4, &["executor", "future"]),
     ("debounce", 4, &["executor", "future", "task_builder"]),
     ("timer", 4, &["executor"]),

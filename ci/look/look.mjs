@@ -32,9 +32,8 @@ const FLAGS = [
 // The table of contents by itself, which mdBook shows inside of each page if there is no script.
 const ADDED = ["docs/toc.html"];
 
-// The front page of the crate's documentation, and the recipes.
+// The front page of the crate's documentation.
 const FRONT = "api/punctual/index.html";
-const RECIPES = "api/punctual/cookbook";
 
 // What is not ours, and why. It is asked neither for contrast nor for its width.
 const EXCLUDED = [
@@ -50,9 +49,9 @@ const EXCLUDED = [
 const SHOWN = [
   "README.html",
   FRONT,
-  `${RECIPES}/index.html`,
   "docs/index.html",
   "docs/architecture.html",
+  "docs/book/cookbook/timers.html",
   "docs/book/series.html",
   "docs/performance.html",
   "docs/testing.html",
@@ -124,7 +123,6 @@ async function read(tab, note) {
 function pages(front) {
   const chapters = [...rendered, ...site.pages("docs").filter((page) => !ADDED.includes(page))];
   const pictures = readdirSync(join(site.root, "docs/pictures")).filter((file) => file.endsWith(".svg"));
-  const own = [FRONT, ...site.pages(RECIPES)];
   // The colours of rustdoc's pages are the same on all of one kind.
   const kinds = new Set();
   const look = (page) => {
@@ -134,9 +132,9 @@ function pages(front) {
     return { page, reads: isFirst, isPlain: !isFirst };
   };
   return [
-    ...[...chapters, ...own].map((page) => ({ page, reads: true })),
+    ...[...chapters, FRONT].map((page) => ({ page, reads: true })),
     ...pictures.map((file) => ({ page: `docs/pictures/${file}` })),
-    ...front.filter((page) => !own.includes(page)).map(look),
+    ...front.filter((page) => page !== FRONT).map(look),
   ];
 }
 

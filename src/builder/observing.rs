@@ -138,7 +138,7 @@ impl Builder {
     /// Only if a subscriber listens is the span kept, at the cost of two allocations. Without the feature
     /// `tracing` this changes nothing.
     ///
-    /// The [cookbook](crate::cookbook::watching#runs-under-the-span-of-their-submitter) has an example.
+    /// The cookbook in the book has an example (`docs/book/cookbook/watching.md`).
     #[doc(alias = "instrument")]
     pub fn submitter_span(mut self, follow: bool) -> Self {
         self.config.observing.submitter_span = follow;
