@@ -130,12 +130,40 @@ fn each_picture_is_well_formed_and_shown() {
 /// All that are edited by hand have one set of colours and fonts.
 #[test]
 fn the_pictures_have_one_style() {
-    let style = |name: String| {
-        let elements = picture(&name);
-        elements.into_iter().find(|element| element.name == "style").expect("a style").text
-    };
-    let styles: BTreeSet<_> = by_hand().map(style).collect();
+    let styles: BTreeSet<_> = by_hand().map(|name| style(&picture(&name))).collect();
     assert_eq!(styles.len(), 1, "{styles:#?}");
+}
+
+fn style(elements: &[Element]) -> String {
+    elements.iter().find(|element| element.name == "style").expect("a style").text.clone()
+}
+
+/// How bright a colour is, from 0 to 1, as the Web Content Accessibility Guidelines count it. The rules have the colour of
+/// this class: `.text{fill:#1f2328}`.
+fn luminance(rules: &str, class: &str) -> f64 {
+    let (_, after) = rules.split_once(&format!(".{class}{{fill:#")).expect("a colour");
+    let parts = [0, 2, 4].map(|at| u8::from_str_radix(&after[at..at + 2], 16).expect("a number"));
+    let [red, green, blue] = parts.map(|part| {
+        let part = f64::from(part) / 255.0;
+        if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+    });
+    0.2126 * red + 0.7152 * green + 0.0722 * blue
+}
+
+/// Whatever is written can be read, on the ground and in a box, on a light page and on a dark one.
+#[test]
+fn text_stands_out() {
+    let style = style(&picture("task-states"));
+    let (light, dark) = style.split_once("@media(prefers-color-scheme:dark)").expect("both");
+    for rules in [light, dark] {
+        for ink in ["text", "faint", "strong", "calm"] {
+            for ground in ["ground", "panel"] {
+                let both = [ink, ground].map(|class| luminance(rules, class) + 0.05);
+                let contrast = both[0].max(both[1]) / both[0].min(both[1]);
+                assert!((4.5..21.0).contains(&contrast), "{ink} on {ground}: {contrast}");
+            }
+        }
+    }
 }
 
 /// Text is where it has room, whichever font the reader has, and boxes are in the picture.

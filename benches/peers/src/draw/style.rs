@@ -33,24 +33,24 @@ pub(super) const OUR_COLOUR: RGBColor = rgb(palette::STRONG.light);
 /// A bar of another peer.
 pub(super) const OTHERS: RGBColor = rgb(BAR.light);
 
-const BAR: Colour = Colour { name: "bar", light: (140, 149, 159), dark: (118, 127, 137) };
+const BAR: Colour = Colour { light: (140, 149, 159), dark: (118, 127, 137) };
 
 /// The peers that are drawn as lines, each with its colour. More lines than these cannot be told apart; the tables
 /// have the others.
 ///
 /// The hues are Okabe's and Ito's, made darker or lighter where the ground asks for it. Ours is their vermilion.
 const LINES: [(&str, Colour); 7] = [
-    ("jdk25-stpe-roc", line("blue", (0, 96, 160), (86, 156, 230))),
-    ("jdk25-fjp", line("sky", (40, 146, 208), (150, 210, 245))),
-    ("go", line("green", (0, 128, 94), (0, 180, 134))),
-    ("asio", line("purple", (176, 78, 138), (226, 148, 192))),
-    ("scheduled-thread-pool", line("orange", (178, 112, 0), (236, 172, 40))),
-    ("tokio", line("black", (48, 52, 58), (214, 220, 228))),
-    ("delayqueue", line("yellow", (138, 132, 18), (240, 228, 110))),
+    ("jdk25-stpe-roc", line((0, 96, 160), (86, 156, 230))), // blue
+    ("jdk25-fjp", line((40, 146, 208), (150, 210, 245))),   // sky
+    ("go", line((0, 128, 94), (0, 180, 134))),              // green
+    ("asio", line((176, 78, 138), (226, 148, 192))),        // purple
+    ("scheduled-thread-pool", line((178, 112, 0), (236, 172, 40))), // orange
+    ("tokio", line((48, 52, 58), (214, 220, 228))),         // black
+    ("delayqueue", line((138, 132, 18), (240, 228, 110))),  // yellow
 ];
 
-const fn line(name: &'static str, light: Rgb, dark: Rgb) -> Colour {
-    Colour { name, light, dark }
+const fn line(light: Rgb, dark: Rgb) -> Colour {
+    Colour { light, dark }
 }
 
 /// Everything that a picture is drawn with.
