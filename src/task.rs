@@ -138,7 +138,12 @@ pub(crate) struct Traits {
 impl Task {
     /// Looks at the task, or changes it, under its lock.
     fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
-        look(&mut self.cell().lock().parts())
+        let mut cell = self.cell().lock();
+        let mut parts = cell.open();
+        let seen = look(&mut parts);
+        let decided = parts.decided();
+        cell.close(decided);
+        seen
     }
 
     /// Gives a periodic task that is not queued yet its plan.

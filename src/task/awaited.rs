@@ -62,11 +62,11 @@ impl Task {
         waker: &Waker,
         keep: fn(&mut Extras, Waker) -> Option<Waker>,
     ) -> bool {
-        if self.with(|parts| is_there(*parts.stage)) {
+        if self.with(|parts| is_there(parts.stage)) {
             return true;
         }
         let waker = waker.clone();
-        let (is_now, unused) = self.with(|parts| match is_there(*parts.stage) {
+        let (is_now, unused) = self.with(|parts| match is_there(parts.stage) {
             true => (true, Some(waker)),
             false => (false, keep(parts.extras(), waker)),
         });

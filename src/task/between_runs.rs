@@ -24,20 +24,19 @@ impl Task {
     /// if the queue accepts the task no more. Returns `true` if the task is in the queue now, and `false` if it was
     /// refused or has been cancelled meanwhile.
     pub(crate) fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
-        let mut cell = self.cell().lock();
-        let mut parts = cell.parts();
-        if parts.is_plain() {
-            let how = parts.usual_comeback();
-            return parts.rearm(next.into(), how, enqueue);
-        }
-        // The plan is at rest, so a schedule that has been set since is that of its next run.
-        let replaced = parts.renew();
-        let deadline = parts.settle(next);
-        let (timing, how, effects) = parts.come_back(deadline);
-        let is_queued = parts.rearm(timing, how, enqueue);
-        drop(cell);
-        effects.carry_out();
-        if replaced.is_some() {
+        let (is_queued, left) = self.with(|parts| {
+            if parts.is_plain() {
+                let how = parts.usual_comeback();
+                return (parts.rearm(next.into(), how, enqueue), None);
+            }
+            // The plan is at rest, so a schedule that has been set since is that of its next run.
+            let replaced = parts.renew();
+            let deadline = parts.settle(next);
+            let (timing, how, effects) = parts.come_back(deadline);
+            (parts.rearm(timing, how, enqueue), Some((effects, replaced)))
+        });
+        if let Some((effects, replaced)) = left {
+            effects.carry_out();
             discard(replaced);
         }
         is_queued

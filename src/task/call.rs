@@ -118,9 +118,9 @@ impl Call<'_> {
     // First, under the lock: may the run begin?
 
     /// Decides whether the run may begin. Returns `true` if the payload is to take the closure out.
-    pub(super) fn start(&mut self, mut parts: Parts<'_>) -> bool {
+    pub(super) fn start(&mut self, parts: &mut Parts<'_>) -> bool {
         if !parts.is_plain() {
-            if let Err(verdict) = self.ask(&mut parts) {
+            if let Err(verdict) = self.ask(parts) {
                 self.verdict = verdict;
                 return false;
             }
@@ -129,7 +129,7 @@ impl Call<'_> {
             self.run.stats().count_cancelled();
             return false;
         }
-        if let Some(place) = parts.plan {
+        if let Some(place) = &mut parts.plan {
             self.plan = place.take();
         }
         true
@@ -363,13 +363,13 @@ impl Call<'_> {
     // Third, under the lock again: the outcome is published.
 
     /// Publishes the outcome, and says what the node keeps.
-    pub(super) fn settle(&mut self, mut parts: Parts<'_>) -> Keeps {
+    pub(super) fn settle(&mut self, parts: &mut Parts<'_>) -> Keeps {
         match self.outcome {
             RunOutcome::Ended(Ok(())) if parts.is_plain() => {
-                self.finish(&mut parts, Stage::Completed)
+                self.finish(parts, Stage::Completed)
             }
-            RunOutcome::Again(next) => self.rest(&mut parts, next),
-            _ => self.settle_rare(&mut parts),
+            RunOutcome::Again(next) => self.rest(parts, next),
+            _ => self.settle_rare(parts),
         }
     }
 
@@ -428,7 +428,7 @@ impl Call<'_> {
     #[inline(never)]
     fn finish_extended(&mut self, parts: &mut Parts<'_>) {
         self.extras().leftovers = Leftovers::of(parts);
-        if *parts.stage == Stage::Failed && !parts.is_abandoned() {
+        if parts.stage == Stage::Failed && !parts.is_abandoned() {
             let outcome = mem::replace(&mut self.outcome, RunOutcome::Exhausted);
             parts.extras().failure = outcome.into_failure();
         }

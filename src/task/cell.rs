@@ -1,7 +1,7 @@
 //! What the lock of a task protects: the content of its node, and beside it what only some tasks have.
 //!
 //! A plain task is its content and nothing else. A name, waiters, a token, a time limit, or what has
-//! been asked of the task ([`control`](super::control)) live in [`Extras`], which is allocated when
+//! been asked of the task ([`control`](super::control)) live in [`Extras`], which are allocated when
 //! the first of them is needed.
 //!
 //! The content has the type of the user's closure. All that is decided about a task is decided by its
@@ -40,35 +40,49 @@ use crate::{
 pub(crate) type Attachment = Box<dyn Send>;
 
 /// The lock of a task.
-pub(crate) type Lock<C> = Mutex<Cell<C>, { rank::OUTERMOST }>;
+pub(crate) type Lock<C> = Mutex<C, { rank::OUTERMOST }>;
 
-/// What that lock protects.
-pub(crate) struct Cell<C: ?Sized> {
-    pub(super) extras: Option<Box<Extras>>,
-    /// Last, since its type may be erased.
-    pub(super) content: C,
-}
-
-/// The content of a node, without its type.
+/// What that lock protects, without the type of what is held.
 pub(crate) trait Content: Send {
-    /// Returns the state, and the place of the plan of a periodic task.
-    fn parts(&mut self) -> (&mut Stage, Option<&mut Option<Plan>>);
-}
+    /// Returns all of it that can be decided about.
+    fn open(&mut self) -> Parts<'_>;
 
-impl Cell<dyn Content> {
-    #[inline]
-    pub(super) fn parts(&mut self) -> Parts<'_> {
-        let (stage, plan) = self.content.parts();
-        Parts { extras: &mut self.extras, stage, plan }
-    }
+    /// Takes over what has been decided.
+    fn close(&mut self, decided: Decided);
 }
 
 /// A task under its lock, apart from its closure and its result.
 pub(crate) struct Parts<'a> {
-    pub(super) extras: &'a mut Option<Box<Extras>>,
-    pub(super) stage: &'a mut Stage,
+    /// A copy.
+    pub(super) stage: Stage,
+    extras: Option<&'a mut Extras>,
+    /// The extras of a task that had none yet.
+    fresh: Option<Box<Extras>>,
     /// The place of the plan, if the task is periodic. The plan is there while the closure is.
     pub(super) plan: Option<&'a mut Option<Plan>>,
+}
+
+/// What has been decided about a task.
+#[must_use]
+pub(crate) struct Decided {
+    pub(super) stage: Stage,
+    pub(super) fresh: Option<Box<Extras>>,
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    pub(super) fn new(
+        stage: Stage,
+        extras: Option<&'a mut Extras>,
+        plan: Option<&'a mut Option<Plan>>,
+    ) -> Self {
+        Self { stage, extras, fresh: None, plan }
+    }
+
+    #[inline]
+    pub(super) fn decided(self) -> Decided {
+        Decided { stage: self.stage, fresh: self.fresh }
+    }
 }
 
 /// What most tasks do not have. A task with a trigger has it, so that no other is asked which clock it
@@ -137,16 +151,23 @@ impl Parts<'_> {
     /// Returns `true` if the task has nothing that most tasks do not have.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        self.extras.is_none()
+        self.extras.is_none() && self.fresh.is_none()
     }
 
     /// Returns the extras, and allocates them if the task has none yet.
     pub(super) fn extras(&mut self) -> &mut Extras {
-        self.extras.get_or_insert_default()
+        match &mut self.extras {
+            Some(extras) => extras,
+            None => self.fresh.get_or_insert_default(),
+        }
     }
 
+    #[inline]
     pub(super) fn extras_if_any(&mut self) -> Option<&mut Extras> {
-        self.extras.as_deref_mut()
+        match &mut self.extras {
+            Some(extras) => Some(extras),
+            None => self.fresh.as_deref_mut(),
+        }
     }
 
     /// Returns `true` if the task may run more than once.
@@ -175,8 +196,8 @@ impl Parts<'_> {
     }
 
     /// Returns when the task has to have ended, unless it is run by hand.
-    pub(super) fn limit(&self) -> Option<Timestamp> {
-        let extras = self.extras.as_deref().filter(|extras| !extras.ignores_limit)?;
+    pub(super) fn limit(&mut self) -> Option<Timestamp> {
+        let extras = self.extras_if_any().filter(|extras| !extras.ignores_limit)?;
         extras.limit.map(|limit| limit.moment)
     }
 
@@ -335,8 +356,8 @@ impl Parts<'_> {
     }
 
     /// Returns `true` if nobody will claim the result.
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.extras.as_deref().is_some_and(|extras| extras.is_abandoned)
+    pub(super) fn is_abandoned(&mut self) -> bool {
+        self.extras_if_any().is_some_and(|extras| extras.is_abandoned)
     }
 
     /// Has the result taken, which is the caller's to move if there is one; `None` if the task has not ended.

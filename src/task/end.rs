@@ -61,10 +61,10 @@ struct Rest {
 impl End<'_> {
     /// Decides, under the task's lock, whether the payload is to take out what the node holds, and moves the state
     /// accordingly.
-    pub(super) fn decide(&mut self, mut parts: Parts<'_>) -> bool {
-        let Request::Cancel(reason) = self.request else { return self.decide_rare(&mut parts) };
+    pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
+        let Request::Cancel(reason) = self.request else { return self.decide_rare(parts) };
         let found = parts.stage.cancel(reason);
-        self.note(found, &mut parts)
+        self.note(found, parts)
     }
 
     #[cold]
@@ -163,7 +163,7 @@ pub(crate) struct Claiming<'a> {
 
 impl Claiming<'_> {
     /// As [`End::decide`], for the result.
-    pub(super) fn decide(&mut self, mut parts: Parts<'_>) -> bool {
+    pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         match parts.claim() {
             Some(Ok(())) => return true,
             Some(Err(error)) => self.error = Some(error),

@@ -23,13 +23,19 @@
 //! # Where a type is erased
 //!
 //! A node is created with the type of its content, and shared as a trait object: [`Payload`] has what needs the
-//! content, and [`cell`](Payload::cell) is the door to everything else. It returns the same lock with the content
-//! as the unsized tail of what is protected, which costs no second allocation and needs no `unsafe`.
+//! content, and [`cell`](Payload::cell) is the door to everything else. It returns the same lock, with what is
+//! protected as a trait object as well, which costs no second allocation and needs no `unsafe`.
+//!
+//! # Sixteen bytes
+//!
+//! With a closure of eight bytes, what the lock of a plain task protects is the closure, and in one word before it the state
+//! and a tag. So the state is copied into the [`Parts`] and written back: while it is decided about, the first of the extras may
+//! move all of that into a box.
 
 use super::{
     alarm::Alarm,
     call::{Call, Keeps},
-    cell::{Cell, Content, Lock, Parts},
+    cell::{Content, Decided, Extras, Lock, Parts},
     end::{Claiming, End},
     outcome::{Outcome, Step},
     plan::{Next, Plan, Report},
@@ -44,7 +50,7 @@ pub(crate) type Task = dyn Payload;
 
 /// What differs by the type of a node's content.
 pub(crate) trait Payload: Send + Sync {
-    /// Returns what the task's lock protects, without the type of the content.
+    /// Returns what the task's lock protects, without the type of what is held.
     fn cell(&self) -> &Lock<dyn Content>;
 
     /// Runs the task once, as `call` says.
@@ -162,47 +168,96 @@ enum Held<B: Body> {
     Nothing(Stage),
 }
 
-/// The content of a node, with the plan of a periodic task.
-pub(crate) struct Slot<B: Body> {
-    held: Held<B>,
-    plan: B::Place,
-}
-
-impl<B: Body> Content for Slot<B> {
+impl<B: Body> Held<B> {
     #[inline]
-    fn parts(&mut self) -> (&mut Stage, Option<&mut Option<Plan>>) {
-        let stage = match &mut self.held {
-            Held::Body(stage, _) | Held::Value(stage, _) | Held::Nothing(stage) => stage,
-        };
-        (stage, self.plan.get())
+    fn stage(&mut self) -> &mut Stage {
+        match self {
+            Self::Body(stage, _) | Self::Value(stage, _) | Self::Nothing(stage) => stage,
+        }
     }
 }
 
+/// The place of what a node has in it. A plain task has nothing beside it, and no word for it either: the first of
+/// the [`Extras`] moves what is held into a box, and the box takes its place.
+enum Slot<B: Body> {
+    Plain(Held<B>),
+    Extended(Box<Extended<B>>),
+}
+
+struct Extended<B: Body> {
+    extras: Box<Extras>,
+    held: Held<B>,
+}
+
 impl<B: Body> Slot<B> {
-    /// Takes out what is held, and leaves the state.
     #[inline]
-    fn take(&mut self) -> Held<B> {
-        let stage = *self.parts().0;
-        mem::replace(&mut self.held, Held::Nothing(stage))
+    fn held(&mut self) -> &mut Held<B> {
+        match self {
+            Self::Plain(held) => held,
+            Self::Extended(extended) => &mut extended.held,
+        }
+    }
+
+    /// Moves what is held into a box, beside these extras.
+    #[cold]
+    #[inline(never)]
+    fn extend(&mut self, extras: Box<Extras>) {
+        let held = mem::replace(self.held(), Held::Nothing(Stage::Running));
+        let extended = Self::Extended(Box::new(Extended { extras, held }));
+        mem::forget(mem::replace(self, extended));
+    }
+
+    /// Takes out what is held, and leaves this state.
+    #[inline]
+    fn take(&mut self, stage: Stage) -> Held<B> {
+        mem::replace(self.held(), Held::Nothing(stage))
     }
 
     /// Puts in what a run has left, into a node in which there is nothing.
     #[inline]
     fn put(&mut self, held: Held<B>) {
-        debug_assert!(matches!(self.held, Held::Nothing(_)), "a worker has the closure");
+        let place = self.held();
+        debug_assert!(matches!(place, Held::Nothing(_)), "a worker has the closure");
         // An assignment would ask at each run whether there is something to drop.
-        mem::forget(mem::replace(&mut self.held, held));
+        mem::forget(mem::replace(place, held));
+    }
+}
+
+/// What a node's lock protects: what is held, and the plan of a periodic task.
+pub(crate) struct Cell<B: Body> {
+    slot: Slot<B>,
+    plan: B::Place,
+}
+
+impl<B: Body> Content for Cell<B> {
+    #[inline]
+    fn open(&mut self) -> Parts<'_> {
+        let plan = self.plan.get();
+        match &mut self.slot {
+            Slot::Plain(held) => Parts::new(*held.stage(), None, plan),
+            Slot::Extended(extended) => {
+                Parts::new(*extended.held.stage(), Some(&mut extended.extras), plan)
+            }
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, Decided { stage, fresh }: Decided) {
+        *self.slot.held().stage() = stage;
+        if let Some(extras) = fresh {
+            self.slot.extend(extras);
+        }
     }
 }
 
 /// See the [module](self).
-pub(crate) struct Node<B: Body>(Mutex<Cell<Slot<B>>, { rank::OUTERMOST }>);
+pub(crate) struct Node<B: Body>(Mutex<Cell<B>, { rank::OUTERMOST }>);
 
 impl<B: Body> Node<B> {
     #[inline]
     fn new(body: B, plan: B::Place) -> Self {
-        let held = Held::Body(Stage::Scheduled, body);
-        Self(Mutex::new(Cell { extras: None, content: Slot { held, plan } }))
+        let slot = Slot::Plain(Held::Body(Stage::Scheduled, body));
+        Self(Mutex::new(Cell { slot, plan }))
     }
 }
 
@@ -279,12 +334,14 @@ impl<B: Body> Lent for Loan<B> {
 impl<B: Body> Node<B> {
     /// Takes out what the node holds, if that is decided.
     #[inline(always)]
-    fn take_if(&self, decide: impl FnOnce(Parts<'_>) -> bool) -> Held<B> {
+    fn take_if(&self, decide: impl FnOnce(&mut Parts<'_>) -> bool) -> Held<B> {
         let mut cell = self.0.lock_briefly();
-        let Cell { extras, content } = &mut *cell;
-        let (stage, plan) = content.parts();
-        let is_taken = decide(Parts { extras, stage, plan });
-        if is_taken { content.take() } else { Held::Nothing(Stage::Running) }
+        let mut parts = cell.open();
+        let is_taken = decide(&mut parts);
+        let decided = parts.decided();
+        let stage = decided.stage;
+        cell.close(decided);
+        if is_taken { cell.slot.take(stage) } else { Held::Nothing(stage) }
     }
 
     /// Takes out the closure, if a run may begin.
@@ -302,10 +359,11 @@ impl<B: Body> Node<B> {
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {
         let mut cell = self.0.lock_briefly();
-        let Cell { extras, content } = &mut *cell;
-        let (stage, plan) = content.parts();
-        let keeps = call.settle(Parts { extras, stage, plan });
-        let stage = *content.parts().0;
+        let mut parts = cell.open();
+        let keeps = call.settle(&mut parts);
+        let decided = parts.decided();
+        let stage = decided.stage;
+        cell.close(decided);
         let kept = match keeps {
             Keeps::Body => loan.body.take().map(|body| Held::Body(stage, body)),
             Keeps::Value => loan.value.take().map(|value| Held::Value(stage, value)),
@@ -313,7 +371,7 @@ impl<B: Body> Node<B> {
         };
         let is_kept = kept.is_some();
         if let Some(kept) = kept {
-            content.put(kept);
+            cell.slot.put(kept);
         }
         is_kept
     }
