@@ -1,171 +1,88 @@
-//! The heap: which entry is due next. It is plain data and knows no lock, no clock and no task.
-//!
-//! It is a four-ary heap in an array. Each entry has a *key*, one 128-bit number that orders by
-//! deadline and then by submission:
+//! The delay heap: which entry is due next. It is plain data and knows no lock, no clock and no task.
 //!
 //! ```text
-//!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
+//!   near part   array heap │ sorted run    in order
+//!   calendar    bucket, bucket, …          without order, until a bucket's time comes near
+//!   slots       slot ─▶ element, and the position of its key, or the key itself
 //! ```
 //!
-//! So entries with equal deadlines leave strictly in the order of submission, the comparison of two
-//! numbers is the only rule, and nothing ever wraps around.
+//! Each part is a type that knows none of the others, and this one decides which of them an entry goes to.
 //!
-//! # Near and far
+//! * [`ArrayHeap`](array_heap) is the four-ary heap: `sift_up`, `sift_down`, `grow`.
+//! * [`SortedRun`](sorted_run) is beside it in the [near part](near_part), for entries that arrive in the
+//!   order in which they become due.
+//! * [`Calendar`] has the entries that are a second or more behind the first one. Insertion and removal cost
+//!   the same there however many there are. Most of them are timeouts that are cancelled there; the others
+//!   come to the near part, bucket by bucket. While the near part has only a few entries it admits every
+//!   entry.
+//! * [`Slots`] has the elements, each at a place that does not change, and tells where its key is.
 //!
-//! ```text
-//!   near part   heap │ sorted run       in order
-//!   calendar    bucket, bucket, …       without order, until a bucket's time comes near
-//! ```
+//! [`entry`] explains keys and tickets.
 //!
-//! Entries that are a second or more behind the first one go to the [calendar], where insertion and removal
-//! cost the same however many there are. Most of them are timeouts that are cancelled there. The others
-//! come to the near part, bucket by bucket ([`settling`]). While the near part has only a few entries it
-//! admits every entry.
+//! # The first of all
 //!
-//! # Layout of the heap
-//!
-//! ```text
-//!   groups   [· · · 0] [1 2 3 4] [5 6 7 8] …   keys; four siblings fill one cache line
-//!   slots    [· · · a] [b c d e] [f g h i] …   the slot of the element of each key
-//!   table    slot ─▶ (position, element)       see `slots`
-//! ```
-//!
-//! The root is at position 3, so that the children of each node begin at a multiple of four and
-//! share a cache line. Unused places hold the largest number, so the smallest of four siblings is
-//! found by comparing all four, without testing which of them exist. Sifting moves keys and slots
-//! and writes positions; it follows no pointer into an element. The arrays grow by chunks
-//! ([`tables`]), so no insertion ever copies a whole array.
-//!
-//! # The sorted run
-//!
-//! Entries that arrive in the order in which they become due need no heap. They go to the
-//! [sorted run](sorted_run) beside it; one bit of a position tells which of the two holds the
-//! entry. The first entry of the near part is the smaller of the heap's root and the first of the run. An
-//! entry goes to the heap if the run ends with a larger key. It moves from the run to the heap in
-//! two cases: one with a nearer deadline arrives, and the run has only this entry or a few that are far
-//! behind; or removals have left the run with many more holes than entries.
-//!
-//! # Tickets
-//!
-//! An insertion returns a [`Ticket`]: slot and sequence. The slot leads to the entry, and the
-//! sequence, compared with the key found there, proves that it is still the same entry. So the
-//! ticket of an entry that has left finds nothing, even after its slot has been reused.
+//! The head is *exact* while the first near entry is due before every bucket begins ([`calendar`]). When
+//! the near part loses its first entry, the nearest bucket is brought near in the same call
+//! ([`settle`](DelayHeap::settle)), unless it has several chunks. Only then is there a head that is a mere
+//! bound. It is never later than the first deadline, so a thread that waits for it is not late; a thread
+//! that finds it due brings one chunk near, publishes the new head, and looks again.
 //!
 //! # Invariants
 //!
-//! 1. No key is smaller than its parent's.
-//! 2. `table[slots[p]].position == p` for every position in use, and likewise for the run's.
-//! 3. There are as many elements as keys, and every unused place of a group is `VACANT`.
-//! 4. `first` is the smallest key of heap and run.
-//! 5. If the first near entry is due before every bucket of the calendar begins, it is the first of all.
+//! 1. Each entry is in one part, and its slot tells in which: the slot of a far entry has its key, that of a
+//!    near entry its position.
+//! 2. If the first near entry is due before every bucket of the calendar begins, it is the first of all.
 //!    Otherwise the nearest bucket has several chunks, or more than one chunk of entries was moved just now.
-//! 6. The keys of the run increase. The run is never longer than twice the number of entries that
-//!    it once had, and once most of these have been removed the rest is in the heap.
 
+mod array_heap;
 mod calendar;
-mod settling;
-mod sifting;
+mod entry;
+mod near_part;
 mod slots;
 mod sorted_run;
 mod tables;
 
+pub(crate) use self::entry::{Entry, Ticket};
 use self::{
+    array_heap::VACANT,
     calendar::Calendar,
-    sifting::Group,
-    slots::{Slots, chunk_of},
-    sorted_run::SortedRun,
-    tables::Chunks,
+    entry::{deadline_of, key, sequence_of},
+    near_part::NearPart,
+    slots::{CHUNK, Slots, chunk_of, slot_of},
 };
 use crate::time::Timestamp;
 
-/// The largest number of entries: a position has 31 bits, and one that tells heap from run. The
-/// crate's own tests have a smaller limit, so that they can fill a heap.
-const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { (i32::MAX - 4 * ARITY as i32) as usize };
-/// When the run has this many more holes than entries, entries move from it to the heap.
-const TOLERANCE: usize = 64;
+/// The largest number of entries. The crate's own tests have a smaller limit, so that they can fill a heap.
+const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { array_heap::CAPACITY };
 /// With this many entries or fewer the near part admits every entry: a heap of two levels costs
 /// little, and a small queue needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
 /// The crate's own tests and the models see a calendar that begins a few nanoseconds ahead and consists of
 /// small chunks. So the few entries that they have are in all parts of the queue.
 const SMALL: bool = cfg!(any(test, shuttle, loom));
-const ARITY: usize = 4;
-const ROOT: usize = 3;
-/// The difference between two keys of which one is far behind the other.
-const DISTANT: u128 = 1 << (64 + calendar::NEAREST);
-const VACANT: u128 = u128::MAX;
-
-/// Identifies one entry for as long as it is in the heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
-    pub(crate) slot: u32,
-    pub(crate) sequence: u64,
-}
-
-impl Ticket {
-    /// Returns the ticket of the same entry after it has been taken out and offered again, into this
-    /// slot.
-    pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
-        Self { slot: slot.unwrap_or(self.slot), ..self }
-    }
-}
-
-/// An entry that has been taken out of the heap.
-#[derive(Debug)]
-pub(crate) struct Entry<E> {
-    pub(crate) deadline: Timestamp,
-    pub(crate) sequence: u64,
-    pub(crate) element: E,
-}
+/// To pass so many free places takes as long as to move one entry.
+const PLACES_PER_ENTRY: usize = 8;
 
 /// See the [module](self).
 pub(crate) struct DelayHeap<E> {
-    groups: Chunks<Group>,
-    slots: Chunks<u32>,
     table: Slots<E>,
-    /// The number of entries in the heap itself, without the run.
-    len: usize,
-    run: SortedRun,
-    /// The smallest key of heap and run, or `VACANT`.
-    first: u128,
+    near: NearPart,
     calendar: Calendar,
-}
-
-const fn key(deadline: Timestamp, sequence: u64) -> u128 {
-    (deadline.as_nanos() as u128) << 64 | sequence as u128
-}
-
-const fn deadline_of(key: u128) -> Timestamp {
-    Timestamp::from_nanos((key >> 64) as u64)
-}
-
-const fn sequence_of(key: u128) -> u64 {
-    key as u64
 }
 
 impl<E> DelayHeap<E> {
     pub(crate) fn new() -> Self {
-        let (groups, slots) = (Chunks::new(), Chunks::new());
-        let (run, calendar) = (SortedRun::new(), Calendar::new());
-        Self { groups, slots, table: Slots::new(), len: 0, run, first: VACANT, calendar }
+        Self { table: Slots::new(), near: NearPart::new(), calendar: Calendar::new() }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.near_len() + self.calendar.len()
+        self.near.len() + self.calendar.len()
     }
 
     /// Returns how many more entries there is room for.
     pub(super) fn remaining_capacity(&self) -> usize {
         CAPACITY - self.len()
-    }
-
-    /// Returns the deadline and the sequence of the first entry, unless it is in a bucket of the
-    /// calendar that is [brought near](Self::bring_near) chunk by chunk.
-    #[inline]
-    pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
-        let key = self.first;
-        (key != VACANT && self.is_exact()).then(|| (deadline_of(key), sequence_of(key)))
     }
 
     /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two entries may
@@ -182,25 +99,15 @@ impl<E> DelayHeap<E> {
         }
         let key = key(deadline, sequence);
         let mut element = element;
-        if self.near_len() > FEW {
-            let distance = deadline.as_nanos().saturating_sub(deadline_of(self.first).as_nanos());
+        if self.near.len() > FEW {
+            let first = deadline_of(self.near.first());
+            let distance = deadline.as_nanos().saturating_sub(first.as_nanos());
             match self.calendar.insert(&mut self.table, distance, key, element) {
                 Ok(slot) => return Ok(Ticket { slot, sequence }),
                 Err(back) => element = back,
             }
         }
-        self.first = self.first.min(key);
-        if self.opens_run_to(key) {
-            self.move_run_to_heap();
-        }
-        if self.run.admits(key) {
-            let slot = self.table.insert(element, self.run.next());
-            self.run.push(key, slot);
-            return Ok(Ticket { slot, sequence });
-        }
-        let position = self.grow();
-        let slot = self.table.insert(element, position as u32);
-        self.sift_up(position, key, slot);
+        let slot = self.near.insert(&mut self.table, key, element);
         Ok(Ticket { slot, sequence })
     }
 
@@ -213,9 +120,8 @@ impl<E> DelayHeap<E> {
 
     /// Returns the first entry without taking it. It must be known, as for [`pop`](Self::pop).
     pub(super) fn peek(&self) -> Option<(Timestamp, Ticket, &E)> {
-        let is_in_run = self.run.first() < self.root();
         let (deadline, sequence) = self.first_key()?;
-        let slot = if is_in_run { self.run.first_slot()? } else { self.slots[ROOT] };
+        let slot = self.near.first_slot()?;
         Some((deadline, Ticket { slot, sequence }, self.table.get(slot)?))
     }
 
@@ -230,7 +136,7 @@ impl<E> DelayHeap<E> {
     /// Ends a reservation by putting an element back into its slot.
     pub(super) fn roll_back(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
         self.table.put_back(ticket.slot, element);
-        self.insert_into_heap(key(deadline, ticket.sequence), ticket.slot);
+        self.near.insert_into_heap(&mut self.table, key(deadline, ticket.sequence), ticket.slot);
     }
 
     /// Ends a reservation by freeing its slot.
@@ -244,26 +150,20 @@ impl<E> DelayHeap<E> {
         match self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence) {
             Some((key, element)) => {
                 // It may have been the last of the bucket that the head was a bound of.
-                self.settle_if_inexact();
-                Some(entry(key, element))
+                self.settle();
+                Some(Entry::of(key, element))
             }
             None => self.remove_near(ticket),
         }
     }
 
     fn remove_near(&mut self, ticket: Ticket) -> Option<Entry<E>> {
-        let (position, key) = self.find(ticket)?;
-        if !sorted_run::contains(position) {
-            self.remove_key_at(position as usize);
-        } else {
-            self.run.remove(position);
-            // Two for each hole above the limit, so that the holes do not accumulate.
-            for _ in 0..2 {
-                if self.run.holes() > self.run.len() + TOLERANCE {
-                    self.move_first_to_heap();
-                }
-            }
+        let position = self.table.near_position(ticket.slot)?;
+        let key = self.near.key(position);
+        if sequence_of(key) != ticket.sequence {
+            return None;
         }
+        self.near.remove_at(&mut self.table, position);
         self.settle();
         self.entry(key, ticket.slot)
     }
@@ -284,12 +184,7 @@ impl<E> DelayHeap<E> {
             self.move_near(chunk);
         }
         let position = self.table.position(slot);
-        if !sorted_run::contains(position) {
-            self.sift(position as usize, key, slot);
-        } else {
-            self.run.remove(position);
-            self.insert_into_heap(key, slot);
-        }
+        self.near.reset_at(&mut self.table, position, key, slot);
         self.settle();
         true
     }
@@ -307,37 +202,26 @@ impl<E> DelayHeap<E> {
         mut unwanted: impl FnMut((Timestamp, u64), &E) -> bool,
     ) -> Vec<Entry<E>> {
         let mut removed = Vec::new();
+        let mut is_unwanted = |table: &Slots<E>, key, slot| {
+            let element = table.get(slot);
+            element.is_some_and(|element| unwanted((deadline_of(key), sequence_of(key)), element))
+        };
         let mut next = 0;
         while let Some(slot) = self.table.next_used(next) {
             next = slot + 1;
             let Some(key) = self.table.far_key(slot) else { continue };
-            let is_unwanted = |element| unwanted((deadline_of(key), sequence_of(key)), element);
-            if self.table.get(slot).is_some_and(is_unwanted) {
+            if is_unwanted(&self.table, key, slot) {
                 let taken = self.calendar.remove(&mut self.table, slot, sequence_of(key));
-                removed.extend(taken.map(|(key, element)| entry(key, element)));
+                removed.extend(taken.map(|(key, element)| Entry::of(key, element)));
             }
         }
-        while self.run.len() > 0 {
-            self.move_first_to_heap();
-        }
-        let end = self.end();
-        let mut kept = ROOT;
-        for position in ROOT..end {
-            let (key, slot) = (self.key(position), self.slots[position]);
-            let (deadline, sequence) = (deadline_of(key), sequence_of(key));
-            let is_unwanted =
-                self.table.get(slot).is_some_and(|e| unwanted((deadline, sequence), e));
-            if !is_unwanted {
-                self.place(kept, key, slot);
-                kept += 1;
-            } else if let Some(element) = self.table.remove(slot) {
-                removed.push(Entry { deadline, sequence, element });
+        self.near.retain(&mut self.table, |table, key, slot| {
+            let is_unwanted = is_unwanted(table, key, slot);
+            if is_unwanted {
+                removed.extend(table.remove(slot).map(|element| Entry::of(key, element)));
             }
-        }
-        while self.end() > kept {
-            self.shrink();
-        }
-        self.heapify();
+            !is_unwanted
+        });
         self.settle();
         removed
     }
@@ -371,7 +255,7 @@ impl<E> DelayHeap<E> {
 
     /// Returns the entry of an element that was [taken](Self::take) out of this slot.
     pub(super) fn entry_of(&self, slot: u32, element: E) -> Entry<E> {
-        entry(self.key_of(slot), element)
+        Entry::of(self.key_of(slot), element)
     }
 
     /// Returns the next slot that holds an element, from this one on.
@@ -380,85 +264,157 @@ impl<E> DelayHeap<E> {
         self.table.next_used(slot)
     }
 
-    /// Takes the element of an entry whose key has left heap and run.
+    /// Takes the element of an entry whose key has left the near part.
     // Always inlined: an entry that is returned through memory is written in halves and read as a
     // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
     fn entry(&mut self, key: u128, slot: u32) -> Option<Entry<E>> {
-        Some(entry(key, self.table.remove(slot)?))
-    }
-
-    /// Returns the number of entries that are not in the calendar.
-    #[inline]
-    fn near_len(&self) -> usize {
-        self.len + self.run.len()
-    }
-
-    /// Moves the first entry of the run to the heap.
-    fn move_first_to_heap(&mut self) {
-        if let Some((key, slot)) = self.run.pop() {
-            self.insert_into_heap(key, slot);
-        }
-    }
-
-    /// Returns `true` if the run has only a few entries, which are to make way for a key that is nearer: one
-    /// of them, or some that are all distant. These must not close the run to all that are nearer.
-    #[inline]
-    fn opens_run_to(&self, key: u128) -> bool {
-        let len = self.run.len();
-        let is_distant = || self.run.first().saturating_sub(key) >= DISTANT;
-        !self.run.admits(key) && len <= FEW && (len == 1 || is_distant())
-    }
-
-    #[cold]
-    fn move_run_to_heap(&mut self) {
-        while self.run.len() > 0 {
-            self.move_first_to_heap();
-        }
+        Some(Entry::of(key, self.table.remove(slot)?))
     }
 
     /// Returns the key of the entry in a slot.
     #[inline]
     fn key_of(&self, slot: u32) -> u128 {
-        self.table.far_key(slot).unwrap_or_else(|| self.key_at(self.table.position(slot)))
+        self.table.far_key(slot).unwrap_or_else(|| self.near.key(self.table.position(slot)))
     }
 
-    /// Returns the key at a position of the heap or of the run.
-    #[inline]
-    fn key_at(&self, position: u32) -> u128 {
-        if sorted_run::contains(position) {
-            self.run.key(position)
-        } else {
-            self.key(position as usize)
-        }
-    }
-
-    /// Returns the position and the key of the ticket's entry, if it is still in the near part.
-    fn find(&self, ticket: Ticket) -> Option<(u32, u128)> {
-        let position = self.table.near_position(ticket.slot)?;
-        let key = self.key_at(position);
-        (sequence_of(key) == ticket.sequence).then_some((position, key))
-    }
-
-    /// Takes the first key out of heap or run. Its element stays in its slot.
+    /// Takes the first key out. Its element stays in its slot.
     #[inline(always)]
     fn pop_key(&mut self) -> Option<(u128, u32)> {
-        let first = if self.run.first() < self.root() {
-            self.run.pop()?
-        } else if self.len == 0 {
-            return None;
-        } else {
-            let first = (self.root(), self.slots[ROOT]);
-            self.remove_key_at(ROOT);
-            first
-        };
+        let first = self.near.pop(&mut self.table)?;
         self.settle();
         Some(first)
     }
 }
 
-fn entry<E>(key: u128, element: E) -> Entry<E> {
-    Entry { deadline: deadline_of(key), sequence: sequence_of(key), element }
+/// Which entry is the first of all, and what is done so that it is in the near part.
+impl<E> DelayHeap<E> {
+    /// Returns the deadline and the sequence of the first entry, unless it is in a bucket of the
+    /// calendar that is [brought near](Self::bring_near) chunk by chunk.
+    #[inline]
+    pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
+        let key = self.near.first();
+        (key != VACANT && self.is_exact()).then(|| (deadline_of(key), sequence_of(key)))
+    }
+
+    /// Returns the deadline of the first entry, or a moment before it, and
+    /// [`NEVER`](Timestamp::NEVER) if there is no entry.
+    #[inline]
+    pub(super) fn head(&self) -> Timestamp {
+        let first = deadline_of(self.near.first());
+        if first.as_nanos() < self.calendar.early() { first } else { first.min(self.bound()) }
+    }
+
+    /// Returns a moment before which [`head`](Self::head) is the deadline of the first entry.
+    #[inline]
+    pub(super) fn exact_before(&self) -> Timestamp {
+        Timestamp::from_nanos(self.calendar.early())
+    }
+
+    /// Returns `true` if the first entry is known and due at `wanted`, or if nothing in the calendar can
+    /// be due at `now`. If it returns `false`, the head is a bound that has come.
+    #[inline]
+    pub(super) fn is_settled(&self, wanted: Timestamp, now: Timestamp) -> bool {
+        let first = deadline_of(self.near.first());
+        let is_wanted = first <= wanted && first.as_nanos() < self.calendar.floor();
+        is_wanted || now.as_nanos() < self.calendar.early() || self.is_later(now)
+    }
+
+    /// Returns `true` if no entry in the calendar can be the first.
+    #[inline]
+    pub(super) fn is_exact(&self) -> bool {
+        let first = deadline_of(self.near.first());
+        first.as_nanos() < self.calendar.floor() || self.calendar.is_unused()
+    }
+
+    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how much work that was, in
+    /// entries moved.
+    pub(super) fn bring_near(&mut self) -> usize {
+        self.calendar.next_chunk().map_or(0, |chunk| self.move_near(chunk))
+    }
+
+    /// Returns the deadlines of the first two entries, or moments before them, and
+    /// [`NEVER`](Timestamp::NEVER) for each that does not exist. The second one may be missed if it is
+    /// behind many holes of the run.
+    pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
+        let mut near = self.near_two();
+        if near[1].as_nanos() >= self.calendar.floor() {
+            self.settle_until(|heap| heap.near_two()[1].as_nanos() < heap.calendar.floor());
+            near = self.near_two();
+        }
+        let mut moments = [near[0], near[1], self.bound()];
+        moments.sort_unstable();
+        [moments[0], moments[1]]
+    }
+
+    /// Lists the entries that are due at `now`, in no particular order. It costs what it lists, and what
+    /// comes near from the calendar.
+    pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
+        while !self.calendar.is_unused() && self.calendar.floor() <= now.as_nanos() {
+            self.bring_near();
+        }
+        let latest = key(now, u64::MAX);
+        self.near.up_to(latest, |(key, slot)| {
+            list.push((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }));
+        });
+    }
+
+    /// Returns the first two deadlines of the near part.
+    fn near_two(&self) -> [Timestamp; 2] {
+        self.near.first_two().map(deadline_of)
+    }
+
+    /// Returns a moment before which nothing in the calendar is due.
+    #[cold]
+    fn bound(&self) -> Timestamp {
+        let is_large = self.calendar.is_nearest_large(&self.table);
+        let nanos = if is_large { self.calendar.early() } else { self.calendar.floor() };
+        Timestamp::from_nanos(nanos)
+    }
+
+    /// Returns `true` if nothing in the calendar can be due at `now`.
+    #[cold]
+    fn is_later(&self, now: Timestamp) -> bool {
+        self.calendar.is_unused() || now < self.bound()
+    }
+
+    /// After the first near entry may have left: sees to it that the first entry of all is in the near
+    /// part, as far as that is possible in one step.
+    #[inline]
+    fn settle(&mut self) {
+        if !self.is_exact() {
+            self.settle_until(Self::is_exact);
+        }
+    }
+
+    /// Moves the nearest buckets to the near part, unless one has several chunks, until `is_enough`.
+    #[cold]
+    fn settle_until(&mut self, is_enough: impl Fn(&Self) -> bool) {
+        let mut work = 0;
+        while !is_enough(self)
+            && work < CHUNK
+            && !self.calendar.is_unused()
+            && !self.calendar.is_nearest_large(&self.table)
+        {
+            work += self.bring_near();
+        }
+    }
+
+    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns how much work that was:
+    /// the number of entries, and a little for each free place, since most places may be free.
+    fn move_near(&mut self, chunk: u32) -> usize {
+        let before = self.near.len();
+        let keys = self.calendar.give_up(&mut self.table, chunk);
+        for (offset, key) in keys.iter().enumerate() {
+            let slot = slot_of(chunk, offset);
+            if self.table.get(slot).is_some() {
+                self.near.insert_into_heap(&mut self.table, *key, slot);
+            }
+        }
+        let work = self.near.len() - before + keys.len() / PLACES_PER_ENTRY;
+        self.table.keep_keys(keys);
+        work
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 //! one, too.) The first chunk of a ring starts small and is copied while it grows; the others are
 //! allocated whole.
 
-use super::{SMALL, tables};
+use super::{SMALL, array_heap::Positions, tables};
 
 /// The number of places of a chunk. Tests have smaller chunks, so that they fill many.
 pub(super) const CHUNK: usize = if SMALL { 8 } else { tables::CHUNK };
@@ -169,11 +169,6 @@ impl<E> Slots<E> {
         Some(position)
     }
 
-    #[inline]
-    pub(super) fn set_position(&mut self, slot: u32, position: u32) {
-        self.chunks[chunk_of(slot) as usize].positions[slot as usize & MASK] = position;
-    }
-
     /// Returns the element in the slot, if there is one.
     pub(super) fn get(&self, slot: u32) -> Option<&E> {
         let chunk = self.chunks.get(chunk_of(slot) as usize)?;
@@ -243,6 +238,14 @@ impl<E> Slots<E> {
         let Chunk { previous, next, .. } = self.chunks[index as usize];
         self.chunks[previous as usize].next = next;
         self.chunks[next as usize].previous = previous;
+    }
+}
+
+/// Where the array heap reports its entries to be: of the near part.
+impl<E> Positions for Slots<E> {
+    #[inline]
+    fn set_position(&mut self, slot: u32, position: u32) {
+        self.chunks[chunk_of(slot) as usize].positions[slot as usize & MASK] = position;
     }
 }
 

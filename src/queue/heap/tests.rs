@@ -4,31 +4,19 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{super::drained::Drained, sifting::parent, *};
+use super::{super::drained::Drained, near_part::TOLERANCE, *};
 
 impl<E> DelayHeap<E> {
     /// Asserts the invariants of the module.
     fn check(&self) {
-        let groups = if self.len == 0 { self.groups.len() } else { (self.end() - 1) / ARITY + 1 };
-        assert_eq!(self.groups.len(), groups);
-        for position in ROOT..self.end() {
-            if position > ROOT {
-                assert!(self.key(parent(position)) < self.key(position), "order at {position}");
-            }
-            let slot = self.slots[position];
-            assert_eq!(self.table.position(slot) as usize, position, "index of slot {slot}");
+        self.near.heap.check(|slot| self.table.position(slot));
+        for slot in self.near.heap.slots() {
             assert!(self.table.get(slot).is_some(), "slot {slot} is empty");
         }
-        assert!(self.run.holes() <= 2 * (self.run.len() + TOLERANCE), "holes");
+        let run = &self.near.run;
+        assert!(run.holes() <= 2 * (run.len() + TOLERANCE), "holes");
+        assert_eq!(self.near.first(), self.near.heap.first().min(run.first()));
         self.calendar.check(&self.table);
-        for group in 0..self.groups.len() {
-            for index in 0..ARITY {
-                let position = group * ARITY + index;
-                if position < ROOT || position >= self.end() {
-                    assert_eq!(self.groups[group].0[index], VACANT, "unused {position}");
-                }
-            }
-        }
     }
 }
 
@@ -193,9 +181,9 @@ impl Subject {
         let is_large = self.heap.calendar.is_nearest_large(&self.heap.table);
         if !is_large {
             assert_eq!(first, expected[0]);
-            assert!(second == expected[1] || self.heap.run.holes() > 60, "{second:?}");
+            assert!(second == expected[1] || self.heap.near.run.holes() > 60, "{second:?}");
         }
-        assert!(first <= expected[0] && (second <= expected[1] || self.heap.run.holes() > 60));
+        assert!(first <= expected[0] && (second <= expected[1] || self.heap.near.run.holes() > 60));
     }
 
     /// Sees to it that the first entry is known, if it is due.
@@ -308,7 +296,7 @@ fn removal_from_the_middle_sifts_both_ways() {
         let mut insert = |nanos| heap.insert(at(nanos), nanos, nanos).expect("room");
         let last = [1_000, 1_001, 1_002].map(&mut insert);
         let tickets = delays.map(insert);
-        assert_eq!(heap.run.len(), last.len());
+        assert_eq!(heap.near.run.len(), last.len());
         heap.remove(tickets[remove]).expect("it is there");
         heap.check();
         let mut rest = delays.to_vec();
@@ -341,7 +329,7 @@ fn one_far_entry_does_not_close_the_sorted_run() {
     for nanos in [1_000, 1, 2, 3] {
         heap.insert(at(nanos), nanos, nanos).expect("room");
     }
-    assert_eq!((heap.run.len(), heap.len()), (3, 4));
+    assert_eq!((heap.near.run.len(), heap.len()), (3, 4));
     heap.check();
 }
 
@@ -352,7 +340,7 @@ fn a_few_far_entries_do_not_close_the_sorted_run() {
     let mut insert = |at, sequence| {
         let inserted = heap.insert(Timestamp::from_nanos(at), sequence, ());
         inserted.expect("room");
-        (heap.run.len(), heap.len)
+        (heap.near.run.len(), heap.near.heap.len())
     };
     // In ascending order, and too near to each other for the calendar.
     assert_eq!([insert(10_000, 0), insert(10_001, 1)], [(1, 0), (2, 0)]);
@@ -383,14 +371,18 @@ fn survivors_do_not_keep_the_sorted_run_long() {
         // Equal deadlines, so that none is far.
         let insert = |n| heap.insert(at(0), n, n).expect("room");
         let tickets: Vec<_> = (0..count).map(insert).collect();
-        assert_eq!(heap.run.len(), count as usize);
+        assert_eq!(heap.near.run.len(), count as usize);
         for n in (0..count).map(|n| n * stride % count).filter(|n| n % 500 != 3) {
             assert!(heap.remove(tickets[n as usize]).is_some());
-            assert!(heap.run.holes() <= count as usize / 2 + TOLERANCE, "many holes");
+            assert!(heap.near.run.holes() <= count as usize / 2 + TOLERANCE, "many holes");
         }
         heap.check();
         assert_eq!(heap.len(), 100);
-        assert!(heap.run.holes() <= heap.run.len() + TOLERANCE, "{}", heap.run.holes());
+        assert!(
+            heap.near.run.holes() <= heap.near.run.len() + TOLERANCE,
+            "{}",
+            heap.near.run.holes()
+        );
         let left: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
         assert_eq!(left, (0..count).filter(|n| n % 500 == 3).collect::<Vec<_>>());
     }

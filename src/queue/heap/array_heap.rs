@@ -1,0 +1,294 @@
+//! The array heap: a four-ary heap of keys in an array, each key with the slot of its element. It is plain
+//! data, and knows no element, no sorted run and no calendar.
+//!
+//! # Layout
+//!
+//! ```text
+//!   groups   [· · · 0] [1 2 3 4] [5 6 7 8] …   keys; four siblings fill one cache line
+//!   slots    [· · · a] [b c d e] [f g h i] …   the slot of the element of each key
+//! ```
+//!
+//! The root is at position 3, so that the children of each node begin at a multiple of four and
+//! share a cache line. Unused places hold the largest number, so the smallest of four siblings is
+//! found by comparing all four, without testing which of them exist. The arrays grow by chunks
+//! ([`tables`](super::tables)), so no insertion ever copies a whole array.
+//!
+//! # Positions
+//!
+//! An entry can be removed from the middle because its owner knows its position. The heap reports each
+//! new position to [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java. The slot table
+//! implements that trait, and writes a number into a dense array. So sifting moves keys and slots,
+//! writes positions, and follows no pointer into an element.
+//!
+//! # Invariants
+//!
+//! 1. No key is smaller than its parent's.
+//! 2. The last position that was reported for `slots[p]` is `p`, for every position in use.
+//! 3. Every unused place of a group is `VACANT`.
+
+use super::tables::Chunks;
+
+const ARITY: usize = 4;
+const ROOT: usize = 3;
+/// The largest number of entries: every position is less than 2³¹.
+pub(super) const CAPACITY: usize = (i32::MAX - 4 * ARITY as i32) as usize;
+/// The key of a place that is not in use. It is larger than any other key.
+pub(super) const VACANT: u128 = u128::MAX;
+
+/// Is told where each entry of the heap is.
+pub(super) trait Positions {
+    /// The entry with the element in this slot is at `position` now.
+    fn set_position(&mut self, slot: u32, position: u32);
+}
+
+/// See the [module](self).
+pub(super) struct ArrayHeap {
+    groups: Chunks<Group>,
+    slots: Chunks<u32>,
+    len: usize,
+}
+
+/// Four siblings, in one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Group([u128; ARITY]);
+
+#[inline]
+const fn parent(position: usize) -> usize {
+    position / ARITY + 2
+}
+
+/// Returns the group that holds the children of a position.
+#[inline]
+const fn children(position: usize) -> usize {
+    position - 2
+}
+
+impl ArrayHeap {
+    pub(super) const fn new() -> Self {
+        Self { groups: Chunks::new(), slots: Chunks::new(), len: 0 }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the smallest key, or one that is larger than any if the heap is empty.
+    #[inline]
+    pub(super) fn first(&self) -> u128 {
+        if self.len == 0 { VACANT } else { self.key(ROOT) }
+    }
+
+    /// Returns the slot of the first entry.
+    pub(super) fn first_slot(&self) -> Option<u32> {
+        (self.len > 0).then(|| self.slots[ROOT])
+    }
+
+    /// Returns the second smallest key, or one that is larger than any.
+    pub(super) fn second(&self) -> u128 {
+        let group = children(ROOT);
+        if group < self.groups.len() { smallest(&self.groups[group].0).1 } else { VACANT }
+    }
+
+    /// Returns the position that the next entry gets, before it moves up.
+    #[inline]
+    pub(super) fn next(&self) -> u32 {
+        self.end() as u32
+    }
+
+    #[inline]
+    pub(super) fn key(&self, position: usize) -> u128 {
+        self.groups[position / ARITY].0[position % ARITY]
+    }
+
+    /// Inserts the entry whose element is in this slot.
+    pub(super) fn insert(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
+        let position = self.grow();
+        self.sift_up(positions, position, key, slot);
+    }
+
+    /// Takes the first entry out.
+    #[inline]
+    pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
+        if self.len == 0 {
+            return None;
+        }
+        let first = (self.key(ROOT), self.slots[ROOT]);
+        self.remove_at(positions, ROOT);
+        Some(first)
+    }
+
+    /// Removes the entry at a position. There must be one.
+    pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: usize) {
+        let last = self.end() - 1;
+        let (last_key, last_slot) = (self.key(last), self.slots[last]);
+        self.shrink();
+        if position != last {
+            self.sift(positions, position, last_key, last_slot);
+        }
+    }
+
+    /// Puts an entry in the place of the one at a position.
+    pub(super) fn replace_at(
+        &mut self,
+        positions: &mut impl Positions,
+        position: usize,
+        key: u128,
+        slot: u32,
+    ) {
+        self.sift(positions, position, key, slot);
+    }
+
+    /// Keeps the entries for which `is_kept` returns `true`, and makes a heap of them, in linear time.
+    pub(super) fn retain<P: Positions>(
+        &mut self,
+        positions: &mut P,
+        mut is_kept: impl FnMut(&mut P, u128, u32) -> bool,
+    ) {
+        let mut kept = ROOT;
+        for position in ROOT..self.end() {
+            let (key, slot) = (self.key(position), self.slots[position]);
+            if is_kept(positions, key, slot) {
+                self.place(positions, kept, key, slot);
+                kept += 1;
+            }
+        }
+        while self.end() > kept {
+            self.shrink();
+        }
+        self.heapify(positions);
+    }
+
+    /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
+    /// order. It costs what it passes.
+    pub(super) fn up_to(&self, latest: u128, mut note: impl FnMut((u128, u32))) {
+        self.visit(ROOT, latest, &mut note);
+    }
+
+    /// Visits the entries at and below a position whose keys are no larger than `latest`.
+    fn visit(&self, position: usize, latest: u128, note: &mut impl FnMut((u128, u32))) {
+        if position < self.end() && self.key(position) <= latest {
+            note((self.key(position), self.slots[position]));
+            let group = children(position) * ARITY;
+            (group..group + ARITY).for_each(|child| self.visit(child, latest, note));
+        }
+    }
+
+    /// Returns the first position that is not in use.
+    #[inline]
+    fn end(&self) -> usize {
+        self.len + ROOT
+    }
+
+    /// Adds a position at the end and returns it.
+    fn grow(&mut self) -> usize {
+        let position = self.end();
+        if self.slots.len() == 0 {
+            (0..ROOT).for_each(|_| self.slots.push(0));
+            self.groups.push(Group([VACANT; ARITY]));
+        } else if position % ARITY == 0 {
+            self.groups.push(Group([VACANT; ARITY]));
+        }
+        self.slots.push(0);
+        self.len += 1;
+        position
+    }
+
+    /// Drops the last position.
+    fn shrink(&mut self) {
+        self.len -= 1;
+        let position = self.end();
+        self.slots.pop();
+        if position % ARITY == 0 {
+            self.groups.pop();
+        } else {
+            self.groups[position / ARITY].0[position % ARITY] = VACANT;
+        }
+    }
+
+    /// Puts an entry at or near the free `position`. It may have to go up as well as down, because
+    /// the entry that fills a hole in the middle comes from another branch.
+    fn sift(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
+        if position > ROOT && key < self.key(parent(position)) {
+            self.sift_up(positions, position, key, slot);
+        } else {
+            self.sift_down(positions, position, key, slot);
+        }
+    }
+
+    /// Moves larger ancestors down until the entry fits.
+    fn sift_up(
+        &mut self,
+        positions: &mut impl Positions,
+        mut position: usize,
+        key: u128,
+        slot: u32,
+    ) {
+        while position > ROOT {
+            let above = parent(position);
+            let above_key = self.key(above);
+            if above_key <= key {
+                break;
+            }
+            let above_slot = self.slots[above];
+            self.place(positions, position, above_key, above_slot);
+            position = above;
+        }
+        self.place(positions, position, key, slot);
+    }
+
+    /// Moves smaller children up until the entry fits.
+    fn sift_down(
+        &mut self,
+        positions: &mut impl Positions,
+        mut position: usize,
+        key: u128,
+        slot: u32,
+    ) {
+        loop {
+            let group = children(position);
+            if group >= self.groups.len() {
+                break;
+            }
+            let (index, child_key) = smallest(&self.groups[group].0);
+            if child_key >= key {
+                break;
+            }
+            let child = group * ARITY + index;
+            let child_slot = self.slots[child];
+            self.place(positions, position, child_key, child_slot);
+            position = child;
+        }
+        self.place(positions, position, key, slot);
+    }
+
+    fn heapify(&mut self, positions: &mut impl Positions) {
+        if self.len < 2 {
+            return;
+        }
+        for position in (ROOT..=parent(self.end() - 1)).rev() {
+            let (key, slot) = (self.key(position), self.slots[position]);
+            self.sift_down(positions, position, key, slot);
+        }
+    }
+
+    /// Puts an entry at a position and reports that position.
+    #[inline]
+    fn place(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
+        self.groups[position / ARITY].0[position % ARITY] = key;
+        self.slots[position] = slot;
+        positions.set_position(slot, position as u32);
+    }
+}
+
+/// Returns the index and the key of the smallest of four siblings, without branching.
+#[inline]
+fn smallest(keys: &[u128; ARITY]) -> (usize, u128) {
+    let left = if keys[1] < keys[0] { (1, keys[1]) } else { (0, keys[0]) };
+    let right = if keys[3] < keys[2] { (3, keys[3]) } else { (2, keys[2]) };
+    if right.1 < left.1 { right } else { left }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! What the queue says of one entry: its key, its ticket, and the entry itself once it has been taken out.
+//!
+//! A *key* is one 128-bit number that orders by deadline and then by submission:
+//!
+//! ```text
+//!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
+//! ```
+//!
+//! So entries with equal deadlines leave strictly in the order of submission, the comparison of two
+//! numbers is the only rule, and nothing ever wraps around.
+//!
+//! A [`Ticket`] is what an insertion returns: slot and sequence. The slot leads to the entry, and the
+//! sequence, compared with the key found there, proves that it is still the same entry. So the
+//! ticket of an entry that has left finds nothing, even after its slot has been reused.
+
+use crate::time::Timestamp;
+
+/// Identifies one entry for as long as it is in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    pub(crate) slot: u32,
+    pub(crate) sequence: u64,
+}
+
+impl Ticket {
+    /// Returns the ticket of the same entry after it has been taken out and offered again, into this
+    /// slot.
+    pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
+        Self { slot: slot.unwrap_or(self.slot), ..self }
+    }
+}
+
+/// An entry that has been taken out.
+#[derive(Debug)]
+pub(crate) struct Entry<E> {
+    pub(crate) deadline: Timestamp,
+    pub(crate) sequence: u64,
+    pub(crate) element: E,
+}
+
+impl<E> Entry<E> {
+    #[inline(always)]
+    pub(super) const fn of(key: u128, element: E) -> Self {
+        Self { deadline: deadline_of(key), sequence: sequence_of(key), element }
+    }
+}
+
+#[inline]
+pub(super) const fn key(deadline: Timestamp, sequence: u64) -> u128 {
+    (deadline.as_nanos() as u128) << 64 | sequence as u128
+}
+
+#[inline]
+pub(super) const fn deadline_of(key: u128) -> Timestamp {
+    Timestamp::from_nanos((key >> 64) as u64)
+}
+
+#[inline]
+pub(super) const fn sequence_of(key: u128) -> u64 {
+    key as u64
+}

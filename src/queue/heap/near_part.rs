@@ -1,0 +1,200 @@
+//! The near part: every entry that is kept in order, in the [array heap](super::array_heap) or in the
+//! [sorted run](super::sorted_run). It knows no element and no calendar.
+//!
+//! Entries that arrive in the order in which they become due need no heap. They go to the sorted run
+//! beside it; one bit of a position tells which of the two holds the entry. The first entry is the
+//! smaller of the heap's root and the first of the run. An entry goes to the heap if the run ends with a
+//! larger key. It moves from the run to the heap in two cases: one with a nearer deadline arrives, and the
+//! run has only this entry or a few that are far behind; or removals have left the run with many more
+//! holes than entries.
+//!
+//! # Invariants
+//!
+//! 1. `first` is the smallest key of heap and run.
+//! 2. The run is never longer than twice the number of entries that it once had, and once most of these
+//!    have been removed the rest is in the heap.
+
+use super::{
+    FEW,
+    array_heap::{ArrayHeap, Positions, VACANT},
+    calendar,
+    slots::Slots,
+    sorted_run::{self, SortedRun},
+};
+
+/// When the run has this many more holes than entries, entries move from it to the heap.
+pub(super) const TOLERANCE: usize = 64;
+/// The difference between two keys of which one is far behind the other.
+const DISTANT: u128 = 1 << (64 + calendar::NEAREST);
+
+/// See the [module](self).
+pub(super) struct NearPart {
+    pub(super) heap: ArrayHeap,
+    pub(super) run: SortedRun,
+    first: u128,
+}
+
+impl NearPart {
+    pub(super) const fn new() -> Self {
+        Self { heap: ArrayHeap::new(), run: SortedRun::new(), first: VACANT }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.heap.len() + self.run.len()
+    }
+
+    /// Returns the smallest key, or one that is larger than any if there is no entry.
+    #[inline]
+    pub(super) fn first(&self) -> u128 {
+        self.first
+    }
+
+    /// Returns the slot of the first entry.
+    pub(super) fn first_slot(&self) -> Option<u32> {
+        if self.run.first() < self.heap.first() {
+            self.run.first_slot()
+        } else {
+            self.heap.first_slot()
+        }
+    }
+
+    /// Returns the two smallest keys, or larger ones for those that do not exist. The second one may be
+    /// missed if it is behind many holes of the run.
+    pub(super) fn first_two(&self) -> [u128; 2] {
+        let (heap, run) = (&self.heap, &self.run);
+        let mut keys = [heap.first(), heap.second(), run.first(), run.second()];
+        keys.sort_unstable();
+        [keys[0], keys[1]]
+    }
+
+    /// Returns the key at a position.
+    #[inline]
+    pub(super) fn key(&self, position: u32) -> u128 {
+        if sorted_run::contains(position) {
+            self.run.key(position)
+        } else {
+            self.heap.key(position as usize)
+        }
+    }
+
+    /// Inserts an entry, and stores its element in the table. Returns the slot.
+    #[inline(always)]
+    pub(super) fn insert<E>(&mut self, table: &mut Slots<E>, key: u128, element: E) -> u32 {
+        self.first = self.first.min(key);
+        if self.opens_run_to(key) {
+            self.move_run_to_heap(table);
+        }
+        if self.run.admits(key) {
+            let slot = table.insert(element, self.run.next());
+            self.run.push(key, slot);
+            return slot;
+        }
+        let slot = table.insert(element, self.heap.next());
+        self.heap.insert(table, key, slot);
+        slot
+    }
+
+    /// Inserts an entry whose element has its slot already.
+    pub(super) fn insert_into_heap(
+        &mut self,
+        positions: &mut impl Positions,
+        key: u128,
+        slot: u32,
+    ) {
+        self.first = self.first.min(key);
+        self.heap.insert(positions, key, slot);
+    }
+
+    /// Takes the first key out. Its element stays in its slot.
+    #[inline(always)]
+    pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
+        let first = if self.run.first() < self.heap.first() {
+            self.run.pop()?
+        } else {
+            self.heap.pop(positions)?
+        };
+        self.renew_first();
+        Some(first)
+    }
+
+    /// Removes the entry at a position. There must be one.
+    pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: u32) {
+        if !sorted_run::contains(position) {
+            self.heap.remove_at(positions, position as usize);
+        } else {
+            self.run.remove(position);
+            // Two for each hole above the limit, so that the holes do not accumulate.
+            for _ in 0..2 {
+                if self.run.holes() > self.run.len() + TOLERANCE {
+                    self.move_first_to_heap(positions);
+                }
+            }
+        }
+        self.renew_first();
+    }
+
+    /// Gives the entry at a position another key. Its element is in this slot.
+    pub(super) fn reset_at(
+        &mut self,
+        positions: &mut impl Positions,
+        position: u32,
+        key: u128,
+        slot: u32,
+    ) {
+        if !sorted_run::contains(position) {
+            self.heap.replace_at(positions, position as usize, key, slot);
+        } else {
+            self.run.remove(position);
+            self.heap.insert(positions, key, slot);
+        }
+        self.renew_first();
+    }
+
+    /// Keeps the entries for which `is_kept` returns `true`, in linear time. All are in the heap then.
+    pub(super) fn retain<P: Positions>(
+        &mut self,
+        positions: &mut P,
+        is_kept: impl FnMut(&mut P, u128, u32) -> bool,
+    ) {
+        self.move_run_to_heap(positions);
+        self.heap.retain(positions, is_kept);
+        self.renew_first();
+    }
+
+    /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
+    /// order. It costs what it passes.
+    pub(super) fn up_to(&self, latest: u128, mut note: impl FnMut((u128, u32))) {
+        self.run.up_to(latest).for_each(&mut note);
+        self.heap.up_to(latest, note);
+    }
+
+    /// After the first entry may have left.
+    #[inline]
+    fn renew_first(&mut self) {
+        self.first = self.heap.first().min(self.run.first());
+    }
+
+    /// Moves the first entry of the run to the heap.
+    fn move_first_to_heap(&mut self, positions: &mut impl Positions) {
+        if let Some((key, slot)) = self.run.pop() {
+            self.heap.insert(positions, key, slot);
+        }
+    }
+
+    /// Returns `true` if the run has only a few entries, which are to make way for a key that is nearer: one
+    /// of them, or some that are all distant. These must not close the run to all that are nearer.
+    #[inline]
+    fn opens_run_to(&self, key: u128) -> bool {
+        let len = self.run.len();
+        let is_distant = || self.run.first().saturating_sub(key) >= DISTANT;
+        !self.run.admits(key) && len <= FEW && (len == 1 || is_distant())
+    }
+
+    #[cold]
+    fn move_run_to_heap(&mut self, positions: &mut impl Positions) {
+        while self.run.len() > 0 {
+            self.move_first_to_heap(positions);
+        }
+    }
+}
