@@ -196,6 +196,7 @@ impl ArrayHeap {
     }
 
     /// Drops the last position.
+    #[inline]
     fn shrink(&mut self) {
         self.len -= 1;
         let position = self.end();

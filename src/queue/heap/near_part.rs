@@ -1,5 +1,5 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap) or in the
-//! [sorted run](super::sorted_run). It knows no element and no calendar.
+//! [sorted run](super::sorted_run). It knows no calendar.
 //!
 //! Entries that arrive in the order in which they become due need no heap. They go to the sorted run
 //! beside it; one bit of a position tells which of the two holds the entry. The first entry is the
@@ -29,8 +29,8 @@ const DISTANT: u128 = 1 << (64 + calendar::NEAREST);
 
 /// See the [module](self).
 pub(super) struct NearPart {
-    pub(super) heap: ArrayHeap,
-    pub(super) run: SortedRun,
+    heap: ArrayHeap,
+    run: SortedRun,
     first: u128,
 }
 
@@ -119,6 +119,8 @@ impl NearPart {
     }
 
     /// Removes the entry at a position. There must be one.
+    // Always inlined: most removals are of entries in the run, and the caller has found that out already.
+    #[inline(always)]
     pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: u32) {
         if !sorted_run::contains(position) {
             self.heap.remove_at(positions, position as usize);
@@ -198,3 +200,6 @@ impl NearPart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

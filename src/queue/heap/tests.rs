@@ -9,13 +9,7 @@ use super::{super::drained::Drained, near_part::TOLERANCE, *};
 impl<E> DelayHeap<E> {
     /// Asserts the invariants of the module.
     fn check(&self) {
-        self.near.heap.check(|slot| self.table.position(slot));
-        for slot in self.near.heap.slots() {
-            assert!(self.table.get(slot).is_some(), "slot {slot} is empty");
-        }
-        let run = &self.near.run;
-        assert!(run.holes() <= 2 * (run.len() + TOLERANCE), "holes");
-        assert_eq!(self.near.first(), self.near.heap.first().min(run.first()));
+        self.near.check(&self.table);
         self.calendar.check(&self.table);
     }
 }
@@ -181,9 +175,11 @@ impl Subject {
         let is_large = self.heap.calendar.is_nearest_large(&self.heap.table);
         if !is_large {
             assert_eq!(first, expected[0]);
-            assert!(second == expected[1] || self.heap.near.run.holes() > 60, "{second:?}");
+            assert!(second == expected[1] || self.heap.near.run().holes() > 60, "{second:?}");
         }
-        assert!(first <= expected[0] && (second <= expected[1] || self.heap.near.run.holes() > 60));
+        assert!(
+            first <= expected[0] && (second <= expected[1] || self.heap.near.run().holes() > 60)
+        );
     }
 
     /// Sees to it that the first entry is known, if it is due.
@@ -296,7 +292,7 @@ fn removal_from_the_middle_sifts_both_ways() {
         let mut insert = |nanos| heap.insert(at(nanos), nanos, nanos).expect("room");
         let last = [1_000, 1_001, 1_002].map(&mut insert);
         let tickets = delays.map(insert);
-        assert_eq!(heap.near.run.len(), last.len());
+        assert_eq!(heap.near.run().len(), last.len());
         heap.remove(tickets[remove]).expect("it is there");
         heap.check();
         let mut rest = delays.to_vec();
@@ -329,7 +325,7 @@ fn one_far_entry_does_not_close_the_sorted_run() {
     for nanos in [1_000, 1, 2, 3] {
         heap.insert(at(nanos), nanos, nanos).expect("room");
     }
-    assert_eq!((heap.near.run.len(), heap.len()), (3, 4));
+    assert_eq!((heap.near.run().len(), heap.len()), (3, 4));
     heap.check();
 }
 
@@ -340,7 +336,7 @@ fn a_few_far_entries_do_not_close_the_sorted_run() {
     let mut insert = |at, sequence| {
         let inserted = heap.insert(Timestamp::from_nanos(at), sequence, ());
         inserted.expect("room");
-        (heap.near.run.len(), heap.near.heap.len())
+        (heap.near.run().len(), heap.near.heap().len())
     };
     // In ascending order, and too near to each other for the calendar.
     assert_eq!([insert(10_000, 0), insert(10_001, 1)], [(1, 0), (2, 0)]);
@@ -371,17 +367,17 @@ fn survivors_do_not_keep_the_sorted_run_long() {
         // Equal deadlines, so that none is far.
         let insert = |n| heap.insert(at(0), n, n).expect("room");
         let tickets: Vec<_> = (0..count).map(insert).collect();
-        assert_eq!(heap.near.run.len(), count as usize);
+        assert_eq!(heap.near.run().len(), count as usize);
         for n in (0..count).map(|n| n * stride % count).filter(|n| n % 500 != 3) {
             assert!(heap.remove(tickets[n as usize]).is_some());
-            assert!(heap.near.run.holes() <= count as usize / 2 + TOLERANCE, "many holes");
+            assert!(heap.near.run().holes() <= count as usize / 2 + TOLERANCE, "many holes");
         }
         heap.check();
         assert_eq!(heap.len(), 100);
         assert!(
-            heap.near.run.holes() <= heap.near.run.len() + TOLERANCE,
+            heap.near.run().holes() <= heap.near.run().len() + TOLERANCE,
             "{}",
-            heap.near.run.holes()
+            heap.near.run().holes()
         );
         let left: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
         assert_eq!(left, (0..count).filter(|n| n % 500 == 3).collect::<Vec<_>>());
