@@ -12,9 +12,12 @@
 //!      (the executor, its timeouts)          (the public DelayQueue, its alarms)
 //!        several stripes, a ready list         one heap, reservations
 //!                 └───────────────┬───────────────┘
-//!                     shared_heap (heap + lock + published head)
+//!                    shared_heap   (heap + lock + published head)
 //!                                 │
-//!                               heap   (plain data)
+//!                   priority_queue: PriorityQueue   (plain data: the heap of a stripe)
+//!              ┌──────────────────┼──────────────────┐
+//!         array_heap          sorted_run          calendar
+//!       out of order       arrives in order      a second ahead or more
 //! ```
 //!
 //! * **When does a submission come too late?** An insertion and `close` meet at the heap's lock: an
@@ -38,6 +41,37 @@
 //! | held | of an entry that never comes to be taken, and is due all the same ([`Timing`](crate::time)) |
 //! | search, wait | a thread in `take` is awake and looks, or sleeps and is listed |
 //!
+//! # Java's names
+//!
+//! Where Java's private names, of `ScheduledThreadPoolExecutor`, its `DelayedWorkQueue` and
+//! `ThreadPoolExecutor`, have their equivalents. A test compares these names with the sources.
+//!
+//! | Java | here | in `src` |
+//! |---|---|---|
+//! | `siftUp` | `ArrayHeap::sift_up` | `queue/priority_queue/array_heap.rs` |
+//! | `siftDown` | `ArrayHeap::sift_down` | `queue/priority_queue/array_heap.rs` |
+//! | `grow` | `ArrayHeap::grow` | `queue/priority_queue/array_heap.rs` |
+//! | `finishPoll` | `ArrayHeap::pop` | `queue/priority_queue/array_heap.rs` |
+//! | `removeAt` | `ArrayHeap::remove_at` | `queue/priority_queue/array_heap.rs` |
+//! | `setIndex` | `Positions::set_position` | `queue/priority_queue/array_heap.rs` |
+//! | `heapIndex`, `indexOf` | `Slots::near_position` | `queue/priority_queue/slots.rs` |
+//! | `compareTo` | `key` | `queue/priority_queue/entry.rs` |
+//! | `sequencer`, `sequenceNumber` | `LockedStripe::next_sequence` | `queue/striped/stripe.rs` |
+//! | `offer` | `DelayedWorkQueue::offer` | `queue/striped.rs` |
+//! | `take`, `poll` | `wait_until` | `queue/waiting.rs` |
+//! | `leader` | `Waiters::notify` | `queue/waiters.rs` |
+//! | `available.await` | `Waiters::begin_wait` | `queue/waiters.rs` |
+//! | `triggerTime`, `overflowFree` | `Timestamp::after`: it saturates, so nothing overflows | `time.rs` |
+//! | `setNextRunTime` | `Period::plan` | `task/period.rs` |
+//! | `runAndReset` | `Task::run` | `task/call.rs` |
+//! | `delayedExecute` | `Pool::admit` | `pool/admission.rs` |
+//! | `ensurePrestart` | `Pool::ensure_worker` | `pool/admission.rs` |
+//! | `addWorker` | `Pool::start_worker` | `pool/workers/spawning.rs` |
+//! | `getTask` | `Runner::run_tasks` | `pool/worker.rs` |
+//! | `reExecutePeriodic` | `Pool::rearm` | `pool.rs` |
+//! | `canRunInCurrentRunState` | `AdmissionState::is_closed_to` | `queue.rs` |
+//! | `onShutdown` | `Pool::shutdown` | `pool/shutdown.rs` |
+//!
 //! # Outside the locks
 //!
 //! The clock is read, elements are made and dropped, and threads are woken while no lock is held.
@@ -45,7 +79,7 @@
 //! No user code runs there.
 
 mod drained;
-mod heap;
+mod priority_queue;
 mod shared_heap;
 mod single;
 mod striped;
@@ -54,7 +88,7 @@ mod waiting;
 
 pub(crate) use self::{
     drained::Drained,
-    heap::{Entry, Ticket},
+    priority_queue::{Entry, Ticket},
     single::SingleQueue,
     striped::{DelayedWorkQueue, Reset},
     waiting::AsyncWaiter,

@@ -18,6 +18,8 @@
 mod coverage;
 #[path = "evidence/functions.rs"]
 mod functions;
+#[path = "evidence/java_names.rs"]
+mod java_names;
 #[path = "evidence/mutants.rs"]
 mod mutants;
 

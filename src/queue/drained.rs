@@ -7,12 +7,12 @@
 
 use std::{collections::VecDeque, mem};
 
-use super::heap::{DelayHeap, Entry};
+use super::priority_queue::{Entry, PriorityQueue};
 
 /// See the [module](self).
 pub(crate) struct Drained<E> {
     ready: VecDeque<Entry<E>>,
-    heaps: Vec<DelayHeap<E>>,
+    heaps: Vec<PriorityQueue<E>>,
     /// The next slot of the last heap to look at.
     slot: u32,
     /// The number of elements left in the heaps.
@@ -20,8 +20,8 @@ pub(crate) struct Drained<E> {
 }
 
 impl<E> Drained<E> {
-    pub(super) fn new(ready: VecDeque<Entry<E>>, heaps: Vec<DelayHeap<E>>) -> Self {
-        let len = heaps.iter().map(DelayHeap::len).sum();
+    pub(super) fn new(ready: VecDeque<Entry<E>>, heaps: Vec<PriorityQueue<E>>) -> Self {
+        let len = heaps.iter().map(PriorityQueue::len).sum();
         Self { ready, heaps, slot: 0, len }
     }
 

@@ -1,4 +1,4 @@
-//! A heap that threads share: the heap, its lock, and its published head.
+//! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
 //! Every change to the heap goes through [`LockedHeap`], which publishes the new head before the
 //! lock is released; so the published head is never stale for a thread that has the lock. `S` is
@@ -31,7 +31,7 @@ use crossbeam_utils::CachePadded;
 
 use super::{
     SnapshotEntry,
-    heap::{DelayHeap, Entry, Ticket},
+    priority_queue::{Entry, PriorityQueue, Ticket},
 };
 use crate::{
     sync::{
@@ -49,7 +49,7 @@ pub(super) struct SharedHeap<E, S> {
 }
 
 struct Contents<E, S> {
-    heap: DelayHeap<E>,
+    heap: PriorityQueue<E>,
     state: S,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct LockedHeap<'a, E, S> {
 impl<E, S> SharedHeap<E, S> {
     /// `number` is its place among the heaps of its queue, in which their locks are taken.
     pub(super) fn new(number: usize, state: S) -> Self {
-        let contents = Contents { heap: DelayHeap::new(), state };
+        let contents = Contents { heap: PriorityQueue::new(), state };
         Self { head: PublishedHead::new(), contents: Mutex::numbered(number, contents) }
     }
 
@@ -211,7 +211,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         is_found
     }
 
-    pub(super) fn remove_all(&mut self) -> DelayHeap<E> {
+    pub(super) fn remove_all(&mut self) -> PriorityQueue<E> {
         let removed = self.contents.heap.remove_all();
         self.publish();
         removed

@@ -315,7 +315,7 @@ impl<E> Source for SingleQueue<E> {
         Self::is_finished(self)
     }
 
-    // Always inlined, like everything on this path: see `DelayHeap::entry`.
+    // Always inlined, like everything on this path: see `PriorityQueue::entry`.
     #[inline(always)]
     fn take_due(&self, now: Timestamp) -> Option<Entry<E>> {
         while self.head() <= now {

@@ -209,7 +209,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Returns the nearest deadline that is published, which an element that is far away may
-    /// [fall short of](super::heap); does not lock.
+    /// [fall short of](super::priority_queue); does not lock.
     pub(crate) fn published_head(&self) -> Timestamp {
         self.head()
     }

@@ -36,7 +36,7 @@ use std::{collections::VecDeque, time::Duration};
 use super::{DelayedWorkQueue, Reset};
 use crate::{
     queue::{
-        heap::{Entry, Ticket},
+        priority_queue::{Entry, Ticket},
         shared_heap::PublishedHead,
     },
     sync::{

@@ -26,7 +26,7 @@ use std::{collections::BTreeMap, mem};
 
 use super::super::{
     AdmissionState, Entry, Refusal, Refused, Return, SnapshotEntry, Ticket,
-    heap::DelayHeap,
+    priority_queue::PriorityQueue,
     shared_heap::{LockedHeap, SharedHeap},
 };
 use crate::time::{Timestamp, Timing};
@@ -215,7 +215,7 @@ impl<E> LockedStripe<'_, E> {
         removed
     }
 
-    pub(super) fn take_all_out(&mut self) -> DelayHeap<E> {
+    pub(super) fn take_all_out(&mut self) -> PriorityQueue<E> {
         self.state_mut().held = Held::default();
         self.remove_all()
     }

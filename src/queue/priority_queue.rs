@@ -1,4 +1,6 @@
-//! The delay heap: which entry is due next. It is plain data and knows no lock, no clock and no task.
+//! The priority queue: which entry is due next. It is plain data and knows no lock, no clock and no task.
+//!
+//! Each stripe has one, and where the other modules say *the heap* of a stripe they mean the whole of it.
 //!
 //! ```text
 //!   near part   array heap │ sorted run    in order
@@ -23,7 +25,7 @@
 //!
 //! The head is *exact* while the first near entry is due before every bucket begins ([`calendar`]). When
 //! the near part loses its first entry, the nearest bucket is brought near in the same call
-//! ([`settle`](DelayHeap::settle)), unless it has several chunks. Only then is there a head that is a mere
+//! ([`settle`](PriorityQueue::settle)), unless it has several chunks. Only then is there a head that is a mere
 //! bound. It is never later than the first deadline, so a thread that waits for it is not late; a thread
 //! that finds it due brings one chunk near, publishes the new head, and looks again.
 //!
@@ -52,7 +54,7 @@ use self::{
 };
 use crate::time::Timestamp;
 
-/// The largest number of entries. The crate's own tests have a smaller limit, so that they can fill a heap.
+/// The largest number of entries. The crate's own tests have a smaller limit, so that they can fill it.
 const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { array_heap::CAPACITY };
 /// With this many entries or fewer the near part admits every entry: a heap of two levels costs
 /// little, and a small queue needs no calendar.
@@ -64,13 +66,13 @@ const SMALL: bool = cfg!(any(test, shuttle, loom));
 const PLACES_PER_ENTRY: usize = 8;
 
 /// See the [module](self).
-pub(crate) struct DelayHeap<E> {
+pub(crate) struct PriorityQueue<E> {
     table: Slots<E>,
     near: NearPart,
     calendar: Calendar,
 }
 
-impl<E> DelayHeap<E> {
+impl<E> PriorityQueue<E> {
     pub(crate) fn new() -> Self {
         Self { table: Slots::new(), near: NearPart::new(), calendar: Calendar::new() }
     }
@@ -237,7 +239,7 @@ impl<E> DelayHeap<E> {
         })
     }
 
-    /// Takes everything out, as a heap of its own.
+    /// Takes everything out, as a queue of its own.
     pub(crate) fn remove_all(&mut self) -> Self {
         std::mem::replace(self, Self::new())
     }
@@ -247,7 +249,7 @@ impl<E> DelayHeap<E> {
         self.table.into_elements()
     }
 
-    /// Takes an element out of its slot and leaves everything else as it is. This is for a heap that
+    /// Takes an element out of its slot and leaves everything else as it is. This is for a queue that
     /// is emptied slot by slot and not used in any other way.
     pub(super) fn take(&mut self, slot: u32) -> Option<E> {
         self.table.take(slot)
@@ -288,7 +290,7 @@ impl<E> DelayHeap<E> {
 }
 
 /// Which entry is the first of all, and what is done so that it is in the near part.
-impl<E> DelayHeap<E> {
+impl<E> PriorityQueue<E> {
     /// Returns the deadline and the sequence of the first entry, unless it is in a bucket of the
     /// calendar that is [brought near](Self::bring_near) chunk by chunk.
     #[inline]
@@ -339,7 +341,7 @@ impl<E> DelayHeap<E> {
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         let mut near = self.near_two();
         if near[1].as_nanos() >= self.calendar.floor() {
-            self.settle_until(|heap| heap.near_two()[1].as_nanos() < heap.calendar.floor());
+            self.settle_until(|queue| queue.near_two()[1].as_nanos() < queue.calendar.floor());
             near = self.near_two();
         }
         let mut moments = [near[0], near[1], self.bound()];

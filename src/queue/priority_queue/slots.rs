@@ -241,7 +241,7 @@ impl<E> Slots<E> {
     }
 }
 
-/// Where the array heap reports its entries to be: of the near part.
+/// The positions of the near part's entries.
 impl<E> Positions for Slots<E> {
     #[inline]
     fn set_position(&mut self, slot: u32, position: u32) {

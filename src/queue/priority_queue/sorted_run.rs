@@ -13,7 +13,7 @@
 //!
 //! The first and the last place in use are never holes: a removal there also drops all holes next
 //! to it. So timeouts that are cancelled soon after they were set, at the back, leave nothing, and
-//! a run never consists of holes alone. The [heap](super) limits the number of holes in the middle
+//! a run never consists of holes alone. The [near part](super::near_part) limits the number of holes in the middle
 //! by moving entries from here to itself.
 //!
 //! A position is the number of a place, counted through all chunks (modulo 2³¹). It does not change

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{super::drained::Drained, near_part::TOLERANCE, *};
 
-impl<E> DelayHeap<E> {
+impl<E> PriorityQueue<E> {
     /// Asserts the invariants of the module.
     fn check(&self) {
         self.near.check(&self.table);
@@ -60,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A heap, and a model of what it should hold.
 struct Subject {
-    heap: DelayHeap<u64>,
+    heap: PriorityQueue<u64>,
     /// By sequence: deadline, slot, element.
     model: BTreeMap<u64, (u64, u32, u64)>,
     /// Every ticket that was ever issued.
@@ -70,7 +70,7 @@ struct Subject {
 
 impl Subject {
     fn new() -> Self {
-        let (heap, model, tickets) = (DelayHeap::new(), BTreeMap::new(), Vec::new());
+        let (heap, model, tickets) = (PriorityQueue::new(), BTreeMap::new(), Vec::new());
         Self { heap, model, tickets, next: 0 }
     }
 
@@ -243,7 +243,7 @@ proptest! {
     }
 }
 
-impl<E> DelayHeap<E> {
+impl<E> PriorityQueue<E> {
     /// Takes the first entry out, whatever that takes.
     fn take_first(&mut self) -> Option<Entry<E>> {
         while !self.is_exact() {
@@ -256,7 +256,7 @@ impl<E> DelayHeap<E> {
 /// DQ-068, M77: growth past every chunk boundary keeps the order.
 #[test]
 fn growth_keeps_the_order() {
-    let mut heap = DelayHeap::new();
+    let mut heap = PriorityQueue::new();
     let count = 10_000_u64;
     for n in 0..count {
         heap.insert(Timestamp::from_nanos(n * 7_919 % count), n, n).expect("room");
@@ -272,7 +272,7 @@ fn growth_keeps_the_order() {
 
 #[test]
 fn equal_deadlines_are_first_come_first_served() {
-    let mut heap = DelayHeap::new();
+    let mut heap = PriorityQueue::new();
     for n in 0..1_000 {
         heap.insert(Timestamp::from_nanos(5), n, n).expect("room");
     }
@@ -287,7 +287,7 @@ fn equal_deadlines_are_first_come_first_served() {
 fn removal_from_the_middle_sifts_both_ways() {
     let delays = [1, 100, 2, 3, 4, 101, 102, 103, 104, 5, 6, 7, 8];
     for remove in 0..delays.len() {
-        let mut heap = DelayHeap::new();
+        let mut heap = PriorityQueue::new();
         // The sorted run ends with these, so all others are in the heap.
         let mut insert = |nanos| heap.insert(at(nanos), nanos, nanos).expect("room");
         let last = [1_000, 1_001, 1_002].map(&mut insert);
@@ -307,7 +307,7 @@ fn removal_from_the_middle_sifts_both_ways() {
 /// M78.
 #[test]
 fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
-    let mut heap = DelayHeap::new();
+    let mut heap = PriorityQueue::new();
     let old = heap.insert(Timestamp::from_nanos(1), 0, 'a').expect("room");
     assert!(heap.remove(old).is_some());
     let new = heap.insert(Timestamp::from_nanos(1), 1, 'b').expect("room");
@@ -321,7 +321,7 @@ fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
 /// M81: otherwise one far timer would force all later ones into the heap.
 #[test]
 fn one_far_entry_does_not_close_the_sorted_run() {
-    let mut heap = DelayHeap::new();
+    let mut heap = PriorityQueue::new();
     for nanos in [1_000, 1, 2, 3] {
         heap.insert(at(nanos), nanos, nanos).expect("room");
     }
@@ -332,7 +332,7 @@ fn one_far_entry_does_not_close_the_sorted_run() {
 /// An entry that was taken out and inserted again is found at its new slot.
 #[test]
 fn a_few_far_entries_do_not_close_the_sorted_run() {
-    let mut heap = DelayHeap::new();
+    let mut heap = PriorityQueue::new();
     let mut insert = |at, sequence| {
         let inserted = heap.insert(Timestamp::from_nanos(at), sequence, ());
         inserted.expect("room");
@@ -347,7 +347,7 @@ fn a_few_far_entries_do_not_close_the_sorted_run() {
 
 #[test]
 fn a_ticket_can_follow_its_entry_to_another_slot() {
-    let mut heap = DelayHeap::new();
+    let mut heap = PriorityQueue::new();
     let before = heap.insert(at(1), 0, 'a').expect("room");
     let entry = heap.pop().expect("it is there");
     heap.insert(at(1), 1, 'b').expect("room");
@@ -363,7 +363,7 @@ fn a_ticket_can_follow_its_entry_to_another_slot() {
 fn survivors_do_not_keep_the_sorted_run_long() {
     let count = 50_000_u64;
     for stride in [1, 7_919] {
-        let mut heap = DelayHeap::new();
+        let mut heap = PriorityQueue::new();
         // Equal deadlines, so that none is far.
         let insert = |n| heap.insert(at(0), n, n).expect("room");
         let tickets: Vec<_> = (0..count).map(insert).collect();

@@ -175,7 +175,9 @@ fn memory_of_far_entries_comes_back_but_for_one_chunk() {
             1 => entries.reverse(),
             _ => entries.sort_by_key(|(_, n)| n.wrapping_mul(7_919) % 10_007),
         }
-        assert!(subject.slots.backed_chunks() >= 2_000 / crate::queue::heap::slots::CHUNK);
+        assert!(
+            subject.slots.backed_chunks() >= 2_000 / crate::queue::priority_queue::slots::CHUNK
+        );
         for entry in entries {
             assert!(subject.remove(entry).is_some());
         }

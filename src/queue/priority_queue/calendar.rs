@@ -30,7 +30,7 @@
 //! # What the order rests on
 //!
 //! No entry is due before its bucket begins. So as long as the first near entry is due before
-//! `floor`, the begin of the nearest bucket, it is the first entry of all. The [heap](super) keeps it so:
+//! `floor`, the begin of the nearest bucket, it is the first entry of all. The [priority queue](super) keeps it so:
 //! when the near part comes to an end before the nearest bucket, it moves that bucket's entries to
 //! itself.
 //!
