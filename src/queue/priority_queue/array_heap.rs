@@ -275,7 +275,7 @@ impl ArrayHeap {
     }
 
     /// Puts an entry at a position and reports that position.
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
         self.groups[position / ARITY].0[position % ARITY] = key;
         self.slots[position] = slot;
