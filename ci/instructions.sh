@@ -3,6 +3,8 @@
 # read-modify-writes or fences, counted by callgrind in the profile that users have and in the one with
 # fat LTO, and held against benches/instructions.txt: fails if a call executes more than 3 % more
 # instructions (and more than six), or if it has a read-modify-write more. With --write the figures are written anew.
+# With --parts it shows instead what an element of a delay queue costs from its insertion to its end, by how
+# 100,000 of them come and go (benches/parts.rs).
 #
 # The read-modify-writes are those of all that a call executes: the library's own, std's, those of the
 # locks, the allocator's. callgrind calls them events of the global bus.
@@ -29,7 +31,7 @@ count() {
   local profile=$1 pending=$2 program=$3 dump
   # On one core: the number of the queue's stripes follows the number of cores.
   taskset -c 0 valgrind --tool=callgrind --callgrind-out-file="$counted/dump" \
-    --collect-bus=yes --toggle-collect='*counted_*' --dump-after='instructions::counted_*' \
+    --collect-bus=yes --toggle-collect='*counted_*' --dump-after="${program##*/}::counted_*" \
     "$program" "$pending" >/dev/null 2>"$counted/said" || { cat "$counted/said"; exit 1; }
   for dump in $(ls "$counted"/dump.* | sort -t. -k3n); do
     awk -v profile="$profile" -v pending="$pending" -v calls=$calls '
@@ -40,11 +42,22 @@ count() {
   rm -f "$counted"/dump*
 }
 
-for profile in release bench; do
-  cargo build --manifest-path ci/optimised/Cargo.toml --quiet --profile "$profile" --bin instructions \
+build() {
+  cargo build --manifest-path ci/optimised/Cargo.toml --quiet --profile "$1" --bin "$2" \
     --target-dir target/optimised
   # Cargo's profile `bench` has the folder of the one that it inherits from.
-  program=target/optimised/release/instructions
+  program=target/optimised/release/$2
+}
+
+if [[ "${1:-}" == --parts ]]; then
+  calls=100000
+  build release parts
+  count release "$calls" "$program"
+  exit 0
+fi
+
+for profile in release bench; do
+  build "$profile" instructions
   for pending in 1000 100000; do
     count "$profile" "$pending" "$program"
   done
