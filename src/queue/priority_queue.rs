@@ -8,7 +8,8 @@
 //!   slots       slot ─▶ element, and the position of its key, or the key itself
 //! ```
 //!
-//! Each part is a type that knows none of the others, and this one decides which of them an entry goes to.
+//! Each part is a type with fields of its own. The heap, the run and the slots know none of the others; the
+//! calendar knows the slots, in which it keeps its entries. This type decides where an entry goes.
 //!
 //! * [`ArrayHeap`](array_heap) is the four-ary heap: `sift_up`, `sift_down`, `grow`.
 //! * [`SortedRun`](sorted_run) is beside it in the [near part](near_part), for entries that arrive in the

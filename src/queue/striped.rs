@@ -13,6 +13,9 @@
 //! Submitter and worker should not contend for each element either. So due entries leave a stripe
 //! in batches and go to the [`ready`] list, where they wait in order for all takers.
 //!
+//! The heap itself, with `sift_up` and `sift_down`, is in `queue/priority_queue/array_heap.rs`; the head of
+//! [`queue`](super) lists where Java's other names are.
+//!
 //! # Order over all stripes
 //!
 //! The entry that is taken next is the one with the smallest deadline of all, and among equal ones

@@ -1,5 +1,5 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap) or in the
-//! [sorted run](super::sorted_run). It knows no calendar.
+//! [sorted run](super::sorted_run). It knows no bucket of the calendar.
 //!
 //! Entries that arrive in the order in which they become due need no heap. They go to the sorted run
 //! beside it; one bit of a position tells which of the two holds the entry. The first entry is the
