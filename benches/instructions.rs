@@ -28,6 +28,8 @@ use punctual::{
 
 /// The number of calls of each kind.
 const CALLS: u64 = 2_000;
+/// The entries of a stripe that is nearly empty.
+const FEW: u64 = 8;
 const HOUR: Duration = Duration::from_secs(3_600);
 const NEAR: Duration = Duration::from_millis(1);
 
@@ -97,12 +99,17 @@ fn counted_drop_of_a_future_of_a_waiting_task(futures: Futures) {
     drop(futures);
 }
 
-#[inline(never)]
-fn counted_schedule_and_cancel_far(executor: &Handle) {
+#[inline(always)]
+fn schedule_and_cancel(executor: &Handle) {
     for number in 0..CALLS {
         let future = executor.schedule(far(number), move || number).expect("it is open");
         black_box(future.cancel());
     }
+}
+
+#[inline(never)]
+fn counted_schedule_and_cancel_far(executor: &Handle) {
+    schedule_and_cancel(executor);
 }
 
 #[inline(never)]
@@ -111,6 +118,21 @@ fn counted_schedule_and_cancel_near(executor: &Handle) {
         let future = executor.schedule(NEAR, move || number).expect("it is open");
         black_box(future.cancel());
     }
+}
+
+/// As `far`, into a stripe that has no entry: each task becomes the head, and leaves nothing behind.
+#[inline(never)]
+fn counted_schedule_and_cancel_into_empty(executor: &Handle) {
+    schedule_and_cancel(executor);
+    // Otherwise it would be identical to the function below, and merged with it.
+    black_box(executor);
+}
+
+/// As `far`, into a stripe with `FEW` entries.
+#[inline(never)]
+fn counted_schedule_and_cancel_into_few(executor: &Handle) {
+    schedule_and_cancel(executor);
+    black_box(CALLS);
 }
 
 /// A timer that is made, polled once and dropped, as that of a request that is in time.
@@ -215,6 +237,18 @@ fn count_submission(pending: u64) {
     mem::forget(subject);
 }
 
+/// Whatever the number of other tasks is: a program with few timers, or with a stripe for each thread,
+/// finds its stripe like this. On one core there is one stripe, so the subject's tasks are in it.
+fn count_submission_into_small_stripes() {
+    let subject = Subject::new(0);
+    counted_schedule_and_cancel_into_empty(&subject.executor);
+    mem::forget(subject);
+
+    let subject = Subject::new(FEW);
+    counted_schedule_and_cancel_into_few(&subject.executor);
+    mem::forget(subject);
+}
+
 fn count_runs(pending: u64) {
     let subject = Subject::new(pending);
     let mut futures = Vec::with_capacity(CALLS as usize);
@@ -270,6 +304,7 @@ fn main() {
     // program works.
     let pending = env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(10);
     count_submission(pending);
+    count_submission_into_small_stripes();
     count_runs(pending);
     count_shutdown();
     count_delay_queue(pending);
