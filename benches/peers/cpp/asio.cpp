@@ -76,29 +76,45 @@ auto tiny() {
     return [captured] { captured->fetch_add(1, std::memory_order_relaxed); };
 }
 
-std::vector<Handle> fill(Pool& pool, uint64_t count) {
-    Random random(1);
+std::vector<Handle> fill(Pool& pool, uint64_t count, uint64_t seed = 1) {
+    Random random(seed);
     std::vector<Handle> timers;
     timers.reserve(count);
     for (uint64_t i = 0; i < count; i++) timers.push_back(pool.schedule(random.far(), tiny()));
     return timers;
 }
 
+// What all threads keep, in one list.
+std::vector<Handle> joined(std::vector<std::vector<Handle>>& keep) {
+    std::vector<Handle> all;
+    for (auto& timers : keep) std::move(timers.begin(), timers.end(), std::back_inserter(all));
+    return all;
+}
+
 // ---- W1: schedule a task and cancel it, while others are pending.
 
 void w1(uint64_t operations, uint64_t pending, uint64_t threads) {
     Pool pool(2);
-    auto keep = fill(pool, pending);
+    std::vector<std::vector<Handle>> keep(threads);
     auto schedule_and_cancel = [&](uint64_t seed, uint64_t count) {
         Random random(seed);
         for (uint64_t i = 0; i < count; i++) pool.schedule(random.far(), tiny())->cancel();
     };
-    schedule_and_cancel(7, operations / 10);
-    pool.settle();
-    double resident_before = resident();
+    // Each thread schedules its share of the pending tasks itself, and warms up.
+    auto prepare = [&](uint64_t number) {
+        keep[number] = fill(pool, share(pending, threads, number), 1 + 1000 * number);
+        schedule_and_cancel(7 + 1000 * number, operations / threads / 10);
+    };
+    double resident_before = 0;
     auto before = Usage::now();
     auto start = Clock::now();
-    double submitted = together(threads, [&](uint64_t number) {
+    auto begin = [&] {
+        pool.settle();
+        resident_before = resident();
+        before = Usage::now();
+        start = Clock::now();
+    };
+    double submitted = prepared(threads, prepare, begin, [&](uint64_t number) {
         schedule_and_cancel(100 + number, operations / threads);
     });
     pool.settle();
@@ -111,7 +127,8 @@ void w1(uint64_t operations, uint64_t pending, uint64_t threads) {
     out.emit("cpu_ns_per_op", after.since(before, count).cpu_ns, "ns");
     out.emit("retained_per_cancel", (resident() - resident_before) / count, "B");
     out.emit("rss_after", resident(), "B");
-    pool.finish(keep);
+    auto all = joined(keep);
+    pool.finish(all);
 }
 
 void w1(const Args& args) {
@@ -148,8 +165,7 @@ void w2(const Args& args) {
             double bytes = (resident() - resident_before) / count - sizeof(Handle);
             out.emit("bytes_per_task", bytes, "B");
         }
-        std::vector<Handle> all;
-        for (auto& timers : keep) std::move(timers.begin(), timers.end(), std::back_inserter(all));
+        auto all = joined(keep);
         pool.finish(all);
     }
 }
@@ -361,22 +377,32 @@ void w7(const Args& args) {
     auto operations = args.number("N", 200000), outstanding = args.number("P", 10000);
     for (auto threads : args.list("T", "1,2")) {
         Pool pool(2);
-        Random random(1);
-        std::vector<Handle> keep;
-        for (uint64_t i = 0; i < outstanding; i++)
-            keep.push_back(pool.schedule(microseconds(25000000 + random.below(5000000)), tiny()));
-        churn(pool, 2, operations / 4);
-        pool.settle();
+        std::vector<std::vector<Handle>> keep(threads);
+        auto prepare = [&](uint64_t number) {
+            Random random(1 + 1000 * number);
+            for (uint64_t i = share(outstanding, threads, number); i > 0; i--) {
+                microseconds delay(25000000 + random.below(5000000));
+                keep[number].push_back(pool.schedule(delay, tiny()));
+            }
+            churn(pool, 2 + 1000 * number, operations / 4 / threads);
+        };
         auto before = Usage::now();
         auto start = Clock::now();
-        together(threads, [&](uint64_t number) { churn(pool, 50 + number, operations / threads); });
+        auto begin = [&] {
+            pool.settle();
+            before = Usage::now();
+            start = Clock::now();
+        };
+        prepared(threads, prepare, begin,
+                 [&](uint64_t number) { churn(pool, 50 + number, operations / threads); });
         pool.settle();
         double took = nanos_since(start);
         auto used = Usage::now().since(before, operations);
         Figures out("W7", {{"P", outstanding}, {"T", threads}, {"N", operations}});
         out.emit("ns_per_op", took / operations, "ns");
         out.emit("cpu_ns_per_op", used.cpu_ns, "ns");
-        pool.finish(keep);
+        auto all = joined(keep);
+        pool.finish(all);
     }
 }
 

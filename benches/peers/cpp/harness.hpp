@@ -173,20 +173,35 @@ private:
     std::condition_variable changed;
 };
 
-// Runs the body on threads that begin together. Returns how long they took, in nanoseconds.
-inline double together(uint64_t count, const std::function<void(uint64_t)>& body) {
+// Each thread does `prepare`; when all are ready, this thread does `begin`, and all begin with the
+// body together. Returns how long they took, in nanoseconds.
+inline double prepared(uint64_t count, const std::function<void(uint64_t)>& prepare,
+                       const std::function<void()>& begin,
+                       const std::function<void(uint64_t)>& body) {
     std::atomic<uint64_t> ready{0};
     std::atomic<bool> go{false};
     std::vector<std::thread> threads;
     for (uint64_t number = 0; number < count; number++)
         threads.emplace_back([&, number] {
+            prepare(number);
             ready++;
             while (!go) std::this_thread::yield();
             body(number);
         });
-    while (ready < count) std::this_thread::yield();
+    // Sleeping, because yielding would take a processor from those that prepare.
+    while (ready < count) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    begin();
     auto start = Clock::now();
     go = true;
     for (auto& thread : threads) thread.join();
     return nanos_since(start);
+}
+
+inline double together(uint64_t count, const std::function<void(uint64_t)>& body) {
+    return prepared(count, [](uint64_t) {}, [] {}, body);
+}
+
+// How many of `count` the thread of this number has, of so many threads.
+inline uint64_t share(uint64_t count, uint64_t threads, uint64_t number) {
+    return count / threads + (number < count % threads);
 }

@@ -176,12 +176,27 @@ func (d *done) wait() { <-d.all }
 
 // together runs the body in goroutines that begin together, and returns how long they took.
 func together(count int, body func(number int)) time.Duration {
+	return prepared(count, func(int) {}, func() {}, body)
+}
+
+// share is how many of count the goroutine of this number has, of so many goroutines.
+func share(count, threads, number int) int {
+	if number < count%threads {
+		return count/threads + 1
+	}
+	return count / threads
+}
+
+// prepared does the same, but each goroutine does prepare first. When all are ready, begin is called,
+// and then they begin together.
+func prepared(count int, prepare func(number int), begin func(), body func(number int)) time.Duration {
 	var ready, finished sync.WaitGroup
 	start := make(chan struct{})
 	ready.Add(count)
 	finished.Add(count)
 	for i := 0; i < count; i++ {
 		go func(number int) {
+			prepare(number)
 			ready.Done()
 			<-start
 			body(number)
@@ -189,6 +204,7 @@ func together(count int, body func(number int)) time.Duration {
 		}(i)
 	}
 	ready.Wait()
+	begin()
 	began := time.Now()
 	close(start)
 	finished.Wait()

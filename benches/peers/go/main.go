@@ -34,11 +34,8 @@ func tiny() func() {
 }
 
 func fill(count int) []*time.Timer {
-	r := random{1}
 	timers := make([]*time.Timer, count)
-	for i := range timers {
-		timers[i] = time.AfterFunc(r.far(), tiny())
-	}
+	refill(timers, 1)
 	return timers
 }
 
@@ -337,15 +334,20 @@ func timeouts(seed uint64, operations int) {
 func w7(a args) {
 	operations, outstanding := a.number("N", 200_000), a.number("P", 10_000)
 	for _, threads := range a.list("T", "1,2") {
-		r := random{1}
-		keep := make([]*time.Timer, outstanding)
-		for i := range keep {
-			micros := time.Duration(25_000_000 + r.below(5_000_000))
-			keep[i] = time.AfterFunc(micros*time.Microsecond, tiny())
+		keep := make([][]*time.Timer, threads)
+		prepare := func(number int) {
+			r := random{uint64(1 + 1000*number)}
+			own := make([]*time.Timer, share(outstanding, threads, number))
+			for i := range own {
+				micros := time.Duration(25_000_000 + r.below(5_000_000))
+				own[i] = time.AfterFunc(micros*time.Microsecond, tiny())
+			}
+			keep[number] = own
+			timeouts(uint64(2+1000*number), operations/4/threads)
 		}
-		timeouts(2, operations/4)
 		before := usageNow()
-		took := together(threads, func(number int) {
+		begin := func() { before = usageNow() }
+		took := prepared(threads, prepare, begin, func(number int) {
 			timeouts(uint64(50+number), operations/threads)
 		})
 		used := usageNow().since(before, float64(operations))
@@ -353,7 +355,9 @@ func w7(a args) {
 			param{"P", outstanding}, param{"T", threads}, param{"N", operations})
 		out.emit("ns_per_op", float64(took)/float64(operations), "ns")
 		out.emit("cpu_ns_per_op", used.cpu, "ns")
-		stopAll(keep)
+		for _, timers := range keep {
+			stopAll(timers)
+		}
 	}
 }
 

@@ -32,14 +32,27 @@ func (l load) figures(workload string) figures {
 // count returns the operations of all goroutines together.
 func (l load) count() float64 { return float64(l.operations / l.threads * l.threads) }
 
-// warmUp has one goroutine do a tenth of the operations.
-func (l load) warmUp(body work) { body(0, 7, l.operations/10) }
+// part returns the goroutine's own part of the timers.
+func (l load) part(timers []*time.Timer, number int) []*time.Timer {
+	return timers[number*len(timers)/l.threads : (number+1)*len(timers)/l.threads]
+}
 
-// measure has all goroutines do all operations, and begin together.
-func (l load) measure(out figures, body work) {
+// measure has each goroutine start its part of the timers, which are nil, and do a tenth of its
+// operations to warm up. Then, after begin, all goroutines do all operations, and begin together. Go
+// keeps a timer with the processor that the goroutine runs on.
+func (l load) measure(out figures, timers []*time.Timer, begin func(), body work) {
+	each := l.operations / l.threads
+	prepare := func(number int) {
+		refill(l.part(timers, number), uint64(1+1000*number))
+		body(number, uint64(7+1000*number), each/10)
+	}
 	before := usageNow()
-	took := together(l.threads, func(number int) {
-		body(number, uint64(100+number), l.operations/l.threads)
+	ready := func() {
+		begin()
+		before = usageNow()
+	}
+	took := prepared(l.threads, prepare, ready, func(number int) {
+		body(number, uint64(100+number), each)
 	})
 	after := usageNow()
 	out.emit("ns_per_op", float64(took)/l.count(), "ns")
@@ -90,16 +103,15 @@ func allTimes(watches []*stopwatch) []int64 {
 func w1(a args) {
 	for _, l := range loads(a, "1000,100000,1000000", "1,2,4", 400_000) {
 		out := l.figures("W1")
-		keep := fill(l.pending)
+		keep := make([]*time.Timer, l.pending)
 		churn := func(_ int, seed uint64, count int) {
 			r := random{seed}
 			for i := 0; i < count; i++ {
 				time.AfterFunc(r.far(), tiny()).Stop()
 			}
 		}
-		l.warmUp(churn)
-		heapBefore := heap()
-		l.measure(out, churn)
+		var heapBefore float64
+		l.measure(out, keep, func() { heapBefore = heap() }, churn)
 		occupied := resident()
 		out.emit("retained_per_cancel", (heap()-heapBefore)/l.count(), "B")
 		out.emit("rss_after", occupied, "B")
@@ -112,7 +124,7 @@ func w1(a args) {
 func w12(a args) {
 	looksAtMemory := a.number("memory", 1) == 1
 	all := loads(a, "1000,10000,100000,1000000", "1,2", 400_000)
-	// The same timers serve for one goroutine and for two.
+	// The memory is that of one goroutine's calls and of two together.
 	for len(all) > 0 {
 		same := 1
 		for same < len(all) && all[same].pending == all[0].pending {
@@ -128,26 +140,23 @@ func randomCancel(loads []load, looksAtMemory bool) {
 	var heapBefore float64
 	if looksAtMemory {
 		// What is kept for later timers is then there before.
-		refill(timers)
+		refill(timers, 1)
 		forget(timers)
 		heapBefore = heap()
 	}
-	refill(timers)
-	cancelled := float64(len(timers))
+	cancelled := 0.0
 	for _, l := range loads {
-		part := len(timers) / l.threads
 		cancels := make([]*stopwatch, l.threads)
 		replace := func(number int, seed uint64, count int) {
 			cancels[number] = newStopwatch(16, count)
-			replaceAtRandom(timers[number*part:(number+1)*part], seed, count, cancels[number])
+			replaceAtRandom(l.part(timers, number), seed, count, cancels[number])
 		}
 		out := l.figures("W12")
-		l.warmUp(replace)
-		l.measure(out, replace)
+		l.measure(out, timers, func() {}, replace)
 		out.distribution("cancel", allTimes(cancels))
-		cancelled += l.count() * 1.1
+		forget(timers)
+		cancelled += float64(len(timers)) + l.count()*1.1
 	}
-	forget(timers)
 	if looksAtMemory {
 		out := newFigures("W12", param{"P", len(timers)})
 		out.emit("retained_per_cancel", (heap()-heapBefore)/cancelled, "B")
@@ -156,8 +165,8 @@ func randomCancel(loads []load, looksAtMemory bool) {
 }
 
 // refill schedules a timer for each place.
-func refill(timers []*time.Timer) {
-	r := random{1}
+func refill(timers []*time.Timer, seed uint64) {
+	r := random{seed}
 	for i := range timers {
 		timers[i] = time.AfterFunc(r.far(), tiny())
 	}
@@ -190,7 +199,7 @@ func replaceAtRandom(timers []*time.Timer, seed uint64, count int, cancels *stop
 func w14(a args) {
 	for _, l := range loads(a, "100000", "16", 1_600_000) {
 		out := l.figures("W14")
-		keep := fill(l.pending)
+		keep := make([]*time.Timer, l.pending)
 		calls := make([]*stopwatch, l.threads)
 		churn := func(number int, seed uint64, count int) {
 			watch := newStopwatch(15, 2*count)
@@ -206,8 +215,7 @@ func w14(a args) {
 				watch.end(begin)
 			}
 		}
-		l.warmUp(churn)
-		l.measure(out, churn)
+		l.measure(out, keep, func() {}, churn)
 		out.distribution("call", allTimes(calls))
 		stopAll(keep)
 	}

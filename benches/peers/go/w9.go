@@ -99,12 +99,14 @@ func w9Mixed(a args) {
 	pending, operations := a.number("P", 100_000), a.number("N", 400_000)
 	for _, threads := range a.list("T", "1,2") {
 		q := newDelayQueue()
-		r := random{1}
-		for i := 0; i < pending; i++ {
-			q.push(uint64(i), r.far())
+		prepare := func(number int) {
+			r := random{uint64(1 + 1000*number)}
+			for i := share(pending, threads, number); i > 0; i-- {
+				q.push(uint64(i), r.far())
+			}
+			insertAndRemove(q, uint64(2+1000*number), operations/4/threads)
 		}
-		insertAndRemove(q, 2, operations/4)
-		took := together(threads, func(number int) {
+		took := prepared(threads, prepare, func() {}, func(number int) {
 			insertAndRemove(q, uint64(50+number), operations/threads)
 		})
 		out := newFigures("W9-mixed",

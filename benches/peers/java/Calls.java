@@ -23,18 +23,17 @@ final class Calls {
 
     private static void w1(Pending frame) throws Exception {
         ScheduledExecutorService executor = frame.executor;
-        ScheduledFuture<?>[] keep = Pool.fill(executor, frame.pending);
+        ScheduledFuture<?>[] keep = new ScheduledFuture<?>[(int) frame.pending];
         Pending.Work work = (number, seed, count) -> {
             Random random = new Random(seed);
             for (long i = 0; i < count; i++) {
                 Pool.schedule(executor, Pool.tiny(), random.far()).cancel(false);
             }
         };
-        frame.warmUp(work);
-        long heap = frame.out.heap();
-        frame.measure(work);
+        double[] heap = new double[1];
+        frame.measure(keep, () -> heap[0] = frame.out.heap(), work);
         long resident = Gauges.resident();
-        frame.out.emit("retained_per_cancel", (frame.out.heap() - heap) / frame.count(), "B");
+        frame.out.emit("retained_per_cancel", (frame.out.heap() - heap[0]) / frame.count(), "B");
         frame.out.emit("rss_after", resident, "B");
         Threads.keepAlive(keep);
     }
@@ -44,10 +43,9 @@ final class Calls {
     static void w11(Bench bench, long operations, long[] pendings, long[] threadCounts)
             throws Exception {
         Pending.all(bench, "W11", operations, pendings, threadCounts, frame -> {
-            ScheduledFuture<?>[] keep = Pool.fill(frame.executor, frame.pending);
+            ScheduledFuture<?>[] keep = new ScheduledFuture<?>[(int) frame.pending];
             Pending.Work work = (number, seed, count) -> putOff(frame.executor, seed, count);
-            frame.warmUp(work);
-            frame.measure(work);
+            frame.measure(keep, () -> {}, work);
             Threads.keepAlive(keep);
         });
     }
@@ -67,7 +65,7 @@ final class Calls {
     static void w12(Bench bench, long operations, long[] pendings, long[] threadCounts,
             boolean looksAtMemory) throws Exception {
         for (long pending : pendings) {
-            // The same tasks serve for one thread and for two.
+            // The memory is that of one thread's calls and of two together.
             ScheduledExecutorService executor = bench.executor(2);
             Figures out = bench.figures("W12", "P", pending);
             ScheduledFuture<?>[] futures = new ScheduledFuture<?>[(int) pending];
@@ -78,17 +76,16 @@ final class Calls {
                 Pool.settle(executor);
             }
             long heap = looksAtMemory ? out.heap() : 0;
-            Pool.fill(executor, futures);
-            double cancelled = pending;
+            double cancelled = 0;
             for (long threads : threadCounts) {
                 Pending frame =
                     new Pending(bench, executor, "W12", operations, pending, (int) threads);
                 w12(frame, futures);
-                cancelled += operations * 1.1;
-            }
-            if (looksAtMemory) {
                 Pool.cancel(futures);
                 Pool.settle(executor);
+                cancelled += pending + operations * 1.1;
+            }
+            if (looksAtMemory) {
                 out.emit("retained_per_cancel", (out.heap() - heap) / cancelled, "B");
             }
             Pool.finish(executor);
@@ -97,14 +94,14 @@ final class Calls {
     }
 
     private static void w12(Pending frame, ScheduledFuture<?>[] futures) throws Exception {
-        int part = futures.length / frame.threads;
         Stopwatch[] cancels = new Stopwatch[frame.threads];
         Pending.Work work = (number, seed, count) -> {
             cancels[number] = new Stopwatch(TIMED, count);
-            replace(frame.executor, futures, number * part, part, seed, count, cancels[number]);
+            int first = frame.first(futures, number);
+            int part = frame.first(futures, number + 1) - first;
+            replace(frame.executor, futures, first, part, seed, count, cancels[number]);
         };
-        frame.warmUp(work);
-        frame.measure(work);
+        frame.measure(futures, () -> {}, work);
         frame.out.distribution("cancel", Stopwatch.all(cancels));
     }
 
@@ -128,14 +125,13 @@ final class Calls {
     static void w14(Bench bench, long operations, long[] pendings, long[] threadCounts)
             throws Exception {
         Pending.all(bench, "W14", operations, pendings, threadCounts, frame -> {
-            ScheduledFuture<?>[] keep = Pool.fill(frame.executor, frame.pending);
+            ScheduledFuture<?>[] keep = new ScheduledFuture<?>[(int) frame.pending];
             Stopwatch[] calls = new Stopwatch[frame.threads];
             Pending.Work work = (number, seed, count) -> {
                 calls[number] = new Stopwatch(TIMED_OF_TWO, 2 * count);
                 scheduleAndCancel(frame.executor, seed, count, calls[number]);
             };
-            frame.warmUp(work);
-            frame.measure(work);
+            frame.measure(keep, () -> {}, work);
             frame.out.distribution("call", Stopwatch.all(calls));
             Threads.keepAlive(keep);
         });
@@ -200,20 +196,28 @@ final class Calls {
         for (long threads : threadCounts) {
             Figures out = bench.figures("W7", "P", outstanding, "T", threads, "N", operations);
             ScheduledExecutorService executor = bench.executor(2);
-            Random random = new Random(1);
             ScheduledFuture<?>[] keep = new ScheduledFuture<?>[(int) outstanding];
-            for (int i = 0; i < outstanding; i++) {
-                long micros = 25_000_000L + random.below(5_000_000);
-                keep[i] = Pool.schedule(executor, Pool.tiny(), micros * 1000);
-            }
-            churn(executor, 2, operations / 4);
-            long cpu = Gauges.cpu();
-            long start = System.nanoTime();
-            Threads.together((int) threads,
+            // As in Pending: each thread has its part of the timeouts, and warms up.
+            Threads.Body prepare = number -> {
+                Random random = new Random(1 + 1000 * number);
+                int end = (int) (outstanding * (number + 1) / threads);
+                for (int i = (int) (outstanding * number / threads); i < end; i++) {
+                    long micros = 25_000_000L + random.below(5_000_000);
+                    keep[i] = Pool.schedule(executor, Pool.tiny(), micros * 1000);
+                }
+                churn(executor, 2 + 1000 * number, operations / 4 / threads);
+            };
+            long[] before = new long[2];
+            Threads.Begin begin = () -> {
+                Pool.settle(executor);
+                before[0] = Gauges.cpu();
+                before[1] = System.nanoTime();
+            };
+            Threads.prepared((int) threads, prepare, begin,
                 number -> churn(executor, 50 + number, operations / threads));
             Pool.settle(executor);
-            long took = System.nanoTime() - start;
-            long cpuUsed = Gauges.cpu() - cpu;
+            long took = System.nanoTime() - before[1];
+            long cpuUsed = Gauges.cpu() - before[0];
             out.emit("ns_per_op", took / (double) operations, "ns");
             out.emit("cpu_ns_per_op", cpuUsed / (double) operations, "ns");
             Pool.finish(executor);

@@ -114,10 +114,15 @@ final class DelayQueues {
             Figures out = bench.figures("W9-mixed",
                 "P", pending, "T", threads, "N", operations);
             DelayQueue<Element> queue = new DelayQueue<>();
-            Random random = new Random(1);
-            for (long i = 0; i < pending; i++) queue.put(new Element(i, random.far()));
-            churn(queue, 2, operations / 4);
-            long took = Threads.together((int) threads,
+            Threads.Body prepare = number -> {
+                Random random = new Random(1 + 1000 * number);
+                long end = pending * (number + 1) / threads;
+                for (long i = pending * number / threads; i < end; i++) {
+                    queue.put(new Element(i, random.far()));
+                }
+                churn(queue, 2 + 1000 * number, operations / 4 / threads);
+            };
+            long took = Threads.prepared((int) threads, prepare, () -> {},
                 number -> churn(queue, 50 + number, operations / threads));
             out.emit("ns_per_op", took / (double) operations, "ns");
         }

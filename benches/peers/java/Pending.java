@@ -1,4 +1,5 @@
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
 
 /**
  * The frame of the workloads whose threads call while many tasks are pending: W1, W11, W12 and W14
@@ -53,20 +54,33 @@ final class Pending {
         return operations / threads * threads;
     }
 
-    /** One thread does a tenth of the operations, after whatever has filled the queue. */
-    void warmUp(Work work) throws Exception {
-        work.run(0, 7, operations / 10);
+    /** The first of the futures that belong to the thread of this number, as it schedules them. */
+    int first(ScheduledFuture<?>[] futures, int number) {
+        return (int) ((long) futures.length * number / threads);
     }
 
-    /** All threads do all operations, and begin together. */
-    void measure(Work work) throws Exception {
-        long cpu = Gauges.cpu();
-        long start = System.nanoTime();
-        long submitted =
-            Threads.together(threads, number -> work.run(number, 100 + number, each()));
+    /**
+     * Each thread schedules its part of the futures itself, and does a tenth of its operations to
+     * warm up. Then, after {@code begin}, all threads do all operations, and begin together.
+     */
+    void measure(ScheduledFuture<?>[] futures, Threads.Begin begin, Work work) throws Exception {
+        long[] before = new long[2];
+        Threads.Body prepare = number -> {
+            int end = first(futures, number + 1);
+            Pool.fill(executor, futures, first(futures, number), end, 1 + 1000 * number);
+            work.run(number, 7 + 1000 * number, each() / 10);
+        };
+        Threads.Begin ready = () -> {
+            Pool.settle(executor);
+            begin.run();
+            before[0] = Gauges.cpu();
+            before[1] = System.nanoTime();
+        };
+        long submitted = Threads.prepared(
+            threads, prepare, ready, number -> work.run(number, 100 + number, each()));
         Pool.settle(executor);
-        long took = System.nanoTime() - start;
-        long cpuUsed = Gauges.cpu() - cpu;
+        long took = System.nanoTime() - before[1];
+        long cpuUsed = Gauges.cpu() - before[0];
         out.emit("ns_per_op", took / count(), "ns");
         out.emit("ns_per_op_submit", submitted / count(), "ns");
         out.emit("cpu_ns_per_op", cpuUsed / count(), "ns");

@@ -41,8 +41,14 @@ final class Pool {
     }
 
     static void fill(ScheduledExecutorService executor, ScheduledFuture<?>[] futures) {
-        Random random = new Random(1);
-        for (int i = 0; i < futures.length; i++) {
+        fill(executor, futures, 0, futures.length, 1);
+    }
+
+    /** The places from {@code first} to before {@code end}, for a thread that has these. */
+    static void fill(ScheduledExecutorService executor, ScheduledFuture<?>[] futures, int first,
+            int end, long seed) {
+        Random random = new Random(seed);
+        for (int i = first; i < end; i++) {
             futures[i] = schedule(executor, tiny(), random.far());
         }
     }

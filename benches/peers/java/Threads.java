@@ -11,8 +11,20 @@ final class Threads {
         void run(int number) throws Exception;
     }
 
+    interface Begin {
+        void run() throws Exception;
+    }
+
     /** Runs the body on threads that begin together. Gives how long they took. */
     static long together(int threads, Body body) throws Exception {
+        return prepared(threads, number -> {}, () -> {}, body);
+    }
+
+    /**
+     * The same, but each thread prepares itself first. When all have, this thread does what comes
+     * before they begin.
+     */
+    static long prepared(int threads, Body prepare, Begin begin, Body body) throws Exception {
         CountDownLatch ready = new CountDownLatch(threads);
         CountDownLatch go = new CountDownLatch(1);
         List<Thread> running = new ArrayList<>();
@@ -20,6 +32,7 @@ final class Threads {
             int number = i;
             Thread thread = new Thread(() -> {
                 try {
+                    prepare.run(number);
                     ready.countDown();
                     go.await();
                     body.run(number);
@@ -31,6 +44,7 @@ final class Threads {
             running.add(thread);
         }
         ready.await();
+        begin.run();
         long start = System.nanoTime();
         go.countDown();
         for (Thread thread : running) thread.join();

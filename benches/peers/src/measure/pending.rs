@@ -1,18 +1,28 @@
 //! The frame of the workloads whose threads call while many tasks are pending: W1, W11, W12 and W14
 //! differ in the calls only.
+//!
+//! Each thread schedules its share of the pending tasks itself, and so finds them where it calls
+//! afterwards: a peer may keep what a thread has scheduled in a part of the queue for that thread.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{args::Args, emit::Emitter, gauges::Usage, peer::Peer, pool};
+use super::{
+    args::Args,
+    emit::Emitter,
+    gauges::{self, Usage},
+    peer::Peer,
+    pool,
+    rng::Rng,
+};
 
 /// How many tasks are pending, how many threads call, and how often they do in all.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) pending: u64,
     pub(super) threads: u64,
-    operations: u64,
+    pub(super) operations: u64,
 }
 
 /// What one thread has to do: its own random numbers keep the threads apart.
@@ -47,30 +57,47 @@ impl Load {
         Emitter::new(peer, workload, &params)
     }
 
-    /// One thread does a tenth of the operations, after whatever has filled the queue.
-    pub(super) fn warm_up<P: Peer, R>(&self, peer: &P, work: &impl Fn(Turn) -> R) {
-        peer.settle(self.pending);
-        work(Turn { number: 0, seed: 7, count: self.operations / 10 });
-        peer.settle(self.pending);
-    }
-
-    /// All threads do all operations, and begin together.
+    /// Each thread schedules its share of the pending tasks, and keeps the handles until all is over.
+    /// Then all do the operations.
     pub(super) fn measure<P: Peer, R: Send>(
         &self,
         peer: &P,
         work: &(impl Fn(Turn) -> R + Sync),
-    ) -> Result<Cost<R>> {
+    ) -> Result<Cost<(Vec<P::Handle>, R)>> {
+        let fill = |turn: Turn| pool::fill_with(peer, &mut Rng::new(turn.seed), turn.count);
+        self.measure_filled(peer, &fill, work)
+    }
+
+    /// Each thread does `fill` for its share of the pending tasks, and a tenth of its operations to
+    /// warm up. Then all threads do all operations, and begin together. The results of `fill` come back
+    /// beside those of the operations.
+    pub(super) fn measure_filled<P: Peer, S: Send, R: Send>(
+        &self,
+        peer: &P,
+        fill: &(impl Fn(Turn) -> S + Sync),
+        work: &(impl Fn(Turn) -> R + Sync),
+    ) -> Result<Cost<(S, R)>> {
         let each = self.operations / self.threads;
-        let usage = Usage::now()?;
-        let (start, results) = pool::together(self.threads, |number| {
-            work(Turn { number, seed: 100 + number, count: each })
+        let prepare = |number| {
+            let share = pool::share(self.pending, self.threads, number);
+            let filled = fill(Turn { number, seed: 1 + 1000 * number, count: share });
+            work(Turn { number, seed: 7 + 1000 * number, count: each / 10 });
+            filled
+        };
+        let begin = || {
+            peer.settle(self.pending);
+            (gauges::resident(), Usage::now(), Instant::now())
+        };
+        let (begun, results) = pool::prepared(self.threads, prepare, begin, |number, filled| {
+            (filled, work(Turn { number, seed: 100 + number, count: each }))
         });
+        let (resident, usage, start) = begun;
         let submitted = start.elapsed();
         peer.settle(self.pending);
         let settled = start.elapsed();
         let count = (each * self.threads) as f64;
-        let cpu_ns = Usage::now()?.since(usage, count).cpu_ns;
-        Ok(Cost { count, submitted, settled, cpu_ns, results })
+        let cpu_ns = Usage::now()?.since(usage?, count).cpu_ns;
+        Ok(Cost { count, submitted, settled, cpu_ns, resident: resident?, results })
     }
 }
 
@@ -81,6 +108,8 @@ pub(super) struct Cost<R> {
     submitted: Duration,
     settled: Duration,
     cpu_ns: f64,
+    /// The memory of the process when the threads began.
+    pub(super) resident: f64,
     /// What each thread has returned.
     pub(super) results: Vec<R>,
 }

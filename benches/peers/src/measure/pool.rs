@@ -56,7 +56,11 @@ pub(super) fn tiny() -> impl FnOnce() + Send + 'static {
 
 /// Schedules this many tasks for far ahead.
 pub(super) fn fill<P: Peer>(peer: &P, count: u64) -> Vec<P::Handle> {
-    let mut rng = Rng::new(1);
+    fill_with(peer, &mut Rng::new(1), count)
+}
+
+/// The same with these random numbers, for a thread that has a share of the tasks.
+pub(super) fn fill_with<P: Peer>(peer: &P, rng: &mut Rng, count: u64) -> Vec<P::Handle> {
     let mut handles = Vec::with_capacity(count as usize);
     handles.extend((0..count).map(|_| peer.schedule(rng.far(), tiny())));
     handles
@@ -65,20 +69,42 @@ pub(super) fn fill<P: Peer>(peer: &P, count: u64) -> Vec<P::Handle> {
 /// Runs `body` on this many threads, which get their number and begin together. Returns when they
 /// began, and their results, after they have ended.
 pub(super) fn together<R: Send>(threads: u64, body: impl Fn(u64) -> R + Sync) -> (Instant, Vec<R>) {
-    let barrier = Barrier::new(threads as usize + 1);
+    let (start, results) = prepared(threads, |_| (), Instant::now, |number, ()| body(number));
+    (start, results)
+}
+
+/// The same, and each thread does `prepare` first, whose result its `body` gets. This thread does
+/// `begin` when all are ready, and its result comes back. A peer whose queue has a part for each
+/// thread finds there, when it is measured, what the thread itself has scheduled.
+pub(super) fn prepared<S, B, R: Send>(
+    threads: u64,
+    prepare: impl Fn(u64) -> S + Sync,
+    begin: impl FnOnce() -> B,
+    body: impl Fn(u64, S) -> R + Sync,
+) -> (B, Vec<R>) {
+    let ready = Barrier::new(threads as usize + 1);
+    let go = Barrier::new(threads as usize + 1);
     thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|number| {
-                let (barrier, body) = (&barrier, &body);
+                let (ready, go, prepare, body) = (&ready, &go, &prepare, &body);
                 scope.spawn(move || {
-                    barrier.wait();
-                    body(number)
+                    let state = prepare(number);
+                    ready.wait();
+                    go.wait();
+                    body(number, state)
                 })
             })
             .collect();
-        let start = Instant::now();
-        barrier.wait();
+        ready.wait();
+        let begun = begin();
+        go.wait();
         let made = handles.into_iter().map(|handle| handle.join().expect("it does not panic"));
-        (start, made.collect())
+        (begun, made.collect())
     })
+}
+
+/// How many of `count` the thread of this number has, of so many threads.
+pub(super) fn share(count: u64, threads: u64, number: u64) -> u64 {
+    count / threads + u64::from(number < count % threads)
 }

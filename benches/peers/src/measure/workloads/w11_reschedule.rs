@@ -22,7 +22,6 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
 fn measure<P: Peer>(out: &Emitter<'_>, load: Load) -> Result<()> {
     let pool = Pool::<P>::new(2)?;
     let peer = &pool.peer;
-    let keep = pool::fill(peer, load.pending);
     let put_off = |turn: Turn| {
         let mut rng = Rng::new(turn.seed);
         let mut handle = peer.schedule(rng.far(), pool::tiny());
@@ -31,9 +30,9 @@ fn measure<P: Peer>(out: &Emitter<'_>, load: Load) -> Result<()> {
         }
         peer.cancel(handle);
     };
-    load.warm_up(peer, &put_off);
-    load.measure(peer, &put_off)?.emit(out);
+    let cost = load.measure(peer, &put_off)?;
+    cost.emit(out);
     pool.finish()?;
-    drop(keep);
+    drop(cost);
     Ok(())
 }

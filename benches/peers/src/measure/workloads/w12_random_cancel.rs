@@ -30,7 +30,10 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
         tasks.resize_with(load.pending as usize, || None);
         let cost = replace_all(&pool.peer, load, &mut tasks)?;
         cost.emit(&out);
-        out.distribution("cancel", stopwatch::all(cost.results));
+        out.distribution(
+            "cancel",
+            stopwatch::all(cost.results.into_iter().map(|((), watch)| watch)),
+        );
         // Two threads would get the allocator's areas in another order each time.
         if looks_at_memory && load.threads == 1 {
             memory(&out, &pool.peer, load, &mut tasks)?;
@@ -40,8 +43,8 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The memory that is kept for each cancellation. The same calls again, because the allocator keeps
-/// what it has been given, for the second time.
+/// The memory that is kept for each cancellation. This thread makes the same calls twice: the first
+/// time, the allocator and the queue get what they keep for later.
 fn memory<P: Peer>(
     out: &Emitter<'_>,
     peer: &P,
@@ -49,30 +52,41 @@ fn memory<P: Peer>(
     tasks: &mut [Option<P::Handle>],
 ) -> Result<()> {
     cancel_all(peer, tasks);
+    let replaced = load.operations;
+    let mut replace_and_cancel = || {
+        fill(peer, tasks, &mut Rng::new(1));
+        replace_at_random(peer, tasks, Turn { number: 0, seed: 100, count: replaced });
+        cancel_all(peer, tasks);
+    };
+    replace_and_cancel();
     let resident = gauges::resident()?;
-    let replaced = replace_all(peer, load, tasks)?.count * 1.1;
-    cancel_all(peer, tasks);
+    replace_and_cancel();
     let grown = gauges::resident()? - resident;
-    out.emit("retained_per_cancel", grown / (load.pending as f64 + replaced), "B");
+    out.emit("retained_per_cancel", grown / (load.pending + replaced) as f64, "B");
     Ok(())
 }
 
-/// Fills the places, and then replaces tasks.
+/// Each thread fills its places, and then replaces tasks.
 fn replace_all<P: Peer>(
     peer: &P,
     load: Load,
     tasks: &mut [Option<P::Handle>],
-) -> Result<Cost<Stopwatch>> {
-    let mut rng = Rng::new(1);
-    tasks.fill_with(|| Some(peer.schedule(rng.far(), pool::tiny())));
-    let each = tasks.len() / load.threads as usize;
-    let parts: Vec<_> = tasks.chunks_exact_mut(each).map(Mutex::new).collect();
+) -> Result<Cost<((), Stopwatch)>> {
+    let each = tasks.len().div_ceil(load.threads as usize);
+    let parts: Vec<_> = tasks.chunks_mut(each).map(Mutex::new).collect();
+    let fill_part = |turn: Turn| {
+        let mut part = parts[turn.number as usize].lock().expect("no thread panics");
+        fill(peer, &mut part, &mut Rng::new(turn.seed));
+    };
     let replace = |turn: Turn| {
         let mut part = parts[turn.number as usize].lock().expect("no thread panics");
         replace_at_random(peer, &mut part, turn)
     };
-    load.warm_up(peer, &replace);
-    load.measure(peer, &replace)
+    load.measure_filled(peer, &fill_part, &replace)
+}
+
+fn fill<P: Peer>(peer: &P, tasks: &mut [Option<P::Handle>], rng: &mut Rng) {
+    tasks.fill_with(|| Some(peer.schedule(rng.far(), pool::tiny())));
 }
 
 fn cancel_all<P: Peer>(peer: &P, tasks: &mut [Option<P::Handle>]) {

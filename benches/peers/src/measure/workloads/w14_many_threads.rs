@@ -25,7 +25,6 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
 fn measure<P: Peer>(out: &Emitter<'_>, load: Load) -> Result<()> {
     let pool = Pool::<P>::new(2)?;
     let peer = &pool.peer;
-    let keep = pool::fill(peer, load.pending);
     let schedule_and_cancel = |turn: Turn| {
         let mut rng = Rng::new(turn.seed);
         let mut calls = Stopwatch::new(TIMED, 2 * turn.count);
@@ -40,10 +39,10 @@ fn measure<P: Peer>(out: &Emitter<'_>, load: Load) -> Result<()> {
         }
         calls
     };
-    load.warm_up(peer, &schedule_and_cancel);
     let cost = load.measure(peer, &schedule_and_cancel)?;
     cost.emit(out);
-    out.distribution("call", stopwatch::all(cost.results));
+    let (keep, calls): (Vec<_>, Vec<_>) = cost.results.into_iter().unzip();
+    out.distribution("call", stopwatch::all(calls));
     pool.finish()?;
     drop(keep);
     Ok(())

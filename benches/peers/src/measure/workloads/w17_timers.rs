@@ -36,35 +36,45 @@ fn calls<S: Timers>(name: &str, args: &Args) -> Result<()> {
     let operations = args.number("N", 1_000_000)?;
     // The largest comes first: later ones reuse its memory, so only the first tells what a timer takes.
     for (round, pending) in args.list("P", "1000000,100000,1000")?.into_iter().enumerate() {
-        let timers = S::new(2);
-        let resident = gauges::resident()?;
-        let keep = fill(&timers, pending);
-        let bytes = (gauges::resident()? - resident) / pending as f64;
         for threads in args.list("T", "1,2")? {
+            let timers = S::new(2);
+            let resident = gauges::resident()?;
             let params = [("P", pending), ("T", threads), ("N", operations)];
             let out = Emitter::new(name, "W17", &params);
             let each = operations / threads;
             let work = |seed, count| make_and_drop(&timers, seed, count);
-            work(7, each / 10);
-            let usage = Usage::now()?;
-            let (start, _) = pool::together(threads, |number| work(100 + number, each));
+            // As in `pending`: each thread makes its share of the timers itself, and warms up.
+            let prepare = |number| {
+                let share = pool::share(pending, threads, number);
+                let keep = fill(&timers, share, 1 + 1000 * number);
+                let filled = gauges::resident();
+                work(7 + 1000 * number, each / 10);
+                (keep, filled)
+            };
+            let begin = || (Usage::now(), Instant::now());
+            let ((usage, start), kept) = pool::prepared(threads, prepare, begin, |number, keep| {
+                work(100 + number, each);
+                keep
+            });
             let took = start.elapsed();
+            let (keep, filled): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
             let count = (each * threads) as f64;
             out.emit("ns_per_op", took.as_nanos() as f64 / count, "ns");
-            out.emit("cpu_ns_per_op", Usage::now()?.since(usage, count).cpu_ns, "ns");
+            out.emit("cpu_ns_per_op", Usage::now()?.since(usage?, count).cpu_ns, "ns");
             if round == 0 && threads == 1 {
-                out.emit("bytes_per_timer", bytes, "B");
+                let filled = filled.into_iter().sum::<Result<f64>>()?;
+                out.emit("bytes_per_timer", (filled - resident) / pending as f64, "B");
             }
+            drop(keep);
         }
-        drop(keep);
     }
     Ok(())
 }
 
 /// Timers that wait, each in an allocation of its own, as in a task that awaits it.
-fn fill<S: Timers>(timers: &S, count: u64) -> Vec<Pin<Box<S::Timer>>> {
+fn fill<S: Timers>(timers: &S, count: u64, seed: u64) -> Vec<Pin<Box<S::Timer>>> {
     let _entered = timers.enter();
-    let mut rng = Rng::new(1);
+    let mut rng = Rng::new(seed);
     let mut keep = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let mut timer = Box::pin(timers.sleep(rng.far()));
@@ -107,7 +117,7 @@ fn late<S: Timers>(name: &str, args: &Args) -> Result<()> {
     let timers = S::new(2);
     let _entered = timers.enter();
     // The threads of some begin with the first timer.
-    let _first = fill(&timers, 1);
+    let _first = fill(&timers, 1, 1);
     let (log, done) = (LateLog::new(count), Done::new(count));
     let usage = Usage::now()?;
     let mut keep = Vec::with_capacity(count as usize);

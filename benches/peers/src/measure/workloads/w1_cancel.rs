@@ -22,21 +22,18 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
 fn measure<P: Peer>(out: &Emitter<'_>, load: Load) -> Result<()> {
     let pool = Pool::<P>::new(2)?;
     let peer = &pool.peer;
-    let keep = pool::fill(peer, load.pending);
     let schedule_and_cancel = |turn: Turn| {
         let mut rng = Rng::new(turn.seed);
         for _ in 0..turn.count {
             peer.cancel(peer.schedule(rng.far(), pool::tiny()));
         }
     };
-    load.warm_up(peer, &schedule_and_cancel);
-    let resident = gauges::resident()?;
     let cost = load.measure(peer, &schedule_and_cancel)?;
     let resident_after = gauges::resident()?;
     cost.emit(out);
-    out.emit("retained_per_cancel", (resident_after - resident) / cost.count, "B");
+    out.emit("retained_per_cancel", (resident_after - cost.resident) / cost.count, "B");
     out.emit("rss_after", resident_after, "B");
     pool.finish()?;
-    drop(keep);
+    drop(cost);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! W7: what a server does with timeouts. `P` are outstanding; `T` threads schedule `N` more of
 //! 30 s, and cancel each of them after at most 100 others.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -35,20 +35,27 @@ fn measure<P: Peer>(
 ) -> Result<()> {
     let pool = Pool::<P>::new(2)?;
     let peer = &pool.peer;
-    let mut rng = Rng::new(1);
-    let delays = (0..outstanding).map(|_| 25_000_000 + rng.below(5_000_000));
-    let keep: Vec<_> =
-        delays.map(|us| peer.schedule(Duration::from_micros(us), pool::tiny())).collect();
-    peer.settle(outstanding);
-    churn(peer, 2, operations / 4);
-    peer.settle(outstanding);
-
-    let usage = Usage::now()?;
-    let (start, _) =
-        pool::together(threads, |number| churn(peer, 50 + number, operations / threads));
+    // As in `pending`: each thread has its share of the timeouts, and warms up.
+    let prepare = |number| {
+        let mut rng = Rng::new(1 + 1000 * number);
+        let delays = (0..pool::share(outstanding, threads, number))
+            .map(|_| 25_000_000 + rng.below(5_000_000));
+        let keep: Vec<_> =
+            delays.map(|us| peer.schedule(Duration::from_micros(us), pool::tiny())).collect();
+        churn(peer, 2 + 1000 * number, operations / 4 / threads);
+        keep
+    };
+    let begin = || {
+        peer.settle(outstanding);
+        (Usage::now(), Instant::now())
+    };
+    let ((usage, start), keep) = pool::prepared(threads, prepare, begin, |number, keep| {
+        churn(peer, 50 + number, operations / threads);
+        keep
+    });
     peer.settle(outstanding);
     let took = start.elapsed();
-    let used = Usage::now()?.since(usage, operations as f64);
+    let used = Usage::now()?.since(usage?, operations as f64);
 
     out.emit("ns_per_op", took.as_nanos() as f64 / operations as f64, "ns");
     out.emit("cpu_ns_per_op", used.cpu_ns, "ns");

@@ -153,7 +153,7 @@ fn mixed<P: DelayPeer>(name: &str, pending: u64, operations: u64, threads: &[u64
 
 fn mixed_alone<P: DelayPeer>(pending: u64, operations: u64) -> Duration {
     let mut queue = P::own();
-    fill_far(&mut queue, pending);
+    fill_far(&mut queue, pending, 1);
     churn(&mut queue, 2, operations / 4);
     let start = Instant::now();
     churn(&mut queue, 50, operations);
@@ -162,16 +162,19 @@ fn mixed_alone<P: DelayPeer>(pending: u64, operations: u64) -> Duration {
 
 fn mixed_shared<P: DelayPeer>(pending: u64, operations: u64, threads: u64) -> Duration {
     let queue = P::shared();
-    fill_far(&mut P::handle(&queue), pending);
-    churn(&mut P::handle(&queue), 2, operations / 4);
-    let (start, _) = pool::together(threads, |number| {
+    let prepare = |number| {
+        let share = pool::share(pending, threads, number);
+        fill_far(&mut P::handle(&queue), share, 1 + 1000 * number);
+        churn(&mut P::handle(&queue), 2 + 1000 * number, operations / 4 / threads);
+    };
+    let (start, _) = pool::prepared(threads, prepare, Instant::now, |number, ()| {
         churn(&mut P::handle(&queue), 50 + number, operations / threads);
     });
     start.elapsed()
 }
 
-fn fill_far(queue: &mut impl Queue, pending: u64) {
-    let mut rng = Rng::new(1);
+fn fill_far(queue: &mut impl Queue, pending: u64, seed: u64) {
+    let mut rng = Rng::new(seed);
     for element in 0..pending {
         queue.insert(rng.far(), element);
     }
