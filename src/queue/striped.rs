@@ -330,10 +330,11 @@ impl<E> DelayedWorkQueue<E> {
     /// Removes an element, due or not.
     #[inline]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
-        let removed = self.lock_of(ticket.sequence).take_out(ticket);
-        let removed = removed.or_else(|| self.remove_ready(ticket));
+        // The element alone is passed on in registers.
+        let removed = self.lock_of(ticket.sequence).take_out(ticket).map(|entry| entry.element);
+        let removed = removed.or_else(|| self.remove_ready(ticket).map(|entry| entry.element));
         self.notify_all_if_finished();
-        removed.map(|entry| entry.element)
+        removed
     }
 
     /// Moves an element to where `choose` says, which is called with the present one and

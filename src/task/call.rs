@@ -15,8 +15,8 @@
 //!   the result, or nothing.
 //! * [`release`](Call::release) wakes those who wait, and drops what the node does not keep.
 //!
-//! A closure that will not run again is dropped before its outcome is published, so whoever has waited for the
-//! task finds its captures gone. The exception is a series that was cancelled in its run: its end was published
+//! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for
+//! the task finds its captures gone. The exception is a series that was cancelled in its run: its end was published
 //! then, so its closure is dropped after `settle`, and those who wait until the body *has left* are woken
 //! after that.
 //!
@@ -365,9 +365,7 @@ impl Call<'_> {
     /// Publishes the outcome, and says what the node keeps.
     pub(super) fn settle(&mut self, parts: &mut Parts<'_>) -> Keeps {
         match self.outcome {
-            RunOutcome::Ended(Ok(())) if parts.is_plain() => {
-                self.finish(parts, Stage::Completed)
-            }
+            RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::Completed),
             RunOutcome::Again(next) => self.rest(parts, next),
             _ => self.settle_rare(parts),
         }

@@ -4,8 +4,9 @@
 //! been asked of the task ([`control`](super::control)) live in [`Extras`], which are allocated when
 //! the first of them is needed.
 //!
-//! The content has the type of the user's closure. All that is decided about a task is decided by its
-//! [`Parts`], which have no such type: the state, the extras, and the plan of a periodic task.
+//! The content has the type of the user's closure. A decision about a task is made by its [`Parts`], which have no such
+//! type: a copy of the state, the extras, and the plan of a periodic task. [`Content::open`] takes it apart, and
+//! [`Content::close`] writes back what was decided ([`Decided`]).
 //!
 //! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
 //! dropped or woken is returned, and the caller drops or wakes it after releasing the lock. The one
@@ -53,7 +54,7 @@ pub(crate) trait Content: Send {
 
 /// A task under its lock, apart from its closure and its result.
 pub(crate) struct Parts<'a> {
-    /// A copy.
+    /// A copy, which is written back.
     pub(super) stage: Stage,
     extras: Option<&'a mut Extras>,
     /// The extras of a task that had none yet.

@@ -1,11 +1,12 @@
 //! The payload: what differs by the type of a closure, and nothing else does.
 //!
-//! A task is a [`Node`]: one allocation with a lock, and in it the closure, later the result. Everybody but
-//! its maker sees it as a [`Task`], without the types of closure and result. The future knows the type of the
-//! result alone, and hands in a place of that type to have it taken out. What is in this file is compiled for each closure, in the crate
-//! of the user. So it is small: it moves a closure or a result in or out of the node, calls it, or drops it.
-//! Every decision is made by code that is compiled once, which is handed the rest of the node as
-//! [`Parts`].
+//! A task is a [`Node`]: one allocation with a lock, and in it the closure, later the result. The submission makes
+//! it. All others see it as a [`Task`], without the types of closure and result. The future knows the type of the
+//! result alone, and hands in a place of that type to have it taken out.
+//!
+//! This file is compiled for each closure, in the crate of the user. So it is small: it moves a closure or a result
+//! in or out of the node, calls it, or drops it. Code that is compiled once makes every decision. It is handed the
+//! rest of the node as [`Parts`].
 //!
 //! # The three moves
 //!
@@ -17,8 +18,8 @@
 //! | [`claim`](Payload::claim) | [`Claiming::decide`] decides, the result is taken out | the caller has it |
 //!
 //! Decision and move are one step, since they happen under one lock, so closure and state never disagree. The
-//! closure is out of the node while user code runs, so no lock is held meanwhile, and whoever has taken it
-//! out is its only owner and drops it.
+//! closure is out of the node while user code runs, so no lock is held meanwhile, and the thread that has taken
+//! it out is its only owner and drops it.
 //!
 //! # Where a type is erased
 //!
@@ -28,9 +29,10 @@
 //!
 //! # Sixteen bytes
 //!
-//! With a closure of eight bytes, what the lock of a plain task protects is the closure, and in one word before it the state
-//! and a tag. So the state is copied into the [`Parts`] and written back: while it is decided about, the first of the extras may
-//! move all of that into a box.
+//! With a closure of eight bytes, the lock of a plain task protects sixteen: the closure, and before it one word with
+//! the state and a tag. There is no word for the [`Extras`]. The first of them moves all of that into a box, and the box
+//! takes its place ([`Slot`]). A decision may make the first of them, so it is handed a copy of the state and no
+//! reference to it. What it has decided is written back, and fresh extras are put in, in the same step under the lock.
 
 use super::{
     alarm::Alarm,
@@ -191,10 +193,10 @@ struct Extended<B: Body> {
 
 impl<B: Body> Slot<B> {
     #[inline]
-    fn held(&mut self) -> &mut Held<B> {
+    fn split(&mut self) -> (&mut Held<B>, Option<&mut Extras>) {
         match self {
-            Self::Plain(held) => held,
-            Self::Extended(extended) => &mut extended.held,
+            Self::Plain(held) => (held, None),
+            Self::Extended(extended) => (&mut extended.held, Some(&mut extended.extras)),
         }
     }
 
@@ -202,24 +204,17 @@ impl<B: Body> Slot<B> {
     #[cold]
     #[inline(never)]
     fn extend(&mut self, extras: Box<Extras>) {
-        let held = mem::replace(self.held(), Held::Nothing(Stage::Running));
+        let held = mem::replace(self.split().0, Held::Nothing(Stage::Running));
         let extended = Self::Extended(Box::new(Extended { extras, held }));
         mem::forget(mem::replace(self, extended));
     }
 
-    /// Takes out what is held, and leaves this state.
+    /// Keeps the extras of a task that had none.
     #[inline]
-    fn take(&mut self, stage: Stage) -> Held<B> {
-        mem::replace(self.held(), Held::Nothing(stage))
-    }
-
-    /// Puts in what a run has left, into a node in which there is nothing.
-    #[inline]
-    fn put(&mut self, held: Held<B>) {
-        let place = self.held();
-        debug_assert!(matches!(place, Held::Nothing(_)), "a worker has the closure");
-        // An assignment would ask at each run whether there is something to drop.
-        mem::forget(mem::replace(place, held));
+    fn keep(&mut self, fresh: Option<Box<Extras>>) {
+        if let Some(extras) = fresh {
+            self.extend(extras);
+        }
     }
 }
 
@@ -230,23 +225,14 @@ pub(crate) struct Cell<B: Body> {
 }
 
 impl<B: Body> Content for Cell<B> {
-    #[inline]
     fn open(&mut self) -> Parts<'_> {
-        let plan = self.plan.get();
-        match &mut self.slot {
-            Slot::Plain(held) => Parts::new(*held.stage(), None, plan),
-            Slot::Extended(extended) => {
-                Parts::new(*extended.held.stage(), Some(&mut extended.extras), plan)
-            }
-        }
+        let (held, extras) = self.slot.split();
+        Parts::new(*held.stage(), extras, self.plan.get())
     }
 
-    #[inline]
     fn close(&mut self, Decided { stage, fresh }: Decided) {
-        *self.slot.held().stage() = stage;
-        if let Some(extras) = fresh {
-            self.slot.extend(extras);
-        }
+        *self.slot.split().0.stage() = stage;
+        self.slot.keep(fresh);
     }
 }
 
@@ -336,12 +322,19 @@ impl<B: Body> Node<B> {
     #[inline(always)]
     fn take_if(&self, decide: impl FnOnce(&mut Parts<'_>) -> bool) -> Held<B> {
         let mut cell = self.0.lock_briefly();
-        let mut parts = cell.open();
+        let Cell { slot, plan } = &mut *cell;
+        let (held, extras) = slot.split();
+        let mut parts = Parts::new(*held.stage(), extras, plan.get());
         let is_taken = decide(&mut parts);
-        let decided = parts.decided();
-        let stage = decided.stage;
-        cell.close(decided);
-        if is_taken { cell.slot.take(stage) } else { Held::Nothing(stage) }
+        let Decided { stage, fresh } = parts.decided();
+        let mut taken = Held::Nothing(stage);
+        if is_taken {
+            mem::swap(held, &mut taken);
+        } else {
+            *held.stage() = stage;
+        }
+        slot.keep(fresh);
+        taken
     }
 
     /// Takes out the closure, if a run may begin.
@@ -359,20 +352,21 @@ impl<B: Body> Node<B> {
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {
         let mut cell = self.0.lock_briefly();
-        let mut parts = cell.open();
+        let Cell { slot, plan } = &mut *cell;
+        let (held, extras) = slot.split();
+        let mut parts = Parts::new(*held.stage(), extras, plan.get());
         let keeps = call.settle(&mut parts);
-        let decided = parts.decided();
-        let stage = decided.stage;
-        cell.close(decided);
+        let Decided { stage, fresh } = parts.decided();
         let kept = match keeps {
             Keeps::Body => loan.body.take().map(|body| Held::Body(stage, body)),
             Keeps::Value => loan.value.take().map(|value| Held::Value(stage, value)),
             Keeps::Nothing => None,
         };
         let is_kept = kept.is_some();
-        if let Some(kept) = kept {
-            cell.slot.put(kept);
-        }
+        debug_assert!(matches!(held, Held::Nothing(_)), "a worker has the closure");
+        // An assignment would ask at each run whether there is something to drop.
+        mem::forget(mem::replace(held, kept.unwrap_or(Held::Nothing(stage))));
+        slot.keep(fresh);
         is_kept
     }
 }

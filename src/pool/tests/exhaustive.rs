@@ -7,7 +7,7 @@ use crate::{
     ManualClock, TaskState,
     queue::Ticket,
     sync::{Parker, exhaustive::check, thread},
-    task::{MissedRuns, Node, Period, Task, series},
+    task::{Ending, MissedRuns, Node, Period, Task, series},
 };
 
 const STEP: Duration = Duration::from_nanos(10);
@@ -180,7 +180,7 @@ fn a_joining_worker_is_not_left_alone() {
         let (_joining, idle) = (add_worker(&pool), add_worker(&pool));
         let other = Arc::clone(&pool);
         let worker = thread::spawn(move || retire(&other, idle));
-        let joining = pool.register_join(one_shot().awaited());
+        let joining = pool.register_join(Arc::new(Ending(one_shot())));
         let is_gone = worker.join().expect("nobody panics");
         assert!(joining.is_err() || !is_gone, "no worker is left to run it");
     });

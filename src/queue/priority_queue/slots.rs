@@ -22,6 +22,8 @@
 //! one, too.) The first chunk of a ring starts small and is copied while it grows; the others are
 //! allocated whole.
 
+use std::mem;
+
 use super::{SMALL, array_heap::Positions, tables};
 
 /// The number of places of a chunk. Tests have smaller chunks, so that they fill many.
@@ -216,7 +218,7 @@ impl<E> Slots<E> {
     /// chunk is another one.
     fn discard(&mut self, index: u32) {
         self.unlink(index);
-        let freed = std::mem::replace(&mut self.chunks[index as usize], Chunk::vacant());
+        let freed = mem::replace(&mut self.chunks[index as usize], Chunk::vacant());
         keep(&mut self.spare.elements, freed.elements);
         keep(&mut self.spare.positions, freed.positions);
         self.keep_keys(freed.keys);
@@ -226,7 +228,7 @@ impl<E> Slots<E> {
     /// Puts a chunk before another one into its ring, or into a ring of its own if that is `NONE`.
     fn link(&mut self, index: u32, next: u32) {
         let (previous, next) = match self.chunks.get_mut(next as usize) {
-            Some(chunk) => (std::mem::replace(&mut chunk.previous, index), next),
+            Some(chunk) => (mem::replace(&mut chunk.previous, index), next),
             None => (index, index),
         };
         self.chunks[previous as usize].next = index;
@@ -279,7 +281,7 @@ impl<E> Slots<E> {
             return None;
         }
         let element = chunk.elements.get_mut(slot as usize & MASK)?.take()?;
-        *place = u128::from(std::mem::replace(&mut chunk.free, slot & MASK as u32));
+        *place = u128::from(mem::replace(&mut chunk.free, slot & MASK as u32));
         chunk.used -= 1;
         let is_news = chunk.used == 0 || chunk.used == FULL - 1;
         Some(TakenFar { key, element, is_news })
@@ -395,8 +397,9 @@ impl<E> Chunk<E> {
             self.elements.push(Some(element));
             return self.elements.len() as u32 - 1;
         }
-        self.free = std::mem::replace(&mut self.positions[offset as usize], position);
-        self.elements[offset as usize] = Some(element);
+        self.free = mem::replace(&mut self.positions[offset as usize], position);
+        // An assignment would ask whether there is an element to drop.
+        mem::forget(self.elements[offset as usize].replace(element));
         offset
     }
 
@@ -409,8 +412,9 @@ impl<E> Chunk<E> {
             self.elements.push(Some(element));
             return self.elements.len() as u32 - 1;
         }
-        self.free = std::mem::replace(&mut self.keys[offset as usize], key) as u32;
-        self.elements[offset as usize] = Some(element);
+        self.free = mem::replace(&mut self.keys[offset as usize], key) as u32;
+        // An assignment would ask whether there is an element to drop.
+        mem::forget(self.elements[offset as usize].replace(element));
         offset
     }
 
@@ -422,7 +426,7 @@ impl<E> Chunk<E> {
 
     /// Exchanges the keys for positions, and threads the free list through these.
     fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
-        let keys = std::mem::take(&mut self.keys);
+        let keys = mem::take(&mut self.keys);
         self.positions = renew(spare, if keys.len() > SMALL_CHUNK { CHUNK } else { 0 });
         self.positions.resize(keys.len(), NONE);
         let mut free = self.free;
@@ -442,7 +446,7 @@ fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
     if capacity == 0 && spare.capacity() > SMALL_CHUNK {
         return Vec::new();
     }
-    let mut table = std::mem::take(spare);
+    let mut table = mem::take(spare);
     table.reserve_exact(capacity);
     table
 }

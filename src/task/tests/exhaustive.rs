@@ -5,8 +5,10 @@ use std::{rc::Rc, time::Duration};
 
 use super::{hooks::Hooks, *};
 use crate::{
-    Clock, ManualClock,
+    CancelReason, Clock, ManualClock,
+    statistics::Ended,
     sync::{
+        Mutex,
         exhaustive::{Note, check},
         thread,
     },
