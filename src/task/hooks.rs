@@ -43,7 +43,7 @@ use super::{
     context::TaskContext,
     decorate::Wrapper,
     payload::Lent,
-    plan::Report,
+    plan::{Next, Report},
     report::{FailureReport, FailureSource},
     run::Run,
     worker_context::OverLimit,
@@ -95,11 +95,11 @@ impl Hooks {
         run.enter(|| {
             self.before(run)?;
             let report = match wrapper {
-                None => self.reported(
-                    FailureSource::Task,
-                    run,
-                    contained(|| lent.run()).and_then(|it| it),
-                ),
+                None => {
+                    let mut report = Ok(Next::Nothing);
+                    let called = contained(|| report = lent.run());
+                    self.reported(FailureSource::Task, run, called.and(report))
+                }
                 Some(wrapper) => self.contain_wrapped(run, wrapper, lent),
             };
             self.after(run, &report);

@@ -149,7 +149,7 @@ where
         let Some(Self(closure)) = body else { return Ok(Next::Nothing) };
         Ok(match closure().report()? {
             Step::Next => Next::Planned,
-            Step::Named(named) => Next::Named(named),
+            Step::Named(named) => Next::Named(Box::new(named)),
             Step::Break(result) => {
                 *value = Some(result);
                 Next::Nothing

@@ -32,8 +32,8 @@ pub(crate) type Report = Result<Next, Failure>;
 pub(crate) enum Next {
     /// The next run is the trigger's.
     Planned,
-    /// The next run is the one that this run has named.
-    Named(NamedRun),
+    /// The next run is the one that this run has named. It is boxed, so that a report is returned in registers.
+    Named(Box<NamedRun>),
     /// This was the last run, and it has left a value.
     Nothing,
 }
@@ -200,7 +200,7 @@ impl Plan {
         let failure = match report {
             Ok(Next::Nothing) => return RunOutcome::Ended(Ok(())),
             Ok(Next::Named(named)) => {
-                return RunOutcome::Again(self.next_named(named, is_extra, run));
+                return RunOutcome::Again(self.next_named(*named, is_extra, run));
             }
             Ok(Next::Planned) => None,
             Err(failure) => {
