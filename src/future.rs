@@ -103,6 +103,7 @@ impl<T: 'static> ScheduledFuture<T> {
     ///   future is as it was.
     #[doc(alias = "get")]
     #[doc(alias("wait", "block_on"))]
+    #[inline]
     pub fn join(&self) -> Result<T, TaskError> {
         self.try_join().unwrap_or_else(|| self.wait_and_join())
     }
