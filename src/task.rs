@@ -34,7 +34,7 @@
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
 //! The lock is held only while the state moves. The closure is taken *out* to be run; what is left
-//! over (a closure that will not run, a result that nobody wants, wakers) is taken out to be dropped
+//! over (a closure that will not run, a result that no call will take, wakers) is taken out to be dropped
 //! or woken after the lock is released, through [`unwind`](crate::unwind).
 //!
 //! A result is published under the lock, in the same step in which the list of waiters is taken; a
@@ -43,7 +43,7 @@
 //!
 //! Waiters are woken **before** leftover user values are dropped ([`end`]).
 //!
-//! # A result that nobody wants
+//! # A result that no call will take
 //!
 //! A future that is dropped releases the node, and the result is dropped with the node when the
 //! worker releases it too. Handles beside the future would keep the node, and so the result; a
@@ -243,7 +243,7 @@ impl Task {
     }
 
     /// Returns `true` if the task can end although no worker of its pool runs it: it has a time
-    /// limit, and its pool a timer thread, or somebody outside the pool may run it.
+    /// limit, and its pool a timer thread, or code outside the pool may run it.
     pub(crate) fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
         self.with(|parts| {
             let has_limit = parts.limit().is_some_and(|limit| limit < Timestamp::NEVER);
@@ -252,7 +252,7 @@ impl Task {
         })
     }
 
-    /// Notes that somebody outside the pool may run the task from now on.
+    /// Notes that code outside the pool may run the task from now on.
     pub(crate) fn give_away(&self) {
         self.with(|parts| parts.extras().is_given_away = true);
     }

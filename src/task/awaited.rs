@@ -12,7 +12,7 @@ use crate::{sync::Arc, unwind::discard};
 
 /// What a worker can wait for, as the pool's detection of deadlocks sees it.
 pub(crate) trait Awaited: Send + Sync {
-    /// Returns `true` if it is done, so that whoever waits for it goes on.
+    /// Returns `true` if it is done, so that the threads that wait for it go on.
     fn is_done(&self) -> bool;
     /// Returns `true` if it can become done although no worker of the pool runs anything, in a pool that
     /// has a timer thread or has none.

@@ -99,9 +99,9 @@ pub(crate) struct Extras {
     pub(super) waiters: WaitList,
     /// The waker of the asynchronous task that awaits the future.
     pub(super) awaiting: Option<Waker>,
-    /// True if nobody will claim the result.
+    /// True if no call will take the result.
     pub(super) is_abandoned: bool,
-    /// True if somebody outside the pool holds the task and may run it.
+    /// True if code outside the pool holds the task and may run it.
     pub(super) is_given_away: bool,
     /// True if the task is run by hand. Then its limit, and the token with it, is left to the
     /// timer thread alone.
@@ -356,7 +356,7 @@ impl Parts<'_> {
         token.is_some_and(CancellationToken::is_raised_itself)
     }
 
-    /// Returns `true` if nobody will claim the result.
+    /// Returns `true` if no call will take the result.
     pub(super) fn is_abandoned(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| extras.is_abandoned)
     }

@@ -6,8 +6,8 @@
 //! 1. The group of the task learns what it may start now.
 //! 2. The token of the task is raised, if its time was up.
 //! 3. The waiters are woken.
-//! 4. What is left of the user's values is dropped: wrapper, attachment, gate, and last the closure or a result
-//!    that nobody will get.
+//! 4. The user's values that are left are dropped: wrapper, attachment, gate, and last the closure or a result
+//!    that no call will take.
 //!
 //! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these
 //! may be waiting for this very task. Each value is dropped by itself, through [`unwind`](crate::unwind), so a
@@ -207,7 +207,7 @@ impl Task {
         self.end_by(Request::TimeOut(limit, &mut failure), drops)
     }
 
-    /// Drops the result, now or as soon as it is there: nobody will claim it.
+    /// Drops the result, now or as soon as it is there: no call will take it.
     pub(crate) fn abandon(&self, drops: Drops<'_>) {
         self.end_by(Request::Abandon, drops);
     }

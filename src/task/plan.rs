@@ -6,7 +6,7 @@
 //! task while its worker has the plan waits in [`control`](super::control).
 //!
 //! After each run the plan says what follows ([`follow`](Plan::follow)). Dropping a plan drops the user's
-//! trigger: whoever takes a plan out drops it when no lock is held.
+//! trigger: the thread that takes a plan out drops it when it holds no lock.
 
 use std::{
     mem,

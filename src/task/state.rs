@@ -126,7 +126,7 @@ impl Stage {
     }
 
     /// Ends the task after its last run. Returns `false` if the task was cancelled meanwhile, so that
-    /// nobody will get what the run has left.
+    /// the worker drops the value that the run has left.
     #[inline]
     pub(super) fn finish(&mut self, ending: Self) -> bool {
         let goes_on = self.body_returns();
