@@ -43,12 +43,12 @@ use crate::{
 #[derive(Clone, Debug)]
 #[must_use = "a limit does nothing until it is given to a call that blocks"]
 pub struct Limit {
-    until: Until,
+    until: LimitEnd,
     token: Option<CancellationToken>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Until {
+enum LimitEnd {
     Forever,
     After(Duration),
     At(Instant),
@@ -65,9 +65,9 @@ impl Limit {
     /// Returns when the time is up for a call that begins now.
     pub(crate) fn deadline(&self, clock: &Clock) -> Timestamp {
         match self.until {
-            Until::Forever => Timestamp::NEVER,
-            Until::After(duration) => clock.read().after(duration),
-            Until::At(instant) => clock.deadline_of(instant),
+            LimitEnd::Forever => Timestamp::NEVER,
+            LimitEnd::After(duration) => clock.read().after(duration),
+            LimitEnd::At(instant) => clock.deadline_of(instant),
         }
     }
 
@@ -103,19 +103,19 @@ impl Limit {
 
 impl From<Duration> for Limit {
     fn from(timeout: Duration) -> Self {
-        Self { until: Until::After(timeout), token: None }
+        Self { until: LimitEnd::After(timeout), token: None }
     }
 }
 
 impl From<Instant> for Limit {
     fn from(instant: Instant) -> Self {
-        Self { until: Until::At(instant), token: None }
+        Self { until: LimitEnd::At(instant), token: None }
     }
 }
 
 impl From<CancellationToken> for Limit {
     fn from(token: CancellationToken) -> Self {
-        Self { until: Until::Forever, token: Some(token) }
+        Self { until: LimitEnd::Forever, token: Some(token) }
     }
 }
 

@@ -88,7 +88,7 @@ mod waiting;
 
 pub(crate) use self::{
     drained::Drained,
-    priority_queue::{Entry, Ticket},
+    priority_queue::{QueueEntry, Ticket},
     single::SingleQueue,
     striped::{DelayedWorkQueue, Reset},
     waiting::AsyncWaiter,
@@ -177,7 +177,7 @@ impl AdmissionState {
 
 /// An element that was not admitted.
 #[derive(Debug)]
-pub(crate) struct Refused<E> {
+pub(crate) struct RefusedElement<E> {
     pub(crate) why: Refusal,
     /// The sequence that the element would have had. No other element gets it.
     pub(crate) sequence: u64,

@@ -22,11 +22,11 @@ use crate::{
     pool::{Pool, PoolRef, PoolRefs},
     queue::Ticket,
     sync::Arc,
-    task::{Drops, GroupState, Node, Outcome, Period, Plan, Shared, Task},
+    task::{Drops, GroupState, Node, Outcome, Period, Plan, SharedName, Task},
     time::{Clock, Timestamp},
     trace,
     trigger::Trigger,
-    unwind::{Payload, contain, discard},
+    unwind::{PanicPayload, contain, discard},
 };
 
 /// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task).
@@ -351,7 +351,7 @@ impl TaskBuilder<'_> {
         self.on_failure = policy;
         let clock = self.clock();
         let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
-        let shared = self.gate.as_ref().map(|_| Shared { name: self.name.as_deref() });
+        let shared = self.gate.as_ref().map(|_| SharedName { name: self.name.as_deref() });
         match contain(|| Period::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
                 task.set_plan(Plan::new(period, policy.unwrap_or_default()));
@@ -421,7 +421,7 @@ impl TaskBuilder<'_> {
         has_trigger: bool,
         now: Timestamp,
         deadline: Timestamp,
-    ) -> Result<(), Payload> {
+    ) -> Result<(), PanicPayload> {
         let pool_ref = self.pool_refs.local();
         let is_periodic = task.is_periodic();
         let wrapper = self.wrapper(is_periodic, pool_ref, (now, deadline), Location::caller())?;
@@ -575,7 +575,7 @@ fn not_started(pool: &Pool, error: io::Error) -> RejectionReason {
 /// Goes on with the panic of user code in a submission. What the task holds is dropped first: its drop may panic
 /// as well, and the submitter holds the task, too.
 #[cold]
-fn resume_unwind(task: Arc<Task>, payload: Payload) -> ! {
+fn resume_unwind(task: Arc<Task>, payload: PanicPayload) -> ! {
     let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);
     discard(task);
     panic::resume_unwind(payload)

@@ -162,11 +162,11 @@ pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Clock {
-    source: Source,
+    source: TimeSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum TimeSource {
     System {
         origin: Instant,
     },
@@ -181,7 +181,7 @@ impl Clock {
     pub fn system() -> Self {
         #[allow(clippy::disallowed_methods, reason = "the one place where a clock begins")]
         let now = Instant::now();
-        Self { source: Source::System { origin: long_before(now, PAST) } }
+        Self { source: TimeSource::System { origin: long_before(now, PAST) } }
     }
 
     /// Returns the present. Does not block. On a manual clock it is [`ManualClock::now`]; the
@@ -196,21 +196,23 @@ impl Clock {
     #[inline]
     pub(crate) fn read(&self) -> Timestamp {
         match &self.source {
-            Source::System { origin } => Timestamp(saturating_nanos(origin.elapsed())),
-            Source::Manual(manual) => manual.read(),
+            TimeSource::System { origin } => Timestamp(saturating_nanos(origin.elapsed())),
+            TimeSource::Manual(manual) => manual.read(),
         }
     }
 
     /// Returns `true` if the clock stands still until a test moves it.
     pub(crate) fn is_manual(&self) -> bool {
-        matches!(self.source, Source::Manual(_))
+        matches!(self.source, TimeSource::Manual(_))
     }
 
     /// Returns `true` if timestamps of the two clocks mean the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.source, &other.source) {
-            (Source::System { origin }, Source::System { origin: others }) => origin == others,
-            (Source::Manual(manual), Source::Manual(others)) => {
+            (TimeSource::System { origin }, TimeSource::System { origin: others }) => {
+                origin == others
+            }
+            (TimeSource::Manual(manual), TimeSource::Manual(others)) => {
                 manual.address() == others.address()
             }
             _ => false,
@@ -220,8 +222,8 @@ impl Clock {
     /// Returns the manual clock that this is, if it is one.
     pub(crate) fn manual(&self) -> Option<&ManualClock> {
         match &self.source {
-            Source::System { .. } => None,
-            Source::Manual(manual) => Some(manual),
+            TimeSource::System { .. } => None,
+            TimeSource::Manual(manual) => Some(manual),
         }
     }
 
@@ -236,7 +238,7 @@ impl Clock {
         static SUBMISSIONS: AtomicU64 = AtomicU64::new(1);
         match self.source {
             // Counted from about when the clock was made, so that ids are short.
-            Source::System { .. } if cfg!(target_os = "linux") => {
+            TimeSource::System { .. } if cfg!(target_os = "linux") => {
                 now.as_nanos().saturating_sub(PAST_NANOS)
             }
             // Relaxed: orders no other access. The changes of one variable have one order.
@@ -270,8 +272,8 @@ impl Clock {
     #[inline]
     fn origin(&self) -> Instant {
         match &self.source {
-            Source::System { origin } => *origin,
-            Source::Manual(manual) => manual.base(),
+            TimeSource::System { origin } => *origin,
+            TimeSource::Manual(manual) => manual.base(),
         }
     }
 
@@ -287,7 +289,7 @@ impl Clock {
 
     /// Tells the clock that a worker thread is about to start; see [`ManualClock`].
     pub(crate) fn worker_starts(&self) {
-        if let Source::Manual(manual) = &self.source {
+        if let TimeSource::Manual(manual) = &self.source {
             manual.worker_starts();
         }
     }
@@ -306,21 +308,21 @@ impl Clock {
 
     /// Says that a worker of this clock begins to wait for something that it does not do itself.
     pub(crate) fn driver_waits(&self) {
-        if let Source::Manual(manual) = &self.source {
+        if let TimeSource::Manual(manual) = &self.source {
             manual.driver_waits();
         }
     }
 
     /// Says that such a worker has its answer.
     pub(crate) fn driver_goes_on(&self) {
-        if let Source::Manual(manual) = &self.source {
+        if let TimeSource::Manual(manual) = &self.source {
             manual.driver_goes_on();
         }
     }
 
     /// Tells the clock that a worker thread has ended.
     pub(crate) fn worker_ended(&self) {
-        if let Source::Manual(manual) = &self.source {
+        if let TimeSource::Manual(manual) = &self.source {
             manual.worker_ended();
         }
     }
@@ -352,7 +354,7 @@ impl Wait<'_> {
     /// Sleeps until the thread is woken or `deadline` comes, whichever is first; may return for no
     /// reason at all.
     pub(crate) fn park_until(&self, deadline: Timestamp) {
-        if let Source::Manual(manual) = &self.clock.source {
+        if let TimeSource::Manual(manual) = &self.clock.source {
             return manual.park_until(self.parker, deadline, &self.is_counted);
         }
         match self.clock.instant_of(deadline) {
@@ -380,7 +382,7 @@ impl Default for Clock {
 
 impl From<ManualClock> for Clock {
     fn from(manual: ManualClock) -> Self {
-        Self { source: Source::Manual(manual) }
+        Self { source: TimeSource::Manual(manual) }
     }
 }
 

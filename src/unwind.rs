@@ -44,13 +44,13 @@ use crate::sync::{
 };
 
 /// The payload of a panic.
-pub(crate) type Payload = Box<dyn Any + Send>;
+pub(crate) type PanicPayload = Box<dyn Any + Send>;
 
 /// Calls user code. A panic is returned as its payload.
 ///
 /// Unwind safety is asserted: a one-shot closure is gone after the call, and a periodic one is dropped
 /// after a panic, unless its user has decided otherwise with a `FailurePolicy`.
-pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, Payload> {
+pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, PanicPayload> {
     assert_no_lock_is_held();
     #[allow(clippy::disallowed_methods, reason = "this is the one place")]
     panic::catch_unwind(AssertUnwindSafe(call))
@@ -76,7 +76,7 @@ pub(crate) fn discard<T>(value: T) {
 
 /// Compiled once, and not for every type of value.
 #[cold]
-fn discard_payload(payload: Payload) {
+fn discard_payload(payload: PanicPayload) {
     if let Err(worse) = contain(|| drop(payload)) {
         mem::forget(worse);
     }
@@ -84,7 +84,7 @@ fn discard_payload(payload: Payload) {
 
 /// Drops user values. A panic is passed to `lost`, and goes no further.
 #[inline]
-pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((Payload, Option<PanicLocation>))) {
+pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((PanicPayload, Option<PanicLocation>))) {
     assert_no_lock_is_held();
     if !mem::needs_drop::<T>() {
         return;
@@ -97,7 +97,7 @@ pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((Payload, Option<Panic
 }
 
 #[inline(never)]
-fn discard_located<T>(value: T, lost: impl FnOnce((Payload, Option<PanicLocation>))) {
+fn discard_located<T>(value: T, lost: impl FnOnce((PanicPayload, Option<PanicLocation>))) {
     if let Err(panic) = contain_located(|| drop(value)) {
         lost(panic);
     }
@@ -286,7 +286,7 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
 /// As [`contain`], and also returns where the panic began, if that is known.
 pub(crate) fn contain_located<R>(
     call: impl FnOnce() -> R,
-) -> Result<R, (Payload, Option<PanicLocation>)> {
+) -> Result<R, (PanicPayload, Option<PanicLocation>)> {
     if !are_locations_noted() {
         return contain(call).map_err(|payload| (payload, None));
     }
@@ -303,7 +303,10 @@ fn replace_begun(begun: Option<Vec<Begun>>) -> Option<Vec<Begun>> {
 }
 
 #[cold]
-fn located(payload: Payload, begun: Option<Vec<Begun>>) -> (Payload, Option<PanicLocation>) {
+fn located(
+    payload: PanicPayload,
+    begun: Option<Vec<Begun>>,
+) -> (PanicPayload, Option<PanicLocation>) {
     let location = location_of(&*payload, begun.unwrap_or_default());
     (payload, location)
 }

@@ -4,6 +4,7 @@
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -280,6 +281,46 @@ fn no_two_public_types_share_a_name() {
     names.sort();
     for pair in names.windows(2) {
         assert_ne!(pair[0], pair[1], "there are two");
+    }
+}
+
+/// The modules of which one stands in for the other, in another build. The two declare the same types.
+const BACK_ENDS: [[&str; 2]; 2] = [
+    ["src/sync/model.rs", "src/sync/native.rs"],
+    ["src/time/wall/no_timer.rs", "src/time/wall/timer.rs"],
+];
+
+/// The types that a source declares at the top level of a module. Those of `src/lib.rs` that exist in
+/// doc tests only, one for each page of the book, are no types of the library.
+fn types_of(text: &str) -> impl Iterator<Item = String> {
+    let is_page = |line: &str| line.starts_with("#[cfg(") && line.contains("doctest");
+    let items = text.split("\n\n").filter(move |item| !item.lines().any(is_page));
+    items.flat_map(str::lines).filter_map(|line| {
+        let declaration = match line.strip_prefix("pub(") {
+            Some(scoped) => scoped.split_once(") ")?.1,
+            None => line.strip_prefix("pub ").unwrap_or(line),
+        };
+        let kinds = ["struct ", "enum ", "trait ", "type "];
+        kinds.iter().find_map(|kind| declaration.strip_prefix(kind)).map(word)
+    })
+}
+
+/// No two types share a name, public or not, so a word means one thing in the whole library.
+#[test]
+fn no_two_types_share_a_name() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, text) in sources().iter().filter(|(path, _)| !is_test(path)) {
+        let inside = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("a source");
+        let file = inside.to_string_lossy().replace('\\', "/");
+        for name in types_of(text) {
+            places.entry(name).or_default().push(file.clone());
+        }
+    }
+    assert!(places.len() > 300, "there are types");
+    for (name, mut files) in places {
+        files.sort();
+        let is_one = files.len() == 1 || BACK_ENDS.iter().any(|pair| files == *pair);
+        assert!(is_one, "{name} is declared more than once: {files:?}");
     }
 }
 

@@ -7,7 +7,7 @@
 //! # The alarm
 //!
 //! A thread that waits for an element sleeps with a time limit. A task that awaits one has only a
-//! waker, which has to be woken in time: by an [`Alarm`]. Of all tasks that await one queue at most
+//! waker, which has to be woken in time: by a [`WaiterAlarm`]. Of all tasks that await one queue at most
 //! two are armed, the leader and its deputy, so there are few alarms however many tasks wait.
 //!
 //! * On the system's clock all alarms of the process are in one queue, and one thread takes them
@@ -81,7 +81,9 @@ impl<T> DelayQueue<T> {
     /// # }).unwrap();
     /// ```
     pub fn next(&self) -> NextExpired<'_, T> {
-        NextExpired { taker: Taker { queue: Shared::Borrowed(self), waiter: AsyncWaiter::new() } }
+        NextExpired {
+            taker: AsyncTaker { queue: QueueRef::Borrowed(self), waiter: AsyncWaiter::new() },
+        }
     }
 
     /// Returns a stream of the elements that expire, which ends when the queue is closed and empty.
@@ -106,29 +108,31 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn stream(&self) -> ExpirationStream<'_, T> {
         ExpirationStream {
-            taker: Taker { queue: Shared::Borrowed(self), waiter: AsyncWaiter::new() },
+            taker: AsyncTaker { queue: QueueRef::Borrowed(self), waiter: AsyncWaiter::new() },
         }
     }
 
     /// As [`stream`](Self::stream), but the stream owns a reference to the queue, and so has no
     /// lifetime.
     pub fn into_stream(self: Arc<Self>) -> ExpirationStream<'static, T> {
-        ExpirationStream { taker: Taker { queue: Shared::Owned(self), waiter: AsyncWaiter::new() } }
+        ExpirationStream {
+            taker: AsyncTaker { queue: QueueRef::Owned(self), waiter: AsyncWaiter::new() },
+        }
     }
 }
 
 /// A waiter of the queue that is polled.
-struct Taker<'a, T> {
-    queue: Shared<'a, T>,
-    waiter: AsyncWaiter<Alarm>,
+struct AsyncTaker<'a, T> {
+    queue: QueueRef<'a, T>,
+    waiter: AsyncWaiter<WaiterAlarm>,
 }
 
-enum Shared<'a, T> {
+enum QueueRef<'a, T> {
     Borrowed(&'a DelayQueue<T>),
     Owned(Arc<DelayQueue<T>>),
 }
 
-impl<T> Deref for Shared<'_, T> {
+impl<T> Deref for QueueRef<'_, T> {
     type Target = DelayQueue<T>;
 
     fn deref(&self) -> &DelayQueue<T> {
@@ -139,16 +143,16 @@ impl<T> Deref for Shared<'_, T> {
     }
 }
 
-impl<T> Taker<'_, T> {
+impl<T> AsyncTaker<'_, T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
         let Self { queue, waiter } = self;
-        let set_alarm = |deadline, waker| Alarm::set(&queue.clock, deadline, waker);
+        let set_alarm = |deadline, waker| WaiterAlarm::set(&queue.clock, deadline, waker);
         let taken = queue.queue.poll_take(waiter, context.waker(), set_alarm);
         taken.map(|entry| entry.map(|entry| queue.expired(entry)))
     }
 }
 
-impl<T> Drop for Taker<'_, T> {
+impl<T> Drop for AsyncTaker<'_, T> {
     fn drop(&mut self) {
         let Self { queue, waiter } = self;
         queue.queue.cancel_wait(waiter);
@@ -158,7 +162,7 @@ impl<T> Drop for Taker<'_, T> {
 /// A future of the next element that expires. See [`DelayQueue::next`].
 #[must_use = "it takes nothing unless it is awaited"]
 pub struct NextExpired<'a, T> {
-    taker: Taker<'a, T>,
+    taker: AsyncTaker<'a, T>,
 }
 
 impl<T> Future for NextExpired<'_, T> {
@@ -178,7 +182,7 @@ impl<T> fmt::Debug for NextExpired<'_, T> {
 /// A stream of the elements that expire. See [`DelayQueue::stream`].
 #[must_use = "it takes nothing unless it is polled"]
 pub struct ExpirationStream<'a, T> {
-    taker: Taker<'a, T>,
+    taker: AsyncTaker<'a, T>,
 }
 
 impl<T> ExpirationStream<'_, T> {
@@ -214,14 +218,14 @@ impl<T> fmt::Debug for ExpirationStream<'_, T> {
 }
 
 /// An alarm that is set. Dropping it cancels it. See the [module](self).
-enum Alarm {
+enum WaiterAlarm {
     System(Ticket),
     Manual(ManualClock, u64),
     /// The waker was woken at once.
     Fired,
 }
 
-impl Alarm {
+impl WaiterAlarm {
     /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`.
     fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Self {
         match clock.manual() {
@@ -237,7 +241,7 @@ impl Alarm {
     }
 }
 
-impl Drop for Alarm {
+impl Drop for WaiterAlarm {
     fn drop(&mut self) {
         match self {
             Self::System(ticket) => SystemAlarms::get().cancel(*ticket),

@@ -204,8 +204,8 @@ impl<T> Refused<T> {
     }
 }
 
-impl<T> From<queue::Refused<T>> for Refused<T> {
-    fn from(refused: queue::Refused<T>) -> Self {
+impl<T> From<queue::RefusedElement<T>> for Refused<T> {
+    fn from(refused: queue::RefusedElement<T>) -> Self {
         Self { error: refused.why.into(), element: refused.element }
     }
 }

@@ -3,7 +3,9 @@
 use std::{fmt, iter::FusedIterator, time::Duration};
 
 use super::{DelayQueue, Expired, Key};
-use crate::{CancellationToken, Limit, LimitReached, queue::Entry, sync::Parker, time::Timestamp};
+use crate::{
+    CancellationToken, Limit, LimitReached, queue::QueueEntry, sync::Parker, time::Timestamp,
+};
 
 impl<T> DelayQueue<T> {
     /// Takes the next element that expires; blocks until there is one. Returns `None` once the queue
@@ -227,7 +229,7 @@ impl<T> DelayQueue<T> {
     }
 
     #[inline]
-    pub(super) fn expired(&self, entry: Entry<T>) -> Expired<T> {
+    pub(super) fn expired(&self, entry: QueueEntry<T>) -> Expired<T> {
         let key = Key::of_sequence(self.id, entry.sequence);
         Expired { element: entry.element, key, deadline: self.clock.shown_at(entry.deadline) }
     }

@@ -8,7 +8,7 @@ use std::{any::Any, error::Error, fmt, panic, time::Duration};
 use crate::{
     PanicLocation,
     sync::Mutex,
-    unwind::{Payload, message_of},
+    unwind::{PanicPayload, message_of},
 };
 
 /// Why a run failed, or a hook, or why a periodic task has ended. [`kind`](Self::kind) says which of four
@@ -66,14 +66,14 @@ struct Panicked {
     message: Box<str>,
     location: Option<PanicLocation>,
     /// In a lock because the failure is `Sync`, which a payload need not be.
-    payload: Mutex<Payload>,
+    payload: Mutex<PanicPayload>,
 }
 
 /// An error that a run has returned, as any error that can be sent.
 pub(crate) type BoxedError = Box<dyn Error + Send + Sync>;
 
 impl Failure {
-    pub(crate) fn of_panic((payload, location): (Payload, Option<PanicLocation>)) -> Self {
+    pub(crate) fn of_panic((payload, location): (PanicPayload, Option<PanicLocation>)) -> Self {
         let message = message_of(&*payload).into();
         let payload = Mutex::new(payload);
         Self(Box::new(Cause::Panic(Panicked { message, location, payload })))

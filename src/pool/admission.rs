@@ -67,7 +67,7 @@ use std::{io, task::Waker};
 use super::{Pool, rejection::NotAdmitted};
 use crate::{
     RejectedExecutionError, RejectionReason,
-    queue::{Refusal, Refused, Ticket},
+    queue::{Refusal, RefusedElement, Ticket},
     sync::{Arc, Mutex, Parker},
     task::Task,
     time::{Clock, Timestamp},
@@ -134,7 +134,7 @@ impl Pool {
         match self.queue.offer(stripe, now, deadline, task) {
             Ok(ticket) if self.is_staffed() => Ok(ticket),
             Ok(ticket) => self.rescue(ticket, is_staffed),
-            Err(Refused { why, sequence, element: task }) => {
+            Err(RefusedElement { why, sequence, element: task }) => {
                 self.release_capacity();
                 let reason = match why {
                     Refusal::Closed => RejectionReason::Shutdown,

@@ -13,7 +13,7 @@ use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 use super::end_as_cancelled;
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
-    queue::{Drained, Entry},
+    queue::{Drained, QueueEntry},
     statistics::{Totals, WorkerStats},
     sync::Arc,
     task::{Drops, GroupState, Hooks, Run, Task, Verdict, WorkerContext},
@@ -156,11 +156,11 @@ pub struct DrainedTask {
 
 impl DrainedTask {
     pub(super) fn new(
-        entry: Entry<Arc<Task>>,
+        entry: QueueEntry<Arc<Task>>,
         detached_context: &DetachedContext,
         reason: CancelReason,
     ) -> Self {
-        let Entry { deadline, sequence, element } = entry;
+        let QueueEntry { deadline, sequence, element } = entry;
         let held_until = if deadline < Timestamp::NEVER { None } else { element.held_until() };
         let deadline = held_until.unwrap_or(deadline);
         Self {
@@ -316,17 +316,17 @@ impl fmt::Debug for DrainedTask {
 /// hand the same work to a second executor and get a future for it submits a closure that can be
 /// cloned, or sends the result over a channel.
 #[doc(alias("SendError", "TrySendError", "SpawnError"))]
-pub struct RejectedExecutionError(Box<Refused>);
+pub struct RejectedExecutionError(Box<RejectedSubmission>);
 
 /// The content of the error. It is on the heap, so that the `Result` of a submission stays small.
-struct Refused {
+struct RejectedSubmission {
     reason: RejectionReason,
     task: DrainedTask,
 }
 
 impl RejectedExecutionError {
     pub(super) fn new(reason: RejectionReason, task: DrainedTask) -> Self {
-        Self(Box::new(Refused { reason, task }))
+        Self(Box::new(RejectedSubmission { reason, task }))
     }
 
     /// Returns the reason why the task was rejected.

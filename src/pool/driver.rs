@@ -80,7 +80,7 @@ use super::{
     worker::Runner,
 };
 use crate::{
-    queue::{AsyncWaiter, Entry, Ticket},
+    queue::{AsyncWaiter, QueueEntry, Ticket},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
     time::{Clock, Timestamp, WallWatch, WorkerOf},
@@ -236,7 +236,7 @@ impl Driver {
         }
     }
 
-    fn run(&self, entry: Entry<Arc<Task>>, round: &mut Round) {
+    fn run(&self, entry: QueueEntry<Arc<Task>>, round: &mut Round) {
         let (pool, runs) = (self.pool(), self.runner.runs());
         let started = pool.clock().read();
         if pool.minds_takes {

@@ -23,12 +23,12 @@ use std::time::Duration;
 use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary, kept::Kept};
 use crate::{
     CancelReason, WouldDeadlock,
-    queue::{Entry, Ticket},
+    queue::{QueueEntry, Ticket},
     sync::{
         Arc, Mutex, Parker, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Dispatcher, GroupLimits, GroupState, Keeps, Listed, Run, Task},
+    task::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember, Run, Task},
     unwind::discard,
     wait,
 };
@@ -134,7 +134,7 @@ impl Pool {
 
     /// Tells all groups that the pool was shut down. Returns what only a paused group would still keep, for the
     /// caller to end it.
-    pub(super) fn close_groups(&self) -> Vec<Listed> {
+    pub(super) fn close_groups(&self) -> Vec<ListedMember> {
         let mut called_off = Vec::new();
         if self.groups.is_empty() {
             return called_off;
@@ -170,12 +170,12 @@ impl Pool {
     /// faster with one that was called off. With `signal` bodies that run are asked to stop.
     pub(crate) fn end_called_off(
         &self,
-        members: Vec<Listed>,
+        members: Vec<ListedMember>,
         reason: CancelReason,
         signal: bool,
     ) -> usize {
         let mut ended = 0;
-        for Listed { task, sequence, slot, is_pending, .. } in members {
+        for ListedMember { task, sequence, slot, is_pending, .. } in members {
             let task = task.upgrade();
             let ticket = Ticket { slot, sequence };
             let end = |task: &Arc<Task>| self.cancel(&**task, ticket, reason, signal);
@@ -205,7 +205,7 @@ impl Pool {
         let members = group.stop(Keeps { delayed: false, periodic: false, reason });
         self.wake_submitters();
         for member in members {
-            let Listed { task, sequence, slot, due, is_pending, .. } = member;
+            let ListedMember { task, sequence, slot, due, is_pending, .. } = member;
             let Some(task) = task.upgrade() else { continue };
             if !is_pending {
                 task.token(self.shutdown.token()).cancel();
@@ -220,7 +220,7 @@ impl Pool {
                 element.leave_group();
                 // From now on its holder may run it.
                 element.give_away();
-                let entry = Entry { deadline: due, sequence, element };
+                let entry = QueueEntry { deadline: due, sequence, element };
                 drained.push(DrainedTask::new(entry, &context, reason));
             }
             discard(task);
@@ -246,7 +246,7 @@ impl Pool {
         let summaries = |list: Vec<(u64, Option<Arc<str>>)>| {
             list.into_iter().map(|(id, name)| TaskSummary::new(id, name)).collect()
         };
-        let named = |Listed { task, sequence, .. }: Listed| {
+        let named = |ListedMember { task, sequence, .. }: ListedMember| {
             let task = task.upgrade();
             let name = task.as_ref().and_then(|task| task.name());
             discard(task);

@@ -29,7 +29,7 @@ pub use self::policies::{
 use super::{DrainedTask, Pool, Replaceable, admission::Room, deadlock};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason, TaskId,
-    queue::{Entry, Ticket},
+    queue::{QueueEntry, Ticket},
     statistics::Totals,
     sync::{
         Arc,
@@ -450,7 +450,7 @@ impl Pool {
     }
 
     fn refused_task(&self, task: Arc<Task>, sequence: u64, deadline: Timestamp) -> DrainedTask {
-        let entry = Entry { deadline, sequence, element: task };
+        let entry = QueueEntry { deadline, sequence, element: task };
         DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected)
     }
 

@@ -38,13 +38,13 @@ use super::{
 };
 use crate::{
     CancellationToken, WouldDeadlock,
-    queue::{Admission, Entry},
+    queue::{Admission, QueueEntry},
     sync::{
         Parker,
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    task::{FailureSource, Listed, Task},
+    task::{FailureSource, ListedMember, Task},
     time::{Clock, Timestamp},
     trace,
     unwind::{discard, wake_all},
@@ -219,10 +219,10 @@ impl Stopping<'_> {
     /// Takes the tasks out of the closed queue that are unwanted by when they are due, and ends them, and those that
     /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
     /// which could move others.
-    fn cancel(self, called_off: Vec<Listed>, is_unwanted: impl Fn(Timestamp, &Task) -> bool) {
+    fn cancel(self, called_off: Vec<ListedMember>, is_unwanted: impl Fn(Timestamp, &Task) -> bool) {
         let removed = self.pool.queue.remove_where(|due, task| is_unwanted(due, &**task));
         self.pool.pending_decreased();
-        for Entry { sequence, element, .. } in removed {
+        for QueueEntry { sequence, element, .. } in removed {
             self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
             discard(element);
         }

@@ -18,7 +18,7 @@ use super::{
     observing::Observed,
 };
 use crate::{
-    queue::{Entry, Ticket},
+    queue::{QueueEntry, Ticket},
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
     task::{FailureSource, Run, Task, Verdict, WorkerContext},
@@ -300,10 +300,10 @@ impl Runner {
     pub(super) fn process(
         &self,
         worker: &Rc<WorkerContext>,
-        entry: Entry<Arc<Task>>,
+        entry: QueueEntry<Arc<Task>>,
         now: Timestamp,
     ) {
-        let (pool, Entry { deadline, sequence, element }) = (&*self.pool, entry);
+        let (pool, QueueEntry { deadline, sequence, element }) = (&*self.pool, entry);
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
         let (task, hooks) = (run.task(), &pool.callbacks().hooks);
         match task.run(&run, hooks) {

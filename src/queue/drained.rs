@@ -7,11 +7,11 @@
 
 use std::{collections::VecDeque, mem};
 
-use super::priority_queue::{Entry, PriorityQueue};
+use super::priority_queue::{PriorityQueue, QueueEntry};
 
 /// See the [module](self).
 pub(crate) struct Drained<E> {
-    ready: VecDeque<Entry<E>>,
+    ready: VecDeque<QueueEntry<E>>,
     heaps: Vec<PriorityQueue<E>>,
     /// The next slot of the last heap to look at.
     slot: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Drained<E> {
 }
 
 impl<E> Drained<E> {
-    pub(super) fn new(ready: VecDeque<Entry<E>>, heaps: Vec<PriorityQueue<E>>) -> Self {
+    pub(super) fn new(ready: VecDeque<QueueEntry<E>>, heaps: Vec<PriorityQueue<E>>) -> Self {
         let len = heaps.iter().map(PriorityQueue::len).sum();
         Self { ready, heaps, slot: 0, len }
     }
@@ -51,9 +51,9 @@ impl<E> Drained<E> {
 }
 
 impl<E> Iterator for Drained<E> {
-    type Item = Entry<E>;
+    type Item = QueueEntry<E>;
 
-    fn next(&mut self) -> Option<Entry<E>> {
+    fn next(&mut self) -> Option<QueueEntry<E>> {
         if let Some(entry) = self.ready.pop_front() {
             return Some(entry);
         }

@@ -45,7 +45,7 @@ mod slots;
 mod sorted_run;
 mod tables;
 
-pub(crate) use self::entry::{Entry, Ticket};
+pub(crate) use self::entry::{QueueEntry, Ticket};
 use self::{
     array_heap::VACANT,
     calendar::Calendar,
@@ -116,7 +116,7 @@ impl<E> PriorityQueue<E> {
 
     /// Takes the first entry out, which must be known: see [`is_exact`](Self::is_exact).
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<Entry<E>> {
+    pub(crate) fn pop(&mut self) -> Option<QueueEntry<E>> {
         let (key, slot) = self.pop_key()?;
         self.entry(key, slot)
     }
@@ -149,18 +149,18 @@ impl<E> PriorityQueue<E> {
 
     /// Removes an entry, wherever it is.
     #[inline]
-    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         match self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence) {
             Some((key, element)) => {
                 // It may have been the last of the bucket that the head was a bound of.
                 self.settle();
-                Some(Entry::of(key, element))
+                Some(QueueEntry::of(key, element))
             }
             None => self.remove_near(ticket),
         }
     }
 
-    fn remove_near(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+    fn remove_near(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         let position = self.table.near_position(ticket.slot)?;
         let key = self.near.key(position);
         if sequence_of(key) != ticket.sequence {
@@ -203,7 +203,7 @@ impl<E> PriorityQueue<E> {
     pub(crate) fn remove_where(
         &mut self,
         mut unwanted: impl FnMut((Timestamp, u64), &E) -> bool,
-    ) -> Vec<Entry<E>> {
+    ) -> Vec<QueueEntry<E>> {
         let mut removed = Vec::new();
         let mut is_unwanted = |table: &Slots<E>, key, slot| {
             let element = table.get(slot);
@@ -215,13 +215,13 @@ impl<E> PriorityQueue<E> {
             let Some(key) = self.table.far_key(slot) else { continue };
             if is_unwanted(&self.table, key, slot) {
                 let taken = self.calendar.remove(&mut self.table, slot, sequence_of(key));
-                removed.extend(taken.map(|(key, element)| Entry::of(key, element)));
+                removed.extend(taken.map(|(key, element)| QueueEntry::of(key, element)));
             }
         }
         self.near.retain(&mut self.table, |table, key, slot| {
             let is_unwanted = is_unwanted(table, key, slot);
             if is_unwanted {
-                removed.extend(table.remove(slot).map(|element| Entry::of(key, element)));
+                removed.extend(table.remove(slot).map(|element| QueueEntry::of(key, element)));
             }
             !is_unwanted
         });
@@ -257,8 +257,8 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Returns the entry of an element that was [taken](Self::take) out of this slot.
-    pub(super) fn entry_of(&self, slot: u32, element: E) -> Entry<E> {
-        Entry::of(self.key_of(slot), element)
+    pub(super) fn entry_of(&self, slot: u32, element: E) -> QueueEntry<E> {
+        QueueEntry::of(self.key_of(slot), element)
     }
 
     /// Returns the next slot that holds an element, from this one on.
@@ -271,8 +271,8 @@ impl<E> PriorityQueue<E> {
     // Always inlined: an entry that is returned through memory is written in halves and read as a
     // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
-    fn entry(&mut self, key: u128, slot: u32) -> Option<Entry<E>> {
-        Some(Entry::of(key, self.table.remove(slot)?))
+    fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<E>> {
+        Some(QueueEntry::of(key, self.table.remove(slot)?))
     }
 
     /// Returns the key of the entry in a slot.

@@ -31,7 +31,7 @@ use crossbeam_utils::CachePadded;
 
 use super::{
     SnapshotEntry,
-    priority_queue::{Entry, PriorityQueue, Ticket},
+    priority_queue::{PriorityQueue, QueueEntry, Ticket},
 };
 use crate::{
     sync::{
@@ -45,10 +45,10 @@ use crate::{
 /// See the [module](self).
 pub(super) struct SharedHeap<E, S> {
     head: PublishedHead,
-    contents: Mutex<Contents<E, S>, { rank::STRIPE }>,
+    contents: Mutex<HeapContents<E, S>, { rank::STRIPE }>,
 }
 
-struct Contents<E, S> {
+struct HeapContents<E, S> {
     heap: PriorityQueue<E>,
     state: S,
 }
@@ -56,13 +56,13 @@ struct Contents<E, S> {
 /// A [`SharedHeap`] whose lock is held.
 pub(super) struct LockedHeap<'a, E, S> {
     head: &'a PublishedHead,
-    contents: MutexGuard<'a, Contents<E, S>>,
+    contents: MutexGuard<'a, HeapContents<E, S>>,
 }
 
 impl<E, S> SharedHeap<E, S> {
     /// `number` is its place among the heaps of its queue, in which their locks are taken.
     pub(super) fn new(number: usize, state: S) -> Self {
-        let contents = Contents { heap: PriorityQueue::new(), state };
+        let contents = HeapContents { heap: PriorityQueue::new(), state };
         Self { head: PublishedHead::new(), contents: Mutex::numbered(number, contents) }
     }
 
@@ -138,7 +138,7 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     /// Takes the first entry out.
     #[inline(always)]
-    pub(super) fn pop(&mut self) -> Option<Entry<E>> {
+    pub(super) fn pop(&mut self) -> Option<QueueEntry<E>> {
         let entry = self.contents.heap.pop();
         self.publish();
         entry
@@ -146,7 +146,7 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     /// Takes the first entry out if it is due.
     #[inline(always)]
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<E>> {
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<QueueEntry<E>> {
         if self.first_key()?.0 > now { None } else { self.pop() }
     }
 
@@ -156,8 +156,8 @@ impl<E, S> LockedHeap<'_, E, S> {
         &mut self,
         limit: usize,
         now: Timestamp,
-        mut receive: impl FnMut(Entry<E>),
-    ) -> Option<Entry<E>> {
+        mut receive: impl FnMut(QueueEntry<E>),
+    ) -> Option<QueueEntry<E>> {
         let first = self.contents.heap.pop();
         for _ in 0..limit {
             if self.first_key().is_none_or(|(deadline, _)| deadline > now) {
@@ -193,7 +193,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         let head = self.head.current();
         // The head stays if it is another entry's. A head that may be a mere bound may rise.
         let is_of_entry = head < self.contents.heap.exact_before();
@@ -220,7 +220,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     pub(super) fn remove_where(
         &mut self,
         unwanted: impl FnMut((Timestamp, u64), &E) -> bool,
-    ) -> Vec<Entry<E>> {
+    ) -> Vec<QueueEntry<E>> {
         let removed = self.contents.heap.remove_where(unwanted);
         self.publish();
         removed

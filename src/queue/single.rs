@@ -28,8 +28,8 @@ use std::{
 };
 
 use super::{
-    Admission, AdmissionState, AllRefused, AsyncWaiter, Drained, Entry, Refusal, Refused,
-    SnapshotEntry, Ticket, in_order,
+    Admission, AdmissionState, AllRefused, AsyncWaiter, Drained, QueueEntry, Refusal,
+    RefusedElement, SnapshotEntry, Ticket, in_order,
     shared_heap::{LockedHeap, SharedHeap},
     waiters::Waiters,
     waiting::{self, Source},
@@ -46,7 +46,7 @@ use crate::{
 /// See the [module](self).
 pub(crate) struct SingleQueue<E> {
     clock: Clock,
-    heap: SharedHeap<E, State>,
+    heap: SharedHeap<E, SingleState>,
     waiters: Waiters,
     admission: AdmissionState,
     /// A time that has come.
@@ -54,7 +54,7 @@ pub(crate) struct SingleQueue<E> {
 }
 
 /// What the queue keeps under the lock, beside the heap.
-pub(super) struct State {
+pub(super) struct SingleState {
     last_sequence: u64,
     /// The number of elements that are out on trial.
     reserved: usize,
@@ -64,7 +64,7 @@ impl<E> SingleQueue<E> {
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
             clock,
-            heap: SharedHeap::new(0, State { last_sequence: 0, reserved: 0 }),
+            heap: SharedHeap::new(0, SingleState { last_sequence: 0, reserved: 0 }),
             waiters: Waiters::new(),
             admission: AdmissionState::new(),
             last_reading: AtomicU64::new(0),
@@ -74,7 +74,11 @@ impl<E> SingleQueue<E> {
     /// Admits an element that can be taken once `deadline` has come, after those with the same
     /// deadline that were admitted before.
     #[inline(always)]
-    pub(crate) fn insert(&self, deadline: Timestamp, element: E) -> Result<Ticket, Refused<E>> {
+    pub(crate) fn insert(
+        &self,
+        deadline: Timestamp,
+        element: E,
+    ) -> Result<Ticket, RefusedElement<E>> {
         let (ticket, is_head) = self.admit(&mut self.heap.lock(), deadline, element)?;
         if is_head {
             wake_all(self.waiters.notify(deadline));
@@ -110,28 +114,28 @@ impl<E> SingleQueue<E> {
     #[inline(always)]
     fn admit(
         &self,
-        heap: &mut LockedHeap<'_, E, State>,
+        heap: &mut LockedHeap<'_, E, SingleState>,
         deadline: Timestamp,
         element: E,
-    ) -> Result<(Ticket, bool), Refused<E>> {
+    ) -> Result<(Ticket, bool), RefusedElement<E>> {
         let state = heap.state_mut();
         state.last_sequence += 1;
         let sequence = state.last_sequence;
         if !self.admission.is_open() {
-            return Err(Refused { why: Refusal::Closed, sequence, element });
+            return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
         let inserted = heap.insert(deadline, sequence, element);
-        inserted.map_err(|element| Refused { why: Refusal::Full, sequence, element })
+        inserted.map_err(|element| RefusedElement { why: Refusal::Full, sequence, element })
     }
 
     /// Waits for an element to become due and takes it. Returns `None` once the queue is closed and
     /// empty.
-    pub(crate) fn take(&self) -> Option<Entry<E>> {
+    pub(crate) fn take(&self) -> Option<QueueEntry<E>> {
         self.take_until(Timestamp::NEVER)
     }
 
     /// As [`take`](Self::take), but waits no longer than until `limit`.
-    pub(crate) fn take_until(&self, limit: Timestamp) -> Option<Entry<E>> {
+    pub(crate) fn take_until(&self, limit: Timestamp) -> Option<QueueEntry<E>> {
         self.take_until_by(Parker::current, || limit)
     }
 
@@ -142,13 +146,13 @@ impl<E> SingleQueue<E> {
         &self,
         parker: impl FnOnce() -> P,
         limit: impl Fn() -> Timestamp,
-    ) -> Option<Entry<E>> {
+    ) -> Option<QueueEntry<E>> {
         let (entry, _) = waiting::take_until_by(self, parker, |_| Some(limit()))?;
         Some(entry)
     }
 
     /// Takes an element if one is due; does not wait.
-    pub(crate) fn try_take(&self) -> Option<Entry<E>> {
+    pub(crate) fn try_take(&self) -> Option<QueueEntry<E>> {
         let (taken, _) = self.take_now();
         self.notify_all_if_finished();
         taken
@@ -156,7 +160,7 @@ impl<E> SingleQueue<E> {
 
     /// Takes an element if one was due at `now`; does not wait.
     #[inline]
-    pub(crate) fn try_take_by(&self, now: Timestamp) -> Option<Entry<E>> {
+    pub(crate) fn try_take_by(&self, now: Timestamp) -> Option<QueueEntry<E>> {
         let taken = self.take_due(now);
         self.notify_all_if_finished();
         taken
@@ -168,7 +172,7 @@ impl<E> SingleQueue<E> {
         waiter: &mut AsyncWaiter<A>,
         waker: &Waker,
         set_alarm: impl Fn(Timestamp, Waker) -> A,
-    ) -> Poll<Option<Entry<E>>> {
+    ) -> Poll<Option<QueueEntry<E>>> {
         waiting::poll_take(self, waiter, waker, set_alarm)
     }
 
@@ -279,7 +283,7 @@ impl<E> SingleQueue<E> {
     }
 
     #[cold]
-    fn take_by_new_reading(&self) -> (Option<Entry<E>>, Timestamp) {
+    fn take_by_new_reading(&self) -> (Option<QueueEntry<E>>, Timestamp) {
         let now = self.read_clock();
         (self.take_due(now), now)
     }
@@ -317,7 +321,7 @@ impl<E> Source for SingleQueue<E> {
 
     // Always inlined, like everything on this path: see `PriorityQueue::entry`.
     #[inline(always)]
-    fn take_due(&self, now: Timestamp) -> Option<Entry<E>> {
+    fn take_due(&self, now: Timestamp) -> Option<QueueEntry<E>> {
         while self.head() <= now {
             let mut heap = self.heap.lock();
             if heap.is_settled(now, now) {
@@ -328,7 +332,7 @@ impl<E> Source for SingleQueue<E> {
     }
 
     #[inline(always)]
-    fn take_now(&self) -> (Option<Entry<E>>, Timestamp) {
+    fn take_now(&self) -> (Option<QueueEntry<E>>, Timestamp) {
         let known = self.last_reading();
         let now = if self.head() <= known { known } else { self.read_clock() };
         match self.take_due(now) {

@@ -57,13 +57,13 @@ use std::{ops::Deref, task::Waker, time::Duration};
 use crossbeam_utils::CachePadded;
 
 #[cfg(all(test, not(any(shuttle, loom))))]
-pub(super) use self::snapshot::Counts;
+pub(super) use self::snapshot::QueueCounts;
 use self::{
     ready::{LockedReady, Ready},
     stripe::{LockedStripe, Stripe},
 };
 use super::{
-    Admission, AdmissionState, Drained, Entry, Refused, Return, Ticket,
+    Admission, AdmissionState, Drained, QueueEntry, RefusedElement, Return, Ticket,
     waiters::Waiters,
     waiting::{self, AsyncWaiter, Source},
 };
@@ -127,7 +127,7 @@ impl<E> DelayedWorkQueue<E> {
         now: Timestamp,
         deadline: Timestamp,
         element: E,
-    ) -> Result<Ticket, Refused<E>> {
+    ) -> Result<Ticket, RefusedElement<E>> {
         let stamp = self.clock.submission_stamp(now);
         let mut stripe = self.stripes[stripe].lock();
         let (ticket, is_head) = stripe.offer(&self.admission, stamp, deadline, element)?;
@@ -151,7 +151,7 @@ impl<E> DelayedWorkQueue<E> {
         sequence: u64,
         why: Return,
         element: E,
-    ) -> Result<(Ticket, Option<Waker>), Refused<E>> {
+    ) -> Result<(Ticket, Option<Waker>), RefusedElement<E>> {
         let timing = timing.into();
         let mut stripe = self.lock_of(sequence);
         let ticket = stripe.offer_again(&self.admission, (timing, sequence), why, element)?;
@@ -161,13 +161,13 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Waits for an element to become due and takes it; the time of taking comes with it. Returns
     /// `None` once the queue is closed and empty.
-    pub(crate) fn take(&self) -> Option<(Entry<E>, Timestamp)> {
+    pub(crate) fn take(&self) -> Option<(QueueEntry<E>, Timestamp)> {
         self.take_until_by(Parker::current, |_| Some(Timestamp::NEVER))
     }
 
     /// Takes an element if one is due; does not wait.
     #[cfg(test)]
-    pub(crate) fn try_take(&self) -> Option<Entry<E>> {
+    pub(crate) fn try_take(&self) -> Option<QueueEntry<E>> {
         let (taken, _) = self.take_now();
         self.notify_all_if_finished();
         taken
@@ -183,12 +183,12 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         parker: impl FnOnce() -> P,
         limit: impl Fn(Timestamp) -> Option<Timestamp>,
-    ) -> Option<(Entry<E>, Timestamp)> {
+    ) -> Option<(QueueEntry<E>, Timestamp)> {
         waiting::take_until_by(self, parker, limit)
     }
 
     /// Takes the first element if it was due at `now` and has a sequence below `end`; does not wait.
-    pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<Entry<E>> {
+    pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
             return None;
         }
@@ -196,7 +196,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Takes an element, if it is in the queue with just this deadline.
-    pub(crate) fn take_at(&self, deadline: Timestamp, ticket: Ticket) -> Option<Entry<E>> {
+    pub(crate) fn take_at(&self, deadline: Timestamp, ticket: Ticket) -> Option<QueueEntry<E>> {
         // Under the lock of all takings, so that it is not on its way to the list meanwhile.
         let mut ready = self.ready.lock();
         let mut stripe = self.lock_of(ticket.sequence);
@@ -246,7 +246,7 @@ impl<E> DelayedWorkQueue<E> {
         wake_all(self.waiters.notify_all());
     }
 
-    fn pop_due(&self, now: Timestamp, is_wanted: impl Fn(u64) -> bool) -> Option<Entry<E>> {
+    fn pop_due(&self, now: Timestamp, is_wanted: impl Fn(u64) -> bool) -> Option<QueueEntry<E>> {
         let mut ready = self.ready.lock();
         let taken = self.pop_first_due(&mut ready, now, is_wanted);
         if taken.is_some() {
@@ -262,7 +262,7 @@ impl<E> DelayedWorkQueue<E> {
         ready: &mut LockedReady<'_, E>,
         now: Timestamp,
         is_wanted: impl Fn(u64) -> bool,
-    ) -> Option<Entry<E>> {
+    ) -> Option<QueueEntry<E>> {
         loop {
             let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
             let (nearest, head) = heads.min_by_key(|(_, head)| *head)?;
@@ -305,7 +305,7 @@ impl<E> DelayedWorkQueue<E> {
         ready: &mut LockedReady<'_, E>,
         now: Timestamp,
         is_wanted: impl Fn(u64) -> bool,
-    ) -> Option<Entry<E>> {
+    ) -> Option<QueueEntry<E>> {
         let mut stripes = self.lock_all();
         while !stripes.iter_mut().all(LockedStripe::is_exact) {
             drop(stripes);
@@ -321,7 +321,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Takes the first element of all out, due or not.
-    pub(crate) fn remove_first(&self) -> Option<Entry<E>> {
+    pub(crate) fn remove_first(&self) -> Option<QueueEntry<E>> {
         let removed = self.pop_among_equals(&mut self.ready.lock(), Timestamp::NEVER, |_| true);
         self.notify_all_if_finished();
         removed
@@ -370,7 +370,7 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn remove_where(
         &self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
-    ) -> Vec<Entry<E>> {
+    ) -> Vec<QueueEntry<E>> {
         let mut ready = self.ready.lock();
         let mut removed = ready.remove_where(&mut unwanted);
         for stripe in &self.stripes {
@@ -470,12 +470,12 @@ impl<E> Source for DelayedWorkQueue<E> {
     }
 
     #[inline(always)]
-    fn take_due(&self, now: Timestamp) -> Option<Entry<E>> {
+    fn take_due(&self, now: Timestamp) -> Option<QueueEntry<E>> {
         if self.head() <= now { self.pop_due(now, |_| true) } else { None }
     }
 
     #[inline]
-    fn take_now(&self) -> (Option<Entry<E>>, Timestamp) {
+    fn take_now(&self) -> (Option<QueueEntry<E>>, Timestamp) {
         // The clock is read before the locks are taken: a stale time can only cause one more look.
         let now = self.ready.pause(&self.clock);
         (self.take_due(now), now)

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{any_queue::AnyQueue, striped::Counts, waiting::Source, *};
+use super::{any_queue::AnyQueue, striped::QueueCounts, waiting::Source, *};
 use crate::{
     ManualClock,
     sync::{Arc, Parker},
@@ -35,13 +35,13 @@ pub(super) fn queue<E>() -> (ManualClock, Queue<E>) {
 
 impl<E> DelayedWorkQueue<E> {
     /// Offers like a program with many threads: each element goes into another stripe.
-    fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, Refused<E>> {
+    fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, RefusedElement<E>> {
         let now = self.clock().read();
         let stripe = self.clock().submission_stamp(now) as usize % self.stripes();
         self.offer(stripe, now, deadline, element)
     }
 
-    fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Timestamp)> {
+    fn poll_timeout(&self, timeout: Duration) -> Option<(QueueEntry<E>, Timestamp)> {
         let limit = self.clock().read().after(timeout);
         self.take_until_by(Parker::current, |_| Some(limit))
     }
@@ -303,10 +303,10 @@ fn a_closed_queue_refuses_offers_and_is_taken_to_its_end() {
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
     queue.close(Admission::Closed);
-    assert!(matches!(queue.put(at(5), 'c'), Err(Refused { element: 'c', .. })));
+    assert!(matches!(queue.put(at(5), 'c'), Err(RefusedElement { element: 'c', .. })));
     assert!(matches!(
         queue.offer_again(at(5), 0, Return::Recurring, 'c'),
-        Err(Refused { element: 'c', .. })
+        Err(RefusedElement { element: 'c', .. })
     ));
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(20));
@@ -415,7 +415,7 @@ fn the_counts_match_what_was_offered_taken_and_removed() {
         .expect("it is open");
     assert!(queue.remove(tickets[1]).is_some() && queue.remove(far).is_some());
     let (counts, meanwhile) = queue.counts(|| "meanwhile");
-    assert_eq!(counts, Counts { len: 4, offered: 6, returned: 1, taken: 1 });
+    assert_eq!(counts, QueueCounts { len: 4, offered: 6, returned: 1, taken: 1 });
     assert_eq!((counts.removed(), meanwhile), (2, "meanwhile"));
 }
 

@@ -36,7 +36,7 @@ use std::{
 };
 
 use super::{
-    Entry,
+    QueueEntry,
     waiters::{WaiterId, Waiters},
 };
 use crate::{
@@ -71,10 +71,10 @@ pub(super) trait Source {
     fn is_finished(&self) -> bool;
 
     /// Takes the first element if it was due at `now`.
-    fn take_due(&self, now: Timestamp) -> Option<Entry<Self::Element>>;
+    fn take_due(&self, now: Timestamp) -> Option<QueueEntry<Self::Element>>;
 
     /// Takes the first element if it is due, and returns the time as of which that was decided.
-    fn take_now(&self) -> (Option<Entry<Self::Element>>, Timestamp);
+    fn take_now(&self) -> (Option<QueueEntry<Self::Element>>, Timestamp);
 
     /// Wakes everyone if there never will be an element.
     #[inline]
@@ -97,7 +97,7 @@ pub(super) fn take_until_by<Q: Source, P: Deref<Target = Parker>>(
     queue: &Q,
     parker: impl FnOnce() -> P,
     limit: impl Fn(Timestamp) -> Option<Timestamp>,
-) -> Option<(Entry<Q::Element>, Timestamp)> {
+) -> Option<(QueueEntry<Q::Element>, Timestamp)> {
     let (taken, now) = queue.take_now();
     if let Some(entry) = taken {
         queue.notify_all_if_finished();
@@ -112,7 +112,7 @@ fn wait_until<Q: Source>(
     limit: impl Fn(Timestamp) -> Option<Timestamp>,
     since: Timestamp,
     parker: &Parker,
-) -> Option<(Entry<Q::Element>, Timestamp)> {
+) -> Option<(QueueEntry<Q::Element>, Timestamp)> {
     let mut waker = None;
     let wait = queue.clock().wait(parker);
     let mut search = Search::begin(queue);
@@ -217,10 +217,10 @@ impl<Q: Source> Drop for Search<'_, Q> {
 /// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm
 /// `A` cancels it.
 pub(crate) struct AsyncWaiter<A> {
-    listed: Option<Listed<A>>,
+    listed: Option<ListedWaiter<A>>,
 }
 
-struct Listed<A> {
+struct ListedWaiter<A> {
     id: WaiterId,
     _alarm: Option<A>,
 }
@@ -251,7 +251,7 @@ pub(super) fn poll_take<Q: Source, A>(
     waiter: &mut AsyncWaiter<A>,
     waker: &Waker,
     set_alarm: impl Fn(Timestamp, Waker) -> A,
-) -> Poll<Option<Entry<Q::Element>>> {
+) -> Poll<Option<QueueEntry<Q::Element>>> {
     loop {
         let search = waiter.search(queue);
         let (taken, _) = queue.take_now();
@@ -270,7 +270,7 @@ pub(super) fn poll_take<Q: Source, A>(
             discard(for_alarm);
             None
         };
-        waiter.listed = Some(Listed { id: begun.id, _alarm });
+        waiter.listed = Some(ListedWaiter { id: begun.id, _alarm });
         if !begun.must_look_again {
             return Poll::Pending;
         }
@@ -292,7 +292,7 @@ pub(super) fn watch<Q: Source>(
             return Timestamp::NEVER;
         }
         let begun = search.begin_wait(waker.clone(), round);
-        waiter.listed = Some(Listed { id: begun.id, _alarm: None });
+        waiter.listed = Some(ListedWaiter { id: begun.id, _alarm: None });
         if !begun.must_look_again {
             return begun.until;
         }

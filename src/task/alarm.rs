@@ -22,7 +22,7 @@ use std::task::Waker;
 use super::{
     call::Call,
     payload::{Body, Lent},
-    plan::{Next, Report},
+    plan::{Next, RunReport},
 };
 use crate::unwind::wake_by_ref;
 
@@ -51,7 +51,7 @@ impl Body for Alarm {
     type Value = ();
     type Place = ();
 
-    fn run(alarm: &mut Option<Self>, value: &mut Option<()>) -> Report {
+    fn run(alarm: &mut Option<Self>, value: &mut Option<()>) -> RunReport {
         if let Some(mut alarm) = alarm.take() {
             alarm.goes_off = true;
         }

@@ -50,7 +50,7 @@ pub(super) enum Asks {
 
 /// What a node keeps after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeps {
+pub(super) enum ToStore {
     Body,
     Value,
     Nothing,
@@ -363,7 +363,7 @@ impl Call<'_> {
     // Third, under the lock again: the outcome is published.
 
     /// Publishes the outcome, and says what the node keeps.
-    pub(super) fn settle(&mut self, parts: &mut Parts<'_>) -> Keeps {
+    pub(super) fn settle(&mut self, parts: &mut Parts<'_>) -> ToStore {
         match self.outcome {
             RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::Completed),
             RunOutcome::Again(next) => self.rest(parts, next),
@@ -372,7 +372,7 @@ impl Call<'_> {
     }
 
     #[inline(never)]
-    fn settle_rare(&mut self, parts: &mut Parts<'_>) -> Keeps {
+    fn settle_rare(&mut self, parts: &mut Parts<'_>) -> ToStore {
         let ending = match &self.outcome {
             RunOutcome::Ended(Ok(())) => Stage::Completed,
             RunOutcome::Exhausted => Stage::Exhausted,
@@ -393,7 +393,7 @@ impl Call<'_> {
 
     /// Ends the task after its last run, or as timed out if its time is over.
     #[inline(always)]
-    fn finish(&mut self, parts: &mut Parts<'_>, ending: Stage) -> Keeps {
+    fn finish(&mut self, parts: &mut Parts<'_>, ending: Stage) -> ToStore {
         self.verdict = Verdict::Ended;
         if !parts.is_plain() {
             self.time_out_if_over(parts);
@@ -411,7 +411,7 @@ impl Call<'_> {
         if !parts.is_plain() || has_failed {
             self.finish_extended(parts);
         }
-        if keeps_value { Keeps::Value } else { Keeps::Nothing }
+        if keeps_value { ToStore::Value } else { ToStore::Nothing }
     }
 
     #[inline(never)]
@@ -434,12 +434,12 @@ impl Call<'_> {
 
     /// Puts the task to rest until it is queued again for `next`, unless it has been cancelled meanwhile.
     #[inline]
-    fn rest(&mut self, parts: &mut Parts<'_>, next: Timestamp) -> Keeps {
+    fn rest(&mut self, parts: &mut Parts<'_>, next: Timestamp) -> ToStore {
         self.is_leaving = !parts.stage.rest();
         self.count_rest();
         if self.is_leaving {
             self.verdict = Verdict::Ended;
-            return Keeps::Nothing;
+            return ToStore::Nothing;
         }
         if let Some(place) = &mut parts.plan {
             **place = self.plan.take();
@@ -448,7 +448,7 @@ impl Call<'_> {
         if !parts.is_plain() {
             self.rest_extended(parts, next);
         }
-        Keeps::Body
+        ToStore::Body
     }
 
     #[inline(never)]

@@ -41,7 +41,7 @@ use crate::{
 pub(crate) type Attachment = Box<dyn Send>;
 
 /// The lock of a task.
-pub(crate) type Lock<C> = Mutex<C, { rank::OUTERMOST }>;
+pub(crate) type TaskLock<C> = Mutex<C, { rank::OUTERMOST }>;
 
 /// What that lock protects, without the type of what is held.
 pub(crate) trait Content: Send {

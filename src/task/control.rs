@@ -46,7 +46,7 @@ use super::{
     Task,
     calls::{Calls, Pace},
     missed_runs::MissedRuns,
-    period::{Period, Shared},
+    period::{Period, SharedName},
     plan::Plan,
 };
 use crate::{
@@ -87,7 +87,7 @@ impl Change {
         // The task keeps its policy for missed runs.
         let missed = MissedRuns::Coalesce;
         let name = of.name();
-        let shared = of.has_gate().then_some(Shared { name: name.as_deref() });
+        let shared = of.has_gate().then_some(SharedName { name: name.as_deref() });
         let (schedule, first) = Period::of(trigger, missed, shared, clock, clock.read());
         schedule.is_possible().then_some(Self::Schedule(schedule, first))
     }

@@ -103,7 +103,7 @@ impl Gated {
 }
 
 /// What a run holds of its gate.
-pub(super) struct Held {
+pub(super) struct HeldLease {
     pub(super) lease: Arc<dyn Lease>,
     /// Raised when the lease is lost; the parent of the task's token.
     pub(super) token: CancellationToken,
@@ -112,7 +112,7 @@ pub(super) struct Held {
 }
 
 /// What comes of a question.
-enum Answer {
+enum GateAnswer {
     Run,
     Skip,
     /// To be asked again at this moment.
@@ -142,18 +142,18 @@ impl Call<'_> {
             return Err(left_out);
         }
         match self.ask_gate(gate, asked.attempt) {
-            Answer::Run => {
+            GateAnswer::Run => {
                 self.run.starts_now();
                 self.be_in_time()?;
                 self.look_again()
             }
-            Answer::Again(entry) => Err(self.put_off(Asked { entry, ..asked })),
-            Answer::Skip => Err(self.skip()),
+            GateAnswer::Again(entry) => Err(self.put_off(Asked { entry, ..asked })),
+            GateAnswer::Skip => Err(self.skip()),
         }
     }
 
     /// Asks the gate. If it gives a lease, the run holds that, and it is watched over.
-    fn ask_gate(&self, gate: Arc<dyn RunGate>, attempt: u32) -> Answer {
+    fn ask_gate(&self, gate: Arc<dyn RunGate>, attempt: u32) -> GateAnswer {
         let plan = self.plan.as_ref();
         let (wall, offset) = match plan.filter(|_| !self.is_extra()) {
             Some(plan) => (plan.tick_on_wall(), plan.offset()),
@@ -165,10 +165,10 @@ impl Call<'_> {
         let entry = self.call_gate(FailureSource::Gate, || gate.enter(&tick));
         self.hooks.drops(self.run.id()).discard(gate);
         match entry {
-            Some(Entry::Run) => Answer::Run,
+            Some(Entry::Run) => GateAnswer::Run,
             Some(Entry::Hold(lease)) => self.hold(lease),
-            Some(Entry::Again(delay)) => Answer::Again(self.run.clock().read().after(delay)),
-            Some(Entry::Skip) | None => Answer::Skip,
+            Some(Entry::Again(delay)) => GateAnswer::Again(self.run.clock().read().after(delay)),
+            Some(Entry::Skip) | None => GateAnswer::Skip,
         }
     }
 
@@ -178,15 +178,15 @@ impl Call<'_> {
         called.map_err(discard).ok()
     }
 
-    fn hold(&self, lease: Arc<dyn Lease>) -> Answer {
+    fn hold(&self, lease: Arc<dyn Lease>) -> GateAnswer {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
-        self.run.hold(Held { lease, token, replaced: None });
+        self.run.hold(HeldLease { lease, token, replaced: None });
         if self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some() {
-            return Answer::Run;
+            return GateAnswer::Run;
         }
         self.leave_lease(RunEnd::NotRun, None);
-        Answer::Skip
+        GateAnswer::Skip
     }
 
     /// Leaves the lease, if the run holds one.

@@ -51,10 +51,10 @@ mod roll;
 
 use std::task::Waker;
 
-use self::{end::Stage, roll::Roll};
+use self::{end::EndStage, roll::Roll};
 pub(crate) use self::{
-    end::{Ended, Keeps, Settled},
-    roll::{Counted, Entrant, Listed, Queued, Turn},
+    end::{Keeps, MemberEnd, Settled},
+    roll::{Counted, Entrant, ListedMember, Requeued, Turn},
 };
 use super::Task;
 #[cfg(feature = "histograms")]
@@ -224,7 +224,7 @@ impl GroupState {
         sequence: u64,
         due: Timestamp,
         was_refused: bool,
-    ) -> (Queued, Effects) {
+    ) -> (Requeued, Effects) {
         let mut roll = self.roll.lock();
         let queued = roll.come_back(sequence, due, was_refused);
         (queued, self.settle(roll))
@@ -253,7 +253,7 @@ impl GroupState {
     pub(super) fn leave(
         &self,
         sequence: u64,
-        ended: Ended,
+        ended: MemberEnd,
         name: impl FnOnce() -> Option<Arc<str>>,
     ) -> Effects {
         let mut roll = self.roll.lock();
@@ -319,23 +319,23 @@ impl GroupState {
 
     /// Calls off the pending members that are there now: none of them starts from here on. Returns all
     /// members, for the caller to end them.
-    pub(crate) fn call_off(&self, reason: CancelReason) -> Vec<Listed> {
+    pub(crate) fn call_off(&self, reason: CancelReason) -> Vec<ListedMember> {
         self.roll.lock().call_off(reason, |_| true)
     }
 
     /// Admits no more members, and ends a pause. Returns the members that are not kept, called off.
-    pub(crate) fn shut_down(&self, keeps: Keeps, now: Timestamp) -> Vec<Listed> {
+    pub(crate) fn shut_down(&self, keeps: Keeps, now: Timestamp) -> Vec<ListedMember> {
         self.change(|roll| {
-            roll.end.advance(Stage::ShuttingDown, keeps);
+            roll.end.advance(EndStage::ShuttingDown, keeps);
             roll.is_paused = false;
             roll.call_off(keeps.reason, |member| !keeps.keeps(member.is_periodic, member.due > now))
         })
     }
 
     /// Admits no more members. Returns all that there are, the pending ones called off.
-    pub(crate) fn stop(&self, keeps: Keeps) -> Vec<Listed> {
+    pub(crate) fn stop(&self, keeps: Keeps) -> Vec<ListedMember> {
         self.change(|roll| {
-            roll.end.advance(Stage::Stopping, keeps);
+            roll.end.advance(EndStage::Stopping, keeps);
             roll.is_paused = false;
             roll.call_off(keeps.reason, |_| true)
         })
@@ -343,7 +343,7 @@ impl GroupState {
 
     /// Called when the executor is shut down. Returns the members, called off, that a paused group would
     /// keep from running although the executor does not keep them.
-    pub(crate) fn executor_closes(&self, keeps: Keeps) -> Vec<Listed> {
+    pub(crate) fn executor_closes(&self, keeps: Keeps) -> Vec<ListedMember> {
         self.change(|roll| {
             roll.end.executor_closes(keeps);
             let is_paused = roll.is_paused;
@@ -359,7 +359,7 @@ impl GroupState {
     }
 
     pub(crate) fn is_shut_down(&self) -> bool {
-        self.roll.lock().end.stage > Stage::Open
+        self.roll.lock().end.stage > EndStage::Open
     }
 
     pub(crate) fn is_terminated(&self) -> bool {
@@ -372,7 +372,7 @@ impl GroupState {
     }
 
     /// Returns the members that have been noted, and those that run now.
-    pub(crate) fn read_log(&self) -> (Settled, Vec<Listed>) {
+    pub(crate) fn read_log(&self) -> (Settled, Vec<ListedMember>) {
         let roll = self.roll.lock();
         (roll.end.log(), roll.running())
     }

@@ -19,7 +19,7 @@ use super::{
     call::Call,
     cell::{Extras, Parts},
     control::MoveEntry,
-    group::{Effects, Ended, Entrant, GroupState, Queued, Turn},
+    group::{Effects, Entrant, GroupState, MemberEnd, Requeued, Turn},
 };
 use crate::{
     CancelReason,
@@ -92,7 +92,7 @@ impl Task {
 
     /// Has the task leave its group: it is not part of the schedule any more.
     pub(crate) fn leave_group(&self) {
-        self.with(|parts| parts.leave_group(Ended::Cancelled)).carry_out();
+        self.with(|parts| parts.leave_group(MemberEnd::Cancelled)).carry_out();
     }
 
     /// Has the task be held no longer. `move_entry` is called under the task's lock.
@@ -196,9 +196,9 @@ impl Parts<'_> {
         let (queued, effects) = membership.group.come_back(sequence, due, waits);
         let how = if waits { to_wait } else { usual };
         let timing = match queued {
-            Queued::AsPlanned => due.into(),
-            Queued::ToBeEnded => Timestamp::PAST.into(),
-            Queued::Held => {
+            Requeued::AsPlanned => due.into(),
+            Requeued::ToBeEnded => Timestamp::PAST.into(),
+            Requeued::Held => {
                 self.extras().control.get_or_insert_default().hold(due);
                 Timing::held(due)
             }
@@ -219,7 +219,7 @@ impl Parts<'_> {
     }
 
     /// Has the task leave its group.
-    pub(super) fn leave_group(&mut self, ended: Ended) -> Effects {
+    pub(super) fn leave_group(&mut self, ended: MemberEnd) -> Effects {
         let Some(extras) = self.extras_if_any() else { return Effects::default() };
         let name = &extras.name;
         let left = extras.group.as_deref_mut().filter(|membership| !membership.has_left);
@@ -237,9 +237,9 @@ impl Parts<'_> {
             return Effects::default();
         }
         let ended = match self.stage.state() {
-            TaskState::Failed => Ended::Failed,
-            TaskState::Cancelled => Ended::Cancelled,
-            _ => Ended::Completed,
+            TaskState::Failed => MemberEnd::Failed,
+            TaskState::Cancelled => MemberEnd::Cancelled,
+            _ => MemberEnd::Completed,
         };
         self.leave_group(ended)
     }

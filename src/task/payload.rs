@@ -36,11 +36,11 @@
 
 use super::{
     alarm::Alarm,
-    call::{Call, Keeps},
-    cell::{Content, Decided, Extras, Lock, Parts},
+    call::{Call, ToStore},
+    cell::{Content, Decided, Extras, Parts, TaskLock},
     end::{Claiming, End},
     outcome::{Outcome, Step},
-    plan::{Next, Plan, Report},
+    plan::{Next, Plan, RunReport},
     state::Stage,
 };
 use std::mem::{self, needs_drop};
@@ -53,7 +53,7 @@ pub(crate) type Task = dyn Payload;
 /// What differs by the type of a node's content.
 pub(crate) trait Payload: Send + Sync {
     /// Returns what the task's lock protects, without the type of what is held.
-    fn cell(&self) -> &Lock<dyn Content>;
+    fn cell(&self) -> &TaskLock<dyn Content>;
 
     /// Runs the task once, as `call` says.
     fn call(&self, call: &mut Call<'_>);
@@ -77,7 +77,7 @@ pub(crate) trait Body: Send + Sized + 'static {
     type Place: PlanPlace;
 
     /// Calls the closure, which may consume it. Its last run leaves a value. User code: no lock is held.
-    fn run(body: &mut Option<Self>, value: &mut Option<Self::Value>) -> Report;
+    fn run(body: &mut Option<Self>, value: &mut Option<Self::Value>) -> RunReport;
 
     /// Returns the value of a series whose trigger has ended; `None` if only a run can return it.
     fn exhausted() -> Option<Self::Value> {
@@ -114,9 +114,9 @@ impl PlanPlace for Option<Plan> {
 }
 
 /// A closure that runs once. The call itself drops what it has captured.
-pub(crate) struct Once<F>(F);
+pub(crate) struct OneShot<F>(F);
 
-impl<F, T> Body for Once<F>
+impl<F, T> Body for OneShot<F>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -125,7 +125,7 @@ where
     type Place = ();
 
     #[inline]
-    fn run(body: &mut Option<Self>, value: &mut Option<T>) -> Report {
+    fn run(body: &mut Option<Self>, value: &mut Option<T>) -> RunReport {
         if let Some(Self(closure)) = body.take() {
             *value = Some(closure());
         }
@@ -134,9 +134,9 @@ where
 }
 
 /// A closure that each run borrows. It is there afterwards, whatever the run did.
-pub(crate) struct Repeated<F>(F);
+pub(crate) struct Repeating<F>(F);
 
-impl<F, O> Body for Repeated<F>
+impl<F, O> Body for Repeating<F>
 where
     F: FnMut() -> O + Send + 'static,
     O: Outcome,
@@ -145,7 +145,7 @@ where
     type Place = Option<Plan>;
 
     #[inline]
-    fn run(body: &mut Option<Self>, value: &mut Option<O::Value>) -> Report {
+    fn run(body: &mut Option<Self>, value: &mut Option<O::Value>) -> RunReport {
         let Some(Self(closure)) = body else { return Ok(Next::Nothing) };
         Ok(match closure().report()? {
             Step::Next => Next::Planned,
@@ -164,13 +164,13 @@ where
 
 /// What a node has in it: the closure, the result, or neither. The state is beside the tag in each case, where
 /// it takes no space of its own.
-enum Held<B: Body> {
+enum Stored<B: Body> {
     Body(Stage, B),
     Value(Stage, B::Value),
     Nothing(Stage),
 }
 
-impl<B: Body> Held<B> {
+impl<B: Body> Stored<B> {
     #[inline]
     fn stage(&mut self) -> &mut Stage {
         match self {
@@ -182,18 +182,18 @@ impl<B: Body> Held<B> {
 /// The place of what a node has in it. A plain task has nothing beside it, and no word for it either: the first of
 /// the [`Extras`] moves what is held into a box, and the box takes its place.
 enum Slot<B: Body> {
-    Plain(Held<B>),
+    Plain(Stored<B>),
     Extended(Box<Extended<B>>),
 }
 
 struct Extended<B: Body> {
     extras: Box<Extras>,
-    held: Held<B>,
+    held: Stored<B>,
 }
 
 impl<B: Body> Slot<B> {
     #[inline]
-    fn split(&mut self) -> (&mut Held<B>, Option<&mut Extras>) {
+    fn split(&mut self) -> (&mut Stored<B>, Option<&mut Extras>) {
         match self {
             Self::Plain(held) => (held, None),
             Self::Extended(extended) => (&mut extended.held, Some(&mut extended.extras)),
@@ -204,7 +204,7 @@ impl<B: Body> Slot<B> {
     #[cold]
     #[inline(never)]
     fn extend(&mut self, extras: Box<Extras>) {
-        let held = mem::replace(self.split().0, Held::Nothing(Stage::Running));
+        let held = mem::replace(self.split().0, Stored::Nothing(Stage::Running));
         let extended = Self::Extended(Box::new(Extended { extras, held }));
         mem::forget(mem::replace(self, extended));
     }
@@ -242,12 +242,12 @@ pub(crate) struct Node<B: Body>(Mutex<Cell<B>, { rank::OUTERMOST }>);
 impl<B: Body> Node<B> {
     #[inline]
     fn new(body: B, plan: B::Place) -> Self {
-        let slot = Slot::Plain(Held::Body(Stage::Scheduled, body));
+        let slot = Slot::Plain(Stored::Body(Stage::Scheduled, body));
         Self(Mutex::new(Cell { slot, plan }))
     }
 }
 
-impl<F, T> Node<Once<F>>
+impl<F, T> Node<OneShot<F>>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -255,11 +255,11 @@ where
     /// A task that runs a closure once.
     #[inline]
     pub(crate) fn once(closure: F) -> Arc<Self> {
-        Arc::new(Self::new(Once(closure), ()))
+        Arc::new(Self::new(OneShot(closure), ()))
     }
 }
 
-impl<F, O> Node<Repeated<F>>
+impl<F, O> Node<Repeating<F>>
 where
     F: FnMut() -> O + Send + 'static,
     O: Outcome,
@@ -267,7 +267,7 @@ where
     /// A task that runs a closure again and again, and that is to be given a plan.
     #[inline]
     pub(crate) fn repeated(closure: F) -> Arc<Self> {
-        Arc::new(Self::new(Repeated(closure), None))
+        Arc::new(Self::new(Repeating(closure), None))
     }
 }
 
@@ -281,7 +281,7 @@ impl Node<Alarm> {
 /// What is lent to code that is compiled once: a closure on the stack of its worker, and the place for its result.
 pub(crate) trait Lent {
     /// Calls the closure. User code: no lock is held.
-    fn run(&mut self) -> Report;
+    fn run(&mut self) -> RunReport;
 
     /// Returns `true` if a series that is over has a value, and makes it.
     fn exhaust(&mut self) -> bool;
@@ -299,7 +299,7 @@ struct Loan<B: Body> {
 }
 
 impl<B: Body> Lent for Loan<B> {
-    fn run(&mut self) -> Report {
+    fn run(&mut self) -> RunReport {
         B::run(&mut self.body, &mut self.value)
     }
 
@@ -320,14 +320,14 @@ impl<B: Body> Lent for Loan<B> {
 impl<B: Body> Node<B> {
     /// Takes out what the node holds, if that is decided.
     #[inline(always)]
-    fn take_if(&self, decide: impl FnOnce(&mut Parts<'_>) -> bool) -> Held<B> {
+    fn take_if(&self, decide: impl FnOnce(&mut Parts<'_>) -> bool) -> Stored<B> {
         let mut cell = self.0.lock_briefly();
         let Cell { slot, plan } = &mut *cell;
         let (held, extras) = slot.split();
         let mut parts = Parts::new(*held.stage(), extras, plan.get());
         let is_taken = decide(&mut parts);
         let Decided { stage, fresh } = parts.decided();
-        let mut taken = Held::Nothing(stage);
+        let mut taken = Stored::Nothing(stage);
         if is_taken {
             mem::swap(held, &mut taken);
         } else {
@@ -342,7 +342,7 @@ impl<B: Body> Node<B> {
     #[inline(never)]
     fn start(&self, call: &mut Call<'_>) -> Option<B> {
         match self.take_if(|parts| call.start(parts)) {
-            Held::Body(_, body) => Some(body),
+            Stored::Body(_, body) => Some(body),
             _ => None,
         }
     }
@@ -358,21 +358,21 @@ impl<B: Body> Node<B> {
         let keeps = call.settle(&mut parts);
         let Decided { stage, fresh } = parts.decided();
         let kept = match keeps {
-            Keeps::Body => loan.body.take().map(|body| Held::Body(stage, body)),
-            Keeps::Value => loan.value.take().map(|value| Held::Value(stage, value)),
-            Keeps::Nothing => None,
+            ToStore::Body => loan.body.take().map(|body| Stored::Body(stage, body)),
+            ToStore::Value => loan.value.take().map(|value| Stored::Value(stage, value)),
+            ToStore::Nothing => None,
         };
         let is_kept = kept.is_some();
-        debug_assert!(matches!(held, Held::Nothing(_)), "a worker has the closure");
+        debug_assert!(matches!(held, Stored::Nothing(_)), "a worker has the closure");
         // An assignment would ask at each run whether there is something to drop.
-        mem::forget(mem::replace(held, kept.unwrap_or(Held::Nothing(stage))));
+        mem::forget(mem::replace(held, kept.unwrap_or(Stored::Nothing(stage))));
         slot.keep(fresh);
         is_kept
     }
 }
 
 impl<B: Body> Payload for Node<B> {
-    fn cell(&self) -> &Lock<dyn Content> {
+    fn cell(&self) -> &TaskLock<dyn Content> {
         &self.0
     }
 
@@ -387,11 +387,11 @@ impl<B: Body> Payload for Node<B> {
 
     fn end(&self, end: &mut End<'_>) {
         let mut taken = Some(self.take_if(|parts| end.decide(parts)));
-        if !needs_drop::<Held<B>>() {
+        if !needs_drop::<Stored<B>>() {
             return end.release_without_drop();
         }
         end.release(&mut || {
-            if let Some(Held::Body(_, body)) = &mut taken {
+            if let Some(Stored::Body(_, body)) = &mut taken {
                 body.will_not_run();
             }
             drop(taken.take());
@@ -399,7 +399,7 @@ impl<B: Body> Payload for Node<B> {
     }
 
     fn claim(&self, claiming: &mut Claiming<'_>) {
-        if let Held::Value(_, value) = self.take_if(|parts| claiming.decide(parts)) {
+        if let Stored::Value(_, value) = self.take_if(|parts| claiming.decide(parts)) {
             if let Some(place) = claiming.place.downcast_mut::<Option<B::Value>>() {
                 *place = Some(value);
             }

@@ -59,13 +59,13 @@ pub(crate) enum Period {
 
 /// What the replicas of a task with a gate have in common: its name, if it has one.
 #[derive(Clone, Copy)]
-pub(crate) struct Shared<'a> {
+pub(crate) struct SharedName<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
 /// The plan for the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct NextRun {
     pub(super) next: Timestamp,
     /// How many runs are left out between the run that has ended and the next.
     pub(super) skipped: u64,
@@ -85,11 +85,11 @@ impl Period {
     pub(crate) fn of<G: Trigger>(
         mut trigger: G,
         missed: MissedRuns,
-        shared: Option<Shared<'_>>,
+        shared: Option<SharedName<'_>>,
         clock: &Clock,
         now: Timestamp,
     ) -> (Self, Timestamp) {
-        if let Some(Shared { name }) = shared {
+        if let Some(SharedName { name }) = shared {
             if !trigger.share(name) {
                 return (Self::Unshared, Timestamp::NEVER);
             }
@@ -205,10 +205,10 @@ impl Period {
         planned: Timestamp,
         started: Timestamp,
         ended: impl FnOnce() -> Timestamp,
-    ) -> Option<Plan> {
+    ) -> Option<NextRun> {
         let (period, missed) = match *self {
             Self::FixedDelay { delay, .. } => {
-                return Some(Plan { next: ended().after_times(delay, 1), skipped: 0 });
+                return Some(NextRun { next: ended().after_times(delay, 1), skipped: 0 });
             }
             Self::FixedRate { period, missed } => (period, missed.get()),
             Self::Trigger(_) | Self::Never | Self::Unshared => return None,
@@ -217,15 +217,15 @@ impl Period {
         let late = || whole_periods(planned, started, period);
         let skip_until = |last: Timestamp| {
             let skipped = whole_periods(planned, last, period);
-            Plan { next: on_grid(skipped), skipped }
+            NextRun { next: on_grid(skipped), skipped }
         };
         Some(match missed {
-            MissedRuns::Burst => Plan { next: on_grid(0), skipped: 0 },
-            MissedRuns::Coalesce => Plan { next: on_grid(late()), skipped: 0 },
+            MissedRuns::Burst => NextRun { next: on_grid(0), skipped: 0 },
+            MissedRuns::Coalesce => NextRun { next: on_grid(late()), skipped: 0 },
             MissedRuns::Skip => skip_until(ended()),
             MissedRuns::Within(limit) => skip_until(too_late(ended(), limit)),
-            MissedRuns::Delay if late() == 0 => Plan { next: on_grid(0), skipped: 0 },
-            MissedRuns::Delay => Plan { next: started.after_times(period, 1), skipped: 0 },
+            MissedRuns::Delay if late() == 0 => NextRun { next: on_grid(0), skipped: 0 },
+            MissedRuns::Delay => NextRun { next: started.after_times(period, 1), skipped: 0 },
         })
     }
 
@@ -303,7 +303,7 @@ mod tests {
     }
 
     impl Period {
-        fn planned(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> Plan {
+        fn planned(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> NextRun {
             self.plan(planned, started, || ended).expect("it is not a trigger")
         }
     }
@@ -362,7 +362,7 @@ mod tests {
         for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
         {
             let plan = rate(missed).planned(at(10), at(19), at(19));
-            assert_eq!(plan, Plan { next: at(20), skipped: 0 }, "{missed:?}");
+            assert_eq!(plan, NextRun { next: at(20), skipped: 0 }, "{missed:?}");
             assert_eq!(rate(missed).covered(at(10), at(19)), 0);
         }
     }

@@ -25,7 +25,10 @@ use crate::{
 };
 
 /// What a run has reported, apart from a value.
-pub(crate) type Report = Result<Next, Failure>;
+pub(crate) type RunReport = Result<Next, Failure>;
+
+// The hooks call it by this name.
+pub(super) use RunReport as Report;
 
 /// What follows by what a run has returned.
 #[derive(Debug)]
@@ -191,7 +194,7 @@ impl Plan {
     /// Returns what follows from a run that has just ended. A run that `is_extra` is beside the schedule.
     pub(super) fn follow(
         &mut self,
-        report: Report,
+        report: RunReport,
         is_extra: bool,
         (run, hooks): (&Run, &Hooks),
     ) -> RunOutcome {

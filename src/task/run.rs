@@ -19,7 +19,7 @@ use super::{
     Task, TaskContext,
     control::{Change, ChooseDeadline, Moved},
     failure::FailedRun,
-    gated::Held,
+    gated::HeldLease,
     plan::Plan,
     worker_context::{OverLimit, WorkerContext},
 };
@@ -100,7 +100,7 @@ impl Run {
     }
 
     /// Keeps what the run holds of its gate.
-    pub(super) fn hold(&self, held: Held) {
+    pub(super) fn hold(&self, held: HeldLease) {
         debug_assert!(!self.is_leased(), "a worker has one run at a time");
         *self.worker.held.borrow_mut() = Some(held);
     }
@@ -118,7 +118,7 @@ impl Run {
     }
 
     /// Returns what the run has held of its gate.
-    pub(super) fn release_hold(&self) -> Option<Held> {
+    pub(super) fn release_hold(&self) -> Option<HeldLease> {
         self.worker.held.borrow_mut().take()
     }
 

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::gated::Held;
+use super::gated::HeldLease;
 use crate::{CancellationToken, statistics::WorkerStats, sync::Arc, time::Clock};
 #[cfg(feature = "histograms")]
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) struct WorkerContext {
     pub(super) keeps_limits: bool,
     /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
     /// has nothing to set up.
-    pub(super) held: RefCell<Option<Held>>,
+    pub(super) held: RefCell<Option<HeldLease>>,
     /// What the wrapper of the present run's time limit has found.
     pub(super) over_limit: Cell<Option<OverLimit>>,
     /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that

@@ -9,7 +9,7 @@ use crate::{
     pool::PoolRef,
     task::Wrapper,
     time::Timestamp,
-    unwind::{Payload, contain},
+    unwind::{PanicPayload, contain},
 };
 
 impl TaskBuilder<'_> {
@@ -25,7 +25,7 @@ impl TaskBuilder<'_> {
         pool_ref: &PoolRef,
         (now, deadline): (Timestamp, Timestamp),
         scheduled_at: &'static Location<'static>,
-    ) -> Result<Option<Wrapper>, Payload> {
+    ) -> Result<Option<Wrapper>, PanicPayload> {
         let name = self.name.as_deref();
         let budget = self.timeout.filter(|_| is_periodic);
         let budget = budget

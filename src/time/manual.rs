@@ -30,7 +30,7 @@
 //! the threads that *wait*: those that are no workers of its executors, from their first sleep until
 //! they have the answer of their wait. If a thread waits, and all that wait and all workers are on
 //! the list and have not been woken, only time can move the system, and the clock moves it
-//! ([`State::go_on`]).
+//! ([`ClockState::go_on`]).
 //!
 //! * **No thread is missed.** That condition is made of what stands under the clock's lock, and of
 //!   the wake-ups. It can become true in four ways: a thread goes to sleep, a worker ends, a wait
@@ -65,7 +65,7 @@ use std::{
 };
 
 pub(super) use self::presence::Presence;
-use self::state::{Alarm, Sleeper, State};
+use self::state::{ClockAlarm, ClockState, Sleeper};
 use super::{PAST, Timestamp, long_before, saturating_nanos};
 use crate::{
     sync::{Arc, Condvar, Mutex, OnceLock, Parker},
@@ -123,16 +123,16 @@ use crate::{
 ))]
 #[derive(Clone)]
 pub struct ManualClock {
-    shared: Arc<Shared>,
+    shared: Arc<SharedClock>,
 }
 
-struct Shared {
+struct SharedClock {
     /// The instant from which timestamps are counted: found when it is first asked for, because there
     /// are machines without a clock.
     base: OnceLock<Instant>,
     /// The timestamp from which [`ManualClock::elapsed`] counts.
     origin: Timestamp,
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     /// Signalled when the list or the number of workers has changed.
     changed: Condvar,
 }
@@ -163,9 +163,9 @@ impl ManualClock {
     fn with_past(elapsed: Duration, past: Duration) -> Self {
         let origin = Timestamp(saturating_nanos(past.saturating_sub(elapsed)));
         let now = origin.after(elapsed).min(Timestamp::LAST);
-        let state = Mutex::new(State::new(now, wall::at_first(elapsed)));
+        let state = Mutex::new(ClockState::new(now, wall::at_first(elapsed)));
         let base = OnceLock::new();
-        let shared = Shared { base, origin, state, changed: Condvar::default() };
+        let shared = SharedClock { base, origin, state, changed: Condvar::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -372,7 +372,7 @@ impl ManualClock {
     }
 
     /// Makes a change after which the clock may go on by itself.
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut ClockState)) {
         let mut state = self.shared.state.lock();
         change(&mut state);
         loop {
@@ -431,7 +431,7 @@ impl ManualClock {
 
     /// Ends a counted wait of the calling thread, which has its answer.
     pub(super) fn wait_ends(&self) {
-        self.change(State::wait_ends);
+        self.change(ClockState::wait_ends);
     }
 
     /// Sets an alarm, which wakes `waker` once `until` has come. Returns its number.
@@ -440,7 +440,7 @@ impl ManualClock {
         self.change(|state| {
             id = state.next_alarm();
             if state.now() < until {
-                state.alarms.push(Alarm { id, until, waker });
+                state.alarms.push(ClockAlarm { id, until, waker });
             } else {
                 late = Some(waker);
             }

@@ -52,7 +52,7 @@ use std::{
 };
 
 use self::timer::SetTimer;
-use super::{Clock, Source, Timestamp};
+use super::{Clock, TimeSource, Timestamp};
 use crate::{
     sync::{
         Mutex, Parker,
@@ -96,13 +96,13 @@ impl Clock {
     /// Returns the present as a timestamp and on the wall clock.
     pub(crate) fn read_both(&self) -> (Timestamp, SystemTime) {
         match &self.source {
-            Source::System { .. } => {
+            TimeSource::System { .. } => {
                 // In this order: see the head of the module.
                 let now = self.read();
                 #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
                 (now, SystemTime::now())
             }
-            Source::Manual(manual) => manual.read_both(),
+            TimeSource::Manual(manual) => manual.read_both(),
         }
     }
 

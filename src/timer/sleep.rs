@@ -32,11 +32,11 @@ pub struct Sleep {
     deadline: Timestamp,
     /// The alarm in the queue, from a poll that found the deadline ahead until one that finds the alarm
     /// gone off.
-    entry: Option<Entry>,
+    entry: Option<TimerEntry>,
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct TimerEntry {
     ticket: Ticket,
     waker: WakerId,
 }
@@ -119,9 +119,9 @@ impl Sleep {
     /// where it is; when it goes off there, the poll finds that it was too early.
     pub(super) fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
-        if let Some(Entry { ticket, waker }) = self.entry {
+        if let Some(TimerEntry { ticket, waker }) = self.entry {
             let moved = self.pool_ref.pool().move_timer(ticket, deadline);
-            self.entry = moved.map(|ticket| Entry { ticket, waker });
+            self.entry = moved.map(|ticket| TimerEntry { ticket, waker });
         }
     }
 
@@ -160,7 +160,7 @@ impl Sleep {
         let task = Node::alarm(Alarm::new(waker.clone()));
         let admitted = self.pool_ref.admit_timer(task, now, self.deadline);
         let ticket = admitted.map_err(|why| TimerStopped::refused(&why))?;
-        self.entry = Some(Entry { ticket, waker: id });
+        self.entry = Some(TimerEntry { ticket, waker: id });
         Ok(())
     }
 

@@ -258,7 +258,7 @@ struct FirstSuccess<'a, T: 'static, E: 'static> {
 }
 
 type Running<T, E> = ExecutorCompletionService<Result<T, E>>;
-type Ended<T, E> = ScheduledFuture<Result<T, E>>;
+type EndedFuture<T, E> = ScheduledFuture<Result<T, E>>;
 
 impl<'a, T: Send + 'static, E: Send + 'static> FirstSuccess<'a, T, E> {
     fn new(handle: &'a Handle) -> Self {
@@ -270,7 +270,7 @@ impl<'a, T: Send + 'static, E: Send + 'static> FirstSuccess<'a, T, E> {
     fn run<F>(
         mut self,
         closures: impl IntoIterator<Item = F>,
-        wait: impl Fn(&Running<T, E>) -> Result<Option<Ended<T, E>>, InvokeAnyError<E>>,
+        wait: impl Fn(&Running<T, E>) -> Result<Option<EndedFuture<T, E>>, InvokeAnyError<E>>,
     ) -> Result<T, InvokeAnyError<E>>
     where
         F: FnOnce() -> Result<T, E> + Send + 'static,
@@ -292,7 +292,7 @@ impl<'a, T: Send + 'static, E: Send + 'static> FirstSuccess<'a, T, E> {
     }
 
     /// Returns the value of a task that has ended, or keeps its failure.
-    fn value_of(&mut self, ended: Ended<T, E>) -> Option<T> {
+    fn value_of(&mut self, ended: EndedFuture<T, E>) -> Option<T> {
         let failure = match ended.join() {
             Ok(Ok(value)) => return Some(value),
             Ok(Err(failure)) => InvokeAnyError::Failed(failure),

@@ -124,11 +124,11 @@ impl fmt::Display for ShutdownReport {
 #[derive(Default)]
 pub(in crate::pool) struct EndLog {
     is_open: AtomicBool,
-    ended: Mutex<Ended>,
+    ended: Mutex<EndedTasks>,
 }
 
 #[derive(Clone, Default)]
-struct Ended {
+struct EndedTasks {
     ran: Vec<TaskSummary>,
     cancelled: Vec<TaskSummary>,
 }
@@ -186,7 +186,7 @@ impl EndLog {
 
     /// Returns the report of what has been entered.
     pub(super) fn report(&self, is_terminated: bool, running: Vec<TaskSummary>) -> ShutdownReport {
-        let Ended { ran, cancelled } = self.ended.lock().clone();
+        let EndedTasks { ran, cancelled } = self.ended.lock().clone();
         ShutdownReport { is_terminated, ran, cancelled, still_running: running }
     }
 }

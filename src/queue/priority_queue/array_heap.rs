@@ -43,7 +43,7 @@ pub(super) trait Positions {
 
 /// See the [module](self).
 pub(super) struct ArrayHeap {
-    groups: Chunks<Group>,
+    groups: Chunks<Siblings>,
     slots: Chunks<u32>,
     len: usize,
 }
@@ -51,7 +51,7 @@ pub(super) struct ArrayHeap {
 /// Four siblings, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Group([u128; ARITY]);
+struct Siblings([u128; ARITY]);
 
 #[inline]
 const fn parent(position: usize) -> usize {
@@ -186,9 +186,9 @@ impl ArrayHeap {
         let position = self.end();
         if self.slots.len() == 0 {
             (0..ROOT).for_each(|_| self.slots.push(0));
-            self.groups.push(Group([VACANT; ARITY]));
+            self.groups.push(Siblings([VACANT; ARITY]));
         } else if position % ARITY == 0 {
-            self.groups.push(Group([VACANT; ARITY]));
+            self.groups.push(Siblings([VACANT; ARITY]));
         }
         self.slots.push(0);
         self.len += 1;

@@ -83,13 +83,13 @@ struct Level {
 
 /// The place of a bucket.
 #[derive(Clone, Copy)]
-struct Place {
+struct BucketPlace {
     level: usize,
     index: usize,
     start: u64,
 }
 
-impl Place {
+impl BucketPlace {
     /// Returns the bucket for a deadline that far behind the first one.
     #[inline(always)]
     const fn of(distance: u64, deadline: u64) -> Self {
@@ -159,7 +159,7 @@ impl Calendar {
         if distance < 1 << NEAREST {
             return Err(element);
         }
-        let place = Place::of(distance, (key >> 64) as u64);
+        let place = BucketPlace::of(distance, (key >> 64) as u64);
         match self.insert_at(slots, place, key, element) {
             Err(element) => self.insert_anew(slots, place, key, element),
             inserted => inserted,
@@ -171,7 +171,7 @@ impl Calendar {
     fn insert_at<E>(
         &mut self,
         slots: &mut Slots<E>,
-        place: Place,
+        place: BucketPlace,
         key: u128,
         element: E,
     ) -> Result<u32, E> {
@@ -192,7 +192,7 @@ impl Calendar {
     fn insert_anew<E>(
         &mut self,
         slots: &mut Slots<E>,
-        place: Place,
+        place: BucketPlace,
         key: u128,
         element: E,
     ) -> Result<u32, E> {
@@ -248,7 +248,7 @@ impl Calendar {
     }
 
     /// Sees to it that a bucket is in use and has room. Returns `false` if that cannot be.
-    fn open<E>(&mut self, slots: &mut Slots<E>, place: Place) -> bool {
+    fn open<E>(&mut self, slots: &mut Slots<E>, place: BucketPlace) -> bool {
         if self.levels.len() <= place.level {
             self.levels.resize_with(place.level + 1, || None);
         }
@@ -315,7 +315,7 @@ impl Calendar {
         if start != UNUSED {
             let index = (start >> width_bits(level)) as usize & (RING - 1);
             self.early = start - (1 << width_bits(level) >> 3);
-            self.nearest = Place { level, index, start }.owner();
+            self.nearest = BucketPlace { level, index, start }.owner();
         }
     }
 

@@ -32,13 +32,13 @@ impl Ticket {
 
 /// An entry that has been taken out.
 #[derive(Debug)]
-pub(crate) struct Entry<E> {
+pub(crate) struct QueueEntry<E> {
     pub(crate) deadline: Timestamp,
     pub(crate) sequence: u64,
     pub(crate) element: E,
 }
 
-impl<E> Entry<E> {
+impl<E> QueueEntry<E> {
     #[inline(always)]
     pub(super) const fn of(key: u128, element: E) -> Self {
         Self { deadline: deadline_of(key), sequence: sequence_of(key), element }

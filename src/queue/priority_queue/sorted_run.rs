@@ -34,7 +34,7 @@ const GLANCE: usize = 64;
 
 /// See the [module](self).
 pub(super) struct SortedRun {
-    chunks: VecDeque<Chunk>,
+    chunks: VecDeque<RunChunk>,
     /// The number of the first place of the first chunk.
     base: u32,
     /// The first place in use and the one after the last, relative to `base`.
@@ -47,7 +47,7 @@ pub(super) struct SortedRun {
 }
 
 #[derive(Default)]
-struct Chunk {
+struct RunChunk {
     keys: Vec<u128>,
     slots: Vec<u32>,
 }
@@ -119,7 +119,7 @@ impl SortedRun {
             // The first chunk starts small, as in `Chunks`.
             let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
             let (keys, slots) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
-            self.chunks.push_back(Chunk { keys, slots });
+            self.chunks.push_back(RunChunk { keys, slots });
         }
         let chunk = &mut self.chunks[place >> SHIFT];
         chunk.keys.push(key);

@@ -195,7 +195,7 @@ impl Subject {
 
     /// Pops from both; the model's first entry has the smallest deadline, then the smallest
     /// sequence.
-    fn pop(&mut self, now: u64) -> Option<Entry<u64>> {
+    fn pop(&mut self, now: u64) -> Option<QueueEntry<u64>> {
         let first = self.model.iter().map(|(sequence, e)| (e.0, *sequence)).min();
         let expected = first.filter(|(at, _)| *at <= now);
         self.settle(now);
@@ -245,7 +245,7 @@ proptest! {
 
 impl<E> PriorityQueue<E> {
     /// Takes the first entry out, whatever that takes.
-    fn take_first(&mut self) -> Option<Entry<E>> {
+    fn take_first(&mut self) -> Option<QueueEntry<E>> {
         while !self.is_exact() {
             assert!(self.bring_near() > 0, "no chunk is empty here");
         }

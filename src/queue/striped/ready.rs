@@ -36,7 +36,7 @@ use std::{collections::VecDeque, time::Duration};
 use super::{DelayedWorkQueue, Reset};
 use crate::{
     queue::{
-        priority_queue::{Entry, Ticket},
+        priority_queue::{QueueEntry, Ticket},
         shared_heap::PublishedHead,
     },
     sync::{
@@ -55,11 +55,11 @@ pub(super) struct Ready<E> {
     head: PublishedHead,
     /// The time until which the stripes are left alone.
     pause: AtomicU64,
-    contents: Mutex<Contents<E>, { rank::READY_LIST }>,
+    contents: Mutex<ReadyContents<E>, { rank::READY_LIST }>,
 }
 
-struct Contents<E> {
-    list: VecDeque<Entry<E>>,
+struct ReadyContents<E> {
+    list: VecDeque<QueueEntry<E>>,
     /// How many elements have been taken from the queue, also those that were never in the list:
     /// every taking holds this lock.
     taken: u64,
@@ -68,12 +68,12 @@ struct Contents<E> {
 /// The list with its lock held. Every change to the list publishes the new head.
 pub(super) struct LockedReady<'a, E> {
     head: &'a PublishedHead,
-    contents: MutexGuard<'a, Contents<E>>,
+    contents: MutexGuard<'a, ReadyContents<E>>,
 }
 
 impl<E> Ready<E> {
     pub(super) fn new() -> Self {
-        let contents = Mutex::new(Contents { list: VecDeque::new(), taken: 0 });
+        let contents = Mutex::new(ReadyContents { list: VecDeque::new(), taken: 0 });
         Self { head: PublishedHead::new(), pause: AtomicU64::new(0), contents }
     }
 
@@ -149,13 +149,13 @@ impl<E> LockedReady<'_, E> {
         self.contents.taken
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<E>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &QueueEntry<E>> {
         self.contents.list.iter()
     }
 
     /// Appends an entry that comes after all that are here.
     #[inline]
-    pub(super) fn push(&mut self, entry: Entry<E>) {
+    pub(super) fn push(&mut self, entry: QueueEntry<E>) {
         let is_first = self.contents.list.is_empty();
         self.contents.list.push_back(entry);
         if is_first {
@@ -164,7 +164,7 @@ impl<E> LockedReady<'_, E> {
     }
 
     /// Puts an entry back at its place in the order.
-    pub(super) fn put_back(&mut self, entry: Entry<E>) {
+    pub(super) fn put_back(&mut self, entry: QueueEntry<E>) {
         let keys = self.contents.list.iter().map(|entry| (entry.deadline, entry.sequence));
         let key = (entry.deadline, entry.sequence);
         let index = keys.take_while(|other| *other < key).count();
@@ -179,7 +179,7 @@ impl<E> LockedReady<'_, E> {
         &mut self,
         now: Timestamp,
         is_wanted: impl Fn(u64) -> bool,
-    ) -> Option<Entry<E>> {
+    ) -> Option<QueueEntry<E>> {
         let first = self.contents.list.front()?;
         if first.deadline > now || !is_wanted(first.sequence) {
             return None;
@@ -189,7 +189,7 @@ impl<E> LockedReady<'_, E> {
         entry
     }
 
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         let index = self.index_of(ticket)?;
         let entry = self.contents.list.remove(index);
         self.publish();
@@ -200,7 +200,7 @@ impl<E> LockedReady<'_, E> {
         Some(self.contents.list[self.index_of(ticket)?].deadline)
     }
 
-    pub(super) fn remove_all(&mut self) -> VecDeque<Entry<E>> {
+    pub(super) fn remove_all(&mut self) -> VecDeque<QueueEntry<E>> {
         let removed = std::mem::take(&mut self.contents.list);
         self.publish();
         removed
@@ -209,7 +209,7 @@ impl<E> LockedReady<'_, E> {
     pub(super) fn remove_where(
         &mut self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
-    ) -> Vec<Entry<E>> {
+    ) -> Vec<QueueEntry<E>> {
         let mut removed = Vec::new();
         for entry in std::mem::take(&mut self.contents.list) {
             if unwanted(entry.deadline, &entry.element) {
@@ -239,7 +239,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     #[cold]
-    pub(super) fn remove_ready(&self, ticket: Ticket) -> Option<Entry<E>> {
+    pub(super) fn remove_ready(&self, ticket: Ticket) -> Option<QueueEntry<E>> {
         if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
     }
 
@@ -268,7 +268,7 @@ impl<E> DelayedWorkQueue<E> {
                 Reset::Done(ticket, self.waiters.notify(timing.deadline))
             }
             Err(element) => {
-                ready.put_back(Entry { element, ..entry });
+                ready.put_back(QueueEntry { element, ..entry });
                 Reset::Declined
             }
         }

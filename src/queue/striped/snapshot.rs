@@ -17,14 +17,14 @@ use crate::{
 
 /// How many elements there are, were admitted, were admitted again, and were taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct QueueCounts {
     pub(crate) len: u64,
     pub(crate) offered: u64,
     pub(crate) returned: u64,
     pub(crate) taken: u64,
 }
 
-impl Counts {
+impl QueueCounts {
     /// Returns how many elements have left by other ways than by being taken.
     pub(crate) fn removed(&self) -> u64 {
         self.offered + self.returned - self.taken - self.len
@@ -98,11 +98,11 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Returns the counts. While `meanwhile` runs, nothing is admitted or taken.
-    pub(crate) fn counts<R>(&self, meanwhile: impl FnOnce() -> R) -> (Counts, R) {
+    pub(crate) fn counts<R>(&self, meanwhile: impl FnOnce() -> R) -> (QueueCounts, R) {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
         let mut counts =
-            Counts { taken: ready.taken(), len: ready.len() as u64, ..Counts::default() };
+            QueueCounts { taken: ready.taken(), len: ready.len() as u64, ..QueueCounts::default() };
         for stripe in &stripes {
             let (offered, returned) = stripe.admitted();
             counts.len += stripe.len() as u64;

@@ -25,7 +25,7 @@
 use std::{collections::BTreeMap, mem};
 
 use super::super::{
-    AdmissionState, Entry, Refusal, Refused, Return, SnapshotEntry, Ticket,
+    AdmissionState, QueueEntry, Refusal, RefusedElement, Return, SnapshotEntry, Ticket,
     priority_queue::PriorityQueue,
     shared_heap::{LockedHeap, SharedHeap},
 };
@@ -50,14 +50,14 @@ pub(in crate::queue) struct StripeState {
     offered: u64,
     /// How many elements have been admitted again.
     returned: u64,
-    held: Held,
+    held: HeldEntries,
 }
 
 /// When the held entries of a stripe are due, by their sequences.
 #[derive(Default)]
-struct Held(BTreeMap<u64, Timestamp>);
+struct HeldEntries(BTreeMap<u64, Timestamp>);
 
-impl Held {
+impl HeldEntries {
     /// Notes when an entry is due, if it is held. Most are not, and most stripes have none that is.
     #[inline]
     fn note(&mut self, sequence: u64, timing: Timing) {
@@ -103,7 +103,7 @@ pub(super) fn new<E>(number: usize) -> Stripe<E> {
         last_stamp: 0,
         offered: 0,
         returned: 0,
-        held: Held::default(),
+        held: HeldEntries::default(),
     };
     SharedHeap::new(number, state)
 }
@@ -123,13 +123,13 @@ impl<E> LockedStripe<'_, E> {
         stamp: u64,
         deadline: Timestamp,
         element: E,
-    ) -> Result<(Ticket, bool), Refused<E>> {
+    ) -> Result<(Ticket, bool), RefusedElement<E>> {
         let sequence = self.next_sequence(stamp);
         if !admission.is_open() {
-            return Err(Refused { why: Refusal::Closed, sequence, element });
+            return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
         let inserted = self.insert(deadline, sequence, element);
-        let full = |element| Refused { why: Refusal::Full, sequence, element };
+        let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
         let inserted = inserted.map_err(full)?;
         self.state_mut().offered += 1;
         Ok(inserted)
@@ -151,12 +151,12 @@ impl<E> LockedStripe<'_, E> {
         (timing, sequence): (Timing, u64),
         why: Return,
         element: E,
-    ) -> Result<Ticket, Refused<E>> {
+    ) -> Result<Ticket, RefusedElement<E>> {
         if admission.is_closed_to(why) {
-            return Err(Refused { why: Refusal::Closed, sequence, element });
+            return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
         let inserted = self.put_back(timing, sequence, element);
-        let full = |element| Refused { why: Refusal::Full, sequence, element };
+        let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
         let ticket = inserted.map_err(full)?;
         self.state_mut().returned += 1;
         Ok(ticket)
@@ -188,7 +188,7 @@ impl<E> LockedStripe<'_, E> {
 
     /// Takes an entry out, due or not.
     #[inline]
-    pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<Entry<E>> {
+    pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         let entry = self.remove(ticket);
         if entry.is_some() {
             self.state_mut().held.forget(ticket.sequence);
@@ -197,7 +197,7 @@ impl<E> LockedStripe<'_, E> {
     }
 
     /// Takes the first entry out, due or not.
-    pub(super) fn take_first_out(&mut self) -> Option<Entry<E>> {
+    pub(super) fn take_first_out(&mut self) -> Option<QueueEntry<E>> {
         let entry = self.pop()?;
         self.state_mut().held.forget(entry.sequence);
         Some(entry)
@@ -207,7 +207,7 @@ impl<E> LockedStripe<'_, E> {
     pub(super) fn take_out_where(
         &mut self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
-    ) -> Vec<Entry<E>> {
+    ) -> Vec<QueueEntry<E>> {
         let mut held = mem::take(&mut self.state_mut().held);
         let removed = self.remove_where(|key, element| unwanted(held.due(key), element));
         removed.iter().for_each(|entry| held.forget(entry.sequence));
@@ -216,7 +216,7 @@ impl<E> LockedStripe<'_, E> {
     }
 
     pub(super) fn take_all_out(&mut self) -> PriorityQueue<E> {
-        self.state_mut().held = Held::default();
+        self.state_mut().held = HeldEntries::default();
         self.remove_all()
     }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    Admission, AsyncWaiter, DelayedWorkQueue, Drained, Entry, Refused, Reset, SingleQueue,
-    SnapshotEntry, Ticket,
+    Admission, AsyncWaiter, DelayedWorkQueue, Drained, QueueEntry, RefusedElement, Reset,
+    SingleQueue, SnapshotEntry, Ticket,
     waiting::{self, Source},
 };
 use crate::{
@@ -63,27 +63,27 @@ impl<E> AnyQueue<E> {
         now: Timestamp,
         deadline: Timestamp,
         element: E,
-    ) -> Result<Ticket, Refused<E>> {
+    ) -> Result<Ticket, RefusedElement<E>> {
         match self {
             Self::Striped(queue) => queue.offer(stripe, now, deadline, element),
             Self::Single(queue) => queue.insert(deadline, element),
         }
     }
 
-    pub(super) fn take(&self) -> Option<(Entry<E>, Timestamp)> {
+    pub(super) fn take(&self) -> Option<(QueueEntry<E>, Timestamp)> {
         self.take_until(Timestamp::NEVER)
     }
 
-    pub(super) fn take_until(&self, limit: Timestamp) -> Option<(Entry<E>, Timestamp)> {
+    pub(super) fn take_until(&self, limit: Timestamp) -> Option<(QueueEntry<E>, Timestamp)> {
         let limit = |_| Some(limit);
         either!(self, queue => waiting::take_until_by(queue, Parker::current, limit))
     }
 
-    pub(super) fn poll_timeout(&self, timeout: Duration) -> Option<(Entry<E>, Timestamp)> {
+    pub(super) fn poll_timeout(&self, timeout: Duration) -> Option<(QueueEntry<E>, Timestamp)> {
         self.take_until(self.clock().read().after(timeout))
     }
 
-    pub(super) fn try_take(&self) -> Option<Entry<E>> {
+    pub(super) fn try_take(&self) -> Option<QueueEntry<E>> {
         either!(self, queue => queue.try_take())
     }
 
@@ -92,7 +92,7 @@ impl<E> AnyQueue<E> {
         waiter: &mut AsyncWaiter<A>,
         waker: &Waker,
         set_alarm: impl Fn(Timestamp, Waker) -> A,
-    ) -> Poll<Option<Entry<E>>> {
+    ) -> Poll<Option<QueueEntry<E>>> {
         either!(self, queue => waiting::poll_take(queue, waiter, waker, set_alarm))
     }
 

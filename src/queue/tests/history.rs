@@ -87,7 +87,7 @@ struct Subject {
     known: BTreeMap<u64, (Ticket, Option<Timestamp>)>,
     /// How far the queue was closed, each time.
     closings: Vec<Admission>,
-    counts: Counts,
+    counts: QueueCounts,
     next: u64,
 }
 
@@ -97,7 +97,7 @@ impl Subject {
         let clock = ManualClock::from_zero();
         let on = Clock::from(clock.clone());
         let queue = AnyQueue::new(on, stripes, Duration::ZERO);
-        let (model, known, counts) = (BTreeMap::new(), BTreeMap::new(), Counts::default());
+        let (model, known, counts) = (BTreeMap::new(), BTreeMap::new(), QueueCounts::default());
         Self { clock, queue, model, known, closings: Vec::new(), counts, next: 0 }
     }
 
@@ -197,7 +197,7 @@ impl Subject {
         }
     }
 
-    fn are_out(&mut self, removed: Vec<Entry<u64>>, is_unwanted: impl Fn(u64) -> bool) {
+    fn are_out(&mut self, removed: Vec<QueueEntry<u64>>, is_unwanted: impl Fn(u64) -> bool) {
         let gone = |(_, element): &(_, &u64)| is_unwanted(**element);
         let expected: Vec<_> = self.model.iter().filter(gone).map(|(k, e)| (*k, *e)).collect();
         let mut removed: Vec<_> =
@@ -210,7 +210,7 @@ impl Subject {
         }
     }
 
-    fn same(&self, entry: Option<Entry<u64>>, expected: Option<((Timestamp, u64), u64)>) {
+    fn same(&self, entry: Option<QueueEntry<u64>>, expected: Option<((Timestamp, u64), u64)>) {
         let entry = entry.map(|entry| ((entry.deadline, entry.sequence), entry.element));
         assert_eq!(entry, expected);
     }
@@ -218,7 +218,7 @@ impl Subject {
     /// Takes the first element from both if it is due.
     fn taken(
         &mut self,
-        take: impl FnOnce(&AnyQueue<u64>) -> Option<Entry<u64>>,
+        take: impl FnOnce(&AnyQueue<u64>) -> Option<QueueEntry<u64>>,
     ) -> Option<((Timestamp, u64), u64)> {
         let is_due = self.model.first_key_value().is_some_and(|(key, _)| key.0 <= self.now());
         let expected = if is_due { self.model.pop_first() } else { None };

@@ -99,7 +99,11 @@ impl Scene {
         })
     }
 
-    fn await_one(&self, parker: &Parker, waiter: &mut AsyncWaiter<u64>) -> Option<Entry<char>> {
+    fn await_one(
+        &self,
+        parker: &Parker,
+        waiter: &mut AsyncWaiter<u64>,
+    ) -> Option<QueueEntry<char>> {
         loop {
             let alarm = |moment, waker: Waker| self.clock.set_alarm(moment, waker);
             match self.queue.poll_take(waiter, parker.waker(), alarm) {
@@ -109,7 +113,7 @@ impl Scene {
         }
     }
 
-    fn note(&self, (entry, now): (Entry<char>, Timestamp)) {
+    fn note(&self, (entry, now): (QueueEntry<char>, Timestamp)) {
         assert!(entry.deadline <= now, "too early");
         self.taken.0.lock().expect("nobody panics").push(entry.element);
         self.taken.1.notify_all();
@@ -271,7 +275,7 @@ fn an_element_in_transit_to_the_list_is_found() {
         let tickets = ['a', 'b', 'c', 'd'].map(|element| scene.offer(0, 0, element));
         let remover = scene.spawn(move |scene| {
             if let Some(element) = scene.queue.remove(tickets[2]) {
-                scene.note((Entry { deadline: at(0), sequence: 0, element }, at(0)));
+                scene.note((QueueEntry { deadline: at(0), sequence: 0, element }, at(0)));
             }
             scene.queue.reset(tickets[3], at(10));
         });

@@ -12,7 +12,7 @@ use crate::{CancelReason, sync::Arc, wait::WaitList};
 
 /// How far a group has come by its own shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(super) enum EndStage {
     #[default]
     Open,
     ShuttingDown,
@@ -35,7 +35,7 @@ impl Keeps {
 
 /// How a member has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum MemberEnd {
     Completed,
     Failed,
     Cancelled,
@@ -50,8 +50,8 @@ pub(crate) struct Settled {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct End {
-    pub(super) stage: Stage,
+pub(super) struct GroupEnd {
+    pub(super) stage: EndStage,
     /// What the group keeps since it was shut down.
     keeps: Option<Keeps>,
     /// What the executor keeps since it was shut down.
@@ -63,8 +63,8 @@ pub(super) struct End {
     log: Option<Settled>,
 }
 
-impl End {
-    pub(super) fn advance(&mut self, stage: Stage, keeps: Keeps) {
+impl GroupEnd {
+    pub(super) fn advance(&mut self, stage: EndStage, keeps: Keeps) {
         self.stage = self.stage.max(stage);
         self.keeps = Some(keeps);
     }
@@ -84,13 +84,13 @@ impl End {
 
     /// Returns `true` if the group may be paused.
     pub(super) fn admits_pauses(&self) -> bool {
-        self.stage == Stage::Open && self.executor_keeps.is_none()
+        self.stage == EndStage::Open && self.executor_keeps.is_none()
     }
 
     /// Returns why a member has to end that comes too late.
     pub(super) fn refuses(&self, is_periodic: bool, is_delayed: bool) -> Option<CancelReason> {
         let keeps = self.keeps?;
-        let is_kept = self.stage < Stage::Stopping && keeps.keeps(is_periodic, is_delayed);
+        let is_kept = self.stage < EndStage::Stopping && keeps.keeps(is_periodic, is_delayed);
         (!is_kept).then_some(keeps.reason)
     }
 
@@ -110,9 +110,9 @@ impl End {
     }
 
     /// Notes a member that leaves, if somebody wants to know.
-    pub(super) fn note(&mut self, sequence: u64, ended: Ended, name: impl FnOnce() -> Name) {
+    pub(super) fn note(&mut self, sequence: u64, ended: MemberEnd, name: impl FnOnce() -> Name) {
         let Some(log) = &mut self.log else { return };
-        let list = if ended == Ended::Cancelled { &mut log.cancelled } else { &mut log.ran };
+        let list = if ended == MemberEnd::Cancelled { &mut log.cancelled } else { &mut log.ran };
         list.push((sequence, name()));
     }
 
@@ -122,7 +122,7 @@ impl End {
 
     /// Ends the group, if nothing holds that up. Returns the wakers of those who wait for it.
     pub(super) fn terminate(&mut self, is_empty: bool) -> Vec<Waker> {
-        let is_ending = self.stage > Stage::Open || self.executor_keeps.is_some();
+        let is_ending = self.stage > EndStage::Open || self.executor_keeps.is_some();
         if !is_ending || !is_empty || self.joining > 0 {
             return Vec::new();
         }

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     GroupLimits,
-    end::{End, Ended, Stage},
+    end::{EndStage, GroupEnd, MemberEnd},
 };
 use crate::{
     CancelReason,
@@ -42,7 +42,7 @@ pub(crate) enum Turn {
 
 /// How a member is queued that comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queued {
+pub(crate) enum Requeued {
     /// For when it is due.
     AsPlanned,
     /// So that it is never due.
@@ -62,7 +62,7 @@ pub(crate) struct Entrant {
 }
 
 /// A member, as a list of them has it.
-pub(crate) struct Listed {
+pub(crate) struct ListedMember {
     pub(crate) task: Weak<Task>,
     pub(crate) sequence: u64,
     pub(crate) slot: u32,
@@ -77,11 +77,11 @@ pub(crate) struct Counted {
     pub(crate) pending: usize,
     pub(crate) held: usize,
     pub(crate) active: usize,
-    pub(crate) totals: Counts,
+    pub(crate) totals: GroupCounts,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct GroupCounts {
     pub(crate) submitted: u64,
     pub(crate) rejected: u64,
     pub(crate) completed: u64,
@@ -111,8 +111,8 @@ enum Stands {
 pub(super) struct Roll {
     pub(super) limits: GroupLimits,
     pub(super) is_paused: bool,
-    pub(super) counts: Counts,
-    pub(super) end: End,
+    pub(super) counts: GroupCounts,
+    pub(super) end: GroupEnd,
     members: BTreeMap<u64, Member>,
     order: BTreeSet<(Timestamp, u64)>,
     running: usize,
@@ -124,8 +124,8 @@ impl Roll {
         Self {
             limits,
             is_paused: false,
-            counts: Counts::default(),
-            end: End::default(),
+            counts: GroupCounts::default(),
+            end: GroupEnd::default(),
             members: BTreeMap::new(),
             order: BTreeSet::new(),
             running: 0,
@@ -156,7 +156,7 @@ impl Roll {
 
     /// Returns `true` if the group was shut down, and counts a submission that it refuses then.
     pub(super) fn refuses_more(&mut self) -> bool {
-        let is_closed = self.end.stage > Stage::Open;
+        let is_closed = self.end.stage > EndStage::Open;
         self.counts.rejected += u64::from(is_closed);
         is_closed
     }
@@ -207,25 +207,30 @@ impl Roll {
     }
 
     /// Has a member be pending that a worker has. It is held if `was_refused` and it is still not its turn.
-    pub(super) fn come_back(&mut self, sequence: u64, due: Timestamp, was_refused: bool) -> Queued {
-        let Some(member) = self.members.get(&sequence) else { return Queued::AsPlanned };
+    pub(super) fn come_back(
+        &mut self,
+        sequence: u64,
+        due: Timestamp,
+        was_refused: bool,
+    ) -> Requeued {
+        let Some(member) = self.members.get(&sequence) else { return Requeued::AsPlanned };
         let is_periodic = member.is_periodic;
         if matches!(member.stands, Stands::CalledOff(_)) {
-            return Queued::ToBeEnded;
+            return Requeued::ToBeEnded;
         }
         if let Some(reason) = self.end.refuses(is_periodic, false) {
             // It ran when the group was stopped.
             self.stand(sequence, due, Stands::CalledOff(reason));
-            return Queued::ToBeEnded;
+            return Requeued::ToBeEnded;
         }
         self.stand(sequence, due, Stands::Pending { is_held: false });
         let may_wait = self.end.refuses_to_wait(self.is_paused, is_periodic).is_none();
         let is_held = was_refused && may_wait && !self.is_first(sequence, due);
         if !is_held {
-            return Queued::AsPlanned;
+            return Requeued::AsPlanned;
         }
         self.stand(sequence, due, Stands::Pending { is_held });
-        Queued::Held
+        Requeued::Held
     }
 
     pub(super) fn replan(&mut self, sequence: u64, due: Timestamp) {
@@ -291,14 +296,14 @@ impl Roll {
     }
 
     /// Returns `true` unless the member had left before.
-    pub(super) fn leave(&mut self, sequence: u64, ended: Ended) -> bool {
+    pub(super) fn leave(&mut self, sequence: u64, ended: MemberEnd) -> bool {
         let Some(due) = self.members.get(&sequence).map(|member| member.due) else { return false };
         self.stand(sequence, due, Stands::CalledOff(CancelReason::Requested));
         self.members.remove(&sequence);
         match ended {
-            Ended::Completed => self.counts.completed += 1,
-            Ended::Failed => self.counts.failed += 1,
-            Ended::Cancelled => self.counts.cancelled += 1,
+            MemberEnd::Completed => self.counts.completed += 1,
+            MemberEnd::Failed => self.counts.failed += 1,
+            MemberEnd::Cancelled => self.counts.cancelled += 1,
         }
         true
     }
@@ -307,8 +312,8 @@ impl Roll {
     pub(super) fn call_off(
         &mut self,
         reason: CancelReason,
-        unwanted: impl Fn(&Listed) -> bool,
-    ) -> Vec<Listed> {
+        unwanted: impl Fn(&ListedMember) -> bool,
+    ) -> Vec<ListedMember> {
         let listed: Vec<_> = self.listed().filter(unwanted).collect();
         for member in listed.iter().filter(|member| member.is_pending) {
             self.stand(member.sequence, member.due, Stands::CalledOff(reason));
@@ -316,12 +321,12 @@ impl Roll {
         listed
     }
 
-    pub(super) fn running(&self) -> Vec<Listed> {
+    pub(super) fn running(&self) -> Vec<ListedMember> {
         self.listed().filter(|member| !member.is_pending).collect()
     }
 
-    fn listed(&self) -> impl Iterator<Item = Listed> {
-        self.members.iter().map(|(sequence, member)| Listed {
+    fn listed(&self) -> impl Iterator<Item = ListedMember> {
+        self.members.iter().map(|(sequence, member)| ListedMember {
             task: Weak::clone(&member.task),
             sequence: *sequence,
             slot: member.slot,
@@ -334,7 +339,7 @@ impl Roll {
     pub(super) fn dissolve(&mut self) {
         let pending: Vec<_> = self.listed().filter(|member| member.is_pending).collect();
         for member in pending {
-            self.leave(member.sequence, Ended::Cancelled);
+            self.leave(member.sequence, MemberEnd::Cancelled);
         }
         self.end.executor_closes_at_once();
     }

@@ -12,10 +12,10 @@ use crate::{
     time::Timestamp,
 };
 
-pub(super) struct State {
+pub(super) struct ClockState {
     now: Timestamp,
     sleepers: Vec<Sleeper>,
-    pub(super) alarms: Vec<Alarm>,
+    pub(super) alarms: Vec<ClockAlarm>,
     last_alarm: u64,
     /// Worker threads that were started and have not ended.
     pub(super) workers: usize,
@@ -37,7 +37,7 @@ pub(super) struct State {
 }
 
 /// A waker that is to be woken when its deadline comes.
-pub(super) struct Alarm {
+pub(super) struct ClockAlarm {
     pub(super) id: u64,
     pub(super) until: Timestamp,
     pub(super) waker: Waker,
@@ -50,7 +50,7 @@ pub(super) struct Sleeper {
     pub(super) is_worker: bool,
 }
 
-impl State {
+impl ClockState {
     pub(super) fn new(now: Timestamp, wall: SystemTime) -> Self {
         Self {
             now,

@@ -11,7 +11,7 @@ impl Calendar {
             assert_eq!(level.floor, level.starts.into_iter().fold(UNUSED, u64::min));
             floor = floor.min(level.floor);
             for (index, (start, first)) in level.starts.into_iter().zip(level.firsts).enumerate() {
-                let owner = Place { level: number, index, start }.owner();
+                let owner = BucketPlace { level: number, index, start }.owner();
                 let chunks = slots.ring(first);
                 assert_eq!(chunks.is_empty(), start == UNUSED);
                 for chunk in &chunks {
@@ -76,7 +76,7 @@ fn a_bucket_begins_before_its_entries_and_is_narrow() {
         {
             for first in [0_u64, 1, 98_765_432_123] {
                 let deadline = first.saturating_add(distance);
-                let place = Place::of(distance, deadline);
+                let place = BucketPlace::of(distance, deadline);
                 let width = 1 << width_bits(place.level);
                 assert!(place.start <= deadline && deadline - place.start < width);
                 assert!(width <= distance / 16);
@@ -119,7 +119,7 @@ fn the_floor_is_the_begin_of_the_nearest_bucket_in_use() {
     }
     begins.sort_unstable();
     for (deadline, entry) in begins {
-        assert_eq!(subject.calendar.floor(), Place::of(deadline, deadline).start);
+        assert_eq!(subject.calendar.floor(), BucketPlace::of(deadline, deadline).start);
         assert_eq!(subject.remove(entry), Some(deadline));
         // The bucket is still in use, as the idle one, until its chunk is brought near.
         let chunk = subject.calendar.next_chunk().expect("there is one");

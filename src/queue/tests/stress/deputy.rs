@@ -5,7 +5,7 @@ use super::*;
 use crate::ManualClock;
 
 /// The result of a call of `take`.
-type Taken = Option<(Entry<()>, Timestamp)>;
+type Taken = Option<(QueueEntry<()>, Timestamp)>;
 
 /// Threads that take one element each and then stay away until they are called back. All are away
 /// to begin with.
@@ -158,7 +158,7 @@ fn elements_that_return_to_a_finished_queue_are_taken_in_time() {
     assert_eq!(takers.taken(), []);
     assert_eq!(takers.away.len(), 3);
     for deadline in [50, 20] {
-        let Entry { sequence, .. } = entries.pop().expect("there were two");
+        let QueueEntry { sequence, .. } = entries.pop().expect("there were two");
         let AnyQueue::Striped(queue) = &*takers.queue else {
             unreachable!("it has several stripes")
         };

@@ -30,7 +30,7 @@ impl Scene {
     }
 
     /// Counts an element that was taken, and returns how many of its submitter's were taken so far.
-    fn note(&self, (entry, now): (Entry<usize>, Timestamp)) -> u64 {
+    fn note(&self, (entry, now): (QueueEntry<usize>, Timestamp)) -> u64 {
         assert!(now >= entry.deadline, "too early");
         self.taken[entry.element].fetch_add(1, Ordering::SeqCst) + 1
     }
