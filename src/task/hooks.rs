@@ -43,7 +43,7 @@ use super::{
     context::TaskContext,
     decorate::Wrapper,
     payload::Lent,
-    plan::{Next, Report},
+    plan::{Next, RunReport},
     report::{FailureReport, FailureSource},
     run::Run,
     worker_context::OverLimit,
@@ -91,7 +91,7 @@ impl Hooks {
         run: &Run,
         wrapper: Option<&mut Wrapper>,
         lent: &mut dyn Lent,
-    ) -> Report {
+    ) -> RunReport {
         run.enter(|| {
             self.before(run)?;
             let report = match wrapper {
@@ -130,7 +130,7 @@ impl Hooks {
 
     /// Calls a body with a wrapper around it, which may have found that the run exceeded its time limit. What
     /// such a run returns does not count.
-    fn contain_wrapped(&self, run: &Run, wrapper: &mut Wrapper, lent: &mut dyn Lent) -> Report {
+    fn contain_wrapped(&self, run: &Run, wrapper: &mut Wrapper, lent: &mut dyn Lent) -> RunReport {
         let returned = contained(|| wrapper.call(|| lent.run()));
         // Taken in any case: a wrapper further out may have panicked since.
         match (returned, run.take_over_limit()) {

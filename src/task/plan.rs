@@ -27,9 +27,6 @@ use crate::{
 /// What a run has reported, apart from a value.
 pub(crate) type RunReport = Result<Next, Failure>;
 
-// The hooks call it by this name.
-pub(super) use RunReport as Report;
-
 /// What follows by what a run has returned.
 #[derive(Debug)]
 pub(crate) enum Next {
