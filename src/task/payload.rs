@@ -278,7 +278,8 @@ impl Node<Alarm> {
     }
 }
 
-/// What is lent to code that is compiled once: a closure on the stack of its worker, and the place for its result.
+/// A closure on the stack of its worker, and the place for its result. A call borrows both: code that is compiled
+/// once, and that knows neither type.
 pub(crate) trait Lent {
     /// Calls the closure. User code: no lock is held.
     fn run(&mut self) -> RunReport;

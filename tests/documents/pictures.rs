@@ -191,7 +191,7 @@ fn everything_has_room() {
             };
             assert!(left >= 8.0 && left + wide <= all - 8.0, "{name}: {} is too wide", text.text);
             assert!(y <= high - 8.0, "{name}: {} is too low", text.text);
-            // What is in the middle of a box has room on both sides.
+            // A text in the middle of a box has room on both sides.
             let within = rectangles.iter().rfind(|rectangle| {
                 let (left, width) = (rectangle.at().0, rectangle.size().0);
                 rectangle.has(text.at()) && (left + width / 2.0 - x).abs() < 0.1

@@ -102,7 +102,7 @@ fn a_joining_thread_is_woken_by_a_cancellation() {
         wait_for(&*task);
         let found = canceller.join().expect("nobody panics");
         assert_eq!(task.state() == TaskState::Cancelled, found != Cancellation::TooLate);
-        let _ = worker.join().expect("nobody panics");
+        let _ = worker.join().expect("the worker does not panic");
     });
 }
 
