@@ -13,6 +13,8 @@ mod machines;
 mod missed_runs;
 #[path = "documents/moves.rs"]
 mod moves;
+#[path = "documents/path.rs"]
+mod path;
 #[path = "documents/pictures.rs"]
 mod pictures;
 #[path = "documents/registries.rs"]
