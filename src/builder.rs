@@ -107,10 +107,10 @@ impl Builder {
     /// Sets how long a worker that may retire stays idle before it does; the default is ten
     /// milliseconds, as in Java. A worker may retire if there are more workers than the core pool
     /// size, because that was [lowered](crate::Handle::set_core_pool_size) or is zero, or if
-    /// [core threads may time out](Self::allows_core_thread_timeout). While one task is pending one
-    /// idle worker stays, and while several are pending two do, unless as many workers as the core
-    /// pool size are busy. The workers that stay sleep until the first tasks are due. Java:
-    /// `keepAliveTime`.
+    /// [core threads may time out](Self::allows_core_thread_timeout). While one task waits for its
+    /// moment one idle worker stays, and while several do two stay, unless as many workers as the core
+    /// pool size are busy. The workers that stay sleep until the first tasks are due. None stays for a task that
+    /// waits for no moment: one that is paused, on demand, or waits for its group. Java: `keepAliveTime`.
     #[doc(alias("thread_keep_alive", "idle_timeout"))]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;

@@ -210,6 +210,7 @@ mod task;
 mod token;
 pub mod trigger;
 // Layer 1: time, waiting, user code, counts, threads on demand, events.
+mod entry;
 #[cfg(feature = "histograms")]
 mod histogram;
 mod lazy_thread;

@@ -3,7 +3,7 @@
 //! ```text
 //!   admit ──▶ queue ──▶ worker: run ──▶ Ended
 //!               ▲                  └──▶ Again(when) ──┐
-//!               └──────────── rearm ──────────────────┘
+//!               └─────────── requeue ─────────────────┘
 //! ```
 //!
 //! The pool is the only place that knows both sides of the layer below it: the queue knows nothing of
@@ -24,11 +24,11 @@
 //! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
 //! | [`driver`] | in place of all threads, the caller | `has_timer_thread` |
 //!
-//! This file has what needs a task and its entry in the queue at once: re-arming and cancelling.
+//! This file has what needs a task and its entry in the queue at once: queuing again and cancelling.
 //!
-//! # Re-arming
+//! # Queuing again
 //!
-//! [`Pool::rearm`] holds the task's lock while the queue takes those of a stripe and of the waiters,
+//! [`Pool::requeue`] holds the task's lock while the queue takes those of a stripe and of the waiters,
 //! one after the other. That order, task before queue, is never reversed: nothing under a lock of
 //! the queue touches a task's lock. It makes "the task is not cancelled" and "the task is in the
 //! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
@@ -40,7 +40,7 @@
 //! entry is gone. Three other steps can fall between those two:
 //!
 //! * *A worker takes the entry in between*: it finds nothing to run, and drops the node.
-//! * *A worker re-arms*: it does so under the task's lock, so either before the decision (and
+//! * *A worker queues the task again*: it does so under the task's lock, so either before the decision (and
 //!   the entry is taken out again) or after it (and nothing is queued).
 //! * *The slot has been given to another entry*: the queue compares the sequence, and removes nothing.
 //!
@@ -90,6 +90,15 @@ use self::{
     wall_clock::WallClock,
     workers::{Spawner, Workers},
 };
+pub(crate) use self::{
+    admission::NotQueued,
+    callbacks::{Callbacks, Replaceable, share_factory, share_handler},
+    deadlock::JoinGuard,
+    driver::Driver,
+    observing::ObservingConfig,
+    pool_ref::{PoolRef, PoolRefs},
+    shutdown::Phase,
+};
 pub use self::{
     callbacks::Shared,
     drained::{DrainedTask, DrainedTasks, RejectedExecutionError},
@@ -102,22 +111,15 @@ pub use self::{
     statistics::{ExecutorState, Statistics},
     worker::{ThreadFactory, Worker},
 };
-pub(crate) use self::{
-    callbacks::{Callbacks, Replaceable, share_factory, share_handler},
-    deadlock::JoinGuard,
-    driver::Driver,
-    observing::ObservingConfig,
-    pool_ref::{PoolRef, PoolRefs},
-    shutdown::Phase,
-};
 use crate::{
     CancelReason, Failure,
+    entry::{Ticket, Timing},
     id::Subject,
-    queue::{DelayedWorkQueue, Return, SnapshotEntry, Ticket},
+    queue::{DelayedWorkQueue, SnapshotEntry},
     statistics::WorkerStats,
     sync::Arc,
-    task::{Cancellation, Comeback, FailureSource, Hooks, Task},
-    time::{Clock, Timestamp, Timing},
+    task::{Cancellation, FailureSource, Hooks, Task},
+    time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
 };
@@ -255,36 +257,28 @@ impl Pool {
         DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
     }
 
-    // Re-arming.
+    // Queuing again.
 
-    /// Puts a periodic task that has run back into the queue, unless the queue admits it no more or
-    /// the task has been cancelled. Returns `true` if the task is queued. See the head of the module
-    /// for the locks.
-    fn rearm(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> bool {
+    /// Queues a task again that a worker has, unless the queue admits it no more or the task has been
+    /// cancelled. Returns `true` if the task is queued. See the head of the module for the locks.
+    fn requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> bool {
         let mut wake = None;
-        let mut enqueue = |timing: Timing, how| {
-            let why = match how {
-                Comeback::Recurring => Return::Recurring,
-                Comeback::PutOff => Return::PutOff,
-                Comeback::Waiting => Return::Waiting,
-                Comeback::WaitingSeries => Return::WaitingSeries,
-            };
-            let offered = self.queue.offer_again(timing, sequence, why, Arc::clone(task));
-            offered.ok().map(|(ticket, waker)| {
-                wake = waker;
-                ticket.slot
-            })
+        let mut enqueue = |timing: Timing, why| {
+            let (ticket, waker) =
+                self.queue.requeue(timing, sequence, why, Arc::clone(task)).ok()?;
+            wake = waker;
+            Some(ticket.slot)
         };
-        // If the task is not queued after all, `end_periodic` releases the permit.
+        // If the task is not queued after all, `end_refused` releases the permit.
         self.force_acquire_capacity();
-        let is_queued = task.rearm(next, &mut enqueue);
+        let is_queued = task.requeue(next, &mut enqueue);
         wake_all(wake);
         is_queued
     }
 
-    /// Ends a periodic task that was not put back.
+    /// Ends a task that was not queued again.
     #[cold]
-    fn end_periodic(&self, task: &Arc<Task>, sequence: u64, stats: &WorkerStats) {
+    fn end_refused(&self, task: &Arc<Task>, sequence: u64, stats: &WorkerStats) {
         self.release_capacity();
         let reason = self.phase().reason();
         let found = self.end_taken(&**task, sequence, reason, stats);
@@ -358,11 +352,14 @@ impl Pool {
         true
     }
 
-    /// Called when a task has been taken out of the queue, and not by a worker.
+    /// Called when a task has been taken out of the queue, and not by a worker. The caller holds no lock.
     #[inline]
     fn entry_removed(&self) {
         self.release_capacity();
         self.pending_decreased();
+        if self.queue.is_closed() {
+            self.terminate_if_finished();
+        }
     }
 
     /// Takes a pending task out of the queue, and ends it. Returns `true` if it was pending.

@@ -38,7 +38,8 @@
 //! | head | the deadline of a first entry, [published](shared_heap) to be read without a lock |
 //! | take, try to take | take an entry that is due, with and without waiting |
 //! | remove, drain | take entries out, due or not |
-//! | held | of an entry that never comes to be taken, and is due all the same ([`Timing`](crate::time)) |
+//! | park | queue an entry for no moment: something has to move it ([`striped::parked`](striped)) |
+//! | requeue | queue an element again that was taken, with the sequence it had |
 //! | search, wait | a thread in `take` is awake and looks, or sleeps and is listed |
 //!
 //! # Java's names
@@ -68,7 +69,7 @@
 //! | `ensurePrestart` | `Pool::ensure_worker` | `pool/admission.rs` |
 //! | `addWorker` | `Pool::start_worker` | `pool/workers/spawning.rs` |
 //! | `getTask` | `Runner::run_tasks` | `pool/worker.rs` |
-//! | `reExecutePeriodic` | `Pool::rearm` | `pool.rs` |
+//! | `reExecutePeriodic` | `Pool::requeue` | `pool.rs` |
 //! | `canRunInCurrentRunState` | `AdmissionState::is_closed_to` | `queue.rs` |
 //! | `onShutdown` | `Pool::shutdown` | `pool/shutdown.rs` |
 //!
@@ -87,57 +88,33 @@ mod waiters;
 mod waiting;
 
 pub(crate) use self::{
-    drained::Drained,
-    priority_queue::{QueueEntry, Ticket},
-    single::SingleQueue,
-    striped::{DelayedWorkQueue, Reset},
+    drained::Drained, priority_queue::QueueEntry, single::SingleQueue, striped::DelayedWorkQueue,
     waiting::AsyncWaiter,
 };
 use crate::{
+    entry::{Requeue, Ticket},
     sync::atomic::{AtomicUsize, Ordering},
     time::Timestamp,
 };
 
-/// Which elements a queue admits. As a number it has one bit for each class of elements that it does not
-/// admit: so to close a queue further is to set bits, and no bit is ever cleared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Admission {
-    /// Every element.
-    Open = 0,
-    /// Only elements that were admitted before and taken out.
-    Returning = REFUSES_NEW,
-    /// Of these, those that come once: they were put off, or have to wait.
-    Once = REFUSES_NEW | Return::Recurring as isize | Return::WaitingSeries as isize,
-    /// Of these, those that come back again and again, and those that have to wait.
-    Recurring = REFUSES_NEW | Return::PutOff as isize,
-    /// Of these, only those that have to wait.
-    Waiting = REFUSES_NEW | Return::Recurring as isize | Return::PutOff as isize,
-    /// Of these, only those that come once.
-    WaitingOnce = REFUSES_NEW
-        | Return::Recurring as isize
-        | Return::PutOff as isize
-        | Return::WaitingSeries as isize,
-    /// None.
-    Closed = REFUSES_NEW
-        | Return::Recurring as isize
-        | Return::PutOff as isize
-        | Return::Waiting as isize
-        | Return::WaitingSeries as isize,
-}
-
-const REFUSES_NEW: isize = 1;
-
-/// Why an element comes back that was taken out: its class, as a bit of [`Admission`].
+/// Which elements a queue admits: every element, or of those that were taken out before the ones that are queued again
+/// for certain reasons. It has one bit for each class of elements that is *not* admitted, so to close a queue further
+/// is to set bits, and no bit is ever cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Return {
-    /// It does so again and again: a periodic task between two runs.
-    Recurring = 2,
-    /// It was taken too early: the gate of a task that runs once wants to be asked again.
-    PutOff = 4,
-    /// It is due, and was taken in vain: the group of a task that runs once has it wait.
-    Waiting = 8,
-    /// The same for a periodic task.
-    WaitingSeries = 16,
+pub(crate) struct Admission(usize);
+
+impl Admission {
+    /// Every element.
+    #[cfg(test)]
+    pub(crate) const OPEN: Self = Self(0);
+    /// None.
+    pub(crate) const CLOSED: Self = Self(1 | 2 | 4 | 8 | 16);
+
+    /// Only elements that are queued again for one of these reasons.
+    pub(crate) fn only(reasons: impl IntoIterator<Item = Requeue>) -> Self {
+        let admitted = reasons.into_iter().fold(0, |bits, why| bits | why as usize);
+        Self(Self::CLOSED.0 & !admitted)
+    }
 }
 
 /// The [`Admission`] of one queue: the only place where a queue remembers that it is closed.
@@ -150,19 +127,19 @@ struct AdmissionState(AtomicUsize);
 
 impl AdmissionState {
     fn new() -> Self {
-        Self(AtomicUsize::new(Admission::Open as usize))
+        Self(AtomicUsize::new(0))
     }
 
     /// Returns `true` if every element is admitted.
     #[inline]
     fn is_open(&self) -> bool {
         // Ordering: see `Source::is_finished`; under a lock any would do.
-        self.0.load(Ordering::SeqCst) == Admission::Open as usize
+        self.0.load(Ordering::SeqCst) == 0
     }
 
-    /// Returns `true` if elements are not admitted that return for this reason.
+    /// Returns `true` if elements are not admitted that are queued again for this reason.
     #[inline]
-    fn is_closed_to(&self, why: Return) -> bool {
+    fn is_closed_to(&self, why: Requeue) -> bool {
         // Ordering: only read under a lock.
         self.0.load(Ordering::Relaxed) & why as usize != 0
     }
@@ -171,7 +148,7 @@ impl AdmissionState {
     fn restrict_to(&self, admission: Admission) {
         // Ordering: nobody else writes, and `is_open` says why the store is sequentially consistent.
         let current = self.0.load(Ordering::Relaxed);
-        self.0.store(current | admission as usize, Ordering::SeqCst);
+        self.0.store(current | admission.0, Ordering::SeqCst);
     }
 }
 
@@ -201,7 +178,7 @@ pub(crate) enum Refusal {
 /// One entry of a snapshot: of what was in a queue at one moment.
 #[derive(Debug)]
 pub(crate) struct SnapshotEntry<V> {
-    /// When it is due, also if it is held.
+    /// When it is due, also if it is parked.
     pub(crate) deadline: Timestamp,
     pub(crate) ticket: Ticket,
     /// What the caller asked to see of the element.

@@ -29,7 +29,7 @@
 //!
 //! | who | does |
 //! |---|---|
-//! | the worker that took it from the queue | `run`, then `rearm` if the verdict is `Again` |
+//! | the worker that took it from the queue | `run`, then `requeue` if the verdict is `Again` |
 //! | any holder of a handle, and the pool | `cancel`, at any moment |
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
@@ -92,10 +92,9 @@ pub(crate) use self::{
     awaited::{Awaited, Ending},
     calls::Pace,
     cell::{Attachment, Extras, Observation},
-    control::{Change, ChooseDeadline, MoveEntry, Moved},
+    control::Change,
     decorate::Wrapper,
     group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, ListedMember},
-    grouped::Comeback,
     hooks::{Drops, Hooks},
     payload::{Node, Task},
     period::{Period, SharedName},
@@ -121,6 +120,7 @@ use std::time::Duration;
 use self::cell::Parts;
 use crate::{
     CancellationToken, RejectionReason,
+    entry::EntryMover,
     sync::Arc,
     time::{Clock, Timestamp},
     trace::SubmitterSpan,
@@ -177,25 +177,24 @@ impl Task {
         self.with(|parts| parts.set_limit(deadline, budget));
     }
 
-    /// Changes when a task runs that is alive. `move_entry` is called under the task's lock.
+    /// Changes when a task runs that is alive. `mover` is called under the task's lock.
     pub(crate) fn control(
         &self,
         change: Change,
         clock: &Clock,
-        move_entry: &mut MoveEntry<'_>,
+        mover: &mut dyn EntryMover,
     ) -> Changed {
         let is_over = |limit| limit <= clock.read();
-        let (carried, limit, effects) =
-            self.with(|parts| parts.change(change, is_over, move_entry));
+        let (carried, limit, effects) = self.with(|parts| parts.change(change, is_over, mover));
         effects.carry_out();
         discard(carried.unused);
         Changed { had_effect: carried.had_effect, limit }
     }
 
     /// Moves the task to where it belongs by what the wall clock shows, if it waits for a moment of that
-    /// clock. `move_entry` is called under the task's lock.
-    pub(crate) fn follow_wall(&self, clock: &Clock, move_entry: &mut MoveEntry<'_>) {
-        self.with(|parts| parts.follow_wall(clock, move_entry)).carry_out();
+    /// clock. `mover` is called under the task's lock.
+    pub(crate) fn follow_wall(&self, clock: &Clock, mover: &mut dyn EntryMover) {
+        self.with(|parts| parts.follow_wall(clock, mover)).carry_out();
     }
 
     /// Returns the token of the task, and makes it if there is none yet.

@@ -14,13 +14,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::joining::{enter_group, join};
+use self::joining::{join, settle_membership};
 use crate::{
     CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate,
     ScheduledFuture, TaskOutput, UnitOutcome,
+    entry::{Ticket, Timing},
     future::task_ref::TaskRef,
-    pool::{Pool, PoolRef, PoolRefs},
-    queue::Ticket,
+    pool::{NotQueued, Pool, PoolRef, PoolRefs},
     sync::Arc,
     task::{Drops, GroupState, Node, Outcome, Period, Plan, SharedName, Task},
     time::{Clock, Timestamp},
@@ -305,7 +305,7 @@ impl TaskBuilder<'_> {
         delay: Duration,
     ) -> Result<TaskRef, RejectedExecutionError> {
         let now = self.clock().read();
-        self.launch(task, now, now.after(delay))
+        self.launch(task, now, Timing::At(now.after(delay)))
     }
 
     #[track_caller]
@@ -321,7 +321,7 @@ impl TaskBuilder<'_> {
             Some(instant) => clock.deadline_of(instant).max(now),
             None => Timestamp::NEVER,
         };
-        self.launch(task, now, deadline)
+        self.launch(task, now, Timing::At(deadline))
     }
 
     #[track_caller]
@@ -335,7 +335,7 @@ impl TaskBuilder<'_> {
         let now = self.clock().read();
         let period = kind(period, self.missed.unwrap_or(MissedRuns::Burst));
         task.set_plan(Plan::new(period, self.on_failure.unwrap_or_default()));
-        self.launch(task, now, now.after(initial_delay))
+        self.launch(task, now, Timing::At(now.after(initial_delay)))
     }
 
     /// Compiled for each type of trigger.
@@ -355,7 +355,7 @@ impl TaskBuilder<'_> {
         match contain(|| Period::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
                 task.set_plan(Plan::new(period, policy.unwrap_or_default()));
-                self.launch(task, now, first)
+                self.launch(task, now, first.into())
             }
             Err(payload) => resume_unwind(task, payload),
         }
@@ -368,8 +368,9 @@ impl TaskBuilder<'_> {
         self,
         task: Arc<Task>,
         now: Timestamp,
-        deadline: Timestamp,
+        timing: Timing,
     ) -> Result<TaskRef, RejectedExecutionError> {
+        let deadline = timing.due();
         let pool_ref = self.pool_refs.local();
         let (is_periodic, traits) = (task.is_periodic(), task.traits());
         let is_on_wall = traits.is_on_wall;
@@ -390,13 +391,14 @@ impl TaskBuilder<'_> {
             Ok(is_staffed) => is_staffed,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
         };
-        let ticket = match pool_ref.admit(task.clone(), now, deadline, is_staffed) {
+        let admitted = pool_ref.admit(task.clone(), now, timing, is_staffed);
+        if group.is_some() {
+            settle_membership(pool_ref.pool(), &task, &admitted, (now, deadline));
+        }
+        let ticket = match admitted.or_else(NotQueued::ticket) {
             Ok(ticket) => ticket,
             Err(refused) => return end_or_error(task, pool_ref, refused),
         };
-        if group.is_some() {
-            enter_group(pool_ref.pool(), task.clone(), ticket, now, deadline);
-        }
         if let Some(budget) = budget {
             pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
         }
@@ -497,9 +499,10 @@ fn submit(
     let now = pool_ref.pool().clock().read();
     let deadline = now.after(delay);
     if !admits_at_once(pool_ref.pool()) {
-        return TaskBuilder::new(pool_refs).launch(task, now, deadline);
+        return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(deadline));
     }
-    match pool_ref.admit(task.clone(), now, deadline, true) {
+    let admitted = pool_ref.admit(task.clone(), now, Timing::At(deadline), true);
+    match admitted.or_else(NotQueued::ticket) {
         Ok(ticket) => Ok(TaskRef::new(task, pool_ref.clone(), ticket)),
         Err(refused) => end_or_error(task, pool_ref, refused),
     }
@@ -511,9 +514,9 @@ fn submit_unawaited(pool_refs: &PoolRefs, task: Arc<Task>) -> Result<(), Rejecte
     let pool_ref = pool_refs.local();
     let now = pool_ref.pool().clock().read();
     if !admits_at_once(pool_ref.pool()) {
-        return TaskBuilder::new(pool_refs).launch(task, now, now).map(drop);
+        return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(now)).map(drop);
     }
-    match pool_ref.admit(task, now, now, true) {
+    match pool_ref.admit(task, now, Timing::At(now), true).or_else(NotQueued::ticket) {
         Ok(_) => Ok(()),
         // As in `end_or_error`.
         Err(refused) if refused.task().is_done() => Ok(()),
@@ -541,7 +544,7 @@ fn end_or_error(
     }
     // It was in the queue for a moment (see `rescue` in `pool::admission`), and somebody cancelled it
     // there. So it has ended, which a future can say and an error cannot.
-    let ticket = Ticket { slot: u32::MAX, sequence: refused.task().id().0 };
+    let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskRef::new(task, pool_ref.clone(), ticket))
 }
 

@@ -34,7 +34,6 @@
 //! less ([`set_timer_slack`]); with one nanosecond its timers are shared with no other.
 
 mod manual;
-mod timing;
 mod wall;
 
 use std::{
@@ -44,10 +43,7 @@ use std::{
 
 pub use self::manual::ManualClock;
 use self::manual::Presence;
-pub(crate) use self::{
-    timing::Timing,
-    wall::{Waiting, WallWatch, estimate},
-};
+pub(crate) use self::wall::{Waiting, WallWatch, estimate};
 use crate::sync::{
     Parker,
     process::{AtomicU64, Ordering},

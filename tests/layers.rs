@@ -11,12 +11,13 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 30] = [
+const LAYERS: [(&str, u8, &[&str]); 31] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
     ("unwind", 1, &[]),
     ("wait", 1, &["time"]),
+    ("entry", 1, &["time"]),
     ("trace", 1, &["error", "unwind"]),
     ("statistics", 1, &["time"]),
     ("lazy_thread", 1, &[]),

@@ -33,8 +33,9 @@ use std::{
 
 use super::{DelayQueue, Expired};
 use crate::{
+    entry::Ticket,
     lazy_thread::LazyThread,
-    queue::{AsyncWaiter, SingleQueue, Ticket},
+    queue::{AsyncWaiter, SingleQueue},
     sync::{Arc, Mutex, OnceLock, thread},
     time::{Clock, ManualClock, Timestamp, set_timer_slack},
     unwind::{discard, wake_all},

@@ -11,7 +11,10 @@ use std::{
     time::Instant,
 };
 
-use crate::queue::{self, Refusal, Ticket};
+use crate::{
+    entry::Ticket,
+    queue::{self, Refusal},
+};
 
 /// Identifies one element for as long as it is in its [`DelayQueue`](super::DelayQueue).
 ///
@@ -30,7 +33,7 @@ impl Key {
 
     /// Returns the key of an element that has left, which equals the one it had.
     pub(super) fn of_sequence(queue: u64, sequence: u64) -> Self {
-        Self { queue, ticket: Ticket { slot: u32::MAX, sequence } }
+        Self { queue, ticket: Ticket::without_slot(sequence) }
     }
 
     /// Returns the ticket if the key is one of the queue with this id.

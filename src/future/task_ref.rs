@@ -11,8 +11,8 @@ use std::{
 
 use crate::{
     CancelReason, Failure, Limit, TaskId, TaskState, WouldDeadlock,
+    entry::Ticket,
     pool::{Pool, PoolRef},
-    queue::Ticket,
     sync::{
         Arc, Parker,
         atomic::{AtomicBool, Ordering},

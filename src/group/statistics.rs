@@ -53,10 +53,10 @@ pub struct GroupStatistics {
 
 impl GroupStatistics {
     pub(super) fn new(counted: Counted) -> Self {
-        let Counted { pending, held, active, totals } = counted;
+        let Counted { pending, parked, active, totals } = counted;
         Self {
             pending,
-            waiting: held,
+            waiting: parked,
             active,
             submitted: totals.submitted,
             rejected: totals.rejected,

@@ -67,7 +67,8 @@ use std::{io, task::Waker};
 use super::{Pool, rejection::NotAdmitted};
 use crate::{
     RejectedExecutionError, RejectionReason,
-    queue::{Refusal, RefusedElement, Ticket},
+    entry::{Ticket, Timing},
+    queue::{Refusal, RefusedElement},
     sync::{Arc, Mutex, Parker},
     task::Task,
     time::{Clock, Timestamp},
@@ -98,20 +99,19 @@ impl Pool {
     }
 
     /// Admits a task to a pool that has a worker, through one stripe of the queue. `is_staffed` is
-    /// what [`ensure_worker`](Self::ensure_worker) returned. The ticket that this returns finds
-    /// nothing in the queue if the rejection handler has dealt with the task. An error owns the task.
+    /// what [`ensure_worker`](Self::ensure_worker) returned.
     #[inline]
     pub(crate) fn admit(
         self: &Arc<Self>,
         stripe: usize,
         task: Arc<Task>,
         now: Timestamp,
-        deadline: Timestamp,
+        timing: Timing,
         is_staffed: bool,
-    ) -> Result<Ticket, RejectedExecutionError> {
-        match self.offer(stripe, task, now, deadline, false, is_staffed) {
+    ) -> Result<Ticket, NotQueued> {
+        match self.offer(stripe, task, now, timing, false, is_staffed) {
             Ok(ticket) => Ok(ticket),
-            Err(not_admitted) => self.reject(stripe, not_admitted, now, deadline),
+            Err(not_admitted) => self.reject(stripe, not_admitted, now, timing),
         }
     }
 
@@ -123,7 +123,7 @@ impl Pool {
         stripe: usize,
         task: Arc<Task>,
         now: Timestamp,
-        deadline: Timestamp,
+        timing: Timing,
         has_permit: bool,
         is_staffed: bool,
     ) -> Result<Ticket, NotAdmitted> {
@@ -131,7 +131,7 @@ impl Pool {
             let sequence = self.queue.next_sequence(stripe, now);
             return Err(NotAdmitted { reason: RejectionReason::Saturated, sequence, task });
         }
-        match self.queue.offer(stripe, now, deadline, task) {
+        match self.queue.offer(stripe, now, timing, task) {
             Ok(ticket) if self.is_staffed() => Ok(ticket),
             Ok(ticket) => self.rescue(ticket, is_staffed),
             Err(RefusedElement { why, sequence, element: task }) => {
@@ -196,12 +196,27 @@ impl Pool {
         // If it is not there, it has been run, or somebody else has removed it.
         let Some(task) = self.queue.remove(ticket) else { return Ok(ticket) };
         self.entry_removed();
-        if self.shutdown.hold() {
-            // The task may have been all that termination waited for.
-            self.release_hold();
-        }
         let (reason, sequence) = (RejectionReason::Spawn(error), ticket.sequence);
         Err(NotAdmitted { reason, sequence, task })
+    }
+}
+
+/// What became of a task that was submitted and is not in the queue.
+pub(crate) enum NotQueued {
+    /// The rejection handler has dealt with it. It would have had this sequence.
+    Handled(u64),
+    /// The submission has failed. The error owns the task.
+    Refused(RejectedExecutionError),
+}
+
+impl NotQueued {
+    /// Returns the ticket of a task that was handled, which finds nothing in the queue.
+    #[cold]
+    pub(crate) fn ticket(self) -> Result<Ticket, RejectedExecutionError> {
+        match self {
+            Self::Handled(sequence) => Ok(Ticket::without_slot(sequence)),
+            Self::Refused(refused) => Err(refused),
+        }
     }
 }
 

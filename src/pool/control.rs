@@ -10,11 +10,10 @@
 //!
 //! # The worker for an entry that has come near
 //!
-//! An entry may come from *never*: that of a task which was paused, held by its group, or on demand. A
-//! submission has started a worker for it, but that worker may have retired since, or may run another
-//! task. So a thread that has moved an entry does what a submission does for one that it has queued: it
-//! wakes a waiter, and then looks whether a worker is left that would come ([`Pool::compensate`]). The
-//! rule in [`workers`](super::workers) speaks of tasks with a moment, so one that gets a moment is to
+//! An entry may have been parked: that of a task which was paused, waited for its group, or is on demand. No
+//! worker stays for it. So a thread that has moved an entry does what a submission does for one that it has
+//! queued: it wakes a waiter, and then looks whether a worker is left that would come ([`Pool::compensate`]).
+//! The rule in [`workers`](super::workers) speaks of tasks with a moment, so one that gets a moment is to
 //! that rule a task that has just been queued, and the same argument holds: its head is published before
 //! the look.
 //!
@@ -25,9 +24,10 @@ use std::task::Waker;
 
 use super::{Phase, Pool};
 use crate::{
-    queue::{Reset, Ticket},
+    entry::{EntryMover, Moved, Ticket, Timing},
     sync::Arc,
-    task::{Change, Changed, ChooseDeadline, MoveEntry, Moved, Task},
+    task::{Change, Changed, Task},
+    time::Timestamp,
     trace,
     unwind::{discard, wake_all},
 };
@@ -39,14 +39,14 @@ impl Pool {
             discard(change);
             return Changed::default();
         }
-        self.with_entry(ticket, |move_entry| task.control(change, &self.clock, move_entry))
+        self.with_entry(ticket, |entry| task.control(change, &self.clock, entry))
     }
 
     /// Passes what moves the entry of a task to `act`, and calls a worker if the entry was moved.
     pub(super) fn with_entry<A>(
         self: &Arc<Self>,
         ticket: Ticket,
-        act: impl FnOnce(&mut MoveEntry<'_>) -> A,
+        act: impl FnOnce(&mut dyn EntryMover) -> A,
     ) -> A {
         let (done, call) = self.moving(ticket, act);
         self.call_worker(call);
@@ -58,25 +58,11 @@ impl Pool {
     pub(super) fn moving<A>(
         &self,
         ticket: Ticket,
-        act: impl FnOnce(&mut MoveEntry<'_>) -> A,
+        act: impl FnOnce(&mut dyn EntryMover) -> A,
     ) -> (A, WorkerCall) {
-        let mut call = WorkerCall::default();
-        let mut move_entry = |slot, choose: &mut ChooseDeadline<'_>| {
-            let asked = ticket.moved_to(slot);
-            let reset = self.queue.reset(asked, &mut |before, is_open| {
-                let (timing, is_put_off) = choose(before);
-                (is_open || !is_put_off).then_some(timing)
-            });
-            match reset {
-                Reset::Absent => Moved::Absent,
-                Reset::Declined => Moved::Declined,
-                Reset::Done(ticket, waker) => {
-                    call = WorkerCall { is_needed: true, wake: waker };
-                    Moved::To(Some(ticket.slot).filter(|slot| *slot != asked.slot))
-                }
-            }
-        };
-        (act(&mut move_entry), call)
+        let mut entry = QueuedEntry { pool: self, ticket, call: WorkerCall::default() };
+        let done = act(&mut entry);
+        (done, entry.call)
     }
 
     /// Calls a worker for entries that have been moved, as a submission does for one that it has queued:
@@ -96,4 +82,26 @@ impl Pool {
 pub(super) struct WorkerCall {
     is_needed: bool,
     wake: Option<Waker>,
+}
+
+/// The entry of one task, as the task moves it.
+struct QueuedEntry<'a> {
+    pool: &'a Pool,
+    /// The one with which the task was submitted.
+    ticket: Ticket,
+    call: WorkerCall,
+}
+
+impl EntryMover for QueuedEntry<'_> {
+    fn move_entry(
+        &mut self,
+        slot: Option<u32>,
+        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
+    ) -> Moved {
+        let (moved, wake) = self.pool.queue.reset(self.ticket.moved_to(slot), choose);
+        if let Moved::To(_) = moved {
+            self.call = WorkerCall { is_needed: true, wake };
+        }
+        moved
+    }
 }

@@ -161,8 +161,6 @@ impl DrainedTask {
         reason: CancelReason,
     ) -> Self {
         let QueueEntry { deadline, sequence, element } = entry;
-        let held_until = if deadline < Timestamp::NEVER { None } else { element.held_until() };
-        let deadline = held_until.unwrap_or(deadline);
         Self {
             task: Some(element),
             id: sequence,

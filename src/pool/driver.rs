@@ -80,7 +80,8 @@ use super::{
     worker::Runner,
 };
 use crate::{
-    queue::{AsyncWaiter, QueueEntry, Ticket},
+    entry::Ticket,
+    queue::{AsyncWaiter, QueueEntry},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
     time::{Clock, Timestamp, WallWatch, WorkerOf},

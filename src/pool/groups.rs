@@ -9,12 +9,12 @@
 //!
 //! # Where groups meet a shutdown
 //!
-//! A held member has a deadline that never comes, and is due all the same; the queue knows both
-//! ([`Timing`](crate::time)). So a shutdown decides about it as about any other entry, in the same step, and a closed
-//! queue still admits a task that was taken and has to wait ([`Return::Waiting`](crate::queue::Return)), if what closed it
-//! would have kept the task. It then runs in its turn, as every task that is due does.
+//! A member that its group has parked is due all the same, and the queue knows when
+//! ([`Timing`](crate::entry::Timing)). So a shutdown decides about it as about any other entry, in the same step, and a
+//! closed queue still admits a task that was taken and has to wait ([`Requeue::Turn`](crate::entry::Requeue)), if what
+//! closed it would have kept the task. It then runs in its turn, as every task that is due does.
 //!
-//! A member that is held because its group is *paused* is as good as a paused task: an executor that does not keep
+//! A member that is parked because its group is *paused* is as good as a paused task: an executor that does not keep
 //! delayed tasks ends it. A group that is told so under its lock ends what comes later as well, and is
 //! never paused again; so a pause cannot keep an executor from its end where that of a task would not.
 
@@ -23,7 +23,8 @@ use std::time::Duration;
 use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary, kept::Kept};
 use crate::{
     CancelReason, WouldDeadlock,
-    queue::{QueueEntry, Ticket},
+    entry::Ticket,
+    queue::QueueEntry,
     sync::{
         Arc, Mutex, Parker, Weak,
         atomic::{AtomicBool, Ordering},
@@ -70,8 +71,8 @@ impl Dispatcher for Pool {
             // A task that is gone has left, or is about to.
             let task = task.upgrade()?;
             // The task knows its slot: a worker has put it back.
-            let ticket = Ticket { slot: u32::MAX, sequence };
-            let ((), call) = self.moving(ticket, |move_entry| task.let_go(move_entry));
+            let ticket = Ticket::without_slot(sequence);
+            let ((), call) = self.moving(ticket, |entry| task.let_go(entry));
             Some((task, call))
         });
         for (task, call) in moved.collect::<Vec<_>>() {

@@ -12,10 +12,10 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::{Config, Pool};
+use super::{Config, NotQueued, Pool};
 use crate::{
     RejectedExecutionError, RejectionReason,
-    queue::Ticket,
+    entry::{Ticket, Timing},
     sync::{Arc, thread_number},
     task::{Change, Changed, Task},
     time::Timestamp,
@@ -81,10 +81,10 @@ impl PoolRef {
         &self,
         task: Arc<Task>,
         now: Timestamp,
-        deadline: Timestamp,
+        timing: Timing,
         is_staffed: bool,
-    ) -> Result<Ticket, RejectedExecutionError> {
-        self.pool().admit(self.stripe(), task, now, deadline, is_staffed)
+    ) -> Result<Ticket, NotQueued> {
+        self.pool().admit(self.stripe(), task, now, timing, is_staffed)
     }
 
     /// Submits a timer through the stripe of this reference; see [`Pool::admit_timer`].

@@ -26,10 +26,11 @@ use std::{fmt, time::Duration};
 pub use self::policies::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
 };
-use super::{DrainedTask, Pool, Replaceable, admission::Room, deadlock};
+use super::{DrainedTask, NotQueued, Pool, Replaceable, admission::Room, deadlock};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason, TaskId,
-    queue::{QueueEntry, Ticket},
+    entry::{Ticket, Timing},
+    queue::QueueEntry,
     statistics::Totals,
     sync::{
         Arc,
@@ -378,17 +379,17 @@ impl Pool {
         stripe: usize,
         mut not_admitted: NotAdmitted,
         now: Timestamp,
-        deadline: Timestamp,
-    ) -> Result<Ticket, RejectedExecutionError> {
+        timing: Timing,
+    ) -> Result<Ticket, NotQueued> {
         let counting = CountOnDrop(&self.rejections.rejected);
         loop {
             let NotAdmitted { reason, sequence, task: own } = not_admitted;
             if trace::is_listening() {
                 trace::rejected(sequence, own.name().as_deref(), &reason);
             }
-            let task = self.refused_task(Arc::clone(&own), sequence, deadline);
+            let task = self.refused_task(Arc::clone(&own), sequence, timing.due());
             if matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown) {
-                return Err(RejectedExecutionError::new(reason, task));
+                return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
             }
             // Contained also where it panics: if the handler has been replaced meanwhile, this
             // thread may be the last to hold it.
@@ -398,11 +399,11 @@ impl Pool {
             drop(handler);
             not_admitted = match decision {
                 Decision::Abort(task) if task.is_of(&own) => {
-                    return Err(RejectedExecutionError::new(reason, task));
+                    return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
                 }
                 Decision::Retry(task, permit) if task.is_of(&own) => {
                     drop(task.into_task());
-                    match self.retry(stripe, own, permit, sequence, (now, deadline)) {
+                    match self.retry(stripe, own, permit, sequence, (now, timing)) {
                         Err(not_admitted) => not_admitted,
                         Ok(ticket) => {
                             // It has been admitted, so it does not count as rejected.
@@ -412,7 +413,7 @@ impl Pool {
                     }
                 }
                 Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
-                    return Ok(Ticket { slot: u32::MAX, sequence });
+                    return Err(NotQueued::Handled(sequence));
                 }
             };
         }
@@ -425,14 +426,14 @@ impl Pool {
         task: Arc<Task>,
         permit: Option<CapacityPermit>,
         sequence: u64,
-        (now, deadline): (Timestamp, Timestamp),
+        (now, timing): (Timestamp, Timing),
     ) -> Result<Ticket, NotAdmitted> {
         if task.is_refused_by_group() {
             let reason = RejectionReason::GroupShutdown;
             return Err(NotAdmitted { reason, sequence, task });
         }
         let has_permit = permit.map(CapacityPermit::hand_over).is_some();
-        self.offer(stripe, task, now, deadline, has_permit, true)
+        self.offer(stripe, task, now, timing, has_permit, true)
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.
@@ -456,12 +457,7 @@ impl Pool {
 
     /// Ends the pending task that is due first, to make room for another.
     fn discard_oldest(&self) {
-        let removed = self.remove_first_held();
-        let removed = removed.or_else(|| {
-            let first = self.queue.remove_first()?;
-            Some((first.sequence, first.element))
-        });
-        if let Some((sequence, element)) = removed {
+        if let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() {
             self.entry_removed();
             let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
             if found != Cancellation::TooLate && element.is_periodic() {
@@ -469,25 +465,5 @@ impl Pool {
             }
             discard(element);
         }
-    }
-
-    /// Takes the task out of the queue that is due first of all, if its group holds it: its entry does not say
-    /// when that is.
-    fn remove_first_held(&self) -> Option<(u64, Arc<Task>)> {
-        let groups = self.groups();
-        let held = groups.iter().filter_map(|group| group.first_held());
-        let first = held.min_by_key(|(due, sequence, _)| (*due, *sequence));
-        discard(groups);
-        let (due, sequence, task) = first?;
-        let queued = self.queue.first_due(Timestamp::NEVER, |_| ());
-        if queued.is_some_and(|(deadline, other, ())| (deadline, other) < (due, sequence)) {
-            return None;
-        }
-        let task = task.upgrade()?;
-        let ticket = Ticket { slot: u32::MAX, sequence };
-        // If a worker has it, or another thread has removed it, the first of the others goes.
-        let removed = self.find(&*task, ticket, |ticket| self.queue.remove(ticket));
-        discard(task);
-        removed.map(|element| (sequence, element))
     }
 }

@@ -38,6 +38,7 @@ use super::{
 };
 use crate::{
     CancellationToken, WouldDeadlock,
+    entry::Requeue,
     queue::{Admission, QueueEntry},
     sync::{
         Parker,
@@ -113,12 +114,10 @@ impl Pool {
     pub(crate) fn shutdown(&self) {
         let stopping = self.begin_stopping("shut down", Phase::ShuttingDown);
         let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
-        self.close_queue(match (keep_periodic, keep_delayed) {
-            (true, true) => Admission::Returning,
-            (true, false) => Admission::Recurring,
-            (false, true) => Admission::Once,
-            (false, false) => Admission::WaitingOnce,
-        });
+        let of_series =
+            [Requeue::NextRun, Requeue::SeriesTurn].into_iter().filter(|_| keep_periodic);
+        let put_off = Some(Requeue::PutOff).filter(|_| keep_delayed);
+        self.close_queue(Admission::only(of_series.chain(put_off).chain([Requeue::Turn])));
         let called_off = self.close_groups();
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = self.clock().read();
@@ -130,7 +129,7 @@ impl Pool {
     /// Admits no more tasks, and runs only what is due already. Dropping the owner does this.
     pub(crate) fn stop(&self) {
         let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
-        self.close_queue(Admission::Waiting);
+        self.close_queue(Admission::only([Requeue::Turn, Requeue::SeriesTurn]));
         let called_off = self.close_groups();
         // As in `shutdown`.
         let now = self.clock().read();
@@ -140,7 +139,7 @@ impl Pool {
     /// Admits no more tasks, asks the running ones to stop, and returns the others.
     pub(crate) fn shutdown_now(&self) -> DrainedTasks {
         let _stopping = self.begin_stopping("shut down now", Phase::Stopping);
-        self.close_queue(Admission::Closed);
+        self.close_queue(Admission::CLOSED);
         let drained = self.queue.drain();
         self.dissolve_groups();
         self.shutdown.token.cancel();
@@ -185,6 +184,15 @@ impl Pool {
         self.queue.close(admission);
         // Second: the capacity asks the queue.
         self.wake_submitters();
+    }
+
+    /// Terminates the pool if the last entry of its closed queue was taken out, and by no worker: all of them may
+    /// have retired, since none stays for a task that is parked. A driver is called for that.
+    #[cold]
+    pub(super) fn terminate_if_finished(&self) {
+        if !self.is_driven && self.queue.is_finished() && self.shutdown.hold() {
+            self.release_hold();
+        }
     }
 
     /// Gives a hold on termination back, and terminates the pool if that was the last.

@@ -162,7 +162,7 @@ impl Pool {
     pub(crate) fn statistics(&self) -> Statistics {
         // The queue is counted under the lock of the workers, and takes its own locks for that.
         let (workers, (queue, done)) = self.workers.count(|totals| self.queue.counts(totals));
-        let active = queue.taken - queue.returned - done.ended();
+        let active = queue.taken - queue.requeued - done.ended();
         let rejections = self.rejections.counts();
         Statistics {
             state: self.phase().into(),

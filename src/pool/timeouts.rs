@@ -48,8 +48,9 @@ use std::{io, time::Duration};
 use super::{Pool, PoolRef};
 use crate::{
     CancelReason, Failure,
+    entry::{Ticket, Timing},
     lazy_thread::LazyThread,
-    queue::{Admission, DelayedWorkQueue, Ticket},
+    queue::{Admission, DelayedWorkQueue},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -99,7 +100,7 @@ impl Timeouts {
             discard(look);
             return false;
         };
-        match queue.offer(0, now, moment, look) {
+        match queue.offer(0, now, Timing::At(moment), look) {
             Ok(_) => true,
             Err(refused) => {
                 discard(refused.element);
@@ -111,7 +112,7 @@ impl Timeouts {
     /// Ends the timer thread. No timeout expires after this.
     pub(super) fn close(&self) {
         let Some(queue) = self.thread.queue() else { return };
-        queue.close(Admission::Closed);
+        queue.close(Admission::CLOSED);
         let mut left = queue.drain();
         left.for_each_element(|expiry| {
             discard(expiry);
@@ -151,7 +152,7 @@ impl Timer {
 
     /// Has the timer thread call `expiry` at `deadline`, unless the pool ends before.
     pub(super) fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
-        match self.queue.offer(self.stripe, self.clock.read(), deadline, expiry) {
+        match self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry) {
             Ok(ticket) => Some(TimeoutGuard { queue: Arc::clone(&self.queue), ticket }),
             Err(refused) => {
                 discard(refused.element);

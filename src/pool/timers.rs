@@ -10,9 +10,9 @@
 use super::{Phase, Pool};
 use crate::{
     CancelReason, RejectionReason,
-    queue::Ticket,
+    entry::{Moved, Ticket, Timing},
     sync::Arc,
-    task::{Moved, Task},
+    task::Task,
     time::Timestamp,
     unwind::discard,
 };
@@ -34,7 +34,7 @@ impl Pool {
     ) -> Result<Ticket, RejectionReason> {
         let is_staffed = self.ensure_worker().map_err(RejectionReason::Spawn)?;
         self.force_acquire_capacity();
-        self.offer(stripe, task, now, deadline, true, is_staffed).map_err(|refused| {
+        self.offer(stripe, task, now, Timing::At(deadline), true, is_staffed).map_err(|refused| {
             self.count_rejected();
             discard(refused.task);
             refused.reason
@@ -48,8 +48,10 @@ impl Pool {
         ticket: Ticket,
         deadline: Timestamp,
     ) -> Option<Ticket> {
-        let moved = self.with_entry(ticket, |move_entry| {
-            move_entry(None, &mut |before| (deadline.into(), deadline > before))
+        let moved = self.with_entry(ticket, |entry| {
+            entry.move_entry(None, &mut |before, is_open| {
+                (is_open || deadline <= before).then_some(deadline.into())
+            })
         });
         match moved {
             Moved::To(slot) => Some(ticket.moved_to(slot)),

@@ -40,8 +40,8 @@ use std::io;
 
 use super::{Pool, SnapshotEntry};
 use crate::{
+    entry::Ticket,
     lazy_thread::LazyThread,
-    queue::Ticket,
     sync::Arc,
     task::Task,
     time::{Clock, WallWatch},
@@ -90,7 +90,7 @@ impl Pool {
         if let Some(watch) = self.wall_clock.watcher.running() {
             watch.tell_waiting();
         }
-        self.with_entry(ticket, |move_entry| task.follow_wall(self.clock(), move_entry));
+        self.with_entry(ticket, |entry| task.follow_wall(self.clock(), entry));
     }
 
     /// Moves all tasks that are on the wall clock.
@@ -100,7 +100,7 @@ impl Pool {
         }
         trace::lifecycle("follows the wall clock", self.thread_name());
         for SnapshotEntry { ticket, element: task, .. } in self.pending() {
-            self.with_entry(ticket, |move_entry| task.follow_wall(self.clock(), move_entry));
+            self.with_entry(ticket, |entry| task.follow_wall(self.clock(), entry));
             self.callbacks.hooks.drops(ticket.sequence).discard(task);
         }
         self.release_hold();

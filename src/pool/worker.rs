@@ -1,4 +1,4 @@
-//! The worker: it takes a task when the task is due, runs it, and puts it back if it is periodic.
+//! The worker: it takes a task when the task is due, runs it, and queues it again if it is periodic.
 //!
 //! A worker owns nothing but its thread. It ends when the queue is closed and empty, or when it
 //! has been surplus and idle for long enough ([`workers`](super::workers)). Nothing that a task
@@ -18,7 +18,8 @@ use super::{
     observing::Observed,
 };
 use crate::{
-    queue::{QueueEntry, Ticket},
+    entry::Ticket,
+    queue::QueueEntry,
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
     task::{FailureSource, Run, Task, Verdict, WorkerContext},
@@ -296,7 +297,7 @@ impl Runner {
         }
     }
 
-    /// Runs a task, and puts it back if it is to run again.
+    /// Runs a task, and queues it again if it is to run again.
     pub(super) fn process(
         &self,
         worker: &Rc<WorkerContext>,
@@ -307,7 +308,7 @@ impl Runner {
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
         let (task, hooks) = (run.task(), &pool.callbacks().hooks);
         match task.run(&run, hooks) {
-            Verdict::Again(next) => self.put_back(&worker.stats, task, sequence, next),
+            Verdict::Again(next) => self.requeue(&worker.stats, task, sequence, next),
             Verdict::Ended => pool.shutdown.log().ended(sequence, &**task),
             rare => self.carry_out(rare, &worker.stats, task, sequence),
         }
@@ -322,8 +323,8 @@ impl Runner {
         match verdict {
             Verdict::AgainOnWall(next) => {
                 self.pool.ensure_wall_watcher().unwrap_or_else(|error| trace::spawn_failed(&error));
-                self.put_back(stats, task, sequence, next);
-                pool.follow_wall(&**task, Ticket { slot: u32::MAX, sequence });
+                self.requeue(stats, task, sequence, next);
+                pool.follow_wall(&**task, Ticket::without_slot(sequence));
             }
             Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
             Verdict::Cancelled(reason) => _ = pool.end_taken(&**task, sequence, reason, stats),
@@ -333,15 +334,15 @@ impl Runner {
 
     /// Queues a task again that waits for its next run.
     #[inline(always)]
-    fn put_back(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
+    fn requeue(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
-        if !self.pool.rearm(task, sequence, next) {
+        if !self.pool.requeue(task, sequence, next) {
             self.stop_being_relied_on();
-            self.pool.end_periodic(task, sequence, stats);
+            self.pool.end_refused(task, sequence, stats);
         }
     }
 
-    /// Announces that this worker is about to put a task back and to search then, so that no other
+    /// Announces that this worker is about to queue a task again and to search then, so that no other
     /// need be started for that task.
     #[inline]
     fn announce_search(&self) {

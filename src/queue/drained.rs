@@ -11,7 +11,8 @@ use super::priority_queue::{PriorityQueue, QueueEntry};
 
 /// See the [module](self).
 pub(crate) struct Drained<E> {
-    ready: VecDeque<QueueEntry<E>>,
+    /// The entries that were in no heap.
+    others: VecDeque<QueueEntry<E>>,
     heaps: Vec<PriorityQueue<E>>,
     /// The next slot of the last heap to look at.
     slot: u32,
@@ -20,16 +21,16 @@ pub(crate) struct Drained<E> {
 }
 
 impl<E> Drained<E> {
-    pub(super) fn new(ready: VecDeque<QueueEntry<E>>, heaps: Vec<PriorityQueue<E>>) -> Self {
+    pub(super) fn new(others: VecDeque<QueueEntry<E>>, heaps: Vec<PriorityQueue<E>>) -> Self {
         let len = heaps.iter().map(PriorityQueue::len).sum();
-        Self { ready, heaps, slot: 0, len }
+        Self { others, heaps, slot: 0, len }
     }
 
     /// Passes the elements that are left to `receive`, without their keys. To look the keys up would miss
     /// the cache for most of many elements.
     pub(crate) fn for_each_element(&mut self, mut receive: impl FnMut(E)) {
         self.len = 0;
-        mem::take(&mut self.ready).into_iter().for_each(|entry| receive(entry.element));
+        mem::take(&mut self.others).into_iter().for_each(|entry| receive(entry.element));
         for heap in mem::take(&mut self.heaps) {
             heap.into_elements().for_each(&mut receive);
         }
@@ -54,7 +55,7 @@ impl<E> Iterator for Drained<E> {
     type Item = QueueEntry<E>;
 
     fn next(&mut self) -> Option<QueueEntry<E>> {
-        if let Some(entry) = self.ready.pop_front() {
+        if let Some(entry) = self.others.pop_front() {
             return Some(entry);
         }
         let (slot, element) = self.next_in_heaps()?;
@@ -62,7 +63,7 @@ impl<E> Iterator for Drained<E> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let len = self.ready.len() + self.len;
+        let len = self.others.len() + self.len;
         (len, Some(len))
     }
 }

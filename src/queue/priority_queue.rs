@@ -45,7 +45,7 @@ mod slots;
 mod sorted_run;
 mod tables;
 
-pub(crate) use self::entry::{QueueEntry, Ticket};
+pub(crate) use self::entry::QueueEntry;
 use self::{
     array_heap::VACANT,
     calendar::Calendar,
@@ -53,7 +53,7 @@ use self::{
     near_part::NearPart,
     slots::{CHUNK, Slots, chunk_of, slot_of},
 };
-use crate::time::Timestamp;
+use crate::{entry::Ticket, time::Timestamp};
 
 /// The largest number of entries. The crate's own tests have a smaller limit, so that they can fill it.
 const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { array_heap::CAPACITY };

@@ -31,9 +31,10 @@ use crossbeam_utils::CachePadded;
 
 use super::{
     SnapshotEntry,
-    priority_queue::{PriorityQueue, QueueEntry, Ticket},
+    priority_queue::{PriorityQueue, QueueEntry},
 };
 use crate::{
+    entry::Ticket,
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},

@@ -29,12 +29,13 @@ use std::{
 
 use super::{
     Admission, AdmissionState, AllRefused, AsyncWaiter, Drained, QueueEntry, Refusal,
-    RefusedElement, SnapshotEntry, Ticket, in_order,
+    RefusedElement, SnapshotEntry, in_order,
     shared_heap::{LockedHeap, SharedHeap},
     waiters::Waiters,
     waiting::{self, Source},
 };
 use crate::{
+    entry::Ticket,
     sync::{
         Parker,
         atomic::{AtomicU64, Ordering},
@@ -248,7 +249,7 @@ impl<E> SingleQueue<E> {
     /// `take` ends.
     pub(crate) fn close(&self) {
         let heap = self.heap.lock();
-        self.admission.restrict_to(Admission::Closed);
+        self.admission.restrict_to(Admission::CLOSED);
         drop(heap);
         self.notify_all_if_finished();
     }

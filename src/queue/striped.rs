@@ -4,6 +4,8 @@
 //! stripe, so threads that submit at the same time do not contend. An element's ticket tells which
 //! stripe it went into, so removal is direct and exact.
 //!
+//! An element that waits for no moment is *parked* in its stripe, beside the heap ([`parked`]).
+//!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
 //!   offer ──▶ stripe 1 ─┼─▶ take: the first of all, and up to 32 ─▶ ready list ─▶ take
@@ -48,6 +50,7 @@
 //!
 //! Nothing is allocated except when a table grows.
 
+mod parked;
 mod ready;
 mod snapshot;
 mod stripe;
@@ -63,13 +66,14 @@ use self::{
     stripe::{LockedStripe, Stripe},
 };
 use super::{
-    Admission, AdmissionState, Drained, QueueEntry, RefusedElement, Return, Ticket,
+    Admission, AdmissionState, Drained, QueueEntry, RefusedElement,
     waiters::Waiters,
     waiting::{self, AsyncWaiter, Source},
 };
 use crate::{
+    entry::{Moved, Requeue, Ticket, Timing},
     sync::Parker,
-    time::{Clock, Timestamp, Timing},
+    time::{Clock, Timestamp},
     unwind::wake_all,
 };
 
@@ -82,19 +86,6 @@ pub(crate) struct DelayedWorkQueue<E> {
     ready: CachePadded<Ready<E>>,
     waiters: Waiters,
     admission: AdmissionState,
-}
-
-/// What came of an attempt to move an element to another deadline.
-#[must_use]
-#[derive(Debug)]
-pub(crate) enum Reset {
-    /// It has another deadline. This is its ticket from now on, and the waiter that the caller has to
-    /// wake once it holds no lock.
-    Done(Ticket, Option<Waker>),
-    /// No other deadline was chosen.
-    Declined,
-    /// It is not in the queue.
-    Absent,
 }
 
 /// The largest number of entries that go to the ready list together.
@@ -118,22 +109,21 @@ impl<E> DelayedWorkQueue<E> {
         self.stripes.len()
     }
 
-    /// Admits an element that can be taken once `deadline` has come. `now` is the time of
-    /// submission, and `stripe` the number of the stripe that the calling thread uses.
+    /// Admits an element that waits as `timing` says. `now` is the time of submission, and `stripe` the number of the stripe that the calling thread uses.
     #[inline]
     pub(crate) fn offer(
         &self,
         stripe: usize,
         now: Timestamp,
-        deadline: Timestamp,
+        timing: Timing,
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         let stamp = self.clock.submission_stamp(now);
         let mut stripe = self.stripes[stripe].lock();
-        let (ticket, is_head) = stripe.offer(&self.admission, stamp, deadline, element)?;
+        let (ticket, is_head) = stripe.offer(&self.admission, stamp, timing, element)?;
         drop(stripe);
         if is_head {
-            wake_all(self.waiters.notify(deadline));
+            wake_all(self.waiters.notify(timing.due()));
         }
         Ok(ticket)
     }
@@ -145,18 +135,26 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Admits an element that was taken before, with the sequence it had. Returns its ticket, and
     /// the waiter that the caller has to wake once it holds no lock.
-    pub(crate) fn offer_again(
+    pub(crate) fn requeue(
         &self,
-        timing: impl Into<Timing>,
+        timing: Timing,
         sequence: u64,
-        why: Return,
+        why: Requeue,
         element: E,
     ) -> Result<(Ticket, Option<Waker>), RefusedElement<E>> {
-        let timing = timing.into();
         let mut stripe = self.lock_of(sequence);
-        let ticket = stripe.offer_again(&self.admission, (timing, sequence), why, element)?;
+        let ticket = stripe.requeue(&self.admission, (timing, sequence), why, element)?;
         drop(stripe);
-        Ok((ticket, self.waiters.notify(timing.deadline)))
+        Ok((ticket, self.notify(timing)))
+    }
+
+    /// Returns the waiter that has to know of an entry which has this timing now.
+    #[inline]
+    fn notify(&self, timing: Timing) -> Option<Waker> {
+        match timing {
+            Timing::At(deadline) => self.waiters.notify(deadline),
+            Timing::Parked { .. } => None,
+        }
     }
 
     /// Waits for an element to become due and takes it; the time of taking comes with it. Returns
@@ -306,25 +304,35 @@ impl<E> DelayedWorkQueue<E> {
         now: Timestamp,
         is_wanted: impl Fn(u64) -> bool,
     ) -> Option<QueueEntry<E>> {
-        let mut stripes = self.lock_all();
-        while !stripes.iter_mut().all(LockedStripe::is_exact) {
-            drop(stripes);
-            stripes = self.lock_all();
-        }
+        let mut stripes = self.lock_exact();
         let firsts = stripes.iter_mut().filter_map(|stripe| stripe.first_key().zip(Some(stripe)));
         match firsts.min_by_key(|(key, _)| *key) {
             Some((key, stripe)) if ready.first_key().is_none_or(|first| key < first) => {
-                if key.0 <= now && is_wanted(key.1) { stripe.take_first_out() } else { None }
+                if key.0 <= now && is_wanted(key.1) { stripe.pop() } else { None }
             }
             _ => ready.pop_due(now, is_wanted),
         }
     }
 
-    /// Takes the first element of all out, due or not.
+    /// Takes the element out that is due first of all, parked or not.
     pub(crate) fn remove_first(&self) -> Option<QueueEntry<E>> {
-        let removed = self.pop_among_equals(&mut self.ready.lock(), Timestamp::NEVER, |_| true);
+        let mut ready = self.ready.lock();
+        let removed = match self.first_parked_of_all(&ready) {
+            Some(sequence) => self.lock_of(sequence).take_parked(sequence),
+            None => self.pop_among_equals(&mut ready, Timestamp::NEVER, |_| true),
+        };
+        drop(ready);
         self.notify_all_if_finished();
         removed
+    }
+
+    /// Returns the sequence of the element that is due first of all, if that is a parked one.
+    fn first_parked_of_all(&self, ready: &LockedReady<'_, E>) -> Option<u64> {
+        let stripes = self.lock_exact();
+        let parked = stripes.iter().filter_map(LockedStripe::first_parked).min()?;
+        let scheduled = stripes.iter().filter_map(|stripe| stripe.first_key());
+        let scheduled = scheduled.chain(ready.first_key()).min();
+        scheduled.is_none_or(|first| parked < first).then_some(parked.1)
     }
 
     /// Removes an element, due or not.
@@ -337,32 +345,32 @@ impl<E> DelayedWorkQueue<E> {
         removed
     }
 
-    /// Moves an element to where `choose` says, which is called with the present one and
-    /// with whether the queue is open, under the locks: it is no user code. A thread that puts off an
-    /// element of a closed queue only if it finds the queue open here cannot keep the queue from
-    /// coming to its end.
+    /// Moves an element to where `choose` says, which is passed when the element is due and
+    /// whether the queue is open. It is called under the locks, so it is no user code. A thread that puts off
+    /// an element of a closed queue only if it finds the queue open here cannot keep the queue from
+    /// coming to its end. Returns the waiter as well that the caller has to wake once it holds no lock.
     pub(crate) fn reset(
         &self,
         ticket: Ticket,
         choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
-    ) -> Reset {
+    ) -> (Moved, Option<Waker>) {
         let mut stripe = self.lock_of(ticket.sequence);
-        let Some(before) = stripe.deadline(ticket) else {
+        let Some(before) = stripe.due(ticket) else {
             drop(stripe);
             return self.reset_ready(ticket, choose);
         };
         let Some(timing) = choose(before, self.admission.is_open()) else {
-            return Reset::Declined;
+            return (Moved::Declined, None);
         };
-        stripe.move_to(ticket, timing);
+        let moved = stripe.move_to(ticket, timing);
         drop(stripe);
-        Reset::Done(ticket, self.waiters.notify(timing.deadline))
+        (moved, self.notify(timing))
     }
 
-    /// Returns when an element is due, held or not, or `None` if it is not in the queue.
+    /// Returns when an element is due, or `None` if it is not in the queue.
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
-        let deadline = self.lock_of(ticket.sequence).due(ticket);
-        deadline.or_else(|| self.deadline_ready(ticket))
+        let due = self.lock_of(ticket.sequence).due(ticket);
+        due.or_else(|| self.deadline_ready(ticket))
     }
 
     /// Removes the elements that are `unwanted` by when they are due, those of each stripe in one step.
@@ -384,9 +392,14 @@ impl<E> DelayedWorkQueue<E> {
     /// Takes everything out, due or not.
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
-        let heaps = self.stripes.iter().map(|stripe| stripe.lock().take_all_out()).collect();
-        let drained = Drained::new(ready.remove_all(), heaps);
+        let (mut others, mut heaps) = (ready.remove_all(), Vec::new());
+        for stripe in &self.stripes {
+            let (heap, parked) = stripe.lock().take_all_out();
+            heaps.push(heap);
+            others.extend(parked.into_entries());
+        }
         drop(ready);
+        let drained = Drained::new(others, heaps);
         self.notify_all_if_finished();
         drained
     }
@@ -415,7 +428,7 @@ impl<E> DelayedWorkQueue<E> {
     #[inline(never)]
     fn has_nothing_left(&self) -> bool {
         let ready = self.ready.lock();
-        ready.len() == 0 && self.stripes.iter().all(|stripe| stripe.lock().len() == 0)
+        ready.len() == 0 && self.stripes.iter().all(|stripe| stripe.lock().pending() == 0)
     }
 
     /// Locks the stripe into which an element with this sequence went.
@@ -428,6 +441,16 @@ impl<E> DelayedWorkQueue<E> {
     /// Locks all stripes, in the order of their numbers.
     fn lock_all(&self) -> Vec<LockedStripe<'_, E>> {
         self.stripes.iter().map(|stripe| stripe.lock()).collect()
+    }
+
+    /// Locks all stripes at a moment when the first entry of each is known.
+    fn lock_exact(&self) -> Vec<LockedStripe<'_, E>> {
+        loop {
+            let mut stripes = self.lock_all();
+            if stripes.iter_mut().all(LockedStripe::is_exact) {
+                return stripes;
+            }
+        }
     }
 }
 
@@ -458,7 +481,7 @@ impl<E> Source for DelayedWorkQueue<E> {
         let nearer = |[a, b]: [Timestamp; 2], [c, d]: [Timestamp; 2]| {
             if a <= c { [a, b.min(c)] } else { [c, a.min(d)] }
         };
-        // A stripe that is empty, or whose entries are never due, need not be locked.
+        // A stripe in which nothing waits for a moment need not be locked.
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let of_each = stripes.map(|stripe| stripe.lock().first_two());
         nearer(of_each.fold([Timestamp::NEVER; 2], nearer), self.ready.lock().first_two())

@@ -38,7 +38,7 @@ impl<E> DelayedWorkQueue<E> {
     fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, RefusedElement<E>> {
         let now = self.clock().read();
         let stripe = self.clock().submission_stamp(now) as usize % self.stripes();
-        self.offer(stripe, now, deadline, element)
+        self.offer_at(stripe, now, deadline, element)
     }
 
     fn poll_timeout(&self, timeout: Duration) -> Option<(QueueEntry<E>, Timestamp)> {
@@ -114,7 +114,7 @@ fn one_thread_leads_and_the_others_follow() {
     assert_eq!(results(&takers, 1), [Some('a')]);
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [Timestamp::NEVER; 3]);
-    queue.close(Admission::Closed);
+    queue.close(Admission::CLOSED);
     assert_eq!(results(&takers, 3), [None; 3]);
 }
 
@@ -133,7 +133,7 @@ fn a_leaving_leader_passes_leadership_on() {
     assert_eq!(clock.sleepers(), [at(20), Timestamp::NEVER]);
     clock.advance(Duration::from_nanos(10));
     assert_eq!(results(&takers, 1), [Some('b')]);
-    queue.close(Admission::Closed);
+    queue.close(Admission::CLOSED);
     assert_eq!(results(&takers, 1), [None]);
 }
 
@@ -225,7 +225,7 @@ fn later_offers_and_removals_wake_no_thread() {
     assert_eq!(clock.parks(), parks);
     clock.advance(Duration::from_nanos(11));
     assert_eq!(results(&takers, 1), [Some(1)]);
-    queue.close(Admission::Closed);
+    queue.close(Admission::CLOSED);
     results(&takers, 2);
 }
 
@@ -275,7 +275,7 @@ fn a_waiting_thread_holds_nothing() {
     assert_eq!(clock.sleepers(), [at(10)]);
     drop(queue.remove(ticket));
     assert!(witness.upgrade().is_none());
-    queue.close(Admission::Closed);
+    queue.close(Admission::CLOSED);
     assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
 }
 
@@ -302,10 +302,10 @@ fn a_closed_queue_refuses_offers_and_is_taken_to_its_end() {
     queue.put(at(20), 'b').expect("it is open");
     let takers: Vec<_> = (0..3).map(|_| taker(&clock, &queue)).collect();
     clock.run_until_idle();
-    queue.close(Admission::Closed);
+    queue.close(Admission::CLOSED);
     assert!(matches!(queue.put(at(5), 'c'), Err(RefusedElement { element: 'c', .. })));
     assert!(matches!(
-        queue.offer_again(at(5), 0, Return::Recurring, 'c'),
+        queue.requeue(at(5).into(), 0, Requeue::NextRun, 'c'),
         Err(RefusedElement { element: 'c', .. })
     ));
     clock.run_until_idle();
@@ -321,7 +321,7 @@ fn removing_the_last_element_of_a_closed_queue_ends_the_wait() {
     let ticket = queue.put(at(10), 'a').expect("it is open");
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
-    queue.close(Admission::Closed);
+    queue.close(Admission::CLOSED);
     clock.run_until_idle();
     assert_eq!(queue.remove(ticket), Some('a'));
     assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
@@ -334,19 +334,19 @@ fn a_taken_element_may_return_until_the_queue_is_fully_closed() {
     queue.put(at(50), 'b').expect("it is open");
     clock.advance(Duration::from_nanos(1));
     let entry = queue.try_take().expect("it is due");
-    queue.close(Admission::Returning);
+    queue.close(Admission::only([Requeue::NextRun]));
     assert!(queue.put(at(2), 'c').is_err());
     let (ticket, _) =
-        queue.offer_again(at(50), entry.sequence, Return::Recurring, 'a').expect("it may return");
+        queue.requeue(at(50).into(), entry.sequence, Requeue::NextRun, 'a').expect("it may return");
     clock.advance(Duration::from_nanos(49));
     assert_eq!(queue.try_take().map(|e| e.element), Some('a'), "it keeps its seniority");
     assert_eq!(queue.remove(ticket), None);
     let unwanted = queue.remove_where(|_, element| *element == 'b');
     assert_eq!(unwanted.len(), 1);
-    queue.close(Admission::Closed);
-    assert!(queue.offer_again(at(2), entry.sequence, Return::Recurring, 'a').is_err());
+    queue.close(Admission::CLOSED);
+    assert!(queue.requeue(at(2).into(), entry.sequence, Requeue::NextRun, 'a').is_err());
     // It never opens again.
-    queue.close(Admission::Open);
+    queue.close(Admission::OPEN);
     assert!(queue.put(at(2), 'c').is_err());
 }
 
@@ -377,7 +377,7 @@ fn a_queue_has_the_requested_number_of_stripes() {
 fn a_sequence_is_unique_and_in_the_order_of_submission() {
     let (clock, queue) = queue();
     let now = Clock::from(clock).read();
-    let offer = || queue.offer(2, now, at(10), 'a').expect("it is open").sequence;
+    let offer = || queue.offer_at(2, now, at(10), 'a').expect("it is open").sequence;
     let numbers = [offer(), queue.next_sequence(2, now), queue.next_sequence(2, now), offer()];
     assert!(numbers.is_sorted_by(|before, after| before < after), "{numbers:?}");
     assert!(numbers.into_iter().all(|number| number & 15 == 2), "the stripe's number");
@@ -389,15 +389,15 @@ fn remove_first_removes_the_head_due_or_not() {
     let (_, queue) = queue();
     assert!(queue.seems_empty() && queue.remove_first().is_none());
     for (stripe, nanos) in [(1, 30), (2, 10), (3, 20)] {
-        queue.offer(stripe, at(1), at(nanos), nanos).expect("it is open");
+        queue.offer_at(stripe, at(1), at(nanos), nanos).expect("it is open");
     }
     assert!(!queue.seems_empty());
     let removed: Vec<_> = std::iter::from_fn(|| queue.remove_first()).collect();
     assert_eq!(removed.into_iter().map(|entry| entry.element).collect::<Vec<_>>(), [10, 20, 30]);
     assert!(queue.seems_empty() && !queue.is_closed());
-    queue.close(Admission::Open);
+    queue.close(Admission::OPEN);
     assert!(!queue.is_closed(), "the call closes nothing");
-    queue.close(Admission::Returning);
+    queue.close(Admission::only([Requeue::NextRun]));
     assert!(queue.is_closed());
 }
 
@@ -405,17 +405,18 @@ fn remove_first_removes_the_head_due_or_not() {
 #[test]
 fn the_counts_match_what_was_offered_taken_and_removed() {
     let (clock, queue) = queue();
-    let offer = |stripe, nanos| queue.offer(stripe, at(1), at(nanos), nanos).expect("it is open");
+    let offer =
+        |stripe, nanos| queue.offer_at(stripe, at(1), at(nanos), nanos).expect("it is open");
     let tickets: Vec<_> = (10..15).map(|nanos| offer(0, nanos)).collect();
     let far = offer(2, 100);
     clock.advance(Duration::from_nanos(50));
     let first = queue.try_take().expect("it is due");
     queue
-        .offer_again(at(200), first.sequence, Return::Recurring, first.element)
+        .requeue(at(200).into(), first.sequence, Requeue::NextRun, first.element)
         .expect("it is open");
     assert!(queue.remove(tickets[1]).is_some() && queue.remove(far).is_some());
     let (counts, meanwhile) = queue.counts(|| "meanwhile");
-    assert_eq!(counts, QueueCounts { len: 4, offered: 6, returned: 1, taken: 1 });
+    assert_eq!(counts, QueueCounts { len: 4, offered: 6, requeued: 1, taken: 1 });
     assert_eq!((counts.removed(), meanwhile), (2, "meanwhile"));
 }
 

@@ -23,17 +23,17 @@ impl Task {
     /// asked of it meanwhile. `enqueue` is called under the task's lock; it returns the slot of the queue, or `None`
     /// if the queue accepts the task no more. Returns `true` if the task is in the queue now, and `false` if it was
     /// refused or has been cancelled meanwhile.
-    pub(crate) fn rearm(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
+    pub(crate) fn requeue(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> bool {
         let (is_queued, left) = self.with(|parts| {
             if parts.is_plain() {
-                let how = parts.usual_comeback();
-                return (parts.rearm(next.into(), how, enqueue), None);
+                let why = parts.usual_requeue();
+                return (parts.requeue(next.into(), why, enqueue), None);
             }
             // The plan is at rest, so a schedule that has been set since is that of its next run.
             let replaced = parts.renew();
             let deadline = parts.settle(next);
-            let (timing, how, effects) = parts.come_back(deadline);
-            (parts.rearm(timing, how, enqueue), Some((effects, replaced)))
+            let (timing, why, effects) = parts.requeue_in_group(deadline);
+            (parts.requeue(timing, why, enqueue), Some((effects, replaced)))
         });
         if let Some((effects, replaced)) = left {
             effects.carry_out();

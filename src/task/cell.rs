@@ -10,18 +10,18 @@
 //!
 //! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
 //! dropped or woken is returned, and the caller drops or wakes it after releasing the lock. The one
-//! other lock that is taken under this one is the queue's, by the function that
-//! [`change`](Parts::change) is passed to move the task's entry.
+//! other locks that are taken under this one are the group's, and the queue's by the [`EntryMover`] that
+//! [`change`](Parts::change) is passed.
 
 use std::{task::Waker, time::Duration};
 
 use super::{
-    control::{Carried, Change, Control, MoveEntry, change_taken, change_waiting},
+    control::{Carried, Change, Control, change_taken, change_waiting},
     decorate::Wrapper,
     failure::FailedRun,
     gated::Gated,
     group::Effects,
-    grouped::{Comeback, Membership},
+    grouped::Membership,
     period::Period,
     plan::Plan,
     state::{CancelOutcome, Claimed, Stage, TaskState},
@@ -31,8 +31,9 @@ use super::{
 use crate::histogram::Recorders;
 use crate::{
     CancelReason, CancellationToken, Failure, TaskError,
+    entry::{EntryMover, Requeue, Timing},
     sync::{Arc, Mutex, rank},
-    time::{Clock, Timestamp, Timing},
+    time::{Clock, Timestamp},
     trace::SubmitterSpan,
     wait::WaitList,
 };
@@ -227,7 +228,7 @@ impl Parts<'_> {
         &mut self,
         change: Change,
         is_over: impl FnOnce(Timestamp) -> bool,
-        move_entry: &mut MoveEntry<'_>,
+        mover: &mut dyn EntryMover,
     ) -> (Carried, Option<Timestamp>, Effects) {
         let is_impossible = !self.is_periodic() && matches!(change, Change::Schedule(..));
         let is_given_away = self.extras_if_any().is_some_and(|extras| extras.is_given_away);
@@ -235,6 +236,7 @@ impl Parts<'_> {
         if is_impossible || is_too_late || self.limit().is_some_and(is_over) {
             return (Carried::nothing(change), None, Effects::default());
         }
+        let waits_for_turn = self.waits_for_turn();
         let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
         let (called, change) = match change {
             Change::Call(now, _) => (Some(now), control.get_or_insert_default().resolve(change)),
@@ -246,7 +248,7 @@ impl Parts<'_> {
         let changed = match change {
             None => Ok(Carried::nothing(Change::Resume)),
             Some(change) if self.stage.is_scheduled() => {
-                change_waiting(self.plan(), &mut control, change, move_entry)
+                change_waiting(self.plan(), &mut control, change, waits_for_turn, mover)
             }
             Some(change) => Err(change),
         };
@@ -270,16 +272,16 @@ impl Parts<'_> {
 
     /// Queues the task again, unless it has ended or the queue refuses it.
     #[inline]
-    pub(super) fn rearm(
+    pub(super) fn requeue(
         &mut self,
         timing: Timing,
-        how: Comeback,
+        why: Requeue,
         enqueue: &mut Enqueue<'_>,
     ) -> bool {
         if !self.stage.is_scheduled() {
             return false;
         }
-        let Some(slot) = enqueue(timing, how) else { return false };
+        let Some(slot) = enqueue(timing, why) else { return false };
         self.set_slot(slot);
         true
     }
@@ -306,15 +308,16 @@ impl Parts<'_> {
 
     /// Moves a task that waits for a moment of the wall clock to today's estimate of it. A worker that has
     /// the task does so when it has queued the task.
-    pub(super) fn follow_wall(&mut self, clock: &Clock, move_entry: &mut MoveEntry<'_>) -> Effects {
+    pub(super) fn follow_wall(&mut self, clock: &Clock, mover: &mut dyn EntryMover) -> Effects {
         let Some(view) = self.plan().and_then(|plan| plan.view_wall(clock)) else {
             return Effects::default();
         };
         let gated = self.extras_if_any().and_then(|extras| extras.gate.as_ref());
         let unless = gated.and_then(|gated| gated.asks_again_at());
+        let waits_for_turn = self.waits_for_turn();
         let mut control = self.extras_if_any().and_then(|extras| extras.control.take());
         let change = Change::Estimate { moment: view.deadline(), unless };
-        let changed = change_waiting(self.plan(), &mut control, change, move_entry);
+        let changed = change_waiting(self.plan(), &mut control, change, waits_for_turn, mover);
         // If a worker has the task, it estimates the moment again.
         let due = changed.ok().and_then(|carried| carried.due);
         self.extras().control = control;

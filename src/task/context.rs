@@ -5,13 +5,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{
-    Task,
-    control::{Change, ChooseDeadline, Moved},
-    run::Run,
-};
+use super::{Task, control::Change, run::Run};
 use crate::{
     CancellationToken, TaskId,
+    entry::NoEntry,
     gate::Lease,
     sync::Arc,
     time::{Clock, Timestamp},
@@ -229,8 +226,7 @@ impl TaskContext {
         }
         let clock = self.stop.clock();
         let Some(change) = change(clock) else { return false };
-        let mut move_entry = |_, _: &mut ChooseDeadline<'_>| Moved::Absent;
-        self.task.control(change, clock, &mut move_entry).had_effect
+        self.task.control(change, clock, &mut NoEntry).had_effect
     }
 }
 

@@ -6,22 +6,24 @@
 //!
 //! # Plan and entry
 //!
-//! The *plan* is when the task runs next by its schedule. The *entry* is its deadline in the queue.
-//! The two are the same, with three exceptions:
+//! The *plan* is when the task runs next by its schedule. The *entry* is what the queue has, and when it is due.
+//! The two are the same moment, with two exceptions:
 //!
-//! * The task is **paused**. Its entry never falls due, and its plan goes on to age: a pause is
-//!   lateness. After it the entry is the plan again, which may have passed meanwhile, and the policy
-//!   for missed runs sees the same as after a stall. A paused task stays in the queue, so no count,
-//!   no snapshot and no shutdown knows of pauses.
+//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan goes on to
+//!   age: a pause is lateness. After it the entry is the plan again, which may have passed meanwhile, and the
+//!   policy for missed runs sees the same as after a stall. A paused task is pending, so no count, no
+//!   snapshot and no shutdown knows of pauses.
 //! * An **extra run** is asked for. The entry is due now, and the plan stands for after it.
-//! * The task is **held** by its [group](super::group). Its entry never falls due, and nothing else is changed: it
-//!   is *due* as it would be otherwise, and that is when it runs once it is let go.
+//!
+//! A change says when the entry is due. Whether it is parked all the same, because the task waits for its turn, is
+//! known to the [group](super::group), which is asked before the entry is moved: under the task's lock no
+//! member is parked by its group, and one that has just been let go is moved when that lock is released.
 //!
 //! # Where the task is
 //!
 //! All of this happens under the task's lock, under which a task is also queued again.
 //!
-//! * **In the queue**: the entry is moved there, to the deadline that [`Standing`] derives from the
+//! * **In the queue**: the entry is moved there, to the moment that [`Standing`] derives from the
 //!   one that is found, in one step under the queue's lock.
 //! * **With a worker**, if it is not found: the task runs, has been taken out to be run, or is about
 //!   to be queued again. The change is noted in [`Control`], and [`settle`](Control::settle) applies it
@@ -50,7 +52,8 @@ use super::{
     plan::Plan,
 };
 use crate::{
-    time::{Clock, Timestamp, Timing},
+    entry::{EntryMover, Moved, Timing},
+    time::{Clock, Timestamp},
     trigger::Trigger,
 };
 
@@ -107,24 +110,14 @@ struct Standing {
     extra: Option<Timestamp>,
     /// When the planned run was asked for, which was due already: its lateness begins anew then.
     asked: Option<Timestamp>,
-    is_held: bool,
 }
 
 impl Standing {
     fn planned(plan: Timestamp) -> Self {
-        Self { plan, is_paused: false, extra: None, asked: None, is_held: false }
+        Self { plan, is_paused: false, extra: None, asked: None }
     }
 
-    /// Returns the deadline in the queue.
-    fn entry(self) -> Timestamp {
-        if self.is_held { Timestamp::NEVER } else { self.due() }
-    }
-
-    fn timing(self) -> Timing {
-        Timing { deadline: self.entry(), due: self.due() }
-    }
-
-    /// Returns the deadline that the entry has unless the group of the task holds it.
+    /// Returns when the entry is due.
     fn due(self) -> Timestamp {
         match self.extra {
             // An extra run that its gate has put off leaves the plan as it is.
@@ -173,11 +166,10 @@ impl Standing {
 #[derive(Default)]
 pub(super) struct Control {
     is_paused: bool,
-    is_held: bool,
     extra: Option<Timestamp>,
     /// When the planned run was asked for; see [`Standing`].
     asked: Option<Timestamp>,
-    /// The plan. While the task is in the queue, `None` if it is the deadline there. While a worker
+    /// The plan. While the task is in the queue, `None` if that is when its entry is due. While a worker
     /// has the task, `None` if the schedule decides.
     plan: Option<Timestamp>,
     /// The moment at which the next run is due at the latest. Only while a worker has the task.
@@ -197,18 +189,17 @@ impl Control {
         self.is_paused
     }
 
-    fn standing(&self, entry: Timestamp) -> Standing {
-        let plan = self.plan.unwrap_or(entry);
-        let Self { is_paused, is_held, extra, asked, .. } = *self;
-        Standing { plan, is_paused, extra, asked, is_held }
+    fn standing(&self, due: Timestamp) -> Standing {
+        let plan = self.plan.unwrap_or(due);
+        let Self { is_paused, extra, asked, .. } = *self;
+        Standing { plan, is_paused, extra, asked }
     }
 
     /// Keeps of the standing what the entry does not say.
     fn keep(&mut self, standing: Standing) {
         (self.is_paused, self.extra) = (standing.is_paused, standing.extra);
         self.asked = standing.asked;
-        self.is_held = standing.is_held;
-        self.plan = Some(standing.plan).filter(|plan| *plan != standing.entry());
+        self.plan = Some(standing.plan).filter(|plan| *plan != standing.due());
     }
 
     /// Notes a change for when the worker that has the task queues it again.
@@ -283,12 +274,12 @@ impl Control {
         let plan = self.within.take().map_or(planned, |within| within.min(planned));
         let leaves_wall = mem::take(&mut self.leaves_wall) || plan < planned;
         let (is_paused, extra, asked) = (self.is_paused, self.extra, self.asked);
-        let standing = Standing { plan, is_paused, extra, asked, is_held: false }.simplified();
+        let standing = Standing { plan, is_paused, extra, asked }.simplified();
         self.keep(standing);
         if let Some(calls) = &mut self.calls {
             calls.settle();
         }
-        (standing.entry(), leaves_wall)
+        (standing.due(), leaves_wall)
     }
 
     /// Returns `true` if the run that was queued for `entry` is an extra one, after which the plan stands.
@@ -314,32 +305,6 @@ impl Control {
         }
     }
 
-    /// Notes that the group of the task holds it, in the step that queues it. It is due at `due`.
-    pub(super) fn hold(&mut self, due: Timestamp) {
-        self.is_held = true;
-        // It is the plan unless something else is kept already.
-        self.plan.get_or_insert(due);
-    }
-
-    /// Returns when the task is due, if its group holds it.
-    pub(super) fn held_until(&self) -> Option<Timestamp> {
-        self.is_held.then(|| self.standing(Timestamp::NEVER).due())
-    }
-
-    /// Has the task be held no longer, if it is in the queue. Returns its slot, if that is another one.
-    pub(super) fn let_go(
-        &mut self,
-        slot: Option<u32>,
-        move_entry: &mut MoveEntry<'_>,
-    ) -> Option<u32> {
-        let standing = Standing { is_held: false, ..self.standing(Timestamp::NEVER) };
-        let Moved::To(new_slot) = move_entry(slot, &mut |_| (standing.timing(), false)) else {
-            return None;
-        };
-        self.keep(standing);
-        new_slot
-    }
-
     /// Puts the extra run off for which the task was taken, unless another has been asked for meanwhile.
     pub(super) fn put_extra_off(&mut self, moment: Timestamp) {
         self.extra.get_or_insert(moment);
@@ -349,24 +314,6 @@ impl Control {
     pub(super) fn take_schedule(&mut self) -> Option<Period> {
         self.schedule.take()
     }
-}
-
-/// Moves the entry of the task, under the task's lock. It is passed the slot that the task knows of,
-/// and what chooses the deadline.
-pub(crate) type MoveEntry<'a> = dyn FnMut(Option<u32>, &mut ChooseDeadline<'_>) -> Moved + 'a;
-
-/// Chooses how an entry stands by its present deadline, and says whether the task is put off by that.
-pub(crate) type ChooseDeadline<'a> = dyn FnMut(Timestamp) -> (Timing, bool) + 'a;
-
-/// What came of moving an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moved {
-    /// It has another deadline, and is in this slot if that is another one, too.
-    To(Option<u32>),
-    /// It was not moved, because its queue is closed and the deadline would have been later.
-    Declined,
-    /// There is no such entry: a worker has the task.
-    Absent,
 }
 
 /// What came of a change.
@@ -390,7 +337,8 @@ impl Carried {
     }
 }
 
-/// Carries out a change of a task that waits, with this plan if it is periodic.
+/// Carries out a change of a task that waits, with this plan if it is periodic. With `waits_for_turn` its group keeps
+/// its entry parked.
 ///
 /// # Errors
 ///
@@ -399,31 +347,35 @@ pub(super) fn change_waiting(
     mut plan: Option<&mut Plan>,
     control: &mut Option<Box<Control>>,
     change: Change,
-    move_entry: &mut MoveEntry<'_>,
+    waits_for_turn: bool,
+    mover: &mut dyn EntryMover,
 ) -> Result<Carried, Change> {
     let slot = plan.as_ref().and_then(|plan| plan.slot);
     let slot = slot.or_else(|| control.as_ref().and_then(|control| control.slot));
     let mut stood = None;
-    let moved = move_entry(slot, &mut |entry| {
+    let moved = mover.move_entry(slot, &mut |due, is_open| {
         let before = match control {
-            Some(control) => control.standing(entry),
-            None => Standing::planned(entry),
+            Some(control) => control.standing(due),
+            None => Standing::planned(due),
         };
         let after = before.after(&change, plan.is_some());
         stood = Some((before, after));
-        (after.timing(), after.due() > before.due())
+        let due = after.due();
+        let timing = if waits_for_turn { Timing::Parked { due } } else { due.into() };
+        // A closed queue has its entries come nearer only.
+        (is_open || due <= before.due()).then_some(timing)
     });
-    let (Some((before, after)), Moved::To(new_slot)) = (stood, moved) else {
+    let (Some((before, after)), Moved::To(slot)) = (stood, moved) else {
         return if moved == Moved::Absent { Err(change) } else { Ok(Carried::nothing(change)) };
     };
-    let is_more = after != Standing::planned(after.entry());
+    let is_more = after != Standing::planned(after.due());
     if control.is_some() || is_more {
         control.get_or_insert_default().keep(after);
     }
-    if let Some(slot) = new_slot {
+    if slot.is_some() {
         match &mut plan {
-            Some(plan) => plan.slot = new_slot,
-            None => control.get_or_insert_default().slot = Some(slot),
+            Some(plan) => plan.slot = slot,
+            None => control.get_or_insert_default().slot = slot,
         }
     }
     let is_toggle = matches!(change, Change::Pause | Change::Resume);
@@ -432,7 +384,15 @@ pub(super) fn change_waiting(
         Change::Within(_) => after.plan != before.plan,
         _ => false,
     };
-    let unused = match (change, plan) {
+    let unused = change_plan(plan, change, leaves_wall);
+    let plan = Some(after.plan).filter(|plan| *plan != before.plan);
+    let due = Some(after.due());
+    Ok(Carried { had_effect: !is_toggle || before != after, plan, due, unused })
+}
+
+/// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.
+fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Option<Period> {
+    match (change, plan) {
         (Change::Schedule(schedule, _), Some(plan)) => Some(plan.set_schedule(schedule)),
         (Change::Schedule(schedule, _), None) => Some(schedule),
         (_, Some(plan)) if leaves_wall => {
@@ -440,10 +400,7 @@ pub(super) fn change_waiting(
             None
         }
         _ => None,
-    };
-    let plan = Some(after.plan).filter(|plan| *plan != before.plan);
-    let due = Some(after.due());
-    Ok(Carried { had_effect: !is_toggle || before != after, plan, due, unused })
+    }
 }
 
 /// Notes a change of a periodic task that a worker has, whether it is about to run the task, does so, or has

@@ -6,11 +6,9 @@
 //!
 //! # A task that waits for its group
 //!
-//! A worker that has taken a member asks the group whether it may start. If it may not, the worker puts it
-//! back into the queue, *held*: with a deadline that never comes, as that of a paused task
-//! ([`control`](super::control)). So a member that waits occupies no worker, other tasks that are due pass it,
-//! and it is pending for everybody who counts, lists, moves, cancels or drains. Its plan is kept in the task,
-//! and is what everybody is shown.
+//! A worker that has taken a member asks the group whether it may start. If it may not, the worker queues it
+//! again, [parked](crate::entry::Timing). So a member that waits occupies no worker, other tasks that are due pass it,
+//! and it is pending for everybody who counts, lists, moves, cancels or drains: its entry says when it is due.
 //!
 //! # The order
 //!
@@ -21,16 +19,16 @@
 //!
 //! # Why no member is stranded
 //!
-//! While the group is not paused, none of its first *free* pending members is held, except for those that a
+//! While the group is not paused, none of its first *free* pending members is parked, except for those that a
 //! thread is about to let go ([`Effects`]). Every step that gives a member another rank, or the group another
-//! number of permits, ends by looking for held members among the first *free*: a run that ends, a member that
+//! number of permits, ends by looking for parked members among the first *free*: a run that ends, a member that
 //! leaves, comes back or gets another plan, another limit, another size of the pool, and the end of a pause. It
-//! marks these as no longer held under the group's lock. With that lock released the thread moves their
-//! entries to where their plans are. Nothing can keep it from doing so, because no user code runs in between.
+//! marks these as no longer parked under the group's lock. With that lock released the thread moves their
+//! entries to when they are due. Nothing can keep it from doing so, because no user code runs in between.
 //!
-//! A member becomes held in one place, in the step that queues it again. That step holds the task's lock, and
+//! A group parks a member in one place, in the step that queues it again. That step holds the task's lock, and
 //! asks the group a second time: a permit that was released since the refusal is seen there. What
-//! comes after that step finds a held member, and a thread that lets it go waits for the task's lock, and
+//! comes after that step finds a parked member, and a thread that lets it go waits for the task's lock, and
 //! finds the entry in the queue. The start of a member takes one permit and one place before all others, so it
 //! changes nobody's turn.
 //!
@@ -54,22 +52,23 @@ use std::task::Waker;
 use self::{end::EndStage, roll::Roll};
 pub(crate) use self::{
     end::{Keeps, MemberEnd, Settled},
-    roll::{Counted, Entrant, ListedMember, Requeued, Turn},
+    roll::{Counted, Entrant, ListedMember, Turn},
 };
 use super::Task;
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
     CancelReason,
+    entry::Timing,
     sync::{Arc, Mutex, MutexGuard, Weak},
     time::Timestamp,
     unwind::{discard, wake_all},
     wait::{Place, WaitList},
 };
 
-/// What moves the entries of members that are held no longer.
+/// What moves the entries of members whose turn has come.
 pub(crate) trait Dispatcher: Send + Sync {
-    /// Lets tasks go that their group has held. The caller holds no lock.
+    /// Lets tasks go that their group has parked. The caller holds no lock.
     fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<Task>)>);
 }
 
@@ -95,7 +94,7 @@ pub(crate) struct GroupLimits {
 }
 
 /// What remains to be done when a group has changed, by a thread that holds no lock.
-#[must_use = "members would stay held"]
+#[must_use = "members would stay parked"]
 #[derive(Default)]
 pub(crate) struct Effects {
     dispatcher: Option<Weak<dyn Dispatcher>>,
@@ -219,15 +218,15 @@ impl GroupState {
     }
 
     /// Has a member be pending again, which a worker has.
-    pub(super) fn come_back(
+    pub(super) fn requeue(
         &self,
         sequence: u64,
         due: Timestamp,
         was_refused: bool,
-    ) -> (Requeued, Effects) {
+    ) -> (Timing, Effects) {
         let mut roll = self.roll.lock();
-        let queued = roll.come_back(sequence, due, was_refused);
-        (queued, self.settle(roll))
+        let timing = roll.requeue(sequence, due, was_refused);
+        (timing, self.settle(roll))
     }
 
     /// Notes that a pending member is due at another moment.
@@ -237,9 +236,9 @@ impl GroupState {
         self.settle(roll)
     }
 
-    /// Returns the first of the members that the group holds, with the moment when it is due.
-    pub(crate) fn first_held(&self) -> Option<(Timestamp, u64, Weak<Task>)> {
-        self.roll.lock().first_held()
+    /// Returns `true` if a member is in the queue and waits for its turn there.
+    pub(super) fn parks(&self, sequence: u64) -> bool {
+        self.roll.lock().parks(sequence)
     }
 
     /// Counts a run of a member.

@@ -10,7 +10,7 @@
 //! # When a permit is released
 //!
 //! In two places. A member that will be queued again gives its permit back in the step that queues it
-//! ([`Parts::come_back`]), whether it has run, or its gate has skipped the run or put it off. Every other member
+//! ([`Parts::requeue_in_group`]), whether it has run, or its gate has skipped the run or put it off. Every other member
 //! leaves ([`Parts::leave_group`]) in the step in which its end becomes visible, but not while its body still runs: one
 //! that was cancelled meanwhile leaves when the body has returned.
 
@@ -18,13 +18,13 @@ use super::{
     Run, Task, TaskState, Verdict,
     call::Call,
     cell::{Extras, Parts},
-    control::MoveEntry,
-    group::{Effects, Entrant, GroupState, MemberEnd, Requeued, Turn},
+    group::{Effects, Entrant, GroupState, MemberEnd, Turn},
 };
 use crate::{
     CancelReason,
+    entry::{EntryMover, Moved, Requeue, Timing},
     sync::{Arc, Weak},
-    time::{Timestamp, Timing},
+    time::Timestamp,
 };
 
 /// The membership of a task in a group.
@@ -37,19 +37,6 @@ pub(crate) struct Membership {
     refused: Option<Timestamp>,
     /// When the task is due, if that was changed before it entered.
     replanned: Option<Timestamp>,
-}
-
-/// How a task comes back into the queue that a worker has taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comeback {
-    /// A periodic task, between two runs.
-    Recurring,
-    /// A task that runs once, and was put off.
-    PutOff,
-    /// A task that runs once: it is due, and has to wait for its group.
-    Waiting,
-    /// The same for a periodic task.
-    WaitingSeries,
 }
 
 impl Extras {
@@ -95,14 +82,9 @@ impl Task {
         self.with(|parts| parts.leave_group(MemberEnd::Cancelled)).carry_out();
     }
 
-    /// Has the task be held no longer. `move_entry` is called under the task's lock.
-    pub(crate) fn let_go(&self, move_entry: &mut MoveEntry<'_>) {
-        self.with(|parts| parts.let_go(move_entry));
-    }
-
-    /// Returns when the task is due, if its group holds it.
-    pub(crate) fn held_until(&self) -> Option<Timestamp> {
-        self.with(|parts| parts.control().and_then(|control| control.held_until()))
+    /// Has the task wait for its turn no longer: its entry is moved from where it is parked.
+    pub(crate) fn let_go(&self, mover: &mut dyn EntryMover) {
+        self.with(|parts| parts.let_go(mover));
     }
 
     /// Returns the group of a task that has entered it and has not left, and its sequence.
@@ -172,16 +154,16 @@ impl Parts<'_> {
         }
     }
 
-    /// Returns how the task comes back unless it is due and has to wait.
-    pub(super) fn usual_comeback(&self) -> Comeback {
-        if self.is_periodic() { Comeback::Recurring } else { Comeback::PutOff }
+    /// Returns why the task is queued again unless it is due and has to wait.
+    pub(super) fn usual_requeue(&self) -> Requeue {
+        if self.is_periodic() { Requeue::NextRun } else { Requeue::PutOff }
     }
 
-    /// Has a task be pending again that a worker has, with this deadline. Returns how its entry stands, and how
-    /// it comes back.
-    pub(super) fn come_back(&mut self, due: Timestamp) -> (Timing, Comeback, Effects) {
-        let usual = self.usual_comeback();
-        let to_wait = if self.is_periodic() { Comeback::WaitingSeries } else { Comeback::Waiting };
+    /// Has a task be pending again that a worker has, and that is due then. Returns where its entry waits, and why
+    /// it is queued again.
+    pub(super) fn requeue_in_group(&mut self, due: Timestamp) -> (Timing, Requeue, Effects) {
+        let usual = self.usual_requeue();
+        let turn = if self.is_periodic() { Requeue::SeriesTurn } else { Requeue::Turn };
         let is_alive = self.stage.is_scheduled();
         let Some(membership) = self.membership().filter(|_| is_alive) else {
             return (due.into(), usual, Effects::default());
@@ -193,17 +175,15 @@ impl Parts<'_> {
         // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed
         // must not admit it as one that does.
         let waits = membership.refused.take().is_some_and(|planned| due <= planned);
-        let (queued, effects) = membership.group.come_back(sequence, due, waits);
-        let how = if waits { to_wait } else { usual };
-        let timing = match queued {
-            Requeued::AsPlanned => due.into(),
-            Requeued::ToBeEnded => Timestamp::PAST.into(),
-            Requeued::Held => {
-                self.extras().control.get_or_insert_default().hold(due);
-                Timing::held(due)
-            }
-        };
-        (timing, how, effects)
+        let (timing, effects) = membership.group.requeue(sequence, due, waits);
+        (timing, if waits { turn } else { usual }, effects)
+    }
+
+    /// Returns `true` if the task is in the queue, and its group keeps its entry parked.
+    pub(super) fn waits_for_turn(&mut self) -> bool {
+        self.membership().is_some_and(|membership| {
+            membership.sequence.is_some_and(|sequence| membership.group.parks(sequence))
+        })
     }
 
     /// Tells the group that the task, which is in the queue, is due at another moment.
@@ -244,14 +224,14 @@ impl Parts<'_> {
         self.leave_group(ended)
     }
 
-    /// Has the task be held no longer. A task that is not in the queue is not held.
-    fn let_go(&mut self, move_entry: &mut MoveEntry<'_>) {
-        let slot = self.slot();
-        let Some(control) = self.control().filter(|control| control.held_until().is_some()) else {
+    /// Moves the entry of the task to when it is due, unless the group has parked it anew.
+    fn let_go(&mut self, mover: &mut dyn EntryMover) {
+        if self.waits_for_turn() {
             return;
-        };
-        let new_slot = control.let_go(slot, move_entry);
-        if let Some(slot) = new_slot {
+        }
+        let slot = self.slot();
+        let moved = mover.move_entry(slot, &mut |due, _| Some(due.into()));
+        if let Moved::To(Some(slot)) = moved {
             self.set_slot(slot);
         }
     }

@@ -17,7 +17,7 @@ use std::{
 
 use super::{
     Task, TaskContext,
-    control::{Change, ChooseDeadline, Moved},
+    control::Change,
     failure::FailedRun,
     gated::HeldLease,
     plan::Plan,
@@ -27,6 +27,7 @@ use super::{
 use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
+    entry::NoEntry,
     id::Subject,
     statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
@@ -288,9 +289,8 @@ impl Run {
     pub(crate) fn body_begins() {
         if CURRENT.is_set() {
             CURRENT.with(|run| {
-                let mut move_entry = |_, _: &mut ChooseDeadline<'_>| Moved::Absent;
                 let change = Change::Begin(run.clock().read());
-                let _ = run.task.control(change, run.clock(), &mut move_entry);
+                let _ = run.task.control(change, run.clock(), &mut NoEntry);
             });
         }
     }

@@ -1,13 +1,14 @@
 //! What passes between a task and those who have to do with it: workers, handles and the pool.
 
-use super::Comeback;
 use crate::{
     CancelReason,
-    time::{Timestamp, Timing},
+    entry::{Requeue, Timing},
+    time::Timestamp,
 };
 
-/// Queues a task again: it is passed how its entry stands, and how the task comes back.
-pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Comeback) -> Option<u32> + 'a;
+/// Queues a task again, for this timing and for this reason. Returns the slot of its entry, unless the queue
+/// refuses it.
+pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 
 /// What came of a [change](super::Change).
 #[must_use]

@@ -5,12 +5,11 @@
 
 use crate::{
     RejectionReason,
-    pool::{Pool, PoolRef},
-    queue::Ticket,
+    entry::Ticket,
+    pool::{NotQueued, Pool, PoolRef},
     sync::Arc,
     task::{GroupState, Joining, Task},
     time::Timestamp,
-    unwind::discard,
 };
 
 /// Begins a submission to a group, if there is one. Returns why the group refuses it, if it does.
@@ -28,21 +27,17 @@ pub(super) fn join(
     }
 }
 
-/// Enters a task that is in the queue into its group. If its handler has dealt with it, it leaves the group.
+/// Enters a task that is in the queue into its group. One that is not leaves it.
 #[cold]
-pub(super) fn enter_group(
+pub(super) fn settle_membership(
     pool: &Pool,
-    task: Arc<Task>,
-    ticket: Ticket,
-    now: Timestamp,
-    deadline: Timestamp,
+    task: &Arc<Task>,
+    admitted: &Result<Ticket, NotQueued>,
+    (now, deadline): (Timestamp, Timestamp),
 ) {
-    if ticket.slot == u32::MAX {
-        return task.leave_group();
-    }
+    let Ok(ticket) = *admitted else { return task.leave_group() };
     let (place, is_delayed) = ((ticket.sequence, ticket.slot), deadline > now);
-    if let Some(reason) = task.enter_group(Arc::downgrade(&task), place, deadline, is_delayed) {
-        pool.cancel(&*task, ticket, reason, false);
+    if let Some(reason) = task.enter_group(Arc::downgrade(task), place, deadline, is_delayed) {
+        pool.cancel(&**task, ticket, reason, false);
     }
-    discard(task);
 }

@@ -10,8 +10,8 @@ use std::{
 
 use super::TimerStopped;
 use crate::{
+    entry::Ticket,
     pool::PoolRef,
-    queue::Ticket,
     task::{Alarm, Node},
     time::{Clock, Timestamp},
 };

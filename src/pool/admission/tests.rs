@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_secs(10);
 fn offer_without_worker(pool: &Pool) -> (Arc<Task>, Ticket) {
     let task: Arc<Task> = Node::once(|| 7);
     let now = pool.clock().read();
-    let ticket = pool.queue.offer(0, now, now, task.clone()).ok().expect("it is open");
+    let ticket = pool.queue.offer(0, now, Timing::At(now), task.clone()).ok().expect("it is open");
     (task, ticket)
 }
 

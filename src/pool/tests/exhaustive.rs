@@ -5,7 +5,7 @@ use std::{task::Waker, time::Duration};
 use super::{workers::Retirement, *};
 use crate::{
     ManualClock, TaskState,
-    queue::Ticket,
+    entry::{Ticket, Timing},
     sync::{Parker, exhaustive::check, thread},
     task::{Ending, MissedRuns, Node, Period, Task, series},
 };
@@ -39,7 +39,10 @@ fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
 }
 
 fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<Task>) -> Ticket {
-    pool.queue.offer(stripe, pool.clock().read(), deadline, task).ok().expect("it is open")
+    pool.queue
+        .offer(stripe, pool.clock().read(), Timing::At(deadline), task)
+        .ok()
+        .expect("it is open")
 }
 
 /// M128: a policy is changed while the pool is shut down: one of the two threads sees the other's
@@ -219,7 +222,7 @@ fn a_task_without_a_worker_delays_termination() {
         let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
         let submitter = thread::spawn(move || {
             // The submitter saw a worker a moment ago.
-            other.admit(0, own, Timestamp::PAST, Timestamp::PAST, true).is_ok()
+            other.admit(0, own, Timestamp::PAST, Timing::At(Timestamp::PAST), true).is_ok()
         });
         pool.shutdown();
         let is_admitted = submitter.join().expect("nobody panics");

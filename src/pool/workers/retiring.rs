@@ -11,7 +11,7 @@
 //! so it sleeps until it is woken, and an idle pool makes no wake-ups. What it has seen may change,
 //! and then somebody has to have it ask again. There are two reasons to stay:
 //!
-//! * **Tasks are pending**, and too few others are idle. That is over when there are fewer tasks. A
+//! * **Tasks wait for a moment**, and too few others are idle. That is over when there are fewer such tasks. A
 //!   thread that takes out a task that is not run checks for this (`Pool::entry_removed`), and so
 //!   does a worker that has run one, when it becomes idle itself. It does not check before, because
 //!   a periodic task is pending again by then.
@@ -54,7 +54,7 @@ pub(in crate::pool) struct PoolView {
     pub(in crate::pool) joined: usize,
     /// The number of other workers that wait for a task to take.
     pub(in crate::pool) idle: usize,
-    /// The number of pending tasks.
+    /// The number of pending tasks that wait for a moment.
     pub(in crate::pool) pending: usize,
 }
 
@@ -112,7 +112,7 @@ impl Pool {
     /// waiters, and of the queue's ready list with all stripes.
     pub(in crate::pool) fn view_under_workers_lock(&self) -> PoolView {
         let (joined, others) = (self.joins.len(), self.queue.waiting().saturating_sub(1));
-        PoolView { joined, idle: others, pending: self.queue.len() }
+        PoolView { joined, idle: others, pending: self.queue.scheduled() }
     }
 
     /// Called when fewer tasks may be pending than a worker stays for.

@@ -1,4 +1,4 @@
-//! What the queue says of one entry: its key, its ticket, and the entry itself once it has been taken out.
+//! What the queue knows of one entry: its key, and the entry itself once it has been taken out.
 //!
 //! A *key* is one 128-bit number that orders by deadline and then by submission:
 //!
@@ -9,26 +9,11 @@
 //! So entries with equal deadlines leave strictly in the order of submission, the comparison of two
 //! numbers is the only rule, and nothing ever wraps around.
 //!
-//! A [`Ticket`] is what an insertion returns: slot and sequence. The slot leads to the entry, and the
-//! sequence, compared with the key found there, proves that it is still the same entry. So the
+//! A [`Ticket`](crate::entry::Ticket) is what an insertion returns: slot and sequence. The slot leads to the entry,
+//! and the sequence, compared with the key found there, proves that it is still the same entry. So the
 //! ticket of an entry that has left finds nothing, even after its slot has been reused.
 
 use crate::time::Timestamp;
-
-/// Identifies one entry for as long as it is in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
-    pub(crate) slot: u32,
-    pub(crate) sequence: u64,
-}
-
-impl Ticket {
-    /// Returns the ticket of the same entry after it has been taken out and offered again, into this
-    /// slot.
-    pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
-        Self { slot: slot.unwrap_or(self.slot), ..self }
-    }
-}
 
 /// An entry that has been taken out.
 #[derive(Debug)]

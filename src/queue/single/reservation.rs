@@ -13,7 +13,7 @@
 //! last reservation wakes it if there is nothing left to wait for.
 
 use super::{SingleQueue, Source};
-use crate::{queue::Ticket, time::Timestamp, unwind::wake_all};
+use crate::{entry::Ticket, time::Timestamp, unwind::wake_all};
 
 /// An element that is out on trial. Dropping this commits: the element is taken for good.
 pub(crate) struct Reservation<'a, E> {

@@ -22,7 +22,7 @@
 //!
 //! The list's lock is held during every taking, so no other thread takes while an entry is between
 //! a stripe and the list. Nothing is offered to the list, and entries only move from a stripe to
-//! it. The one exception is an entry that is moved to another deadline: it goes back to its stripe, in
+//! it. The one exception is an entry that is moved to another moment, or parked: it goes back to its stripe, in
 //! a step that holds both locks, and its slot changes.
 //!
 //! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks
@@ -31,20 +31,18 @@
 //! then it sleeps until that entry's notification wakes it, which follows the move. Whether the queue is
 //! finished, and what is in it, is only asked with the list's lock held.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, task::Waker, time::Duration};
 
-use super::{DelayedWorkQueue, Reset};
+use super::DelayedWorkQueue;
 use crate::{
-    queue::{
-        priority_queue::{QueueEntry, Ticket},
-        shared_heap::PublishedHead,
-    },
+    entry::{Moved, Ticket, Timing},
+    queue::{priority_queue::QueueEntry, shared_heap::PublishedHead},
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
         rank, spin_loop,
     },
-    time::{Clock, Timestamp, Timing},
+    time::{Clock, Timestamp},
 };
 
 /// How long the stripes are left alone after a small batch.
@@ -164,7 +162,7 @@ impl<E> LockedReady<'_, E> {
     }
 
     /// Puts an entry back at its place in the order.
-    pub(super) fn put_back(&mut self, entry: QueueEntry<E>) {
+    pub(super) fn restore(&mut self, entry: QueueEntry<E>) {
         let keys = self.contents.list.iter().map(|entry| (entry.deadline, entry.sequence));
         let key = (entry.deadline, entry.sequence);
         let index = keys.take_while(|other| *other < key).count();
@@ -250,26 +248,26 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         ticket: Ticket,
         choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
-    ) -> Reset {
+    ) -> (Moved, Option<Waker>) {
         if self.ready.is_empty() {
-            return Reset::Absent;
+            return (Moved::Absent, None);
         }
         let mut ready = self.ready.lock();
-        let Some(before) = ready.deadline(ticket) else { return Reset::Absent };
+        let Some(before) = ready.deadline(ticket) else { return (Moved::Absent, None) };
         // Under this lock the queue is not closed.
         let mut stripe = self.lock_of(ticket.sequence);
         let Some(timing) = choose(before, self.admission.is_open()) else {
-            return Reset::Declined;
+            return (Moved::Declined, None);
         };
-        let Some(entry) = ready.remove(ticket) else { return Reset::Absent };
-        match stripe.put_back(timing, entry.sequence, entry.element) {
-            Ok(ticket) => {
+        let Some(entry) = ready.remove(ticket) else { return (Moved::Absent, None) };
+        match stripe.place(timing, entry.sequence, entry.element) {
+            Ok((ticket, _)) => {
                 drop((stripe, ready));
-                Reset::Done(ticket, self.waiters.notify(timing.deadline))
+                (Moved::To(Some(ticket.slot)), self.notify(timing))
             }
             Err(element) => {
-                ready.put_back(QueueEntry { element, ..entry });
-                Reset::Declined
+                ready.restore(QueueEntry { element, ..entry });
+                (Moved::Declined, None)
             }
         }
     }

@@ -6,12 +6,13 @@
 //! these locks are held at once, so nothing moves meanwhile. Removals need no count of their own:
 //!
 //! ```text
-//!   offered + returned = taken + removed + len
+//!   offered + requeued = taken + removed + len
 //! ```
 
-use super::{DelayedWorkQueue, LockedStripe, Source};
+use super::{DelayedWorkQueue, Source};
 use crate::{
-    queue::{SnapshotEntry, Ticket, in_order},
+    entry::Ticket,
+    queue::{SnapshotEntry, in_order},
     time::Timestamp,
 };
 
@@ -20,19 +21,19 @@ use crate::{
 pub(crate) struct QueueCounts {
     pub(crate) len: u64,
     pub(crate) offered: u64,
-    pub(crate) returned: u64,
+    pub(crate) requeued: u64,
     pub(crate) taken: u64,
 }
 
 impl QueueCounts {
     /// Returns how many elements have left by other ways than by being taken.
     pub(crate) fn removed(&self) -> u64 {
-        self.offered + self.returned - self.taken - self.len
+        self.offered + self.requeued - self.taken - self.len
     }
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Returns `true` if no entry with a finite deadline is visible; does not lock.
+    /// Returns `true` if no entry is visible that waits for a moment; does not lock.
     pub(crate) fn seems_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -48,11 +49,7 @@ impl<E> DelayedWorkQueue<E> {
             return None;
         }
         let ready = self.ready.lock();
-        let mut stripes = self.lock_all();
-        while !stripes.iter_mut().all(LockedStripe::is_exact) {
-            drop(stripes);
-            stripes = self.lock_all();
-        }
+        let stripes = self.lock_exact();
         let of_stripes = stripes.iter().filter_map(|stripe| stripe.peek());
         let of_stripes = of_stripes.map(|(due, ticket, element)| (due, ticket.sequence, element));
         let listed = ready.entries().map(|entry| (entry.deadline, entry.sequence, &entry.element));
@@ -66,7 +63,7 @@ impl<E> DelayedWorkQueue<E> {
         let mut list = Vec::new();
         let ready = self.ready.lock();
         for entry in ready.entries().filter(|entry| entry.deadline <= now) {
-            list.push((entry.deadline, Ticket { slot: u32::MAX, sequence: entry.sequence }));
+            list.push((entry.deadline, Ticket::without_slot(entry.sequence)));
         }
         self.stripes.iter().for_each(|stripe| stripe.lock().list_due(now, &mut list));
         drop(ready);
@@ -77,19 +74,25 @@ impl<E> DelayedWorkQueue<E> {
     /// Returns the number of elements, due or not.
     pub(crate) fn len(&self) -> usize {
         let ready = self.ready.lock();
+        ready.len() + self.stripes.iter().map(|stripe| stripe.lock().pending()).sum::<usize>()
+    }
+
+    /// Returns the number of elements that wait for a moment.
+    pub(crate) fn scheduled(&self) -> usize {
+        let ready = self.ready.lock();
         ready.len() + self.stripes.iter().map(|stripe| stripe.lock().len()).sum::<usize>()
     }
 
-    /// Returns `true` if the queue has at least `count` elements. It takes no more locks than it
+    /// Returns `true` if at least `count` elements wait for a moment. It takes no more locks than it
     /// needs to see that.
     pub(crate) fn has_at_least(&self, count: usize) -> bool {
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let mut seen = 0;
-        // Elements that are never due are behind no published head, hence the second look.
+        // An element that has left its stripe meanwhile is on the list, hence the second look.
         stripes.map(|stripe| stripe.lock().len()).any(|len| {
             seen += len;
             seen >= count
-        }) || self.len() >= count
+        }) || self.scheduled() >= count
     }
 
     /// Returns how many threads wait for an element, asleep or awake.
@@ -104,10 +107,10 @@ impl<E> DelayedWorkQueue<E> {
         let mut counts =
             QueueCounts { taken: ready.taken(), len: ready.len() as u64, ..QueueCounts::default() };
         for stripe in &stripes {
-            let (offered, returned) = stripe.admitted();
-            counts.len += stripe.len() as u64;
+            let (offered, requeued) = stripe.admitted();
+            counts.len += stripe.pending() as u64;
             counts.offered += offered;
-            counts.returned += returned;
+            counts.requeued += requeued;
         }
         (counts, meanwhile())
     }
@@ -117,12 +120,12 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
-        let len = ready.len() + stripes.iter().map(|stripe| stripe.len()).sum::<usize>();
+        let len = ready.len() + stripes.iter().map(|stripe| stripe.pending()).sum::<usize>();
         let mut entries = Vec::with_capacity(len);
         entries.extend(ready.entries().map(|entry| SnapshotEntry {
             deadline: entry.deadline,
             // An entry of the list has no slot any more and is found by its sequence.
-            ticket: Ticket { slot: u32::MAX, sequence: entry.sequence },
+            ticket: Ticket::without_slot(entry.sequence),
             element: view(&entry.element),
         }));
         for stripe in &stripes {

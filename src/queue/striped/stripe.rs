@@ -13,23 +13,21 @@
 //! So no sequence is used twice, a ticket itself tells which stripe its element is in, and between
 //! elements of different stripes the sequence tells which one was submitted first. (60 bits of
 //! nanoseconds are 36 years, counted from when the clock was made.)
-//!
-//! # Held entries
-//!
-//! An entry that is held ([`Timing`]) is in the heap with a deadline that never comes. When it is due stands in
-//! a table beside the heap, which is written in the step that writes the deadline, under the same lock. So a
-//! thread that has this lock, and no task's, knows when each entry is due. A shutdown needs that: it decides
-//! about all entries of a stripe in one step, and between two steps user code could move an entry from the
-//! one to the other.
 
-use std::{collections::BTreeMap, mem};
+use std::mem;
 
-use super::super::{
-    AdmissionState, QueueEntry, Refusal, RefusedElement, Return, SnapshotEntry, Ticket,
-    priority_queue::PriorityQueue,
-    shared_heap::{LockedHeap, SharedHeap},
+use super::{
+    super::{
+        AdmissionState, QueueEntry, Refusal, RefusedElement, SnapshotEntry,
+        priority_queue::PriorityQueue,
+        shared_heap::{LockedHeap, SharedHeap},
+    },
+    parked::Parked,
 };
-use crate::time::{Timestamp, Timing};
+use crate::{
+    entry::{Moved, Requeue, Ticket, Timing},
+    time::Timestamp,
+};
 
 /// The largest number of stripes that a queue can have.
 pub(super) const MOST: usize = 1 << NUMBER_BITS;
@@ -37,64 +35,20 @@ const NUMBER_BITS: u32 = 4;
 const LATEST: u64 = u64::MAX >> NUMBER_BITS;
 
 /// See the [module](self).
-pub(super) type Stripe<E> = SharedHeap<E, StripeState>;
+pub(super) type Stripe<E> = SharedHeap<E, StripeState<E>>;
 
 /// A stripe whose lock is held.
-pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState>;
+pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 
 /// What a stripe keeps under its lock, beside the heap.
-pub(in crate::queue) struct StripeState {
+pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,
     /// How many elements have been admitted, without those that came back.
     offered: u64,
     /// How many elements have been admitted again.
-    returned: u64,
-    held: HeldEntries,
-}
-
-/// When the held entries of a stripe are due, by their sequences.
-#[derive(Default)]
-struct HeldEntries(BTreeMap<u64, Timestamp>);
-
-impl HeldEntries {
-    /// Notes when an entry is due, if it is held. Most are not, and most stripes have none that is.
-    #[inline]
-    fn note(&mut self, sequence: u64, timing: Timing) {
-        if timing.is_held() || !self.0.is_empty() {
-            self.note_held(sequence, timing);
-        }
-    }
-
-    #[cold]
-    fn note_held(&mut self, sequence: u64, timing: Timing) {
-        if timing.is_held() {
-            self.0.insert(sequence, timing.due);
-        } else {
-            self.0.remove(&sequence);
-        }
-    }
-
-    /// Returns when an entry with this key is due.
-    fn due(&self, (deadline, sequence): (Timestamp, u64)) -> Timestamp {
-        if deadline < Timestamp::NEVER {
-            return deadline;
-        }
-        self.0.get(&sequence).copied().unwrap_or(deadline)
-    }
-
-    /// Forgets an entry that has left.
-    #[inline]
-    fn forget(&mut self, sequence: u64) {
-        if !self.0.is_empty() {
-            self.forget_held(sequence);
-        }
-    }
-
-    #[cold]
-    fn forget_held(&mut self, sequence: u64) {
-        self.0.remove(&sequence);
-    }
+    requeued: u64,
+    pub(super) parked: Parked<E>,
 }
 
 pub(super) fn new<E>(number: usize) -> Stripe<E> {
@@ -102,8 +56,8 @@ pub(super) fn new<E>(number: usize) -> Stripe<E> {
         number: number as u64,
         last_stamp: 0,
         offered: 0,
-        returned: 0,
-        held: HeldEntries::default(),
+        requeued: 0,
+        parked: Parked::default(),
     };
     SharedHeap::new(number, state)
 }
@@ -121,16 +75,15 @@ impl<E> LockedStripe<'_, E> {
         &mut self,
         admission: &AdmissionState,
         stamp: u64,
-        deadline: Timestamp,
+        timing: Timing,
         element: E,
     ) -> Result<(Ticket, bool), RefusedElement<E>> {
         let sequence = self.next_sequence(stamp);
         if !admission.is_open() {
             return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
-        let inserted = self.insert(deadline, sequence, element);
         let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
-        let inserted = inserted.map_err(full)?;
+        let inserted = self.place(timing, sequence, element).map_err(full)?;
         self.state_mut().offered += 1;
         Ok(inserted)
     }
@@ -145,62 +98,66 @@ impl<E> LockedStripe<'_, E> {
     }
 
     /// Admits an element that was taken out before, if the queue does.
-    pub(super) fn offer_again(
+    pub(super) fn requeue(
         &mut self,
         admission: &AdmissionState,
         (timing, sequence): (Timing, u64),
-        why: Return,
+        why: Requeue,
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         if admission.is_closed_to(why) {
             return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
-        let inserted = self.put_back(timing, sequence, element);
         let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
-        let ticket = inserted.map_err(full)?;
-        self.state_mut().returned += 1;
+        let (ticket, _) = self.place(timing, sequence, element).map_err(full)?;
+        self.state_mut().requeued += 1;
         Ok(ticket)
     }
 
-    /// Inserts an element that has been here before; returns it if there is no room.
-    pub(super) fn put_back(
+    /// Puts an element where its timing says that it waits. Returns its ticket, and `true` if it became the
+    /// stripe's head; or the element if there is no room.
+    #[inline(always)]
+    pub(super) fn place(
         &mut self,
         timing: Timing,
         sequence: u64,
         element: E,
-    ) -> Result<Ticket, E> {
-        let (ticket, _) = self.insert(timing.deadline, sequence, element)?;
-        self.state_mut().held.note(sequence, timing);
-        Ok(ticket)
+    ) -> Result<(Ticket, bool), E> {
+        match timing {
+            Timing::At(deadline) => self.insert(deadline, sequence, element),
+            Timing::Parked { due } => Ok((self.park(due, sequence, element), false)),
+        }
     }
 
-    /// Moves an entry, which is there.
-    pub(super) fn move_to(&mut self, ticket: Ticket, timing: Timing) {
-        self.reset(ticket, timing.deadline);
-        self.state_mut().held.note(ticket.sequence, timing);
+    /// Moves an entry to where its timing says that it waits.
+    pub(super) fn move_to(&mut self, ticket: Ticket, timing: Timing) -> Moved {
+        if let Timing::At(deadline) = timing {
+            if self.reset(ticket, deadline) {
+                return Moved::To(None);
+            }
+        }
+        let Some(QueueEntry { deadline: due, sequence, element }) = self.take_out(ticket) else {
+            return Moved::Absent;
+        };
+        match self.place(timing, sequence, element) {
+            Ok((ticket, _)) => Moved::To(Some(ticket.slot)),
+            // There is no room in the heap for an entry that was parked.
+            Err(element) => {
+                self.park(due, sequence, element);
+                Moved::Declined
+            }
+        }
     }
 
-    /// Returns when an entry is due, held or not.
+    /// Returns when an entry is due.
     pub(super) fn due(&self, ticket: Ticket) -> Option<Timestamp> {
-        let deadline = self.deadline(ticket)?;
-        Some(self.state().held.due((deadline, ticket.sequence)))
+        self.deadline(ticket).or_else(|| self.parked_due(ticket.sequence))
     }
 
     /// Takes an entry out, due or not.
     #[inline]
     pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
-        let entry = self.remove(ticket);
-        if entry.is_some() {
-            self.state_mut().held.forget(ticket.sequence);
-        }
-        entry
-    }
-
-    /// Takes the first entry out, due or not.
-    pub(super) fn take_first_out(&mut self) -> Option<QueueEntry<E>> {
-        let entry = self.pop()?;
-        self.state_mut().held.forget(entry.sequence);
-        Some(entry)
+        self.remove(ticket).or_else(|| self.take_parked(ticket.sequence))
     }
 
     /// Takes the entries out that are `unwanted` by when they are due.
@@ -208,33 +165,32 @@ impl<E> LockedStripe<'_, E> {
         &mut self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<QueueEntry<E>> {
-        let mut held = mem::take(&mut self.state_mut().held);
-        let removed = self.remove_where(|key, element| unwanted(held.due(key), element));
-        removed.iter().for_each(|entry| held.forget(entry.sequence));
-        self.state_mut().held = held;
+        let mut removed = self.remove_where(|(due, _), element| unwanted(due, element));
+        removed.append(&mut self.take_parked_where(unwanted));
         removed
     }
 
-    pub(super) fn take_all_out(&mut self) -> PriorityQueue<E> {
-        self.state_mut().held = HeldEntries::default();
-        self.remove_all()
+    pub(super) fn take_all_out(&mut self) -> (PriorityQueue<E>, Parked<E>) {
+        let parked = mem::take(&mut self.state_mut().parked);
+        (self.remove_all(), parked)
+    }
+
+    /// Returns how many entries there are, parked or not.
+    pub(super) fn pending(&self) -> usize {
+        self.len() + self.state().parked.len()
     }
 
     /// Iterates over all entries, with when each is due, in no particular order.
     pub(super) fn listed<V>(
         &self,
-        view: impl Fn(&E) -> V,
+        view: impl Fn(&E) -> V + Copy,
     ) -> impl Iterator<Item = SnapshotEntry<V>> {
-        let held = &self.state().held;
-        self.entries(view).map(|one| {
-            let deadline = held.due((one.deadline, one.ticket.sequence));
-            SnapshotEntry { deadline, ..one }
-        })
+        self.entries(view).chain(self.parked_entries(view))
     }
 
     /// Returns how many elements have been admitted, and how many of them again.
     pub(super) fn admitted(&self) -> (u64, u64) {
-        (self.state().offered, self.state().returned)
+        (self.state().offered, self.state().requeued)
     }
 }
 

@@ -6,11 +6,12 @@ use std::{
 };
 
 use super::{
-    Admission, AsyncWaiter, DelayedWorkQueue, Drained, QueueEntry, RefusedElement, Reset,
-    SingleQueue, SnapshotEntry, Ticket,
+    Admission, AsyncWaiter, DelayedWorkQueue, Drained, QueueEntry, RefusedElement, SingleQueue,
+    SnapshotEntry,
     waiting::{self, Source},
 };
 use crate::{
+    entry::{Moved, Ticket, Timing},
     sync::Parker,
     time::{Clock, Timestamp},
     unwind::wake_all,
@@ -65,7 +66,7 @@ impl<E> AnyQueue<E> {
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         match self {
-            Self::Striped(queue) => queue.offer(stripe, now, deadline, element),
+            Self::Striped(queue) => queue.offer_at(stripe, now, deadline, element),
             Self::Single(queue) => queue.insert(deadline, element),
         }
     }
@@ -105,10 +106,14 @@ impl<E> AnyQueue<E> {
     }
 
     /// Returns the ticket that names the element from now on.
-    pub(super) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
+    pub(super) fn reset(&self, ticket: Ticket, timing: impl Into<Timing>) -> Option<Ticket> {
+        let timing = timing.into();
         match self {
-            Self::Striped(queue) => queue.reset_to(ticket, deadline),
-            Self::Single(queue) => queue.reset(ticket, deadline).then_some(ticket),
+            Self::Striped(queue) => queue.reset_to(ticket, timing),
+            Self::Single(queue) => {
+                let (Timing::At(deadline) | Timing::Parked { due: deadline }) = timing;
+                queue.reset(ticket, deadline).then_some(ticket)
+            }
         }
     }
 
@@ -132,7 +137,7 @@ impl<E> AnyQueue<E> {
     pub(super) fn close(&self, admission: Admission) {
         match self {
             Self::Striped(queue) => queue.close(admission),
-            Self::Single(queue) if admission > Admission::Open => queue.close(),
+            Self::Single(queue) if admission != Admission::OPEN => queue.close(),
             Self::Single(_) => {}
         }
     }
@@ -147,15 +152,25 @@ impl<E> AnyQueue<E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Moves an element to another deadline, whatever the present one is. Returns its ticket from now
-    /// on.
-    pub(crate) fn reset_to(&self, ticket: Ticket, deadline: Timestamp) -> Option<Ticket> {
-        match self.reset(ticket, &mut |_, _| Some(deadline.into())) {
-            Reset::Done(ticket, waker) => {
-                wake_all(waker);
-                Some(ticket)
-            }
-            Reset::Declined | Reset::Absent => None,
+    /// Offers an element for this moment.
+    pub(crate) fn offer_at(
+        &self,
+        stripe: usize,
+        now: Timestamp,
+        deadline: Timestamp,
+        element: E,
+    ) -> Result<Ticket, RefusedElement<E>> {
+        self.offer(stripe, now, Timing::At(deadline), element)
+    }
+
+    /// Moves an element to where this timing says. Returns its ticket from now on.
+    pub(crate) fn reset_to(&self, ticket: Ticket, timing: impl Into<Timing>) -> Option<Ticket> {
+        let timing = timing.into();
+        let (moved, waker) = self.reset(ticket, &mut |_, _| Some(timing));
+        wake_all(waker);
+        match moved {
+            Moved::To(slot) => Some(ticket.moved_to(slot)),
+            Moved::Declined | Moved::Absent => None,
         }
     }
 }

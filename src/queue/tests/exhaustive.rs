@@ -53,7 +53,7 @@ fn no_thread_sleeps_through_a_submission_to_another_stripe() {
         let queue = striped(2);
         let other = Arc::clone(&queue);
         let taker = thread::spawn(move || other.take().map(|(entry, _)| entry.element));
-        queue.offer(1, at(0), at(0), 'a').expect("it is open");
+        queue.offer_at(1, at(0), at(0), 'a').expect("it is open");
         assert_eq!(taker.join().expect("nobody panics"), Some('a'));
     });
 }
@@ -141,8 +141,8 @@ fn taking_the_last_element_wakes_the_other_waiters() {
 fn a_batch_in_transit_is_seen() {
     check(|| {
         let queue = striped(1);
-        queue.offer(0, at(0), at(0), 'a').expect("it is open");
-        queue.offer(0, at(0), at(0), 'b').expect("it is open");
+        queue.offer_at(0, at(0), at(0), 'a').expect("it is open");
+        queue.offer_at(0, at(0), at(0), 'b').expect("it is open");
         let other = Arc::clone(&queue);
         let poller = thread::spawn(move || other.try_take().is_some());
         assert!(!queue.seems_empty());

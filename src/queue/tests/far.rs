@@ -92,7 +92,8 @@ fn the_first_of_a_bucket_is_removed_due_or_not() {
 fn a_bound_that_equals_a_head_is_no_tie() {
     let clock = ManualClock::from_zero();
     let queue = DelayedWorkQueue::new(Clock::from(clock.clone()), 2, Duration::ZERO);
-    let offer = |stripe, nanos| queue.offer(stripe, at(1), at(nanos), nanos).expect("it is open");
+    let offer =
+        |stripe, nanos| queue.offer_at(stripe, at(1), at(nanos), nanos).expect("it is open");
     NEAR.into_iter().chain(BUCKET).for_each(|nanos| _ = offer(0, nanos));
     clock.advance(Duration::from_nanos(3));
     assert!(NEAR.iter().all(|_| queue.try_take().is_some()));
@@ -111,7 +112,8 @@ fn a_bound_that_equals_a_head_is_no_tie() {
 fn an_entry_between_a_bound_and_a_known_entry_is_taken_first() {
     let clock = ManualClock::from_zero();
     let queue = DelayedWorkQueue::new(Clock::from(clock.clone()), 2, Duration::ZERO);
-    let offer = |stripe, nanos| queue.offer(stripe, at(1), at(nanos), nanos).expect("it is open");
+    let offer =
+        |stripe, nanos| queue.offer_at(stripe, at(1), at(nanos), nanos).expect("it is open");
     NEAR.into_iter().chain(BUCKET).chain([990]).for_each(|nanos| _ = offer(0, nanos));
     clock.advance(Duration::from_nanos(3));
     assert!(NEAR.iter().all(|_| queue.try_take().is_some()));
@@ -129,7 +131,7 @@ fn a_nearer_bucket_ends_a_bound() {
     let queue = DelayedWorkQueue::new(Clock::from(clock.clone()), 1, Duration::ZERO);
     let single = SingleQueue::new(Clock::from(clock.clone()));
     let offer = |nanos| {
-        queue.offer(0, at(1), at(nanos), nanos).expect("it is open");
+        queue.offer_at(0, at(1), at(nanos), nanos).expect("it is open");
         single.insert(at(nanos), nanos).expect("it is open");
     };
     NEAR.into_iter().chain(19_456..19_476).chain([19_330; 3]).for_each(offer);
@@ -227,7 +229,7 @@ fn what_is_due_is_listed_and_taken_by_the_list() {
     for moment in [0, 2, 5, 987, 988, 1_000, 1_001, 1_003, 1_006, 1_007, 5_000] {
         let clock = ManualClock::from_zero();
         let queue = DelayedWorkQueue::new(Clock::from(clock.clone()), 2, Duration::ZERO);
-        let offer = |stripe, nanos| queue.offer(stripe, at(1), at(nanos), nanos);
+        let offer = |stripe, nanos| queue.offer_at(stripe, at(1), at(nanos), nanos);
         for nanos in NEAR.into_iter().chain(BUCKET).chain([4, 5, 5, 2]) {
             offer(nanos as usize % 2, nanos).expect("it is open");
             offer(1, nanos).expect("it is open");
@@ -250,7 +252,7 @@ fn what_is_due_is_listed_and_taken_by_the_list() {
                     queue.reset(*ticket, &mut |before, _| Some(
                         before.after(Duration::from_nanos(1)).into()
                     )),
-                    crate::queue::Reset::Done(..)
+                    (crate::entry::Moved::To(_), _)
                 )),
                 _ => {}
             }

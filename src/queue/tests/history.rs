@@ -1,11 +1,12 @@
 //! Compares each kind of queue with a plain sorted list: whatever operations are performed, in
 //! whatever order, both hold the same elements and return them in the same order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::entry::Timing;
 
 /// A delay that is often shared, rarely shared, far, or never over.
 fn moments() -> impl Strategy<Value = u64> {
@@ -22,16 +23,17 @@ enum Step {
     Take,
     TakeOrGiveUp,
     RemoveFirst,
-    /// Removes any element that was ever admitted; `Reset` chooses likewise.
+    /// Removes any element that was ever admitted; `Reset` chooses likewise, and may park it.
     Remove(usize),
-    Reset(usize, u64),
-    /// Takes an element and offers it again that much later, as a periodic task does or one that is put off.
-    TakeAndReturn(u64, Return),
+    Reset(usize, u64, bool),
+    /// Takes an element and queues it again for that much later, or parks it: as a periodic task does, one that is
+    /// put off, or one that waits for its turn.
+    TakeAndRequeue(u64, Requeue, bool),
     /// Reserves an element, as for a sink that accepts it or does not.
     Reserve(bool),
     RemoveWhere(u64),
     Drain,
-    Close(Admission),
+    Close(Option<Vec<Requeue>>),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -45,8 +47,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::TakeOrGiveUp),
         1 => Just(Step::RemoveFirst),
         4 => any::<usize>().prop_map(Step::Remove),
-        4 => (any::<usize>(), moments()).prop_map(|(which, ahead)| Step::Reset(which, ahead)),
-        3 => (moments(), reasons()).prop_map(|(later, why)| Step::TakeAndReturn(later, why)),
+        4 => (any::<usize>(), moments(), any::<bool>())
+            .prop_map(|(which, ahead, parks)| Step::Reset(which, ahead, parks)),
+        3 => (moments(), reasons(), any::<bool>())
+            .prop_map(|(later, why, parks)| Step::TakeAndRequeue(later, why, parks)),
         2 => any::<bool>().prop_map(Step::Reserve),
         1 => (2..5_u64).prop_map(Step::RemoveWhere),
         1 => Just(Step::Drain),
@@ -55,25 +59,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..200)
 }
 
-fn reasons() -> impl Strategy<Value = Return> {
+fn reasons() -> impl Strategy<Value = Requeue> {
     prop_oneof![
-        Just(Return::Recurring),
-        Just(Return::PutOff),
-        Just(Return::Waiting),
-        Just(Return::WaitingSeries),
+        Just(Requeue::NextRun),
+        Just(Requeue::PutOff),
+        Just(Requeue::Turn),
+        Just(Requeue::SeriesTurn),
     ]
 }
 
-fn admissions() -> impl Strategy<Value = Admission> {
-    prop_oneof![
-        Just(Admission::Open),
-        Just(Admission::Returning),
-        Just(Admission::Once),
-        Just(Admission::Recurring),
-        Just(Admission::Waiting),
-        Just(Admission::WaitingOnce),
-        Just(Admission::Closed),
-    ]
+/// Which elements a queue is told to admit from then on: all, or those that are queued again for these reasons.
+fn admissions() -> impl Strategy<Value = Option<Vec<Requeue>>> {
+    proptest::option::weighted(0.9, proptest::collection::vec(reasons(), 0..5))
 }
 
 /// A queue, and a model of what it should hold.
@@ -82,11 +79,13 @@ struct Subject {
     queue: AnyQueue<u64>,
     /// The elements by deadline and sequence.
     model: BTreeMap<(Timestamp, u64), u64>,
+    /// The sequences of those that are parked.
+    parked: BTreeSet<u64>,
     /// For every element ever admitted, by sequence: its ticket, and its deadline while it is
     /// pending.
     known: BTreeMap<u64, (Ticket, Option<Timestamp>)>,
     /// How far the queue was closed, each time.
-    closings: Vec<Admission>,
+    closings: Vec<Vec<Requeue>>,
     counts: QueueCounts,
     next: u64,
 }
@@ -97,8 +96,16 @@ impl Subject {
         let clock = ManualClock::from_zero();
         let on = Clock::from(clock.clone());
         let queue = AnyQueue::new(on, stripes, Duration::ZERO);
-        let (model, known, counts) = (BTreeMap::new(), BTreeMap::new(), QueueCounts::default());
-        Self { clock, queue, model, known, closings: Vec::new(), counts, next: 0 }
+        Self {
+            clock,
+            queue,
+            model: BTreeMap::new(),
+            parked: BTreeSet::new(),
+            known: BTreeMap::new(),
+            closings: Vec::new(),
+            counts: QueueCounts::default(),
+            next: 0,
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -138,15 +145,16 @@ impl Subject {
             }
             Step::RemoveFirst => self.remove_first(),
             Step::Remove(which) => self.remove(which),
-            Step::Reset(which, ahead) => self.reset(which, ahead),
-            Step::TakeAndReturn(later, why) => self.take_and_return(later, why),
+            Step::Reset(which, ahead, parks) => self.reset(which, ahead, parks),
+            Step::TakeAndRequeue(later, why, parks) => self.take_and_requeue(later, why, parks),
             Step::Reserve(is_wanted) => self.reserve(is_wanted),
             Step::RemoveWhere(n) => self.remove_where(n),
             Step::Drain => self.are_out(self.queue.drain().collect(), |_| true),
-            Step::Close(admission) => {
-                self.queue.close(admission);
+            Step::Close(None) => self.queue.close(Admission::OPEN),
+            Step::Close(Some(admitted)) => {
+                self.queue.close(Admission::only(admitted.clone()));
                 // A single queue is open or closed; no element returns to it.
-                self.closings.push(admission);
+                self.closings.push(admitted);
             }
         }
     }
@@ -194,6 +202,7 @@ impl Subject {
     fn is_out(&mut self, out: Option<((Timestamp, u64), u64)>) {
         if let Some(((_, sequence), _)) = out {
             self.known.get_mut(&sequence).expect("it was admitted").1 = None;
+            self.parked.remove(&sequence);
         }
     }
 
@@ -215,13 +224,31 @@ impl Subject {
         assert_eq!(entry, expected);
     }
 
+    /// The first element that waits for a moment.
+    fn first_scheduled(&self) -> Option<((Timestamp, u64), u64)> {
+        let mut all = self.model.iter().map(|(key, element)| (*key, *element));
+        all.find(|(key, _)| !self.parked.contains(&key.1))
+    }
+
+    /// How an entry is queued that is due then.
+    fn timing(&mut self, sequence: u64, due: Timestamp, parks: bool) -> Timing {
+        let is_parked = parks && self.striped().is_some();
+        if is_parked || due == Timestamp::NEVER {
+            self.parked.insert(sequence);
+            return Timing::Parked { due };
+        }
+        self.parked.remove(&sequence);
+        Timing::At(due)
+    }
+
     /// Takes the first element from both if it is due.
     fn taken(
         &mut self,
         take: impl FnOnce(&AnyQueue<u64>) -> Option<QueueEntry<u64>>,
     ) -> Option<((Timestamp, u64), u64)> {
-        let is_due = self.model.first_key_value().is_some_and(|(key, _)| key.0 <= self.now());
-        let expected = if is_due { self.model.pop_first() } else { None };
+        let first = self.first_scheduled().filter(|(key, _)| key.0 <= self.now());
+        let (is_due, expected) = (first.is_some(), first);
+        first.map(|(key, _)| self.model.remove(&key));
         self.is_out(expected);
         self.counts.taken += u64::from(is_due);
         self.same(take(&self.queue), expected);
@@ -244,8 +271,9 @@ impl Subject {
 
     /// Takes like a worker, if that does not block.
     fn take(&mut self) {
-        let head = self.model.first_key_value().map(|(key, _)| key.0);
-        if head.map_or(!self.is_open(), |head| head <= self.now()) {
+        let head = self.first_scheduled().map(|(key, _)| key.0);
+        let is_finished = self.model.is_empty() && !self.is_open();
+        if head.map_or(is_finished, |head| head <= self.now()) {
             self.taken(|queue| queue.take().map(|(taken, _)| taken));
         }
     }
@@ -265,9 +293,10 @@ impl Subject {
         assert_eq!(self.queue.remove(ticket), None, "removed twice");
     }
 
-    fn reset(&mut self, which: usize, ahead: u64) {
+    fn reset(&mut self, which: usize, ahead: u64, parks: bool) {
         let (Some((ticket, deadline)), to) = (self.any(which), self.ahead(ahead)) else { return };
-        let reset = self.queue.reset(ticket, to);
+        let timing = deadline.map(|_| self.timing(ticket.sequence, to, parks));
+        let reset = self.queue.reset(ticket, timing.unwrap_or(to.into()));
         assert_eq!(reset.map(|ticket| ticket.sequence), deadline.map(|_| ticket.sequence));
         if let Some((before, ticket)) = deadline.zip(reset) {
             let element = self.model.remove(&(before, ticket.sequence)).expect("it waits");
@@ -277,31 +306,32 @@ impl Subject {
     }
 
     fn is_open(&self) -> bool {
-        self.closings.iter().all(|admission| *admission == Admission::Open)
+        self.closings.is_empty()
     }
 
-    fn admits(&self, why: Return) -> bool {
-        self.closings.iter().all(|admission| match admission {
-            Admission::Open | Admission::Returning => true,
-            Admission::Once => matches!(why, Return::PutOff | Return::Waiting),
-            Admission::Recurring => why != Return::PutOff,
-            Admission::Waiting => matches!(why, Return::Waiting | Return::WaitingSeries),
-            Admission::WaitingOnce => why == Return::Waiting,
-            Admission::Closed => false,
-        })
+    fn admits(&self, why: Requeue) -> bool {
+        self.closings.iter().all(|admitted| admitted.contains(&why))
     }
 
-    fn take_and_return(&mut self, later: u64, why: Return) {
+    fn take_and_requeue(&mut self, later: u64, why: Requeue, parks: bool) {
         let Some(((_, sequence), element)) = self.taken(|queue| queue.try_take()) else { return };
         let deadline = self.ahead(later);
+        if self.single().is_some() {
+            return;
+        }
+        let timing = self.timing(sequence, deadline, parks);
         let Some(queue) = self.striped() else { return };
-        let back = queue.offer_again(deadline, sequence, why, element);
+        let back = queue.requeue(timing, sequence, why, element);
         assert_eq!(back.is_ok(), self.admits(why));
+        if back.is_err() {
+            self.parked.remove(&sequence);
+            return;
+        }
         if let Ok((ticket, waker)) = back {
             assert!(waker.is_none(), "no thread sleeps");
             self.model.insert((deadline, sequence), element);
             self.known.insert(sequence, (ticket, Some(deadline)));
-            self.counts.returned += 1;
+            self.counts.requeued += 1;
         }
     }
 
@@ -330,7 +360,7 @@ impl Subject {
         let listed = queue.snapshot(|element| *element);
         let listed = listed.iter().map(|one| ((one.deadline, one.ticket.sequence), one.element));
         assert!(listed.eq(self.model.iter().map(|(key, element)| (*key, *element))));
-        let first = self.model.first_key_value().map_or(Timestamp::NEVER, |(key, _)| key.0);
+        let first = self.first_scheduled().map_or(Timestamp::NEVER, |(key, _)| key.0);
         // A head may be a mere bound once a bucket of the calendar has had more than one chunk.
         assert!(
             queue.head() == first || queue.head() < first && self.next > 8,
@@ -342,6 +372,7 @@ impl Subject {
         assert_eq!(queue.is_closed(), !self.is_open());
         if let Some(queue) = self.striped() {
             assert_eq!(queue.counts(|| ()).0, self.counts);
+            assert_eq!(queue.scheduled(), self.model.len() - self.parked.len());
         }
         for (ticket, deadline) in self.known.values() {
             assert_eq!(queue.deadline(*ticket), *deadline);

@@ -137,7 +137,7 @@ impl Scene {
     }
 
     fn end(&self, threads: impl IntoIterator<Item = JoinHandle<()>>) {
-        self.queue.close(Admission::Closed);
+        self.queue.close(Admission::CLOSED);
         threads.into_iter().for_each(|thread| thread.join().expect("nobody panics"));
         assert_eq!(self.queue.len(), 0);
     }
@@ -259,7 +259,7 @@ fn every_waiter_is_woken_at_the_end() {
         let ticket = scene.offer(0, 10, 'a');
         let takers = [scene.taker(), scene.taker(), scene.awaiting_taker()];
         let remover = scene.spawn(move |scene| _ = scene.queue.remove(ticket));
-        scene.queue.close(Admission::Closed);
+        scene.queue.close(Admission::CLOSED);
         remover.join().expect("nobody panics");
         scene.end(takers);
         assert_eq!(scene.wait_for(0), []);
@@ -296,7 +296,7 @@ fn taking_the_last_element_wakes_the_other_waiters() {
         let scene = Scene::new(kind);
         scene.offer(0, 10, 'a');
         let takers = [scene.taker(), scene.taker(), scene.awaiting_taker()];
-        scene.queue.close(Admission::Closed);
+        scene.queue.close(Admission::CLOSED);
         scene.advance(10);
         scene.end(takers);
         assert_eq!(scene.wait_for(1), ['a']);
@@ -328,7 +328,7 @@ fn an_element_that_leaves_the_list_keeps_the_queue_unfinished() {
         let scene = Scene::new(kind);
         let tickets = ['a', 'b'].map(|element| scene.offer(0, 0, element));
         assert_eq!(scene.queue.try_take().map(|entry| entry.element), Some('a'));
-        scene.queue.close(Admission::Closed);
+        scene.queue.close(Admission::CLOSED);
         let mover = scene.spawn(move |scene| _ = scene.queue.reset(tickets[1], at(10)));
         let taker = scene.taker();
         mover.join().expect("nobody panics");
@@ -457,7 +457,7 @@ fn a_rolled_back_element_is_taken() {
             }
         });
         let takers = [scene.taker(), scene.awaiting_taker()];
-        scene.queue.close(Admission::Closed);
+        scene.queue.close(Admission::CLOSED);
         scene.wait_for(1);
         drainer.join().expect("nobody panics");
         scene.end(takers);

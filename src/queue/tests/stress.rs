@@ -114,7 +114,7 @@ struct End<'a, E>(&'a AnyQueue<E>);
 
 impl<E> Drop for End<'_, E> {
     fn drop(&mut self) {
-        self.0.close(Admission::Closed);
+        self.0.close(Admission::CLOSED);
         drop(self.0.drain());
     }
 }

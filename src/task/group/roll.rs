@@ -4,15 +4,15 @@
 //! *pending*, *running* or *called off*.
 //!
 //! ```text
-//!   enter ──▶ pending ◀──────── come_back ──── running ──▶ leave
+//!   enter ──▶ pending ◀──────── requeue ────── running ──▶ leave
 //!              │  ▲ release          ask ──────▶ ▲
 //!              ▼  │                               │
-//!             held └── ask ───────────────────────┘        call_off: pending ──▶ called off ──▶ leave
+//!           parked └── ask ───────────────────────┘        call_off: pending ──▶ called off ──▶ leave
 //! ```
 //!
 //! These hold whenever the lock is free:
 //!
-//! * `order` has one key for each pending member, and no other; `held` counts those that are held.
+//! * `order` has one key for each pending member, and no other; `parked` counts those that are parked.
 //! * `running` counts the members that run, and is at most the number of permits, unless that was lowered.
 //! * `submitted = pending + running + called off + completed + failed + cancelled`.
 
@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     CancelReason,
+    entry::Timing,
     sync::{Arc, Weak},
     task::Task,
     time::Timestamp,
@@ -38,17 +39,6 @@ pub(crate) enum Turn {
     Waits,
     /// It ends as cancelled.
     Ends(CancelReason),
-}
-
-/// How a member is queued that comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Requeued {
-    /// For when it is due.
-    AsPlanned,
-    /// So that it is never due.
-    Held,
-    /// So that a worker takes it at once, asks, and ends it.
-    ToBeEnded,
 }
 
 /// A member that enters.
@@ -75,7 +65,7 @@ pub(crate) struct ListedMember {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) pending: usize,
-    pub(crate) held: usize,
+    pub(crate) parked: usize,
     pub(crate) active: usize,
     pub(crate) totals: GroupCounts,
 }
@@ -100,9 +90,15 @@ struct Member {
     stands: Stands,
 }
 
+impl Member {
+    fn is_parked(&self) -> bool {
+        self.stands == Stands::Pending { is_parked: true }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stands {
-    Pending { is_held: bool },
+    Pending { is_parked: bool },
     Running,
     CalledOff(CancelReason),
 }
@@ -116,7 +112,7 @@ pub(super) struct Roll {
     members: BTreeMap<u64, Member>,
     order: BTreeSet<(Timestamp, u64)>,
     running: usize,
-    held: usize,
+    parked: usize,
 }
 
 impl Roll {
@@ -129,7 +125,7 @@ impl Roll {
             members: BTreeMap::new(),
             order: BTreeSet::new(),
             running: 0,
-            held: 0,
+            parked: 0,
         }
     }
 
@@ -172,7 +168,7 @@ impl Roll {
         let Entrant { task, slot, is_periodic, .. } = entrant;
         let stands = match refusal {
             Some(reason) => Stands::CalledOff(reason),
-            None => Stands::Pending { is_held: false },
+            None => Stands::Pending { is_parked: false },
         };
         self.members.insert(sequence, Member { task, slot, is_periodic, due, stands });
         if refusal.is_none() {
@@ -206,31 +202,29 @@ impl Roll {
         Turn::Starts
     }
 
-    /// Has a member be pending that a worker has. It is held if `was_refused` and it is still not its turn.
-    pub(super) fn come_back(
-        &mut self,
-        sequence: u64,
-        due: Timestamp,
-        was_refused: bool,
-    ) -> Requeued {
-        let Some(member) = self.members.get(&sequence) else { return Requeued::AsPlanned };
+    /// Has a member be pending that a worker has. Returns how it is queued again: it is parked if `was_refused` and it is
+    /// still not its turn.
+    pub(super) fn requeue(&mut self, sequence: u64, due: Timestamp, was_refused: bool) -> Timing {
+        // Taken at once, so that the worker asks and ends it.
+        let to_be_ended = Timing::At(Timestamp::PAST);
+        let Some(member) = self.members.get(&sequence) else { return due.into() };
         let is_periodic = member.is_periodic;
         if matches!(member.stands, Stands::CalledOff(_)) {
-            return Requeued::ToBeEnded;
+            return to_be_ended;
         }
         if let Some(reason) = self.end.refuses(is_periodic, false) {
             // It ran when the group was stopped.
             self.stand(sequence, due, Stands::CalledOff(reason));
-            return Requeued::ToBeEnded;
+            return to_be_ended;
         }
-        self.stand(sequence, due, Stands::Pending { is_held: false });
+        self.stand(sequence, due, Stands::Pending { is_parked: false });
         let may_wait = self.end.refuses_to_wait(self.is_paused, is_periodic).is_none();
-        let is_held = was_refused && may_wait && !self.is_first(sequence, due);
-        if !is_held {
-            return Requeued::AsPlanned;
+        let is_parked = was_refused && may_wait && !self.is_first(sequence, due);
+        if !is_parked {
+            return due.into();
         }
-        self.stand(sequence, due, Stands::Pending { is_held });
-        Requeued::Held
+        self.stand(sequence, due, Stands::Pending { is_parked });
+        Timing::Parked { due }
     }
 
     pub(super) fn replan(&mut self, sequence: u64, due: Timestamp) {
@@ -246,48 +240,38 @@ impl Roll {
         let before = std::mem::replace(&mut member.stands, stands);
         let key = (std::mem::replace(&mut member.due, due), sequence);
         match before {
-            Stands::Pending { is_held } => {
+            Stands::Pending { is_parked } => {
                 self.order.remove(&key);
-                self.held -= usize::from(is_held);
+                self.parked -= usize::from(is_parked);
             }
             Stands::Running => self.running -= 1,
             Stands::CalledOff(_) => {}
         }
         match stands {
-            Stands::Pending { is_held } => {
+            Stands::Pending { is_parked } => {
                 self.order.insert((due, sequence));
-                self.held += usize::from(is_held);
+                self.parked += usize::from(is_parked);
             }
             Stands::Running => self.running += 1,
             Stands::CalledOff(_) => {}
         }
     }
 
-    /// Returns the first of the held members, with the moment when it is due.
-    pub(super) fn first_held(&self) -> Option<(Timestamp, u64, Weak<Task>)> {
-        if self.held == 0 {
-            return None;
-        }
-        self.order.iter().find_map(|(due, sequence)| {
-            let member = self.members.get(sequence)?;
-            let is_held = member.stands == Stands::Pending { is_held: true };
-            is_held.then(|| (*due, *sequence, Weak::clone(&member.task)))
-        })
+    /// Returns `true` if this member waits for its turn in the queue.
+    pub(super) fn parks(&self, sequence: u64) -> bool {
+        self.members.get(&sequence).is_some_and(Member::is_parked)
     }
 
-    /// Returns the held members whose turn has come, which are held no longer.
+    /// Returns the parked members whose turn has come, which are parked no longer.
     pub(super) fn release(&mut self) -> Vec<(u64, Weak<Task>)> {
-        if self.held == 0 {
+        if self.parked == 0 {
             return Vec::new();
         }
-        let is_held = |(_, sequence): &(Timestamp, u64)| {
-            let member = self.members.get(sequence);
-            member.is_some_and(|member| member.stands == Stands::Pending { is_held: true })
-        };
-        let due: Vec<_> = self.first(self.free()).filter(is_held).collect();
+        let due: Vec<_> =
+            self.first(self.free()).filter(|(_, sequence)| self.parks(*sequence)).collect();
         let mut released = Vec::with_capacity(due.len());
         for (due, sequence) in due {
-            self.stand(sequence, due, Stands::Pending { is_held: false });
+            self.stand(sequence, due, Stands::Pending { is_parked: false });
             if let Some(member) = self.members.get(&sequence) {
                 released.push((sequence, Weak::clone(&member.task)));
             }
@@ -347,7 +331,7 @@ impl Roll {
     pub(super) fn counted(&self) -> Counted {
         Counted {
             pending: self.members.len() - self.running,
-            held: self.held,
+            parked: self.parked,
             active: self.running,
             totals: self.counts,
         }

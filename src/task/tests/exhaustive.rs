@@ -6,13 +6,13 @@ use std::{rc::Rc, time::Duration};
 use super::{hooks::Hooks, *};
 use crate::{
     CancelReason, Clock, ManualClock,
+    entry::{Moved, Timing},
     statistics::Ended,
     sync::{
         Mutex,
         exhaustive::{Note, check},
         thread,
     },
-    time::Timing,
     wait,
 };
 
@@ -123,7 +123,7 @@ fn a_cancelled_task_is_not_queued() {
                     *queue.lock() = true;
                     Some(7)
                 };
-                if !task.rearm(next, &mut enqueue) {
+                if !task.requeue(next, &mut enqueue) {
                     assert_eq!(task.state(), TaskState::Cancelled);
                 }
             })
@@ -211,14 +211,21 @@ fn manual() -> Clock {
 /// The queue of one task: the deadline of its entry, if it is there.
 type OneEntry = Arc<Mutex<Option<Timestamp>>>;
 
-fn move_in(queue: &OneEntry) -> impl FnMut(Option<u32>, &mut ChooseDeadline<'_>) -> Moved {
-    let queue = Arc::clone(queue);
-    move |_, choose| match &mut *queue.lock() {
-        Some(deadline) => {
-            *deadline = choose(*deadline).0.deadline;
-            Moved::To(None)
+struct EntryOf(OneEntry);
+
+impl EntryMover for EntryOf {
+    fn move_entry(
+        &mut self,
+        _: Option<u32>,
+        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
+    ) -> Moved {
+        match &mut *self.0.lock() {
+            Some(due) => {
+                *due = choose(*due, true).expect("the queue is open").due();
+                Moved::To(None)
+            }
+            None => Moved::Absent,
         }
-        None => Moved::Absent,
     }
 }
 
@@ -229,10 +236,10 @@ fn work(task: Arc<Task>, queue: &OneEntry) {
     }
     if let Verdict::Again(next) = run(Arc::clone(&task)) {
         let mut enqueue = |timing: Timing, _| {
-            *queue.lock() = Some(timing.deadline);
+            *queue.lock() = Some(timing.due());
             Some(0)
         };
-        task.rearm(next, &mut enqueue);
+        task.requeue(next, &mut enqueue);
     }
 }
 
@@ -249,7 +256,7 @@ fn a_series_is_moved_and_not_lost() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut move_in(&queue));
+        let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
         worker.join().expect("nobody panics");
         assert!(changed.had_effect);
         assert_eq!(*queue.lock(), Some(moment), "after {} runs", runs.get());
@@ -266,7 +273,7 @@ fn a_pause_that_is_over_leaves_nothing() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         for change in [Change::Pause, Change::Resume] {
-            let changed = task.control(change, &manual(), &mut move_in(&queue));
+            let changed = task.control(change, &manual(), &mut EntryOf(Arc::clone(&queue)));
             assert!(changed.had_effect);
         }
         worker.join().expect("nobody panics");
@@ -285,7 +292,7 @@ fn a_task_is_put_off_or_it_is_too_late() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut move_in(&queue));
+        let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
         worker.join().expect("nobody panics");
         let expected = if changed.had_effect { Some(moment) } else { None };
         let entry = *queue.lock();
@@ -306,7 +313,7 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
         let timer =
             thread::spawn(move || of_timer.time_out(due.after(budget), None, Drops::UNREPORTED));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut move_in(&queue));
+        let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
         let found = timer.join().expect("nobody panics");
         assert_eq!(changed.had_effect, found == Cancellation::TooLate);
         assert_eq!(changed.had_effect, task.state() == TaskState::Scheduled);
@@ -329,7 +336,8 @@ fn the_guard_of_the_last_limit_stays() {
             let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
             let (moment, guard) = (moments[index], drops[index].drop_of_one());
             move || {
-                let changed = task.control(Change::At(moment), &manual(), &mut move_in(&queue));
+                let changed =
+                    task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
                 task.attach(Box::new(guard), changed.limit.expect("it has a limit"));
             }
         };

@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use punctual::{Builder, Handle, ScheduledThreadPoolExecutor};
+use punctual::{
+    Builder, Handle, ScheduledFuture, ScheduledThreadPoolExecutor, TaskHandle,
+    gate::{self, Entry, Tick},
+    trigger::on_demand,
+};
 
 use crate::support::{Counter, LONG, eventually, manual_with, ms};
 
@@ -124,6 +128,61 @@ fn the_last_worker_goes_when_its_task_is_cancelled() {
             assert!(future.cancel());
             eventually("it has gone", || executor.pool_size() == 0);
         }
+    }
+}
+
+/// What keeps a task from having a moment, once it is in the queue.
+fn parked(executor: &ScheduledThreadPoolExecutor) -> Vec<TaskHandle> {
+    let paused = executor.schedule(HOUR, || ()).unwrap().task_handle();
+    assert!(paused.pause());
+    let on_demand = executor.repeat(on_demand(), || ()).unwrap().task_handle();
+    let put_off = executor.task().gate(gate::from_fn(|_: &Tick<'_>| Entry::Again(Duration::MAX)));
+    let put_off = put_off.submit(|| ()).unwrap().task_handle();
+    let group = executor.group("paused").build().unwrap();
+    assert!(group.pause());
+    vec![paused, on_demand, put_off, group.submit(|| ()).unwrap().task_handle()]
+}
+
+/// No worker stays for tasks that wait for no moment, and one comes for each that gets one.
+#[test]
+fn no_worker_stays_for_what_is_parked() {
+    let (clock, executor) =
+        manual_with(|builder| builder.keep_alive(ms(1)).allows_core_thread_timeout(true));
+    let tasks = parked(&executor);
+    clock.run_for(ms(2));
+    assert_eq!((executor.pool_size(), executor.pending_count()), (0, tasks.len()));
+    assert!(tasks[0].run_now() && tasks[1].run_now());
+    clock.run_until_idle();
+    assert_eq!(executor.statistics().runs, 2);
+    clock.run_for(ms(2));
+    assert_eq!((executor.pool_size(), executor.pending_count()), (0, tasks.len() - 1));
+    drop(executor.shutdown_now());
+}
+
+/// An executor that was shut down, and that keeps tasks for which no worker has stayed, ends with the last of
+/// them: whichever way that one goes, and just as the last worker does.
+#[test]
+fn an_executor_ends_with_the_last_of_its_parked_tasks() {
+    let ways: [fn(&ScheduledThreadPoolExecutor, &ScheduledFuture<()>); 3] = [
+        |_, task| assert!(task.cancel()),
+        |executor, task| assert!(executor.remove(task)),
+        |executor, _| drop(executor.shutdown_now()),
+    ];
+    for round in 0..ROUNDS {
+        let builder = fleeting(1 + round % 2);
+        let executor =
+            builder.continues_existing_periodic_tasks_after_shutdown(true).build().unwrap();
+        let task = executor.repeat(on_demand(), || ()).unwrap();
+        if round % 4 > 0 {
+            spin(round * 37 % 10_007);
+        } else {
+            eventually("they have gone", || executor.pool_size() == 0);
+        }
+        executor.shutdown();
+        assert_eq!(executor.await_termination(Duration::ZERO), Ok(false));
+        ways[round % ways.len()](&executor, &task);
+        assert_eq!(executor.await_termination(LONG), Ok(true));
+        assert!(task.is_done());
     }
 }
 

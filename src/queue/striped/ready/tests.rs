@@ -3,8 +3,9 @@
 use super::*;
 use crate::{
     ManualClock,
+    entry::Requeue,
     queue::{
-        Admission, Return,
+        Admission,
         striped::BATCH,
         tests::{LIMIT, Queue, at, queue, taker},
     },
@@ -14,7 +15,7 @@ use crate::{
 /// been taken, so the others are on the ready list.
 fn with_ready<const N: usize>(elements: [char; N]) -> (ManualClock, Queue<char>, Vec<Ticket>) {
     let (clock, queue) = queue();
-    let offer = |(n, element)| queue.offer(0, at(1), at(10 + n as u64), element);
+    let offer = |(n, element)| queue.offer_at(0, at(1), at(10 + n as u64), element);
     let tickets = elements.into_iter().enumerate().map(|numbered| offer(numbered).expect("open"));
     let tickets = tickets.collect();
     clock.advance(Duration::from_nanos(50));
@@ -47,7 +48,7 @@ fn a_ready_entry_is_still_pending() {
 fn a_nearer_entry_goes_first() {
     let (_, queue, _) = with_ready(['a', 'b', 'c']);
     for (stripe, deadline, element) in [(1, 12, 'z'), (0, 11, 'y'), (2, 10, 'x'), (3, 9, 'w')] {
-        queue.offer(stripe, at(50), at(deadline), element).expect("it is open");
+        queue.offer_at(stripe, at(50), at(deadline), element).expect("it is open");
     }
     assert_eq!(rest(&queue), "wxbycz");
 }
@@ -57,8 +58,8 @@ fn among_equal_deadlines_the_first_submitted_goes_first() {
     let (_, queue, _) = with_ready(['a', 'b']);
     // This entry was submitted before the others but arrives only now, in the stripe with the
     // number 3.
-    queue.offer_again(at(11), 3, Return::Recurring, 'x').expect("it is open");
-    queue.offer(1, at(50), at(11), 'y').expect("it is open");
+    queue.requeue(at(11).into(), 3, Requeue::NextRun, 'x').expect("it is open");
+    queue.offer_at(1, at(50), at(11), 'y').expect("it is open");
     assert_eq!(rest(&queue), "xby");
 }
 
@@ -66,8 +67,8 @@ fn among_equal_deadlines_the_first_submitted_goes_first() {
 #[test]
 fn equal_deadlines_in_stripes_and_list_go_in_submission_order() {
     let (_, queue, _) = with_ready(['a', 'b']);
-    queue.offer(1, at(50), at(11), 'x').expect("it is open");
-    queue.offer(2, at(50), at(11), 'y').expect("it is open");
+    queue.offer_at(1, at(50), at(11), 'x').expect("it is open");
+    queue.offer_at(2, at(50), at(11), 'y').expect("it is open");
     assert_eq!(rest(&queue), "bxy");
 }
 
@@ -87,7 +88,7 @@ fn an_entry_that_is_put_back_is_at_its_place() {
     for ticket in [tickets[2], tickets[1], tickets[3]] {
         let mut ready = queue.ready.lock();
         let entry = ready.remove(ticket).expect("it is ready");
-        ready.put_back(entry);
+        ready.restore(entry);
         assert_eq!(ready.first_two(), [at(11), at(12)]);
         drop(ready);
         assert_eq!(queue.ready.head(), at(11));
@@ -101,7 +102,7 @@ fn an_entry_that_is_put_back_is_at_its_place() {
 fn the_stripes_are_paused_after_a_few_entries_but_not_after_one_or_a_full_batch() {
     for (count, is_paused) in [(1, false), (2, true), (BATCH, true), (BATCH + 1, false)] {
         let (clock, queue) = queue();
-        (0..count).for_each(|n| drop(queue.offer(0, at(1), at(10), n)));
+        (0..count).for_each(|n| drop(queue.offer_at(0, at(1), at(10), n)));
         clock.advance(Duration::from_nanos(50));
         assert!(queue.try_take().is_some());
         assert_eq!(queue.ready.lock().len(), count - 1);
@@ -110,7 +111,7 @@ fn the_stripes_are_paused_after_a_few_entries_but_not_after_one_or_a_full_batch(
     }
     // An element that is taken while the list has entries starts no pause either.
     let (clock, queue, _) = with_ready(['a', 'b']);
-    queue.offer(1, at(50), at(9), 'z').expect("it is open");
+    queue.offer_at(1, at(50), at(9), 'z').expect("it is open");
     clock.advance(Duration::from_nanos(1));
     assert_eq!(queue.try_take().map(|entry| entry.element), Some('z'));
     assert_eq!(queue.ready.paused_until(), at(3_050));
@@ -148,7 +149,7 @@ fn a_ready_entry_can_be_reset_to_another_deadline() {
 #[test]
 fn a_closed_queue_is_not_finished_before_it_is_empty() {
     let (clock, queue, tickets) = with_ready(['a', 'b']);
-    queue.close(Admission::Closed);
+    queue.close(Admission::CLOSED);
     assert!(!queue.is_finished());
     let later = queue.reset_to(tickets[1], at(100)).expect("it is ready");
     assert!(!queue.is_finished());
@@ -163,7 +164,7 @@ fn a_closed_queue_is_not_finished_before_it_is_empty() {
 #[test]
 fn ready_entries_are_drained_and_removed_with_the_others() {
     let (_, queue, _) = with_ready(['a', 'b', 'c', 'd']);
-    queue.offer(1, at(50), at(60), 'e').expect("it is open");
+    queue.offer_at(1, at(50), at(60), 'e').expect("it is open");
     let removed = queue.remove_where(|deadline, element| deadline == at(11) || *element == 'd');
     assert_eq!(removed.iter().map(|entry| entry.element).collect::<String>(), "bd");
     assert_eq!(queue.ready.head(), at(12));

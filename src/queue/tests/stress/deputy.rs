@@ -154,7 +154,7 @@ fn elements_that_return_to_a_finished_queue_are_taken_in_time() {
     takers.put(1, 0);
     let mut entries = std::iter::from_fn(|| takers.queue.try_take()).collect::<Vec<_>>();
     (0..3).for_each(|_| takers.call_back());
-    takers.queue.close(Admission::Returning);
+    takers.queue.close(Admission::only([Requeue::NextRun]));
     assert_eq!(takers.taken(), []);
     assert_eq!(takers.away.len(), 3);
     for deadline in [50, 20] {
@@ -163,7 +163,7 @@ fn elements_that_return_to_a_finished_queue_are_taken_in_time() {
             unreachable!("it has several stripes")
         };
         let (_, waker) =
-            queue.offer_again(at(deadline), sequence, Return::Recurring, ()).expect("it returns");
+            queue.requeue(at(deadline).into(), sequence, Requeue::NextRun, ()).expect("it returns");
         wake_all(waker);
         if deadline == 50 {
             takers.call_back();

@@ -112,7 +112,7 @@ fn an_element_offered_between_look_and_lock_is_seen() {
     let queue = striped_on(&clock);
     let [begun, looking, offered, over] = [const { AtomicU64::new(0) }; 4];
     let offer = |stripe, deadline, name: char| {
-        assert!(queue.offer(stripe, clock.read(), at(deadline), name).is_ok());
+        assert!(queue.offer_at(stripe, clock.read(), at(deadline), name).is_ok());
     };
     let submit = |round| {
         let stripe = dice.stripe();

@@ -389,7 +389,7 @@ fn closing_the_queue_ends_every_taker() {
                     let tickets = delays.map(|delay| scene.put(&mut dice, 0, delay));
                     scope.spawn(|| {
                         Dice::new().dawdle();
-                        scene.queue.close(Admission::Closed);
+                        scene.queue.close(Admission::CLOSED);
                     });
                     dice.dawdle();
                     let removed = tickets.map(|ticket| scene.queue.remove(ticket));

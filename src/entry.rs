@@ -1,0 +1,107 @@
+//! The words in which queue, task and pool speak of one entry: which one it is, where it waits, why it is queued
+//! again, and what came of moving it.
+//!
+//! The queue knows no tasks, a task knows no queue, and the pool passes these values from one to the other
+//! as they are.
+
+use crate::time::Timestamp;
+
+/// Identifies one entry for as long as it is in the queue: the slot leads to it, and the sequence proves that it
+/// is still the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    pub(crate) slot: u32,
+    pub(crate) sequence: u64,
+}
+
+impl Ticket {
+    /// Returns the ticket of an entry that has no slot: it is found by its sequence, if at all.
+    pub(crate) const fn without_slot(sequence: u64) -> Self {
+        Self { slot: u32::MAX, sequence }
+    }
+
+    /// Returns the ticket of the same entry after it has been queued again, into this slot.
+    pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
+        Self { slot: slot.unwrap_or(self.slot), ..self }
+    }
+}
+
+/// Where an entry waits, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// In a heap, for this moment.
+    At(Timestamp),
+    /// Beside the heaps, for no moment: something has to move it. It is `due` all the same, and is shown, ordered
+    /// and shut down by that.
+    Parked { due: Timestamp },
+}
+
+impl Timing {
+    /// Returns when the entry is due.
+    #[inline]
+    pub(crate) fn due(self) -> Timestamp {
+        match self {
+            Self::At(due) | Self::Parked { due } => due,
+        }
+    }
+}
+
+/// A moment that never comes is none to wait for. A submission with [`Duration::MAX`](std::time::Duration::MAX) is not
+/// made into this: it is `At` a moment that is never.
+impl From<Timestamp> for Timing {
+    #[inline]
+    fn from(due: Timestamp) -> Self {
+        if due < Timestamp::NEVER { Self::At(due) } else { Self::Parked { due } }
+    }
+}
+
+/// Why an element is queued again that was taken out. As a number it is a bit, so that a queue can list
+/// [which of them it admits](crate::queue::Admission).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Requeue {
+    /// It is between two runs of its series.
+    NextRun = 2,
+    /// It runs once, and its run was put off.
+    PutOff = 4,
+    /// It runs once, is due, and has to wait for its turn.
+    Turn = 8,
+    /// The same for an element of a series.
+    SeriesTurn = 16,
+}
+
+/// What came of moving an entry.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// It waits for another moment, or for none; and in this slot, if that is another one.
+    To(Option<u32>),
+    /// It waits where it did: nothing else was chosen, or there was no room.
+    Declined,
+    /// There is no such entry.
+    Absent,
+}
+
+/// Moves the entry of one task. The pool implements it, and a task calls it under its own lock.
+pub(crate) trait EntryMover {
+    /// Moves the entry, for which the task knows this slot, to where `choose` says. `choose` is passed when
+    /// the entry is due, and whether its queue is open; it is called under the queue's locks, and returns
+    /// `None` to leave the entry where it is.
+    fn move_entry(
+        &mut self,
+        slot: Option<u32>,
+        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
+    ) -> Moved;
+}
+
+/// The entry of a task that a worker has: there is none.
+pub(crate) struct NoEntry;
+
+impl EntryMover for NoEntry {
+    fn move_entry(
+        &mut self,
+        _: Option<u32>,
+        _: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
+    ) -> Moved {
+        Moved::Absent
+    }
+}
