@@ -118,7 +118,7 @@ use crate::{
     queue::{DelayedWorkQueue, SnapshotEntry},
     statistics::WorkerStats,
     sync::Arc,
-    task::{Cancellation, FailureSource, Hooks, Task},
+    task::{Cancellation, FailureSource, Hooks, Requeued, Task},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, Contained, discard, wake_all},
@@ -260,8 +260,8 @@ impl Pool {
     // Queuing again.
 
     /// Queues a task again that a worker has, unless the queue admits it no more or the task has been
-    /// cancelled. Returns `true` if the task is queued. See the head of the module for the locks.
-    fn requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> bool {
+    /// cancelled. See the head of the module for the locks.
+    fn requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
         let mut wake = None;
         let mut enqueue = |timing: Timing, why| {
             let (ticket, waker) =
@@ -271,9 +271,9 @@ impl Pool {
         };
         // If the task is not queued after all, `end_refused` releases the permit.
         self.force_acquire_capacity();
-        let is_queued = task.requeue(next, &mut enqueue);
+        let requeued = task.requeue(next, &mut enqueue);
         wake_all(wake);
-        is_queued
+        requeued
     }
 
     /// Ends a task that was not queued again.

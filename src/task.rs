@@ -62,17 +62,13 @@ mod alarm;
 mod awaited;
 mod between_runs;
 mod call;
-mod calls;
 mod cell;
 mod context;
-mod control;
-mod decorate;
 mod end;
 mod failure;
-mod gated;
 mod group;
-mod grouped;
 mod hooks;
+mod layers;
 mod missed_runs;
 mod outcome;
 mod payload;
@@ -87,26 +83,25 @@ mod verdict;
 mod with_context;
 mod worker_context;
 
+use self::cell::Parts;
 pub(crate) use self::{
     alarm::Alarm,
     awaited::{Awaited, Ending},
-    calls::Pace,
-    cell::{Attachment, Extras, Observation},
-    control::Change,
-    decorate::Wrapper,
+    cell::Extras,
     group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     hooks::{Drops, Hooks},
+    layers::{Change, Changed, Gated, Membership, Observation, OnWall, Pace, Wrapped, Wrapper},
     payload::{Node, Task},
     period::{Period, SharedName},
     plan::Plan,
     run::{CurrentRun, Run},
-    verdict::{Cancellation, Changed, Enqueue, Verdict},
+    verdict::{Cancellation, Enqueue, Requeued, Verdict},
     worker_context::{OverLimit, WorkerContext},
 };
 pub use self::{
     context::TaskContext,
-    decorate::{Done, Submission, TaskRun},
     failure::{FailedRun, FailurePolicy},
+    layers::{Done, Submission, TaskRun},
     missed_runs::MissedRuns,
     outcome::Outcome,
     report::{FailureReport, FailureSource},
@@ -115,17 +110,7 @@ pub use self::{
     state::TaskState,
     with_context::{with_context, with_context_once},
 };
-use std::time::Duration;
-
-use self::cell::Parts;
-use crate::{
-    CancellationToken, RejectionReason,
-    entry::EntryMover,
-    sync::Arc,
-    time::{Clock, Timestamp},
-    trace::SubmitterSpan,
-    unwind::discard,
-};
+use crate::{CancellationToken, RejectionReason, sync::Arc, time::Timestamp, unwind::discard};
 
 /// What a submission has to know of a task.
 pub(crate) struct Traits {
@@ -161,7 +146,7 @@ impl Task {
             None => Traits { refusal: None, is_on_wall: false, has_trigger: false },
             Some(plan) => Traits {
                 refusal: plan.refusal(),
-                is_on_wall: plan.is_on_wall(),
+                is_on_wall: plan.is_estimated(),
                 has_trigger: plan.has_trigger(),
             },
         })
@@ -172,39 +157,12 @@ impl Task {
         self.with(|parts| add(parts.extras()));
     }
 
-    /// Adds a time limit, `budget` after `deadline`, to a task that is not queued yet.
-    pub(crate) fn limit(&self, deadline: Timestamp, budget: Duration) {
-        self.with(|parts| parts.set_limit(deadline, budget));
-    }
-
-    /// Changes when a task runs that is alive. `mover` is called under the task's lock.
-    pub(crate) fn control(
-        &self,
-        change: Change,
-        clock: &Clock,
-        mover: &mut dyn EntryMover,
-    ) -> Changed {
-        let is_over = |limit| limit <= clock.read();
-        let (carried, limit, effects) = self.with(|parts| parts.change(change, is_over, mover));
-        effects.carry_out();
-        discard(carried.unused);
-        Changed { had_effect: carried.had_effect, limit }
-    }
-
-    /// Moves the task to where it belongs by what the wall clock shows, if it waits for a moment of that
-    /// clock. `mover` is called under the task's lock.
-    pub(crate) fn follow_wall(&self, clock: &Clock, mover: &mut dyn EntryMover) {
-        self.with(|parts| parts.follow_wall(clock, mover)).carry_out();
-    }
-
     /// Returns the token of the task, and makes it if there is none yet.
     pub(crate) fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();
         self.with(|parts| {
-            let limit = parts.limit();
-            let extras = parts.extras();
-            made.set_limit(limit.or(extras.run_limit));
-            extras.token.get_or_insert(made).clone()
+            made.set_limit(parts.token_limit());
+            parts.extras().token.get_or_insert(made).clone()
         })
     }
 
@@ -215,39 +173,12 @@ impl Task {
         }
     }
 
-    /// Begins a run that has a time limit, and so a token of its own.
-    pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
-        let token = self.with(|parts| {
-            let extras = parts.extras();
-            extras.run_limit = Some(limit);
-            extras.token.take()
-        });
-        discard(token);
-    }
-
-    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the
-    /// task itself has raised within the limit is kept, so that the task is then called off.
-    pub(crate) fn end_limited_run(&self, is_over: bool) {
-        let token = self.with(|parts| {
-            let is_kept = !is_over && parts.is_called_off();
-            let extras = parts.extras();
-            extras.run_limit = None;
-            if is_kept { None } else { extras.token.take() }
-        });
-        match token {
-            Some(token) if is_over => token.cancel(),
-            Some(token) => token.set_limit(None),
-            None => {}
-        }
-    }
-
-    /// Returns `true` if the task can end although no worker of its pool runs it: it has a time
-    /// limit, and its pool a timer thread, or code outside the pool may run it.
+    /// Returns `true` if the task can end although no worker of its pool runs it: its time is up at some moment, and
+    /// its pool has a timer thread, or code outside the pool may run it.
     pub(crate) fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
         self.with(|parts| {
-            let has_limit = parts.limit().is_some_and(|limit| limit < Timestamp::NEVER);
-            has_timer_thread && has_limit
-                || parts.extras_if_any().is_some_and(|extras| extras.is_given_away)
+            let expires = parts.expiry().is_some_and(|moment| moment < Timestamp::NEVER);
+            has_timer_thread && expires || parts.is_given_away()
         })
     }
 
@@ -256,41 +187,8 @@ impl Task {
         self.with(|parts| parts.extras().is_given_away = true);
     }
 
-    /// Keeps a value that is dropped when the task has ended, or at once if it has, or if it has another
-    /// limit than `limit` meanwhile. It replaces the value before it.
-    pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
-        let unused = self.with(|parts| {
-            let is_useless = parts.stage.is_done() || parts.has_another_limit(limit);
-            if is_useless {
-                Some(attachment)
-            } else {
-                parts.extras().attachment.replace(attachment)
-            }
-        });
-        discard(unused);
-    }
-
-    pub(crate) fn state(&self) -> TaskState {
-        self.with(|parts| parts.state())
-    }
-
     pub(crate) fn name(&self) -> Option<Arc<str>> {
-        self.with(|parts| parts.extras_if_any().and_then(|extras| extras.name.clone()))
-    }
-
-    /// Returns the span in which the task was submitted, if it is kept.
-    pub(crate) fn submitter(&self) -> Option<SubmitterSpan> {
-        self.with(|parts| parts.extras_if_any()?.observation.submitter.clone())
-    }
-
-    /// Returns `true` if a gate is asked before each run.
-    pub(crate) fn has_gate(&self) -> bool {
-        self.with(|parts| parts.extras_if_any().is_some_and(|extras| extras.gate.is_some()))
-    }
-
-    /// Returns `true` if a [call](calls) waits for its run.
-    pub(crate) fn is_called(&self) -> bool {
-        self.with(|parts| parts.control().is_some_and(|control| control.is_called()))
+        self.with(|parts| parts.name())
     }
 
     /// Returns the slot of the queue that the task was given when it was last queued again; `None`

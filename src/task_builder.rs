@@ -22,7 +22,10 @@ use crate::{
     future::task_ref::TaskRef,
     pool::{NotQueued, Pool, PoolRef, PoolRefs},
     sync::Arc,
-    task::{Drops, GroupState, Node, Outcome, Period, Plan, SharedName, Task},
+    task::{
+        Drops, Gated, GroupState, Membership, Node, Observation, OnWall, Outcome, Period, Plan,
+        SharedName, Task, Wrapped,
+    },
     time::{Clock, Timestamp},
     trace,
     trigger::Trigger,
@@ -432,13 +435,13 @@ impl TaskBuilder<'_> {
         let is_extended = name.is_some() || wrapper.is_some() || observation.is_any();
         if is_extended || has_trigger || gate.is_some() || group.is_some() {
             task.extend(|extras| {
-                (extras.name, extras.wrapper, extras.observation) = (name, wrapper, observation);
-                if let Some(gate) = gate {
-                    extras.set_gate(gate);
-                }
-                if let Some(group) = group {
-                    extras.set_group(group);
-                }
+                extras.name = name;
+                let layers = &mut extras.layers;
+                layers.add_if(has_trigger.then_some(OnWall));
+                layers.add_if(group.map(Membership::new));
+                layers.add_if(gate.map(Gated::new));
+                layers.add_if(wrapper.map(Wrapped::new));
+                layers.add_if(Some(observation).filter(Observation::is_any));
             });
         }
         if let Some(budget) = timeout.filter(|_| !is_periodic) {

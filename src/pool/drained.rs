@@ -248,7 +248,7 @@ impl DrainedTask {
         let worker = WorkerContext::new(clock, stop, Arc::clone(&stats), keeps_limits);
         let run = Run::new(Rc::new(worker), task, self.id, self.deadline, now);
         let reason = match run.task().run(&run, &hooks) {
-            Verdict::Again(_) | Verdict::AgainOnWall(_) => Some(self.reason),
+            Verdict::Again(_) => Some(self.reason),
             Verdict::Cancelled(reason) => Some(reason),
             _ => None,
         };

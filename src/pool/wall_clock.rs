@@ -93,6 +93,13 @@ impl Pool {
         self.with_entry(ticket, |entry| task.follow_wall(self.clock(), entry));
     }
 
+    /// Sees to it that the moment of a task which a worker has queued again is followed: it is an estimate.
+    #[cold]
+    pub(super) fn follow_estimate(self: &Arc<Self>, task: &Task, sequence: u64) {
+        self.ensure_wall_watcher().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.follow_wall(task, Ticket::without_slot(sequence));
+    }
+
     /// Moves all tasks that are on the wall clock.
     pub(super) fn wall_clock_was_set(self: &Arc<Self>) {
         if !self.shutdown.hold() {

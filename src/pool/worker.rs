@@ -18,11 +18,10 @@ use super::{
     observing::Observed,
 };
 use crate::{
-    entry::Ticket,
     queue::QueueEntry,
     statistics::WorkerStats,
     sync::{Arc, Parker, thread},
-    task::{FailureSource, Run, Task, Verdict, WorkerContext},
+    task::{FailureSource, Requeued, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
 };
@@ -321,11 +320,6 @@ impl Runner {
     fn carry_out(&self, verdict: Verdict, stats: &WorkerStats, task: &Arc<Task>, sequence: u64) {
         let pool = &self.pool;
         match verdict {
-            Verdict::AgainOnWall(next) => {
-                self.pool.ensure_wall_watcher().unwrap_or_else(|error| trace::spawn_failed(&error));
-                self.requeue(stats, task, sequence, next);
-                pool.follow_wall(&**task, Ticket::without_slot(sequence));
-            }
             Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
             Verdict::Cancelled(reason) => _ = pool.end_taken(&**task, sequence, reason, stats),
             Verdict::TooLate | Verdict::Again(_) | Verdict::Ended => {}
@@ -336,9 +330,13 @@ impl Runner {
     #[inline(always)]
     fn requeue(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
-        if !self.pool.requeue(task, sequence, next) {
-            self.stop_being_relied_on();
-            self.pool.end_refused(task, sequence, stats);
+        match self.pool.requeue(task, sequence, next) {
+            Requeued::Queued => {}
+            Requeued::ByEstimate => self.pool.follow_estimate(&**task, sequence),
+            Requeued::Refused => {
+                self.stop_being_relied_on();
+                self.pool.end_refused(task, sequence, stats);
+            }
         }
     }
 

@@ -8,8 +8,8 @@
 //!   (lock)    (user code)   (lock)     (user code)
 //! ```
 //!
-//! * [`start`](Call::start) asks, under the task's lock, whether the run may begin. What has to be asked of user
-//!   code (a gate, a trigger) is only noted there. If the run may begin the task is *running* from then on.
+//! * [`start`](Call::start) asks, under the task's lock, whether the run may begin. A task that is not plain has its
+//!   [`layers`](super::layers) asked. What has to be asked of user code is only noted there. If the run may begin the task is *running* from then on.
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
 //! * [`settle`](Call::settle) publishes the outcome, under the lock, and says what the node keeps: the closure,
 //!   the result, or nothing.
@@ -20,33 +20,23 @@
 //! then, so its closure is dropped after `settle`, and those who wait until the body *has left* are woken
 //! after that.
 //!
-//! A run may turn out not to take place: it is overdue, its gate skips it, its trigger is asked again. It goes
+//! A run may turn out not to take place: it is overdue, or a layer has it left out. It goes
 //! through the same four steps, with an outcome of its own and without a call of the closure
-//! ([`between_runs`](super::between_runs), [`gated`](super::gated)). A task of which the lock alone tells that its
+//! ([`between_runs`](super::between_runs)). A task of which the lock alone tells that its
 //! time is up is ended after the first step.
 
 use std::mem::{self, ManuallyDrop};
 
 use super::{
-    Cancellation, Drops, Hooks, Run, Task, Verdict, Wrapper,
+    Cancellation, Drops, Hooks, Run, Task, Verdict,
     cell::Parts,
     end::Leftovers,
-    gated::Question,
+    layers::{self, Around, NotYet, Question},
     payload::Lent,
-    period::Period,
     plan::{Next, Plan, RunOutcome},
     state::{CancelOutcome, Stage},
-    triggered::WallView,
 };
 use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
-
-/// What has to be asked of user code before the closure is called.
-pub(super) enum Asks {
-    /// The trigger, for another plan in place of this run.
-    Trigger,
-    /// The gate, whether the run may take place.
-    Gate(Question),
-}
 
 /// What a node keeps after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,22 +65,23 @@ pub(crate) struct Call<'a> {
 /// What only the runs of some tasks have.
 #[derive(Default)]
 struct CallExtras {
-    wrapper: Option<Wrapper>,
-    /// When a task that runs once has to have ended.
-    limit: Option<Timestamp>,
-    asks: Option<Asks>,
+    /// What is called around the closure.
+    around: Option<Around>,
+    /// When the task has to have ended.
+    expiry: Option<Timestamp>,
+    /// What user code is to be asked before the closure is called, and for which layer.
+    question: Option<(usize, Box<dyn Question>)>,
+    /// The layer whose question is asked.
+    asking: usize,
+    has_asked: bool,
     has_name: bool,
-    /// True if the run is beside the schedule; see [`control`](super::control).
+    /// True if the run is beside the schedule.
     is_extra: bool,
-    /// True if the group or the gate of the task has let the run pass.
-    is_asked: bool,
     /// True if the tick for which the task was taken waits on.
     keeps_tick: bool,
     /// Why the task is ended after a run that did not take place.
     gives_up: Option<CancelReason>,
     leftovers: Option<Leftovers>,
-    /// The schedule that another has replaced.
-    replaced: Option<Period>,
 }
 
 impl Task {
@@ -135,53 +126,34 @@ impl Call<'_> {
         true
     }
 
-    /// Asks what only some tasks have whether a run may begin. The order of the questions is that of this
-    /// function.
+    /// Asks whether a run may begin: the token of the task, and then its layers.
     ///
     /// # Errors
     ///
     /// What becomes of the task if it may not.
     #[inline(never)]
     fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
-        let run = self.run;
         if parts.is_called_off() {
             return Err(Verdict::Cancelled(CancelReason::Requested));
         }
-        parts.extras().ignores_limit = !run.keeps_limits();
-        let extras = self.extras.insert(CallExtras::default());
-        extras.limit = parts.limit();
-        if extras.limit.is_some_and(|limit| limit <= run.started()) {
-            extras.gives_up = Some(CancelReason::TimedOut);
-            return Err(Verdict::Again(run.started()));
-        }
-        extras.is_extra = parts.control().is_some_and(|control| control.is_extra(run.planned()));
-        extras.has_name = parts.extras().name.is_some();
-        extras.ask_wall(run, parts)?;
-        if extras.asks.is_some() {
-            return Ok(());
-        }
-        if run.keeps_limits() {
-            extras.is_asked = parts.ask_group(extras.is_extra, run)?;
-        }
-        if let Some(control) = parts.control().filter(|_| extras.is_extra) {
-            control.start_extra();
-        }
-        match &mut parts.extras().gate {
-            Some(gated) if run.keeps_limits() => {
-                let question = gated.ask(run.planned(), extras.is_extra);
-                extras.asks = Some(Asks::Gate(question));
-            }
-            _ => self.take_extras(parts),
-        }
-        Ok(())
+        self.extras().has_name = parts.extras().name.is_some();
+        self.ask_layers(0, parts)
     }
 
-    /// Takes along what is around the closure of some tasks.
-    pub(super) fn take_extras(&mut self, parts: &mut Parts<'_>) {
-        let around = parts.extras();
-        self.extras().wrapper = around.wrapper.take();
-        #[cfg(feature = "histograms")]
-        self.run.record_in(around.observation.recorders.as_ref());
+    /// Asks the layers of the task, from this one on. A question that one has is noted.
+    fn ask_layers(&mut self, from: usize, parts: &mut Parts<'_>) -> Result<(), Verdict> {
+        let (layers, mut core) = parts.split();
+        match layers.before_run(from, &mut core, self) {
+            Ok(()) => {}
+            Err((_, NotYet::Refused(verdict))) => return Err(verdict),
+            Err((layer, NotYet::Asks(question))) => {
+                self.extras().question = Some((layer, question));
+            }
+        }
+        if from == 0 {
+            layers.admitted(self);
+        }
+        Ok(())
     }
 
     fn extras(&mut self) -> &mut CallExtras {
@@ -194,9 +166,49 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.is_extra)
     }
 
+    /// Returns `true` if the task is run by hand, and not by a worker.
+    pub(super) fn is_by_hand(&self) -> bool {
+        !self.run.keeps_limits()
+    }
+
+    /// Returns `true` if the run counts as one: the closure was called, or a trigger has failed in its place.
+    pub(super) fn is_run(&self) -> bool {
+        self.is_run
+    }
+
+    /// Returns `true` if a question of the layer that is asked has let the run through.
+    pub(super) fn has_asked(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.has_asked)
+    }
+
+    // What the layers say of the run.
+
+    /// The run is beside the schedule.
+    pub(super) fn is_beside_schedule(&mut self) {
+        self.extras().is_extra = true;
+    }
+
+    /// The task has to have ended at this moment.
+    pub(super) fn expires(&mut self, moment: Timestamp) {
+        self.extras().expiry = Some(moment);
+    }
+
+    /// This is called around the closure, and goes back to its layer when the run is over.
+    pub(super) fn take_along(&mut self, around: Option<Around>) {
+        self.extras().around = around;
+    }
+
+    pub(super) fn take_around(&mut self) -> Option<Around> {
+        self.extras.as_mut().and_then(|extras| extras.around.take())
+    }
+
     /// Has the tick for which the task was taken wait on.
     pub(super) fn keep_tick(&mut self) {
         self.extras().keeps_tick = true;
+    }
+
+    pub(super) fn keeps_its_tick(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.keeps_tick)
     }
 
     /// Has the task ended for this reason, after a run that does not take place.
@@ -223,11 +235,11 @@ impl Call<'_> {
 
     #[inline(never)]
     fn carry_out_extended(&mut self, lent: &mut dyn Lent) {
-        match self.ask_users() {
+        match self.ask_user() {
             Ok(()) => {
                 self.outcome = self.invoke(lent);
                 self.drop_if_last(lent);
-                self.leave_gate();
+                layers::after_body(self);
             }
             Err(left_out) => {
                 self.miss_run(left_out);
@@ -236,7 +248,7 @@ impl Call<'_> {
         }
         self.run.stats().leave();
         if self.ends() {
-            self.drop_wrapper();
+            self.drop_around();
         }
     }
 
@@ -254,24 +266,42 @@ impl Call<'_> {
     ///
     /// What follows if it does not.
     #[inline]
-    fn ask_users(&mut self) -> Result<(), RunOutcome> {
-        let asks = self.extras.as_mut().and_then(|extras| extras.asks.take());
-        if let Some(asks) = asks {
-            self.ask_user(asks)?;
+    fn ask_user(&mut self) -> Result<(), RunOutcome> {
+        let question = self.extras.as_mut().and_then(|extras| extras.question.take());
+        if let Some((layer, question)) = question {
+            self.extras().asking = layer;
+            question.ask(self)?;
+            self.begin();
+            return Ok(());
         }
         self.begin();
         self.be_in_time()
     }
 
-    #[inline(never)]
-    fn ask_user(&mut self, asks: Asks) -> Result<(), RunOutcome> {
-        match asks {
-            Asks::Trigger => Err(self.ask_trigger_again()),
-            Asks::Gate(question) => {
-                self.extras().is_asked = true;
-                self.pass_gate(question)
-            }
-        }
+    /// Looks at the task once more when a question has let the run through: whatever has ended the task before this
+    /// step keeps the body from running. Asks the layer that had the question, and those behind it.
+    ///
+    /// # Errors
+    ///
+    /// What follows if the run does not take place.
+    pub(super) fn look_again(&mut self) -> Result<(), RunOutcome> {
+        let (run, is_over) = (self.run, self.is_over());
+        self.extras().has_asked = true;
+        let layer = self.extras().asking;
+        let is_alive = run.task().with(|parts| {
+            let is_alive = !parts.stage.is_done() && !parts.is_called_off();
+            let is_alive = is_alive && !is_over && !run.is_stopped();
+            is_alive && self.ask_layers(layer, parts).is_ok()
+        });
+        if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
+    }
+
+    /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
+    /// `reason`.
+    pub(super) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
+        self.give_up(reason);
+        self.keep_tick();
+        RunOutcome::Again(self.run.started())
     }
 
     /// Says which run this is.
@@ -289,11 +319,11 @@ impl Call<'_> {
                 return RunOutcome::Ended(Err(panic));
             }
         }
-        let wrapper = self.extras.as_mut().and_then(|extras| extras.wrapper.as_mut());
-        let is_wrapped = wrapper.is_some();
-        let report = hooks.invoke(run, wrapper, lent);
-        if is_wrapped && !matches!(report, Ok(Next::Nothing)) {
-            // The wrapper has failed when the body had returned, and that has been reported.
+        let around = self.extras.as_mut().and_then(|extras| extras.around.as_mut());
+        let has_around = around.is_some();
+        let report = hooks.invoke(run, around, lent);
+        if has_around && !matches!(report, Ok(Next::Nothing)) {
+            // What is around the body has failed when that had returned, and that has been reported.
             run.task().discard(&mut || lent.drop_value(), Drops::UNREPORTED);
         }
         match &mut self.plan {
@@ -325,17 +355,10 @@ impl Call<'_> {
         }
     }
 
-    /// Leaves the group and the gate that have let the run pass.
-    fn leave_gate(&mut self) {
-        if self.extras.as_ref().is_some_and(|extras| extras.is_asked) {
-            self.leave_asked();
-        }
-    }
-
-    fn drop_wrapper(&mut self) {
-        let mut wrapper = self.extras.as_mut().and_then(|extras| extras.wrapper.take());
-        if wrapper.is_some() {
-            self.contain(&mut || drop(wrapper.take()));
+    fn drop_around(&mut self) {
+        let mut around = self.take_around();
+        if around.is_some() {
+            self.contain(&mut || drop(around.take()));
         }
     }
 
@@ -349,9 +372,6 @@ impl Call<'_> {
     #[cold]
     fn miss_run(&mut self, left_out: RunOutcome) {
         self.is_run = matches!(left_out, RunOutcome::Ended(Err(_)));
-        if self.is_run {
-            self.count_in_group(true);
-        }
         self.outcome = left_out;
     }
 
@@ -364,6 +384,9 @@ impl Call<'_> {
 
     /// Publishes the outcome, and says what the node keeps.
     pub(super) fn settle(&mut self, parts: &mut Parts<'_>) -> ToStore {
+        if !parts.is_plain() {
+            parts.split().0.after_run(self);
+        }
         match self.outcome {
             RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::Completed),
             RunOutcome::Again(next) => self.rest(parts, next),
@@ -445,30 +468,10 @@ impl Call<'_> {
             **place = self.plan.take();
         }
         self.verdict = Verdict::Again(next);
-        if !parts.is_plain() {
-            self.rest_extended(parts, next);
+        if !parts.is_plain() && parts.is_called_off() {
+            self.verdict = Verdict::Cancelled(CancelReason::Requested);
         }
         ToStore::Body
-    }
-
-    #[inline(never)]
-    fn rest_extended(&mut self, parts: &mut Parts<'_>, next: Timestamp) {
-        let keeps_tick = self.extras.as_ref().is_some_and(|extras| extras.keeps_tick);
-        if let Some(control) = parts.control().filter(|_| !keeps_tick) {
-            control.tick_is_over();
-        }
-        // The wrapper was taken out of the task for the run.
-        if let Some(wrapper) = self.extras.as_mut().and_then(|extras| extras.wrapper.take()) {
-            self.extras().wrapper = parts.extras().wrapper.replace(wrapper);
-        }
-        if let Some(replaced) = parts.renew() {
-            self.extras().replaced = Some(replaced);
-        }
-        if parts.is_called_off() {
-            self.verdict = Verdict::Cancelled(CancelReason::Requested);
-        } else if parts.is_on_wall() {
-            self.verdict = Verdict::AgainOnWall(next);
-        }
     }
 
     /// Counts the run that another is to follow, if it was one.
@@ -512,9 +515,8 @@ impl Call<'_> {
     #[inline(never)]
     fn end_extended(&mut self) {
         self.wake();
-        let replaced = self.extras.as_mut().and_then(|extras| extras.replaced.take());
-        discard((replaced, self.plan.take()));
-        self.drop_wrapper();
+        discard(self.plan.take());
+        self.drop_around();
         if self.is_leaving {
             let left = self.run.task().with(|parts| {
                 parts.stage.body_returns();
@@ -536,45 +538,25 @@ impl Call<'_> {
     /// Ends a task whose run did not take place: as timed out if its time is up, or for `reason`.
     #[cold]
     fn end_unrun(&mut self, reason: CancelReason) {
-        if !matches!(self.verdict, Verdict::Again(_) | Verdict::AgainOnWall(_)) {
+        if !matches!(self.verdict, Verdict::Again(_)) {
             return;
         }
-        let limit = self.extras.as_ref().and_then(|extras| extras.limit);
-        let Some(limit) = limit.filter(|_| self.is_over()) else {
+        let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
+        let Some(expiry) = expiry.filter(|_| self.is_over()) else {
             self.verdict = Verdict::Cancelled(reason);
             return;
         };
         self.run.stats().count_cancelled();
         let drops = self.hooks.drops(self.run.id());
-        self.verdict = match self.run.task().time_out(limit, None, drops) {
+        self.verdict = match self.run.task().time_out(expiry, None, drops) {
             Cancellation::TooLate => Verdict::TooLate,
             _ => Verdict::TimedOut,
         };
     }
 
     /// Returns `true` if the time of the task is up.
-    pub(super) fn is_over(&self) -> bool {
-        let limit = self.extras.as_ref().and_then(|extras| extras.limit);
-        limit.is_some_and(|limit| limit <= self.run.clock().read())
-    }
-}
-
-impl CallExtras {
-    /// Looks at the wall clock, if the run is planned by it.
-    fn ask_wall(&mut self, run: &Run, parts: &mut Parts<'_>) -> Result<(), Verdict> {
-        let plan = parts.plan().filter(|_| !self.is_extra);
-        let wall = plan.and_then(|plan| plan.tick_on_wall()?.checked_add(plan.offset()));
-        run.plan_on_wall(wall);
-        if self.is_extra || !run.keeps_limits() {
-            return Ok(());
-        }
-        match parts.plan().and_then(|plan| plan.start_on_wall(run.clock())) {
-            None | Some(WallView::Due(_)) => Ok(()),
-            Some(WallView::Waits(estimate)) => Err(Verdict::AgainOnWall(estimate)),
-            Some(WallView::AsksAgain(_)) => {
-                self.asks = Some(Asks::Trigger);
-                Ok(())
-            }
-        }
+    fn is_over(&self) -> bool {
+        let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
+        expiry.is_some_and(|expiry| expiry <= self.run.clock().read())
     }
 }

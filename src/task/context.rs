@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{Task, control::Change, run::Run};
+use super::{Task, layers::Change, run::Run};
 use crate::{
     CancellationToken, TaskId,
     entry::NoEntry,

@@ -3,10 +3,10 @@
 //! The step that ends a task publishes its end, and takes out under the same lock what the task leaves: its
 //! waiters, and what only some tasks have ([`Leftovers`]). With the lock released, and in this order:
 //!
-//! 1. The group of the task learns what it may start now.
+//! 1. What the layers of the task have to do about other tasks is done.
 //! 2. The token of the task is raised, if its time was up.
 //! 3. The waiters are woken.
-//! 4. The user's values that are left are dropped: wrapper, attachment, gate, and last the closure or a result
+//! 4. The user's values that are left are dropped: those of the layers, and last the closure or a result
 //!    that no call will take.
 //!
 //! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these
@@ -16,19 +16,12 @@
 use std::{any::Any, mem::ManuallyDrop, task::Waker};
 
 use super::{
-    Cancellation, Drops, FailedRun, Task,
-    cell::{Attachment, Parts},
-    decorate::Wrapper,
-    group::Effects,
-    plan::Plan,
+    Cancellation, Drops, FailedRun, Task, cell::Parts, layers::Left, plan::Plan,
     state::CancelOutcome,
 };
 use crate::{
     CancelReason, CancellationToken, Failure, TaskError,
-    gate::RunGate,
-    sync::Arc,
     time::Timestamp,
-    trace::SubmitterSpan,
     unwind::{discard, wake_all},
 };
 
@@ -71,7 +64,7 @@ impl End<'_> {
     fn decide_rare(&mut self, parts: &mut Parts<'_>) -> bool {
         let found = match &mut self.request {
             Request::Cancel(reason) => parts.stage.cancel(*reason),
-            Request::TimeOut(limit, _) if parts.has_another_limit(*limit) => return false,
+            Request::TimeOut(limit, _) if parts.expires_at_another(*limit) => return false,
             Request::TimeOut(_, failure) => {
                 let found = parts.time_out();
                 if failure.is_some() && found != CancelOutcome::TooLate {
@@ -231,12 +224,8 @@ impl Task {
 /// What a task leaves that has ended, apart from its closure and its result. All of it is the user's.
 #[derive(Default)]
 pub(super) struct Leftovers {
-    effects: Effects,
+    of_layers: Left,
     waiters: Vec<Waker>,
-    wrapper: Option<Wrapper>,
-    attachment: Option<Attachment>,
-    gate: Option<Arc<dyn RunGate>>,
-    submitter: Option<SubmitterSpan>,
     token: Option<CancellationToken>,
 }
 
@@ -249,20 +238,18 @@ impl Leftovers {
 
     #[inline(never)]
     fn of_extended(parts: &mut Parts<'_>) -> Option<Self> {
-        let effects = parts.end_in_group();
+        let (layers, core) = parts.split();
+        let of_layers = layers.on_end(&core);
         let extras = parts.extras_if_any()?;
         let mut waiters = extras.waiters.take();
         waiters.extend(extras.awaiting.take());
-        let (wrapper, attachment) = (extras.wrapper.take(), extras.attachment.take());
-        let gate = extras.gate.take().map(|gated| gated.into_gate());
-        let (submitter, token) = (extras.observation.submitter.take(), extras.token.clone());
-        Some(Self { effects, waiters, wrapper, attachment, gate, submitter, token })
+        Some(Self { of_layers, waiters, token: extras.token.clone() })
     }
 
     /// Wakes, and drops the rest. The caller holds no lock.
     #[inline(never)]
     pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
-        let Self { effects, waiters, mut wrapper, mut attachment, gate, submitter, token } = self;
+        let Self { of_layers: Left { effects, values }, waiters, token } = self;
         effects.carry_out();
         match &token {
             Some(token) if timed_out => token.cancel(),
@@ -270,10 +257,10 @@ impl Leftovers {
             None => {}
         }
         wake_all(waiters);
-        task.discard(&mut || drop(wrapper.take()), drops);
-        task.discard(&mut || drop(attachment.take()), drops);
-        drops.discard(gate);
-        discard(submitter);
+        for value in values {
+            let mut value = Some(value);
+            task.discard(&mut || drop(value.take()), drops);
+        }
         discard(token);
     }
 }

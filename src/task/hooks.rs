@@ -41,7 +41,7 @@ use std::fmt;
 use super::{
     Task,
     context::TaskContext,
-    decorate::Wrapper,
+    layers::Wrapper,
     payload::Lent,
     plan::{Next, RunReport},
     report::{FailureReport, FailureSource},

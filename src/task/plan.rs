@@ -41,7 +41,7 @@ pub(crate) enum Next {
 /// What follows from one run, or from one that did not take place.
 #[must_use]
 #[derive(Debug)]
-pub(super) enum RunOutcome {
+pub(crate) enum RunOutcome {
     /// It was the last run. If it has succeeded there is a value.
     Ended(Result<(), Failure>),
     /// Another run is planned for this moment.
@@ -112,9 +112,9 @@ impl Plan {
         self.period.triggered().is_some()
     }
 
-    /// Returns `true` if the next run is planned on the wall clock.
+    /// Returns `true` if the moment of the next run is an estimate: it is one of the wall clock.
     #[inline]
-    pub(crate) fn is_on_wall(&self) -> bool {
+    pub(crate) fn is_estimated(&self) -> bool {
         self.period.is_on_wall()
     }
 

@@ -17,9 +17,9 @@ use std::{
 
 use super::{
     Task, TaskContext,
-    control::Change,
     failure::FailedRun,
-    gated::HeldLease,
+    layers::Change,
+    layers::HeldLease,
     plan::Plan,
     worker_context::{OverLimit, WorkerContext},
 };

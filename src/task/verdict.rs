@@ -10,15 +10,6 @@ use crate::{
 /// refuses it.
 pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 
-/// What came of a [change](super::Change).
-#[must_use]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changed {
-    pub(crate) had_effect: bool,
-    /// The limit of a task that runs once, if that has moved.
-    pub(crate) limit: Option<Timestamp>,
-}
-
 /// What a worker does next with the task that it has run.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +21,34 @@ pub(crate) enum Verdict {
     /// Report that the time of the task was up: before the run, which did not take place, or during
     /// it.
     TimedOut,
-    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token; or its
-    /// gate says so.
+    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token; or it is not to
+    /// run.
     Cancelled(CancelReason),
     /// Run the task again at this moment.
     Again(Timestamp),
-    /// The same, and the moment is an estimate of one of the wall clock.
-    AgainOnWall(Timestamp),
+}
+
+/// What came of queuing a task again.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Requeued {
+    /// The queue has refused it, or it was cancelled meanwhile.
+    Refused,
+    /// It is in the queue.
+    Queued,
+    /// The same, and its moment is an estimate, which the pool has to follow.
+    ByEstimate,
+}
+
+impl Requeued {
+    #[inline]
+    pub(super) fn of(is_queued: bool, is_estimated: bool) -> Self {
+        match (is_queued, is_estimated) {
+            (false, _) => Self::Refused,
+            (true, false) => Self::Queued,
+            (true, true) => Self::ByEstimate,
+        }
+    }
 }
 
 /// Where a call that ends a task found it.

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::gated::HeldLease;
+use super::layers::HeldLease;
 use crate::{CancellationToken, statistics::WorkerStats, sync::Arc, time::Clock};
 #[cfg(feature = "histograms")]
 use crate::{

@@ -1,7 +1,7 @@
 //! A task with a [gate](crate::gate): the gate is asked before each run, and may put the run off.
 //!
 //! The gate is user code and may block. So it is called as a body is: the closure has been taken out of the
-//! task, which is [running](super::state) meanwhile, and no lock is held. Everything that races with a run
+//! task, which is [running](crate::task::state) meanwhile, and no lock is held. Everything that races with a run
 //! races with the question in the same way: a cancellation ends the task at once and leaves the closure to
 //! the worker, and what is asked of a periodic task is noted in [`control`](super::control).
 //! The question is a part of [`Call::carry_out`].
@@ -15,7 +15,7 @@
 //!     └──▶ Skip ──▶ Plan::skip ──▶ settle ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
-//! A run that is [overdue](super::period) is left out before `enter`, so that no tick is claimed in vain, or
+//! A run that is [overdue](crate::task::period) is left out before `enter`, so that no tick is claimed in vain, or
 //! after the answer, which may have taken long.
 //!
 //! *Looked at once more* is one step under the task's lock. It comes after the last call of the gate, so
@@ -41,18 +41,19 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{FailureSource, Run, call::Call, cell::Extras, plan::RunOutcome};
+use super::{Core, Layer, Left, NotYet, Question};
 use crate::{
-    CancelReason, CancellationToken,
+    CancelReason, CancellationToken, FailureSource,
     gate::{Entry, Lease, RunEnd, RunGate, Tick},
     sync::Arc,
+    task::{Run, Task, call::Call, plan::RunOutcome},
     time::Timestamp,
     trace,
     unwind::discard,
 };
 
 /// The gate of a task, and the ticks about which it is to be asked again.
-pub(super) struct Gated {
+pub(crate) struct Gated {
     gate: Arc<dyn RunGate>,
     planned: Option<Asked>,
     extra: Option<Asked>,
@@ -67,14 +68,14 @@ struct Asked {
     attempt: u32,
 }
 
-/// A question that the gate of a task is to be asked, about this tick.
-pub(super) struct Question {
+/// The gate is asked about this tick.
+struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
 }
 
 impl Gated {
-    pub(super) fn new(gate: Arc<dyn RunGate>) -> Self {
+    pub(crate) fn new(gate: Arc<dyn RunGate>) -> Self {
         Self { gate, planned: None, extra: None }
     }
 
@@ -82,33 +83,61 @@ impl Gated {
         if is_extra { &mut self.extra } else { &mut self.planned }
     }
 
-    /// Returns when the gate is to be asked again about the planned run.
-    pub(super) fn asks_again_at(&self) -> Option<Timestamp> {
-        self.planned.map(|asked| asked.entry)
-    }
-
     /// Returns the question that the gate is to be asked: the task was queued for `entry`.
-    pub(super) fn ask(&mut self, entry: Timestamp, is_extra: bool) -> Question {
+    fn ask(&mut self, entry: Timestamp, is_extra: bool) -> GateQuestion {
         let asked = self.tick(is_extra).take().filter(|asked| asked.entry == entry);
         let first = Asked { entry, planned: entry, attempt: 0 };
         let asked = asked.unwrap_or(first);
         let asked = Asked { attempt: asked.attempt.saturating_add(1), ..asked };
-        Question { gate: Arc::clone(&self.gate), asked }
+        GateQuestion { gate: Arc::clone(&self.gate), asked }
+    }
+}
+
+impl Layer for Gated {
+    fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+        if call.is_by_hand() {
+            return Ok(());
+        }
+        if call.has_asked() {
+            // It has let the run through. A run under a lease has a token of its own.
+            call.run.replace_token(task.token);
+            call.run.has_passed();
+            return Ok(());
+        }
+        Err(NotYet::Asks(Box::new(self.ask(call.run.planned(), call.is_extra()))))
     }
 
-    /// Returns the gate, for the caller to drop, who holds no lock then.
-    pub(super) fn into_gate(self) -> Arc<dyn RunGate> {
-        self.gate
+    fn on_end(own: &mut Option<Box<Self>>, _: &Core<'_>, left: &mut Left) {
+        if let Some(gated) = own.take() {
+            left.values.push(gated);
+        }
+    }
+
+    fn put_off_until(&self) -> Option<Timestamp> {
+        self.planned.map(|asked| asked.entry)
+    }
+}
+
+impl Question for GateQuestion {
+    fn ask(self: Box<Self>, call: &mut Call<'_>) -> Result<(), RunOutcome> {
+        call.pass_gate(*self)
+    }
+}
+
+impl Task {
+    /// Returns `true` if a gate is asked before each run.
+    pub(crate) fn has_gate(&self) -> bool {
+        self.with(|parts| parts.layers().is_some_and(|layers| layers.get::<Gated>().is_some()))
     }
 }
 
 /// What a run holds of its gate.
-pub(super) struct HeldLease {
-    pub(super) lease: Arc<dyn Lease>,
+pub(in crate::task) struct HeldLease {
+    pub(in crate::task) lease: Arc<dyn Lease>,
     /// Raised when the lease is lost; the parent of the task's token.
-    pub(super) token: CancellationToken,
+    pub(in crate::task) token: CancellationToken,
     /// The token that the task had before, to be dropped when no lock is held.
-    pub(super) replaced: Option<CancellationToken>,
+    pub(in crate::task) replaced: Option<CancellationToken>,
 }
 
 /// What comes of a question.
@@ -119,13 +148,6 @@ enum GateAnswer {
     Again(Timestamp),
 }
 
-impl Extras {
-    /// Gives a task that is not queued yet a gate.
-    pub(crate) fn set_gate(&mut self, gate: Arc<dyn RunGate>) {
-        self.gate = Some(Box::new(Gated::new(gate)));
-    }
-}
-
 impl Call<'_> {
     /// Asks the gate about a run that is about to begin, which may take place if this returns `Ok`.
     ///
@@ -133,8 +155,8 @@ impl Call<'_> {
     ///
     /// What follows if it may not.
     #[inline(never)]
-    pub(super) fn pass_gate(&mut self, question: Question) -> Result<(), RunOutcome> {
-        let Question { gate, asked } = question;
+    fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
+        let GateQuestion { gate, asked } = question;
         self.run.plan_for(asked.planned);
         self.begin();
         if let Err(left_out) = self.be_in_time() {
@@ -144,8 +166,9 @@ impl Call<'_> {
         match self.ask_gate(gate, asked.attempt) {
             GateAnswer::Run => {
                 self.run.starts_now();
-                self.be_in_time()?;
-                self.look_again()
+                self.be_in_time().and_then(|()| self.look_again()).inspect_err(|_| {
+                    self.leave_lease(RunEnd::NotRun, None);
+                })
             }
             GateAnswer::Again(entry) => Err(self.put_off(Asked { entry, ..asked })),
             GateAnswer::Skip => Err(self.skip()),
@@ -190,45 +213,17 @@ impl Call<'_> {
     }
 
     /// Leaves the lease, if the run holds one.
-    pub(super) fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
+    fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
         let Some(held) = self.run.release_hold() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
         self.call_gate(FailureSource::Lease, || held.lease.leave(end, next));
         self.hooks.drops(self.run.id()).discard(held);
     }
 
-    /// Looks at the task once more after its gate has let it through.
-    fn look_again(&mut self) -> Result<(), RunOutcome> {
-        let (run, is_over) = (self.run, self.is_over());
-        let is_alive = run.task().with(|parts| {
-            let is_alive = !parts.stage.is_done() && !parts.is_called_off();
-            let is_alive = is_alive && !is_over && !run.is_stopped();
-            if is_alive {
-                run.replace_token(&mut parts.extras().token);
-                run.has_passed();
-                self.take_extras(parts);
-            }
-            is_alive
-        });
-        if is_alive {
-            return Ok(());
-        }
-        self.leave_lease(RunEnd::NotRun, None);
-        Err(self.give_back(CancelReason::ShutdownNow))
-    }
-
-    /// Tells the group of the run, if there is one. Leaves the lease of the run, if it has one, with the token
-    /// of its own.
+    /// Leaves the lease of the run, with the token of its own.
     #[cold]
-    #[inline(never)]
-    pub(super) fn leave_asked(&self) {
-        let outcome = self.outcome();
-        let has_failed = matches!(outcome, RunOutcome::Failed(..) | RunOutcome::Ended(Err(_)));
-        self.count_in_group(has_failed);
-        if !self.run.is_leased() {
-            return;
-        }
-        let (end, next) = match outcome {
+    fn leave_leased(&self) {
+        let (end, next) = match self.outcome() {
             RunOutcome::Ended(Ok(())) | RunOutcome::Exhausted => (RunEnd::Completed, None),
             RunOutcome::Ended(Err(failure)) => (RunEnd::Failed(failure), None),
             RunOutcome::Again(next) => (RunEnd::Completed, Some(*next)),
@@ -247,13 +242,11 @@ impl Call<'_> {
     fn put_off(&mut self, asked: Asked) -> RunOutcome {
         let (run, is_extra) = (self.run, self.is_extra());
         run.task().with(|parts| {
-            let extras = parts.extras();
-            if let Some(gated) = &mut extras.gate {
+            let Some(layers) = parts.layers() else { return };
+            if let Some(gated) = layers.get::<Gated>() {
                 *gated.tick(is_extra) = Some(asked);
             }
-            if is_extra {
-                extras.control.get_or_insert_default().put_extra_off(asked.entry);
-            }
+            layers.on_put_off(asked.entry, is_extra);
         });
         if trace::is_listening() {
             let wait = asked.entry.since(run.clock().read());
@@ -282,13 +275,13 @@ impl Call<'_> {
         }
         skipped
     }
+}
 
-    /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
-    /// `reason`.
-    fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
-        self.give_up(reason);
-        self.keep_tick();
-        RunOutcome::Again(self.run.started())
+/// Called when the body has returned, with no lock held.
+#[inline]
+pub(in crate::task) fn after_body(call: &Call<'_>) {
+    if call.run.is_leased() {
+        call.leave_leased();
     }
 }
 

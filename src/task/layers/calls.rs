@@ -86,7 +86,7 @@ impl Calls {
     }
 
     /// Called in the step that queues the task again.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn requeued(&mut self) {
         self.first = self.first.or(self.later.take());
     }
 }

@@ -26,7 +26,7 @@
 //! * **In the queue**: the entry is moved there, to the moment that [`Standing`] derives from the
 //!   one that is found, in one step under the queue's lock.
 //! * **With a worker**, if it is not found: the task runs, has been taken out to be run, or is about
-//!   to be queued again. The change is noted in [`Control`], and [`settle`](Control::settle) applies it
+//!   to be queued again. The change is noted in [`Control`], and [`on_requeue`](Layer::on_requeue) applies it
 //!   in the step that queues the task. The run that is under way goes on. A task that runs once is not
 //!   queued again, so there the change comes too late.
 //! * **Elsewhere**, as after `shutdown_now`, or with the holder of a rejected task: too late, and the
@@ -45,16 +45,21 @@
 use std::mem;
 
 use super::{
-    Task,
+    Core, Layer, NotYet, Queuing, Replan,
     calls::{Calls, Pace},
-    missed_runs::MissedRuns,
-    period::{Period, SharedName},
-    plan::Plan,
 };
 use crate::{
     entry::{EntryMover, Moved, Timing},
+    task::{
+        MissedRuns, Plan, Task, TaskState,
+        call::Call,
+        cell::Parts,
+        group::Effects,
+        period::{Period, SharedName},
+    },
     time::{Clock, Timestamp},
     trigger::Trigger,
+    unwind::discard,
 };
 
 /// A request to a task that is alive. Its moments are timestamps of the executor's clock.
@@ -180,15 +185,53 @@ pub(super) struct Control {
     schedule: Option<Period>,
     /// The calls that wait for a run, if the task is debounced or throttled.
     calls: Option<Box<Calls>>,
-    /// The slot of the queue, if the entry of a task that runs once has changed it.
-    pub(super) slot: Option<u32>,
+}
+
+impl Layer for Control {
+    fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+        // An extra run: the plan stands.
+        if self.plan.is_some() && self.extra == Some(call.run.planned()) {
+            call.is_beside_schedule();
+        }
+        Ok(())
+    }
+
+    fn admitted(&mut self, call: &Call<'_>) {
+        if call.is_extra() {
+            self.extra = None;
+        }
+    }
+
+    fn after_run(&mut self, call: &mut Call<'_>) {
+        if !call.keeps_its_tick() {
+            self.tick_is_over();
+        }
+    }
+
+    fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+        // The plan is at rest, so a schedule that has been set since is that of its next run.
+        if let Some(schedule) = self.schedule.take() {
+            queuing.replaced = Some(match &mut task.plan {
+                Some(plan) => plan.set_schedule(schedule),
+                None => schedule,
+            });
+        }
+        let (due, leaves_wall) = self.resume_at(queuing.due);
+        queuing.due = due;
+        if let Some(plan) = task.plan.as_mut().filter(|_| leaves_wall) {
+            plan.leave_wall();
+        }
+    }
+
+    fn on_put_off(&mut self, moment: Timestamp, is_extra: bool) {
+        if is_extra {
+            // Unless another has been asked for meanwhile.
+            self.extra.get_or_insert(moment);
+        }
+    }
 }
 
 impl Control {
-    pub(super) fn is_paused(&self) -> bool {
-        self.is_paused
-    }
-
     fn standing(&self, due: Timestamp) -> Standing {
         let plan = self.plan.unwrap_or(due);
         let Self { is_paused, extra, asked, .. } = *self;
@@ -208,7 +251,7 @@ impl Control {
         let toggles = (self.is_paused, matches!(change, Change::Pause | Change::Resume));
         let replaced = self.noted(change);
         let had_effect = !toggles.1 || toggles.0 != self.is_paused;
-        Carried { had_effect, plan: None, due: None, unused: replaced }
+        Carried { had_effect, unused: replaced, ..Carried::default() }
     }
 
     fn noted(&mut self, change: Change) -> Option<Period> {
@@ -246,7 +289,7 @@ impl Control {
     }
 
     /// Makes a change that is about calls into one of the plan; `None` if no call waits for what is asked.
-    pub(super) fn resolve(&mut self, change: Change) -> Option<Change> {
+    fn resolve(&mut self, change: Change) -> Option<Change> {
         match change {
             Change::Call(now, pace) => Some(self.calls.get_or_insert_default().ask(now, pace)),
             Change::Flush(_) if !self.is_called() => None,
@@ -256,20 +299,20 @@ impl Control {
     }
 
     /// Notes a call that has asked for its run.
-    pub(super) fn note_call(&mut self, now: Timestamp, is_taken: bool) {
+    fn note_call(&mut self, now: Timestamp, is_taken: bool) {
         if let Some(calls) = &mut self.calls {
             calls.note(now, is_taken);
         }
     }
 
     /// Returns `true` if a call waits for its run.
-    pub(super) fn is_called(&self) -> bool {
+    fn is_called(&self) -> bool {
         self.calls.as_ref().is_some_and(|calls| calls.is_any())
     }
 
-    /// Returns the deadline with which the task is queued again, if its schedule says `next`, and
-    /// whether it is in place of what the schedule says.
-    pub(super) fn settle(&mut self, next: Timestamp) -> (Timestamp, bool) {
+    /// Returns when the task is due that is queued again, if its schedule says `next`, and whether that is
+    /// in place of what the schedule says.
+    fn resume_at(&mut self, next: Timestamp) -> (Timestamp, bool) {
         let planned = self.plan.unwrap_or(next);
         let plan = self.within.take().map_or(planned, |within| within.min(planned));
         let leaves_wall = mem::take(&mut self.leaves_wall) || plan < planned;
@@ -277,106 +320,166 @@ impl Control {
         let standing = Standing { plan, is_paused, extra, asked }.simplified();
         self.keep(standing);
         if let Some(calls) = &mut self.calls {
-            calls.settle();
+            calls.requeued();
         }
         (standing.due(), leaves_wall)
     }
 
-    /// Returns `true` if the run that was queued for `entry` is an extra one, after which the plan stands.
-    pub(super) fn is_extra(&self, entry: Timestamp) -> bool {
-        self.extra == Some(entry) && self.plan.is_some()
-    }
-
-    /// Called when a worker begins that extra run.
-    pub(super) fn start_extra(&mut self) {
-        self.extra = None;
-    }
-
-    /// Returns when the planned run was asked for, if it was due already.
-    pub(super) fn asked(&self) -> Option<Timestamp> {
-        self.asked
-    }
-
     /// Called when the worker is done with the planned run for which it has taken the task.
-    pub(super) fn tick_is_over(&mut self) {
+    fn tick_is_over(&mut self) {
         self.asked = None;
         if let Some(calls) = &mut self.calls {
             calls.tick_is_over();
         }
     }
-
-    /// Puts the extra run off for which the task was taken, unless another has been asked for meanwhile.
-    pub(super) fn put_extra_off(&mut self, moment: Timestamp) {
-        self.extra.get_or_insert(moment);
-    }
-
-    /// Takes the schedule that was set while a worker had the task.
-    pub(super) fn take_schedule(&mut self) -> Option<Period> {
-        self.schedule.take()
-    }
 }
 
-/// What came of a change.
+/// What came of a [change](Change).
+#[must_use]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) had_effect: bool,
+    /// The limit of a task that runs once, if that has moved.
+    pub(crate) limit: Option<Timestamp>,
+}
+
+/// The same, with what the caller has to do when it holds no lock.
+#[derive(Default)]
 pub(super) struct Carried {
-    pub(super) had_effect: bool,
-    /// The plan of a task that waits, if it is another one.
-    pub(super) plan: Option<Timestamp>,
-    /// When a task is due that waits.
-    pub(super) due: Option<Timestamp>,
-    /// For the caller to drop, who holds no lock then: a trigger is the user's.
-    pub(super) unused: Option<Period>,
+    had_effect: bool,
+    limit: Option<Timestamp>,
+    pub(super) effects: Effects,
+    /// To be dropped: a trigger is the user's.
+    unused: Option<Period>,
 }
 
 impl Carried {
-    pub(super) fn nothing(change: Change) -> Self {
+    fn nothing(change: Change) -> Self {
         let unused = match change {
             Change::Schedule(schedule, _) => Some(schedule),
             _ => None,
         };
-        Self { had_effect: false, plan: None, due: None, unused }
+        Self { unused, ..Self::default() }
     }
 }
 
-/// Carries out a change of a task that waits, with this plan if it is periodic. With `waits_for_turn` its group keeps
-/// its entry parked.
+impl Task {
+    /// Changes when a task runs that is alive. `mover` is called under the task's lock.
+    pub(crate) fn control(
+        &self,
+        change: Change,
+        clock: &Clock,
+        mover: &mut dyn EntryMover,
+    ) -> Changed {
+        let is_over = |limit| limit <= clock.read();
+        let Carried { had_effect, limit, effects, unused } =
+            self.with(|parts| parts.change(change, is_over, mover));
+        effects.carry_out();
+        discard(unused);
+        Changed { had_effect, limit }
+    }
+
+    pub(crate) fn state(&self) -> TaskState {
+        self.with(|parts| match parts.stage.state() {
+            TaskState::Scheduled if parts.control().is_some_and(|it| it.is_paused) => {
+                TaskState::Paused
+            }
+            state => state,
+        })
+    }
+
+    /// Returns `true` if a [call](super::calls) waits for its run.
+    pub(crate) fn is_called(&self) -> bool {
+        self.with(|parts| parts.control().is_some_and(|control| control.is_called()))
+    }
+
+    /// Returns since when the planned run counts as late, if it was asked for when it was due already.
+    pub(in crate::task) fn asked_at(&self) -> Option<Timestamp> {
+        self.with(|parts| parts.control().and_then(|control| control.asked))
+    }
+}
+
+impl Parts<'_> {
+    fn control(&mut self) -> Option<&mut Control> {
+        self.layers()?.get()
+    }
+
+    fn control_or_default(&mut self) -> &mut Control {
+        self.extras().layers.get_or_default()
+    }
+
+    /// Carries out a change, unless it comes too late, which is also if `is_over` says so of the moment at which
+    /// the task has to have ended.
+    fn change(
+        &mut self,
+        change: Change,
+        is_over: impl FnOnce(Timestamp) -> bool,
+        mover: &mut dyn EntryMover,
+    ) -> Carried {
+        let is_impossible = !self.is_periodic() && matches!(change, Change::Schedule(..));
+        let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
+        if is_impossible || is_too_late || self.expiry().is_some_and(is_over) {
+            return Carried::nothing(change);
+        }
+        let (called, change) = match change {
+            Change::Call(now, _) => (Some(now), self.control_or_default().resolve(change)),
+            Change::Flush(_) => (None, self.control().and_then(|control| control.resolve(change))),
+            change => (None, Some(change)),
+        };
+        let Some(change) = change else { return Carried::default() };
+        let changed = match self.stage.is_scheduled() {
+            true => change_waiting(self, change, mover),
+            false => Err(change),
+        };
+        let is_taken = changed.is_err();
+        let carried = match changed {
+            Ok(carried) => carried,
+            // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
+            // runs after that: the run for which the task was taken is the old one's.
+            Err(change) if self.is_periodic() => self.control_or_default().note(change),
+            Err(change) => Carried::nothing(change),
+        };
+        if let (Some(now), true) = (called, carried.had_effect) {
+            self.control_or_default().note_call(now, is_taken);
+        }
+        carried
+    }
+}
+
+/// Carries out a change of a task that waits.
 ///
 /// # Errors
 ///
 /// Returns the change if a worker has taken the task meanwhile.
 pub(super) fn change_waiting(
-    mut plan: Option<&mut Plan>,
-    control: &mut Option<Box<Control>>,
+    parts: &mut Parts<'_>,
     change: Change,
-    waits_for_turn: bool,
     mover: &mut dyn EntryMover,
 ) -> Result<Carried, Change> {
-    let slot = plan.as_ref().and_then(|plan| plan.slot);
-    let slot = slot.or_else(|| control.as_ref().and_then(|control| control.slot));
+    let (slot, is_periodic) = (parts.slot(), parts.plan().is_some());
+    let keeps_parked = parts.layers().is_some_and(|layers| layers.keep_parked());
+    let control = parts.control();
     let mut stood = None;
     let moved = mover.move_entry(slot, &mut |due, is_open| {
-        let before = match control {
+        let before = match &control {
             Some(control) => control.standing(due),
             None => Standing::planned(due),
         };
-        let after = before.after(&change, plan.is_some());
+        let after = before.after(&change, is_periodic);
         stood = Some((before, after));
         let due = after.due();
-        let timing = if waits_for_turn { Timing::Parked { due } } else { due.into() };
+        let timing = if keeps_parked { Timing::Parked { due } } else { due.into() };
         // A closed queue has its entries come nearer only.
         (is_open || due <= before.due()).then_some(timing)
     });
     let (Some((before, after)), Moved::To(slot)) = (stood, moved) else {
         return if moved == Moved::Absent { Err(change) } else { Ok(Carried::nothing(change)) };
     };
-    let is_more = after != Standing::planned(after.due());
-    if control.is_some() || is_more {
-        control.get_or_insert_default().keep(after);
+    if control.is_some() || after != Standing::planned(after.due()) {
+        parts.control_or_default().keep(after);
     }
-    if slot.is_some() {
-        match &mut plan {
-            Some(plan) => plan.slot = slot,
-            None => control.get_or_insert_default().slot = slot,
-        }
+    if let Some(slot) = slot {
+        parts.set_slot(slot);
     }
     let is_toggle = matches!(change, Change::Pause | Change::Resume);
     let leaves_wall = match change {
@@ -384,10 +487,14 @@ pub(super) fn change_waiting(
         Change::Within(_) => after.plan != before.plan,
         _ => false,
     };
-    let unused = change_plan(plan, change, leaves_wall);
+    let unused = change_plan(parts.plan(), change, leaves_wall);
     let plan = Some(after.plan).filter(|plan| *plan != before.plan);
-    let due = Some(after.due());
-    Ok(Carried { had_effect: !is_toggle || before != after, plan, due, unused })
+    let mut replan = Replan { plan, due: Some(after.due()), ..Replan::default() };
+    if let Some(layers) = parts.layers() {
+        layers.on_replan(&mut replan);
+    }
+    let Replan { expiry: limit, effects, .. } = replan;
+    Ok(Carried { had_effect: !is_toggle || before != after, limit, effects, unused })
 }
 
 /// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.
@@ -401,10 +508,4 @@ fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Op
         }
         _ => None,
     }
-}
-
-/// Notes a change of a periodic task that a worker has, whether it is about to run the task, does so, or has
-/// done so. Another schedule is for the runs after that: the run for which the task was taken is the old one's.
-pub(super) fn change_taken(control: &mut Option<Box<Control>>, change: Change) -> Carried {
-    control.get_or_insert_default().note(change)
 }

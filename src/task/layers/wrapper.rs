@@ -10,7 +10,11 @@
 
 use std::{fmt, marker::PhantomData, panic, time::Duration};
 
-use crate::unwind::{contain, discard};
+use super::{Core, Layer, Left, NotYet};
+use crate::{
+    task::call::Call,
+    unwind::{contain, discard},
+};
 
 /// A task that is about to be submitted; the argument of a
 /// [decorator](crate::Builder::decorate_task).
@@ -78,6 +82,32 @@ impl fmt::Debug for TaskRun<'_> {
 #[derive(Debug)]
 pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
+/// The wrapper of one task. While a run is under way its worker has it.
+pub(crate) struct Wrapped(Option<Wrapper>);
+
+impl Wrapped {
+    pub(crate) fn new(wrapper: Wrapper) -> Self {
+        Self(Some(wrapper))
+    }
+}
+
+impl Layer for Wrapped {
+    fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+        call.take_along(self.0.take());
+        Ok(())
+    }
+
+    fn after_run(&mut self, call: &mut Call<'_>) {
+        self.0 = call.take_around();
+    }
+
+    fn on_end(own: &mut Option<Box<Self>>, _: &Core<'_>, left: &mut Left) {
+        if let Some(wrapper) = own.as_mut().and_then(|wrapped| wrapped.0.take()) {
+            left.values.push(Box::new(wrapper));
+        }
+    }
+}
+
 /// The code around the runs of one task.
 pub(crate) struct Wrapper(Box<dyn FnMut(TaskRun<'_>) -> Done<'_> + Send>);
 
@@ -101,7 +131,7 @@ impl Wrapper {
     /// Calls the body with the wrapper around it. User code: the caller holds no lock. If the wrapper
     /// panics, the body that it has not run, or the result that it leaves, is dropped only when the
     /// unwinding has stopped: a drop that panics as well must not abort the process.
-    pub(super) fn call<R>(&mut self, body: impl FnOnce() -> R) -> R {
+    pub(in crate::task) fn call<R>(&mut self, body: impl FnOnce() -> R) -> R {
         let (mut body, mut result) = (Some(body), None);
         let mut rest = || {
             if let Some(body) = body.take() {

@@ -1,0 +1,309 @@
+//! The layers: what only some tasks have, one file and one type each.
+//!
+//! A plain task has none and is asked nothing. A task with some is asked at a few points of its life, and each of
+//! its layers answers in the order in which they stand [below](Layers). The core of a task ([`call`](super::call),
+//! [`end`](super::end), [`cell`](super::cell)) calls these points and knows no layer by name; a layer knows the core,
+//! and no other layer.
+//!
+//! | point | when | a layer may |
+//! |---|---|---|
+//! | [`before_run`](Layer::before_run) | a worker has taken the task | let the run pass, refuse it, or ask user code first |
+//! | [`admitted`](Layer::admitted) | no layer has refused the run | note that the run begins |
+//! | [`after_run`](Layer::after_run) | the run is over, or was left out | count it |
+//! | [`on_requeue`](Layer::on_requeue) | the task is queued again | choose another moment, or park it |
+//! | [`on_put_off`](Layer::on_put_off) | a run waits on | note until when |
+//! | [`on_replan`](Layer::on_replan) | the task, which is in the queue, is due at another moment | follow |
+//! | [`on_end`](Layer::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
+//!
+//! All of these are called under the task's lock, so a layer calls no user code there and drops nothing of the
+//! user's. What has to be asked of user code is a [`Question`], which the worker asks with no lock held; the layer that
+//! had it is then asked again, and those behind it, in one step under the lock in which the task is seen to be
+//! alive. So what a question has found out holds when the body begins.
+//!
+//! # Another layer
+//!
+//! It is a file with a type that implements [`Layer`], and a line in the order below. `layers/tests/rate.rs` is
+//! one: at most so many runs in a minute. The seam is not public: what is called under a lock must not be the
+//! user's. A [gate](crate::gate) is the layer that asks the user.
+
+mod calls;
+mod control;
+mod gate;
+mod limit;
+mod membership;
+mod observation;
+mod wall;
+mod wrapper;
+
+pub use self::wrapper::{Done, Submission, TaskRun};
+pub(crate) use self::{
+    calls::Pace,
+    control::{Change, Changed},
+    gate::Gated,
+    membership::Membership,
+    observation::Observation,
+    wall::OnWall,
+    wrapper::{Wrapped, Wrapper},
+};
+use self::{control::Control, limit::TimeLimit};
+pub(super) use self::{
+    gate::{HeldLease, after_body},
+    wrapper::Wrapper as Around,
+};
+use super::{
+    Plan, call::Call, group::Effects, period::Period, plan::RunOutcome, state::Stage,
+    verdict::Verdict,
+};
+use crate::{
+    CancellationToken,
+    entry::{Requeue, Timing},
+    sync::Arc,
+    time::Timestamp,
+};
+
+/// What a layer sees of its task, under the lock.
+pub(crate) struct Core<'a> {
+    pub(super) stage: Stage,
+    pub(super) is_periodic: bool,
+    /// The plan of a periodic task, unless a worker has it or the task has ended.
+    pub(super) plan: Option<&'a mut Plan>,
+    pub(super) name: &'a Option<Arc<str>>,
+    pub(super) token: &'a mut Option<CancellationToken>,
+}
+
+/// Why a run does not begin yet.
+pub(crate) enum NotYet {
+    /// It does not: this becomes of the task.
+    Refused(Verdict),
+    /// User code has to be asked first.
+    Asks(Box<dyn Question>),
+}
+
+/// A question to user code, before the closure is called.
+pub(crate) trait Question {
+    /// Asks it. The caller holds no lock.
+    ///
+    /// # Errors
+    ///
+    /// What follows if the run does not take place.
+    fn ask(self: Box<Self>, call: &mut Call<'_>) -> Result<(), RunOutcome>;
+}
+
+/// How a task is queued again. The layers change it one after the other.
+pub(crate) struct Queuing {
+    /// When the task is due.
+    pub(super) due: Timestamp,
+    /// Where its entry waits, unless for that moment.
+    pub(super) elsewhere: Option<Timing>,
+    pub(super) why: Requeue,
+    pub(super) effects: Effects,
+    /// The schedule that another has replaced, for the caller to drop when it holds no lock.
+    pub(super) replaced: Option<Period>,
+}
+
+impl Queuing {
+    pub(super) fn new(due: Timestamp, why: Requeue) -> Self {
+        Self { due, elsewhere: None, why, effects: Effects::default(), replaced: None }
+    }
+
+    pub(super) fn timing(&self) -> Timing {
+        self.elsewhere.unwrap_or_else(|| self.due.into())
+    }
+}
+
+/// What the layers say of another moment for which a task waits.
+#[derive(Default)]
+pub(crate) struct Replan {
+    /// The plan, if it is another one.
+    pub(super) plan: Option<Timestamp>,
+    /// When the task is due.
+    pub(super) due: Option<Timestamp>,
+    /// The answer: when the task has to have ended, if that has moved.
+    pub(super) expiry: Option<Timestamp>,
+    pub(super) effects: Effects,
+}
+
+/// What the layers of a task leave that has ended.
+#[derive(Default)]
+pub(crate) struct Left {
+    pub(super) effects: Effects,
+    /// Values of the user's, for the caller to drop one by one when it holds no lock.
+    pub(super) values: Vec<Box<dyn Send>>,
+}
+
+/// One of the layers; see the [module](self).
+pub(crate) trait Layer: Sized + Send + 'static {
+    /// May this run begin?
+    fn before_run(&mut self, _: &mut Core<'_>, _: &mut Call<'_>) -> Result<(), NotYet> {
+        Ok(())
+    }
+
+    /// No layer has refused the run.
+    fn admitted(&mut self, _: &Call<'_>) {}
+
+    /// The run is over, or has turned out not to take place.
+    fn after_run(&mut self, _: &mut Call<'_>) {}
+
+    /// The task is queued again.
+    fn on_requeue(&mut self, _: &mut Core<'_>, _: &mut Queuing) {}
+
+    /// A run waits on, until this moment. It `is_extra` if it is beside the schedule.
+    fn on_put_off(&mut self, _moment: Timestamp, _is_extra: bool) {}
+
+    /// The task is in the queue, and due at another moment.
+    fn on_replan(&mut self, _: &mut Replan) {}
+
+    /// The task has ended. `own` is where the layer is, which may take itself out.
+    fn on_end(_own: &mut Option<Box<Self>>, _: &Core<'_>, _: &mut Left) {}
+
+    /// Returns when the task has to have ended.
+    fn expiry(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Returns `true` if the entry of the task, which is in the queue, stays parked whenever it is due.
+    fn keeps_parked(&self) -> bool {
+        false
+    }
+
+    /// Returns until when the planned run was put off.
+    fn put_off_until(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Returns `true` if the moment at which the task is due is an estimate, which the pool has to follow.
+    fn is_estimated(&self, _: &Core<'_>) -> bool {
+        false
+    }
+}
+
+/// A layer that stands in the order.
+pub(crate) trait Ordered: Layer {
+    fn place(layers: &mut Layers) -> &mut Option<Box<Self>>;
+}
+
+macro_rules! layers {
+    ($($(#[$attribute:meta])* $name:ident: $layer:ty,)*) => {
+        /// The layers of one task, in the order in which they are asked.
+        #[derive(Default)]
+        pub(crate) struct Layers {
+            $($(#[$attribute])* $name: Option<Box<$layer>>,)*
+        }
+
+        $($(#[$attribute])* impl Ordered for $layer {
+            fn place(layers: &mut Layers) -> &mut Option<Box<Self>> {
+                &mut layers.$name
+            }
+        })*
+
+        impl Layers {
+            /// Asks the layers, from this one on, whether a run may begin.
+            ///
+            /// # Errors
+            ///
+            /// The first answer that it may not, and which layer gave it.
+            pub(super) fn before_run(
+                &mut self,
+                from: usize,
+                task: &mut Core<'_>,
+                call: &mut Call<'_>,
+            ) -> Result<(), (usize, NotYet)> {
+                let mut number = 0;
+                $($(#[$attribute])* {
+                    if let Some(layer) = self.$name.as_mut().filter(|_| number >= from) {
+                        layer.before_run(task, call).map_err(|not_yet| (number, not_yet))?;
+                    }
+                    number += 1;
+                })*
+                let _ = number;
+                Ok(())
+            }
+
+            pub(super) fn admitted(&mut self, call: &Call<'_>) {
+                $($(#[$attribute])* if let Some(layer) = &mut self.$name { layer.admitted(call) })*
+            }
+
+            pub(super) fn after_run(&mut self, call: &mut Call<'_>) {
+                $($(#[$attribute])* if let Some(layer) = &mut self.$name { layer.after_run(call) })*
+            }
+
+            pub(super) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+                $($(#[$attribute])* if let Some(layer) = &mut self.$name {
+                    layer.on_requeue(task, queuing)
+                })*
+            }
+
+            pub(super) fn on_put_off(&mut self, moment: Timestamp, is_extra: bool) {
+                $($(#[$attribute])* if let Some(layer) = &mut self.$name {
+                    layer.on_put_off(moment, is_extra)
+                })*
+            }
+
+            pub(super) fn on_replan(&mut self, replan: &mut Replan) {
+                $($(#[$attribute])* if let Some(layer) = &mut self.$name { layer.on_replan(replan) })*
+            }
+
+            pub(super) fn on_end(&mut self, task: &Core<'_>) -> Left {
+                let mut left = Left::default();
+                $($(#[$attribute])* if self.$name.is_some() {
+                    Layer::on_end(&mut self.$name, task, &mut left);
+                })*
+                left
+            }
+
+            /// Returns when the task has to have ended.
+            pub(super) fn expiry(&self) -> Option<Timestamp> {
+                let mut first = None;
+                $($(#[$attribute])* {
+                    let own = self.$name.as_ref().and_then(|layer| layer.expiry());
+                    first = first.into_iter().chain(own).min();
+                })*
+                first
+            }
+
+            /// Returns `true` if the entry of the task, which is in the queue, stays parked.
+            pub(super) fn keep_parked(&self) -> bool {
+                false $($(#[$attribute])* || self.$name.as_ref().is_some_and(|it| it.keeps_parked()))*
+            }
+
+            /// Returns until when the planned run was put off.
+            pub(super) fn put_off_until(&self) -> Option<Timestamp> {
+                None $($(#[$attribute])* .or_else(|| self.$name.as_ref()?.put_off_until()))*
+            }
+
+            /// Returns `true` if the moment at which the task is due is an estimate.
+            pub(super) fn is_estimated(&self, task: &Core<'_>) -> bool {
+                false $($(#[$attribute])* || self.$name.as_ref().is_some_and(|it| it.is_estimated(task)))*
+            }
+        }
+    };
+}
+
+// The order, written once. A run that is beside the schedule is known as such before it is asked about. Who asks for
+// a permit holds it during a question, so the group comes before the gate. Code around the closure is taken along last.
+layers! {
+    limit: TimeLimit,
+    control: Control,
+    wall: OnWall,
+    membership: Membership,
+    gate: Gated,
+    wrapper: Wrapped,
+    observation: Observation,
+}
+
+impl Layers {
+    /// Returns a layer, if the task has it.
+    pub(super) fn get<L: Ordered>(&mut self) -> Option<&mut L> {
+        L::place(self).as_deref_mut()
+    }
+
+    /// Returns a layer, which the task has from now on.
+    pub(super) fn get_or_default<L: Ordered + Default>(&mut self) -> &mut L {
+        L::place(self).get_or_insert_default()
+    }
+
+    /// Gives a task that is not queued yet a layer, if there is one.
+    pub(crate) fn add_if<L: Ordered>(&mut self, layer: Option<L>) {
+        *L::place(self) = layer.map(Box::new);
+    }
+}

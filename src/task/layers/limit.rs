@@ -1,0 +1,136 @@
+//! The time limit of a task: when it has to have ended, and when its present run has to.
+//!
+//! A task that runs once has to have ended its budget after it is due. The limit moves with the plan, under the lock
+//! under which the plan moves; so an expiry that was armed for another limit finds that, and does nothing. A series
+//! has a limit for each run, while it is under way.
+//!
+//! An expiry itself is an entry of the timer thread's queue ([`timeouts`](crate::pool)). What disarms it is attached
+//! here, and is dropped when the task has ended. The worker that has taken a task looks at the limit as well, so a
+//! task whose time is up does not begin, whatever the timer thread does. A run by hand does not: the timer thread
+//! may be gone, and the limit, and the token with it, is left to that thread alone.
+
+use std::time::Duration;
+
+use super::{Core, Layer, Left, NotYet, Replan};
+use crate::{
+    CancelReason, CancellationToken,
+    task::{Task, Verdict, call::Call, cell::Parts},
+    time::Timestamp,
+    unwind::discard,
+};
+
+/// A value that lives until its task has ended. Dropping it is user code.
+pub(crate) type Attachment = Box<dyn Send>;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(in crate::task) struct TimeLimit {
+    of_task: Option<Limit>,
+    /// When the present run of a periodic task has to have ended.
+    of_run: Option<Timestamp>,
+    /// True if the task is run by hand.
+    is_ignored: bool,
+    attachment: Option<Attachment>,
+}
+
+/// Until when a task that runs once has to have ended.
+#[derive(Clone, Copy)]
+struct Limit {
+    moment: Timestamp,
+    /// The time that it has from when it is due.
+    budget: Duration,
+}
+
+impl Layer for TimeLimit {
+    fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+        self.is_ignored = call.is_by_hand();
+        let Some(moment) = self.expiry() else { return Ok(()) };
+        call.expires(moment);
+        if moment > call.run.started() {
+            return Ok(());
+        }
+        call.give_up(CancelReason::TimedOut);
+        Err(NotYet::Refused(Verdict::Again(call.run.started())))
+    }
+
+    fn on_replan(&mut self, replan: &mut Replan) {
+        let moved = replan.plan.zip(self.of_task);
+        replan.expiry = moved.map(|(plan, limit)| self.set(plan, limit.budget));
+    }
+
+    fn on_end(own: &mut Option<Box<Self>>, _: &Core<'_>, left: &mut Left) {
+        left.values.extend(own.as_mut().and_then(|limit| limit.attachment.take()));
+    }
+
+    fn expiry(&self) -> Option<Timestamp> {
+        self.of_task.filter(|_| !self.is_ignored).map(|limit| limit.moment)
+    }
+}
+
+impl TimeLimit {
+    /// Limits a task that is due at `due` to `budget` from then on. Returns the limit.
+    fn set(&mut self, due: Timestamp, budget: Duration) -> Timestamp {
+        let moment = due.after(budget);
+        self.of_task = Some(Limit { moment, budget });
+        moment
+    }
+}
+
+impl Parts<'_> {
+    /// Returns the limit of the task, or of its present run, by which its token is raised.
+    pub(in crate::task) fn token_limit(&mut self) -> Option<Timestamp> {
+        let limit = self.layers()?.get::<TimeLimit>()?;
+        limit.expiry().or(limit.of_run)
+    }
+
+    /// Returns `true` if the task has to have ended by another moment than this one.
+    pub(in crate::task) fn expires_at_another(&mut self, moment: Timestamp) -> bool {
+        let limit = self.layers().and_then(|layers| layers.get::<TimeLimit>());
+        limit.and_then(|limit| limit.of_task).is_some_and(|limit| limit.moment != moment)
+    }
+}
+
+impl Task {
+    /// Adds a time limit, `budget` after `due`, to a task that is not queued yet.
+    pub(crate) fn limit(&self, due: Timestamp, budget: Duration) {
+        self.with(|parts| parts.extras().layers.get_or_default::<TimeLimit>().set(due, budget));
+    }
+
+    /// Begins a run that has a time limit, and so a token of its own.
+    pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
+        let token = self.with(|parts| {
+            let extras = parts.extras();
+            extras.layers.get_or_default::<TimeLimit>().of_run = Some(limit);
+            extras.token.take()
+        });
+        discard(token);
+    }
+
+    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the
+    /// task itself has raised within the limit is kept, so that the task is then called off.
+    pub(crate) fn end_limited_run(&self, is_over: bool) {
+        let token: Option<CancellationToken> = self.with(|parts| {
+            let is_kept = !is_over && parts.is_called_off();
+            let extras = parts.extras();
+            extras.layers.get_or_default::<TimeLimit>().of_run = None;
+            if is_kept { None } else { extras.token.take() }
+        });
+        match token {
+            Some(token) if is_over => token.cancel(),
+            Some(token) => token.set_limit(None),
+            None => {}
+        }
+    }
+
+    /// Keeps what disarms the expiry of `limit` until the task has ended; drops it at once if it has, or if the task has
+    /// another limit meanwhile. It replaces the one before it.
+    pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
+        let unused = self.with(|parts| {
+            if parts.stage.is_done() || parts.expires_at_another(limit) {
+                return Some(attachment);
+            }
+            parts.extras().layers.get_or_default::<TimeLimit>().attachment.replace(attachment)
+        });
+        discard(unused);
+    }
+}

@@ -1,0 +1,227 @@
+//! A task in a [group](crate::task::group): what it knows of its membership, and what it tells the group.
+//!
+//! The membership is a [layer](super) of the task, and is protected by the task's lock. The
+//! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
+//! anybody can see it: that it starts, comes back, is due at another moment, or has ended.
+//!
+//! What the group wants to have done about *other* tasks ([`Effects`]) is done after the task's lock has been
+//! released.
+//!
+//! # When a permit is released
+//!
+//! In two places. A member that will be queued again gives its permit back in the step that queues it
+//! ([`on_requeue`](Layer::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every other member
+//! leaves ([`on_end`](Layer::on_end)) in the step in which its end becomes visible, but not while its body still runs: one
+//! that was cancelled meanwhile leaves when the body has returned.
+
+use std::mem;
+
+use super::{Core, Layer, Left, NotYet, Queuing, Replan};
+use crate::{
+    CancelReason,
+    entry::{EntryMover, Moved, Requeue},
+    sync::{Arc, Weak},
+    task::{
+        GroupState, Task, TaskState, Verdict,
+        call::Call,
+        cell::Parts,
+        group::{Effects, Entrant, MemberEnd, Turn},
+    },
+    time::Timestamp,
+};
+
+/// The membership of a task in a group.
+pub(crate) struct Membership {
+    group: Arc<GroupState>,
+    /// The sequence of the task, once it has entered.
+    sequence: Option<u64>,
+    has_left: bool,
+    /// The run for which a worker has taken the task, if the worker has been told to put it back.
+    refused: Option<Timestamp>,
+    /// When the task is due, if that was changed before it entered.
+    replanned: Option<Timestamp>,
+}
+
+impl Membership {
+    pub(crate) fn new(group: Arc<GroupState>) -> Self {
+        let (sequence, replanned) = (None, None);
+        Self { group, sequence, has_left: false, refused: None, replanned }
+    }
+
+    /// Leaves the group, for good. The task is not part of the schedule any more.
+    fn leave(&mut self, ended: MemberEnd, name: &Option<Arc<str>>) -> Effects {
+        if mem::replace(&mut self.has_left, true) {
+            return Effects::default();
+        }
+        match self.sequence {
+            Some(sequence) => self.group.leave(sequence, ended, || name.clone()),
+            None => Effects::default(),
+        }
+    }
+
+    /// Enters the group, for a worker that has taken the task before its submission has entered it.
+    fn enter_late(&mut self, task: &Core<'_>, call: &Call<'_>) -> u64 {
+        let id = call.run.id();
+        if self.sequence.is_none() {
+            self.sequence = Some(id);
+            let (slot, is_delayed, is_periodic) = (u32::MAX, false, task.is_periodic);
+            let entrant =
+                Entrant { task: Arc::downgrade(call.run.task()), slot, is_periodic, is_delayed };
+            // If it comes too late, the next step says so.
+            let _ = self.group.enter(id, call.run.planned(), entrant);
+        }
+        id
+    }
+}
+
+impl Layer for Membership {
+    fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+        if self.has_left || call.is_by_hand() || !task.stage.is_scheduled() {
+            return Ok(());
+        }
+        let id = self.enter_late(task, call);
+        match self.group.ask(id) {
+            Turn::Starts => Ok(()),
+            Turn::Ends(reason) => Err(NotYet::Refused(Verdict::Cancelled(reason))),
+            Turn::Waits => {
+                self.refused = Some(call.run.planned());
+                Err(NotYet::Refused(Verdict::Again(call.run.planned())))
+            }
+        }
+    }
+
+    /// Before the member can leave by this run: so the group never has a task that failed without a run that did.
+    fn after_run(&mut self, call: &mut Call<'_>) {
+        if call.is_run() && !self.has_left && !call.is_by_hand() {
+            self.group.count_run(call.outcome().is_failure());
+        }
+    }
+
+    fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+        if self.has_left || !task.stage.is_scheduled() {
+            return;
+        }
+        let due = queuing.due;
+        let Some(sequence) = self.sequence else {
+            self.replanned = Some(due);
+            return;
+        };
+        // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed
+        // must not admit it as one that does.
+        let waits = self.refused.take().is_some_and(|planned| due <= planned);
+        if waits {
+            queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
+        }
+        let (timing, effects) = self.group.requeue(sequence, due, waits);
+        (queuing.elsewhere, queuing.effects) = (Some(timing), effects);
+    }
+
+    fn on_replan(&mut self, replan: &mut Replan) {
+        let Some(due) = replan.due.filter(|_| !self.has_left) else { return };
+        match self.sequence {
+            Some(sequence) => replan.effects = self.group.replan(sequence, due),
+            None => self.replanned = Some(due),
+        }
+    }
+
+    fn on_end(own: &mut Option<Box<Self>>, task: &Core<'_>, left: &mut Left) {
+        // A member that was cancelled leaves when its body has returned.
+        if task.stage.runs_on() {
+            return;
+        }
+        let ended = match task.stage.state() {
+            TaskState::Failed => MemberEnd::Failed,
+            TaskState::Cancelled => MemberEnd::Cancelled,
+            _ => MemberEnd::Completed,
+        };
+        if let Some(membership) = own {
+            left.effects = membership.leave(ended, task.name);
+        }
+    }
+
+    fn keeps_parked(&self) -> bool {
+        !self.has_left && self.sequence.is_some_and(|sequence| self.group.parks(sequence))
+    }
+}
+
+/// A task that may be in a group, as the pool sees it.
+impl Task {
+    /// Enters the group of the task, which has been put into the queue. Returns why it has to end, if it
+    /// came too late.
+    pub(crate) fn enter_group(
+        &self,
+        own: Weak<Self>,
+        (sequence, slot): (u64, u32),
+        due: Timestamp,
+        is_delayed: bool,
+    ) -> Option<CancelReason> {
+        self.with(|parts| {
+            let is_periodic = parts.is_periodic();
+            let membership = parts.layers()?.get::<Membership>()?;
+            let group = &membership.group;
+            if membership.sequence.is_some() {
+                group.set_slot(sequence, slot);
+                return None;
+            }
+            if membership.has_left {
+                group.count_short_lived();
+                return None;
+            }
+            membership.sequence = Some(sequence);
+            let due = membership.replanned.unwrap_or(due);
+            group.enter(sequence, due, Entrant { task: own, slot, is_periodic, is_delayed })
+        })
+    }
+
+    /// Has the task leave its group: it is not part of the schedule any more.
+    pub(crate) fn leave_group(&self) {
+        let effects = self.with(|parts| {
+            let name = parts.name();
+            let membership = parts.layers()?.get::<Membership>()?;
+            Some(membership.leave(MemberEnd::Cancelled, &name))
+        });
+        effects.unwrap_or_default().carry_out();
+    }
+
+    /// Has the task wait for its turn no longer: its entry is moved from where it is parked.
+    pub(crate) fn let_go(&self, mover: &mut dyn EntryMover) {
+        self.with(|parts| parts.let_go(mover));
+    }
+
+    /// Returns the group of a task that has entered it and has not left, and its sequence.
+    pub(crate) fn group(&self) -> Option<(Arc<GroupState>, u64)> {
+        self.with(|parts| {
+            let membership = parts.membership()?;
+            Some((Arc::clone(&membership.group), membership.sequence?))
+        })
+    }
+
+    /// Returns the group of a task that has not left it, whether it has entered it already or not.
+    pub(crate) fn own_group(&self) -> Option<Arc<GroupState>> {
+        self.with(|parts| parts.membership().map(|membership| Arc::clone(&membership.group)))
+    }
+
+    /// Returns `true` if the group of a task that has not entered it was shut down, and counts that.
+    pub(crate) fn is_refused_by_group(&self) -> bool {
+        self.with(|parts| parts.membership().is_some_and(|it| it.group.refuses_more()))
+    }
+}
+
+impl Parts<'_> {
+    /// Returns the membership of a task that has not left its group.
+    fn membership(&mut self) -> Option<&mut Membership> {
+        self.layers()?.get::<Membership>().filter(|membership| !membership.has_left)
+    }
+
+    /// Moves the entry of the task to when it is due, unless the group has parked it anew.
+    fn let_go(&mut self, mover: &mut dyn EntryMover) {
+        if self.layers().is_some_and(|layers| layers.keep_parked()) {
+            return;
+        }
+        let slot = self.slot();
+        let moved = mover.move_entry(slot, &mut |due, _| Some(due.into()));
+        if let Moved::To(Some(slot)) = moved {
+            self.set_slot(slot);
+        }
+    }
+}
