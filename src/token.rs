@@ -10,10 +10,8 @@
 //! of children to maintain, and a task that never asks for its token costs nothing (the token is made
 //! when it is first asked for, see `task::state::Extras`).
 //!
-//! # Why no waiter is missed
-//!
-//! A waiter puts its waker on the lists *before* it looks at the flags for the last time, and a raiser
-//! raises the flag *before* it takes the list. One of the two sees the other.
+//! A raiser raises the flag *before* it takes the list, and a waiter looks at the flag under the lock of
+//! the list ([`Watched`]). So no waiter is missed.
 //!
 //! # Threads and futures
 //!
@@ -32,12 +30,11 @@ use std::{
 
 use crate::{
     sync::{
-        Arc, Mutex, Parker,
+        Arc, Parker,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Clock, Timestamp},
-    unwind::{discard, wake_all},
-    wait::{self, Place, WaitList},
+    wait::{self, Place, Watched},
 };
 
 /// A request to stop, which a task can check, wait for, and sleep on. It replaces Java's
@@ -94,7 +91,7 @@ struct Signal {
     /// The time limit that will raise it, in nanoseconds, or zero. Only if the token looks itself: it
     /// then counts as raised from that very moment on, even if no thread has raised it yet.
     limit: AtomicU64,
-    waiters: Mutex<WaitList>,
+    waiters: Watched<()>,
 }
 
 impl CancellationToken {
@@ -253,17 +250,15 @@ impl CancellationToken {
     /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the
     /// waker on the lists; [`deregister`](Self::deregister) takes it off again.
     pub(crate) fn poll_raised(&self, waker: &Waker) -> Option<()> {
-        for signal in self.signals() {
-            signal.register(waker);
-        }
-        self.is_cancelled().then_some(())
+        let mut signals = self.signals();
+        let is_raised = signals.any(|signal| signal.poll(waker)) || self.is_at_limit();
+        is_raised.then_some(())
     }
 
     /// Takes the waker of a thread that no longer waits off the lists.
     pub(crate) fn deregister(&self, waker: &Waker) {
         for signal in self.signals() {
-            let deregistered = signal.waiters.lock().deregister(waker);
-            discard(deregistered);
+            signal.waiters.forget(waker);
         }
     }
 
@@ -294,35 +289,23 @@ impl CancellationToken {
 
 impl Signal {
     fn is_raised(&self) -> bool {
-        // SeqCst: together with `raise` and `register`; see the head of the module.
+        // SeqCst: see the head of the module, and `docs/atomics.md`.
         self.raised.load(Ordering::SeqCst)
     }
 
     fn raise(&self) {
         // SeqCst: before the list is taken; see the head of the module.
         if !self.raised.swap(true, Ordering::SeqCst) {
-            let waiters = self.waiters.lock().take();
-            wake_all(waiters);
+            self.waiters.lock().wake_all();
         }
     }
 
-    fn register(&self, waker: &Waker) {
-        let waker = waker.clone();
-        let known = self.waiters.lock().register(waker);
-        discard(known);
+    fn poll(&self, waker: &Waker) -> bool {
+        self.waiters.poll(waker, |()| self.is_raised().then_some(())).is_some()
     }
 
-    fn register_at(&self, place: &mut Option<Place>, waker: &Waker) {
-        let waker = waker.clone();
-        let replaced = self.waiters.lock().register_at(place, waker);
-        discard(replaced);
-    }
-
-    fn leave(&self, place: &mut Option<Place>) {
-        if place.is_some() {
-            let left = self.waiters.lock().leave(place);
-            discard(left);
-        }
+    fn poll_at(&self, place: &mut Option<Place>, waker: &Waker) -> bool {
+        self.waiters.poll_at(place, waker, |()| self.is_raised().then_some(())).is_some()
     }
 }
 
@@ -367,7 +350,7 @@ impl WaitForCancellation {
 
     fn leave(&mut self) {
         for (signal, place) in self.token.signals().zip(&mut self.places) {
-            signal.leave(place);
+            signal.waiters.forget_at(place);
         }
     }
 }
@@ -377,14 +360,11 @@ impl Future for WaitForCancellation {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { token, places } = &mut *self;
-        if !token.is_cancelled() {
-            for (signal, place) in token.signals().zip(places) {
-                signal.register_at(place, context.waker());
-            }
-            // Once more, now that the waker is on the lists: see the head of the module.
-            if !token.is_cancelled() {
-                return Poll::Pending;
-            }
+        let poll = |(signal, place): (&Signal, _)| signal.poll_at(place, context.waker());
+        let is_raised =
+            token.is_cancelled() || token.signals().zip(places).any(poll) || token.is_at_limit();
+        if !is_raised {
+            return Poll::Pending;
         }
         self.leave();
         Poll::Ready(())

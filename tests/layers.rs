@@ -16,7 +16,7 @@ const LAYERS: [(&str, u8, &[&str]); 30] = [
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
     ("unwind", 1, &[]),
-    ("wait", 1, &["time"]),
+    ("wait", 1, &["time", "unwind"]),
     ("trace", 1, &["error", "unwind"]),
     ("statistics", 1, &["time"]),
     ("lazy_thread", 1, &[]),

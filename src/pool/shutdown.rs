@@ -166,7 +166,7 @@ impl Pool {
             is_over = self.await_termination(grace)?;
         }
         if !is_over {
-            wake_all(self.shutdown.lifecycle.give_up());
+            self.shutdown.lifecycle.give_up();
         }
         let running = self.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
         let running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
@@ -314,7 +314,7 @@ impl Pool {
         let poll = |waker: &_| self.poll_terminated(waker);
         let terminated = wait::block_until(self.clock(), deadline, poll);
         if terminated.is_none() {
-            discard(self.shutdown.lifecycle.forget(Parker::current().waker()));
+            self.shutdown.lifecycle.forget(Parker::current().waker());
         }
         Ok(terminated.is_some())
     }

@@ -115,7 +115,7 @@ mod retiring;
 mod sizing;
 mod spawning;
 
-use std::{collections::BTreeMap, task::Waker, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 #[cfg(all(test, loom))]
 pub(super) use self::retiring::Retirement;
@@ -125,19 +125,20 @@ use super::kept::Kept;
 use crate::{
     statistics::{Totals, WorkerStats},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         is_finished, rank,
         thread::JoinHandle,
     },
     time::{Clock, saturating_nanos},
-    unwind::{discard, wake_all},
-    wait::{self, WaitList},
+    unwind::discard,
+    wait::{self, Watched},
 };
 
 /// See the [module](self).
 pub(crate) struct Workers {
-    roster: Mutex<Roster, { rank::OUTERMOST }>,
+    /// Watched by threads that wait for the permit.
+    roster: Watched<Roster, { rank::OUTERMOST }>,
     /// The number of workers that can be relied on; written under the lock.
     started: AtomicUsize,
     /// Written under the lock, as the two settings below.
@@ -167,8 +168,6 @@ struct Roster {
     threads: Kept<JoinHandle<()>>,
     /// The sum of what the workers did that have been removed.
     retired: Totals,
-    /// Threads that wait for the permit.
-    waiting: WaitList,
 }
 
 struct WorkerSlot {
@@ -232,7 +231,7 @@ impl Roster {
 impl Workers {
     pub(super) fn new(core_size: usize, core_timeout: bool, keep_alive: Duration) -> Self {
         Self {
-            roster: Mutex::default(),
+            roster: Watched::default(),
             started: AtomicUsize::new(0),
             core_size: AtomicUsize::new(core_size),
             core_timeout: AtomicBool::new(core_timeout),
@@ -299,27 +298,15 @@ impl Workers {
     ) -> Option<SpawnPermit<'_>> {
         // The system's clock: on a manual one a worker that waits here would count as idle.
         let clock = Clock::system();
-        wait::block_on(&clock, |waker| self.poll_permit(waker, &is_needed))
-    }
-
-    fn poll_permit(
-        &self,
-        waker: &Waker,
-        is_needed: impl Fn(usize) -> bool,
-    ) -> Option<Option<SpawnPermit<'_>>> {
-        let waker = waker.clone();
-        let mut roster = self.roster.lock();
-        let (permit, unused) = if !is_needed(roster.started) {
-            (Some(None), Some(waker))
-        } else if roster.is_spawning {
-            (None, roster.waiting.register(waker))
-        } else {
-            roster.is_spawning = true;
-            (Some(Some(SpawnPermit { workers: self })), Some(waker))
-        };
-        drop(roster);
-        discard(unused);
-        permit
+        wait::block_on(&clock, |waker| {
+            self.roster.poll(waker, |roster| {
+                if !is_needed(roster.started) {
+                    return Some(None);
+                }
+                let is_free = !std::mem::replace(&mut roster.is_spawning, true);
+                is_free.then(|| Some(SpawnPermit { workers: self }))
+            })
+        })
     }
 
     /// Returns the permit to start a worker for a task for which none would come: if the pool may
@@ -358,9 +345,7 @@ impl Workers {
         self.publish(&roster);
         let is_surplus = roster.started > self.core_size();
         // There may be enough workers now for those that wait for the permit.
-        let waiting = roster.waiting.take();
-        drop(roster);
-        wake_all(waiting);
+        roster.wake_all();
         is_surplus | self.staying.ends_beside_joins()
     }
 
@@ -419,9 +404,7 @@ impl Drop for SpawnPermit<'_> {
     fn drop(&mut self) {
         let mut roster = self.workers.roster.lock();
         roster.is_spawning = false;
-        let waiting = roster.waiting.take();
-        drop(roster);
-        wake_all(waiting);
+        roster.wake_all();
     }
 }
 
