@@ -12,12 +12,6 @@
 //!
 //! A raiser raises the flag *before* it takes the list, and a waiter looks at the flag under the lock of
 //! the list ([`Watched`]). So no waiter is missed.
-//!
-//! # Threads and futures
-//!
-//! The waker of a thread identifies it on the lists, because a thread waits for one thing at a time.
-//! Several futures that one asynchronous task awaits have the same waker, so each has a [`Place`] of
-//! its own on each list, and one that is dropped takes nothing away from the others.
 
 use std::{
     error::Error,
@@ -30,7 +24,7 @@ use std::{
 
 use crate::{
     sync::{
-        Arc, Parker,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Clock, Timestamp},
@@ -93,6 +87,9 @@ struct Signal {
     limit: AtomicU64,
     waiters: Watched<()>,
 }
+
+/// The places of a waiter on the list of a token and on those of its parents.
+pub(crate) type Places = [Place; 3];
 
 impl CancellationToken {
     /// Makes a token that is not raised, and that [sleeps](Self::sleep) on the system's clock.
@@ -221,10 +218,11 @@ impl CancellationToken {
 
     /// Blocks until the token is raised, or until `deadline`; returns `true` if it was raised.
     fn wait_until(&self, deadline: Timestamp) -> bool {
-        let poll = |waker: &Waker| self.poll_raised(waker);
+        let mut places = Places::default();
+        let poll = |waker: &Waker| self.poll_raised(&mut places, waker);
         let end = deadline.min(self.end_of_waits());
         let is_raised = wait::block_until(&self.clock, end, poll).is_some();
-        self.deregister(Parker::current().waker());
+        self.forget(&mut places);
         is_raised
     }
 
@@ -239,26 +237,28 @@ impl CancellationToken {
     ) -> Option<R> {
         let is_same = clock.is_same(&self.clock);
         let end = if is_same { deadline.min(self.end_of_waits()) } else { deadline };
+        let mut places = Places::default();
         let answer = wait::block_until(clock, end, |waker| {
             let answer = poll(waker).map(Some);
-            answer.or_else(|| self.poll_raised(waker).map(|()| None))
+            answer.or_else(|| self.poll_raised(&mut places, waker).map(|()| None))
         });
-        self.deregister(Parker::current().waker());
+        self.forget(&mut places);
         answer.flatten()
     }
 
     /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the
-    /// waker on the lists; [`deregister`](Self::deregister) takes it off again.
-    pub(crate) fn poll_raised(&self, waker: &Waker) -> Option<()> {
-        let mut signals = self.signals();
-        let is_raised = signals.any(|signal| signal.poll(waker)) || self.is_at_limit();
+    /// waker on the lists; [`forget`](Self::forget) takes it off again.
+    pub(crate) fn poll_raised(&self, places: &mut Places, waker: &Waker) -> Option<()> {
+        let mut lists = self.signals().zip(places);
+        let is_raised =
+            lists.any(|(signal, place)| signal.poll(place, waker)) || self.is_at_limit();
         is_raised.then_some(())
     }
 
-    /// Takes the waker of a thread that no longer waits off the lists.
-    pub(crate) fn deregister(&self, waker: &Waker) {
-        for signal in self.signals() {
-            signal.waiters.forget(waker);
+    /// Takes the waker of one that no longer waits off the lists.
+    pub(crate) fn forget(&self, places: &mut Places) {
+        for (signal, place) in self.signals().zip(places) {
+            signal.waiters.forget(place);
         }
     }
 
@@ -300,12 +300,8 @@ impl Signal {
         }
     }
 
-    fn poll(&self, waker: &Waker) -> bool {
-        self.waiters.poll(waker, |()| self.is_raised().then_some(())).is_some()
-    }
-
-    fn poll_at(&self, place: &mut Option<Place>, waker: &Waker) -> bool {
-        self.waiters.poll_at(place, waker, |()| self.is_raised().then_some(())).is_some()
+    fn poll(&self, place: &mut Place, waker: &Waker) -> bool {
+        self.waiters.poll(place, waker, |()| self.is_raised().then_some(())).is_some()
     }
 }
 
@@ -339,19 +335,12 @@ impl Error for Cancelled {}
 #[must_use = "it waits for nothing unless it is awaited"]
 pub struct WaitForCancellation {
     token: CancellationToken,
-    /// Its places on the token's own list and on those of the parents.
-    places: [Option<Place>; 3],
+    places: Places,
 }
 
 impl WaitForCancellation {
     pub(super) fn new(token: CancellationToken) -> Self {
-        Self { token, places: [None; 3] }
-    }
-
-    fn leave(&mut self) {
-        for (signal, place) in self.token.signals().zip(&mut self.places) {
-            signal.waiters.forget_at(place);
-        }
+        Self { token, places: Places::default() }
     }
 }
 
@@ -360,20 +349,17 @@ impl Future for WaitForCancellation {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { token, places } = &mut *self;
-        let poll = |(signal, place): (&Signal, _)| signal.poll_at(place, context.waker());
-        let is_raised =
-            token.is_cancelled() || token.signals().zip(places).any(poll) || token.is_at_limit();
-        if !is_raised {
+        if token.poll_raised(places, context.waker()).is_none() {
             return Poll::Pending;
         }
-        self.leave();
+        token.forget(places);
         Poll::Ready(())
     }
 }
 
 impl Drop for WaitForCancellation {
     fn drop(&mut self) {
-        self.leave();
+        self.token.forget(&mut self.places);
     }
 }
 

@@ -49,66 +49,34 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         WatchedGuard(self.0.lock())
     }
 
-    /// The poll of a thread: returns what `look` finds, and keeps the waker if that is nothing. `look` is
-    /// called **under the lock**. A thread that has its answer is not on the list any more.
+    /// A poll: returns what `look` finds, or keeps the waker if that is nothing. `look` is called **under
+    /// the lock**. A waiter that has its answer is not on the list any more.
     pub(crate) fn poll<R>(
         &self,
+        place: &mut Place,
         waker: &Waker,
         look: impl FnOnce(&mut T) -> Option<R>,
-    ) -> Option<R> {
-        self.poll_with(waker, look, |waiters, kept| match kept {
-            Some(kept) => waiters.register(kept),
-            None => waiters.deregister(waker),
-        })
-    }
-
-    /// The poll of a future, which has a place of its own on the list.
-    pub(crate) fn poll_at<R>(
-        &self,
-        place: &mut Option<Place>,
-        waker: &Waker,
-        look: impl FnOnce(&mut T) -> Option<R>,
-    ) -> Option<R> {
-        self.poll_with(waker, look, |waiters, kept| match kept {
-            Some(kept) => waiters.register_at(place, kept),
-            None => waiters.leave(place),
-        })
-    }
-
-    /// `list` keeps the waker, or takes the one off the list that was kept before. It returns the one that
-    /// is not needed.
-    fn poll_with<R>(
-        &self,
-        waker: &Waker,
-        look: impl FnOnce(&mut T) -> Option<R>,
-        list: impl FnOnce(&mut WaitList, Option<Waker>) -> Option<Waker>,
     ) -> Option<R> {
         let waker = waker.clone();
         let mut watched = self.0.lock();
         let answer = look(&mut watched.state);
-        let (kept, unused) =
-            if answer.is_none() { (Some(waker), None) } else { (None, Some(waker)) };
-        let before = list(&mut watched.waiters, kept);
+        let (before, unused) = match answer {
+            Some(_) => (watched.waiters.leave(place), Some(waker)),
+            None => (watched.waiters.register(place, waker), None),
+        };
         drop(watched);
-        discard(unused);
         discard(before);
+        discard(unused);
         answer
     }
 
-    /// Takes a thread that waits no longer off the list. Returns `false` if it has been woken already.
-    pub(crate) fn forget(&self, waker: &Waker) -> bool {
-        let kept = self.0.lock().waiters.deregister(waker);
-        let was_listed = kept.is_some();
+    /// Takes a waiter that gives up off the list. Returns `false` if it was not there: it has been woken.
+    pub(crate) fn forget(&self, place: &mut Place) -> bool {
+        // The lock is released before the waker is dropped.
+        let kept = if place.is_taken() { self.0.lock().waiters.leave(place) } else { None };
+        let was_there = kept.is_some();
         discard(kept);
-        was_listed
-    }
-
-    /// Takes a future that waits no longer off the list.
-    pub(crate) fn forget_at(&self, place: &mut Option<Place>) {
-        if place.is_some() {
-            let kept = self.0.lock().waiters.leave(place);
-            discard(kept);
-        }
+        was_there
     }
 }
 
@@ -146,57 +114,49 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing.
-///
-/// A thread waits for one thing at a time, so its waker identifies it. A future has a [`Place`] of its
-/// own: several that one asynchronous task awaits come with the same waker, and one of them may leave.
+/// The wakers of all threads and futures that wait for one thing, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct WaitList {
-    waiters: Vec<(Option<Place>, Waker)>,
-    last: u64,
+    waiters: Vec<(Place, Waker)>,
+    last: Place,
 }
 
-/// Identifies a future on a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that
+/// was woken for nothing gets its old place back. Different waiters may have the same waker, so that does
+/// not identify them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u64);
 
+impl Place {
+    /// Returns `true` if the waiter has come, and neither has its answer nor has given up.
+    pub(crate) fn is_taken(self) -> bool {
+        self.0 > 0
+    }
+}
+
 impl WaitList {
-    /// Keeps the waker of a thread. Returns it if the thread is on the list already.
-    pub(crate) fn register(&mut self, waker: Waker) -> Option<Waker> {
-        if self.index_of(&waker).is_some() {
-            return Some(waker);
+    /// Keeps the waker of a waiter. Returns the one that was kept before.
+    pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
+        if !place.is_taken() {
+            self.last.0 += 1;
+            *place = self.last;
         }
-        self.waiters.push((None, waker));
-        None
+        match self.index_of(*place) {
+            Ok(index) => Some(std::mem::replace(&mut self.waiters[index].1, waker)),
+            Err(index) => {
+                self.waiters.insert(index, (*place, waker));
+                None
+            }
+        }
     }
 
-    /// Takes the waker of a thread off the list.
-    pub(crate) fn deregister(&mut self, waker: &Waker) -> Option<Waker> {
-        let index = self.index_of(waker)?;
+    /// Takes a waiter off the list. Returns its waker, if it has not been taken.
+    pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
+        let index = self.index_of(std::mem::take(place)).ok()?;
         Some(self.waiters.remove(index).1)
     }
 
-    /// Keeps the waker of the future that has this place, or gives the future a place. Returns the
-    /// waker that it had there before.
-    pub(crate) fn register_at(&mut self, place: &mut Option<Place>, waker: Waker) -> Option<Waker> {
-        let mut waiters = self.waiters.iter_mut();
-        if let Some((_, known)) = waiters.find(|(at, _)| at.is_some() && *at == *place) {
-            return Some(std::mem::replace(known, waker));
-        }
-        self.last += 1;
-        *place = Some(Place(self.last));
-        self.waiters.push((*place, waker));
-        None
-    }
-
-    /// Takes the waker of a future off the list.
-    pub(crate) fn leave(&mut self, place: &mut Option<Place>) -> Option<Waker> {
-        let place = place.take()?;
-        let index = self.waiters.iter().position(|(at, _)| *at == Some(place))?;
-        Some(self.waiters.remove(index).1)
-    }
-
-    /// Takes the oldest waker, for the caller to wake after releasing the lock.
+    /// Takes the first waker, for the caller to wake after releasing the lock.
     pub(crate) fn take_one(&mut self) -> Option<Waker> {
         if self.waiters.is_empty() { None } else { Some(self.waiters.remove(0).1) }
     }
@@ -206,8 +166,9 @@ impl WaitList {
         std::mem::take(&mut self.waiters).into_iter().map(|(_, waker)| waker).collect()
     }
 
-    fn index_of(&self, waker: &Waker) -> Option<usize> {
-        self.waiters.iter().position(|(place, known)| place.is_none() && known.will_wake(waker))
+    /// Returns where a place is on the list, or where it would be.
+    fn index_of(&self, place: Place) -> Result<usize, usize> {
+        self.waiters.binary_search_by_key(&place, |(place, _)| *place)
     }
 }
 
@@ -275,32 +236,29 @@ mod tests {
     #[test]
     fn who_has_an_answer_is_not_on_the_list() {
         let (watched, parker) = (Watched::<u32>::default(), Parker::current());
-        let mut places = [None; 2];
-        for _ in 0..2 {
-            assert_eq!(watched.poll(parker.waker(), find), None);
-            for place in &mut places {
-                assert_eq!(watched.poll_at(place, parker.waker(), find), None);
-            }
+        let mut places = [Place::default(); 2];
+        for index in [0, 1, 0, 1] {
+            assert_eq!(watched.poll(&mut places[index], parker.waker(), find), None);
         }
         *watched.lock() = 7;
-        assert_eq!(watched.poll_at(&mut places[0], parker.waker(), find), Some(7));
-        assert_eq!(places[0], None);
-        assert_eq!(watched.poll(parker.waker(), find), Some(7));
-        assert!(!watched.forget(parker.waker()));
-        assert_eq!(watched.lock().take_wakers().len(), 1, "the other future waits on");
+        assert_eq!(watched.poll(&mut places[0], parker.waker(), find), Some(7));
+        assert!(!places[0].is_taken());
+        assert!(!watched.forget(&mut places[0]));
+        assert_eq!(watched.lock().take_wakers().len(), 1, "the other one waits on");
+        assert!(!watched.forget(&mut places[1]), "it has been woken");
     }
 
     #[test]
-    fn one_that_waits_no_longer_takes_nothing_away_from_the_others() {
+    fn one_that_was_woken_for_nothing_has_its_place_back() {
         let (watched, parker) = (Watched::<u32>::default(), Parker::current());
-        let mut places = [None; 2];
+        let mut places = [Place::default(); 2];
         for place in &mut places {
-            assert_eq!(watched.poll_at(place, parker.waker(), find), None);
+            assert_eq!(watched.poll(place, parker.waker(), find), None);
         }
-        assert_eq!(watched.poll(parker.waker(), find), None);
-        watched.forget_at(&mut places[0]);
         watched.lock().wake_one();
-        assert!(watched.forget(parker.waker()), "the second future came before the thread");
-        assert!(watched.lock().take_wakers().is_empty());
+        assert_eq!(watched.poll(&mut places[0], parker.waker(), find), None);
+        watched.lock().wake_one();
+        assert!(watched.forget(&mut places[1]), "the first was woken again");
+        assert!(!watched.forget(&mut places[0]));
     }
 }

@@ -68,10 +68,10 @@ use super::{Pool, rejection::NotAdmitted};
 use crate::{
     RejectedExecutionError, RejectionReason,
     queue::{Refusal, RefusedElement, Ticket},
-    sync::{Arc, Parker},
+    sync::Arc,
     task::Task,
     time::{Clock, Timestamp},
-    wait::{self, Watched},
+    wait::{self, Place, Watched},
 };
 
 impl Pool {
@@ -253,8 +253,10 @@ impl Capacity {
         is_closed: impl Fn() -> bool,
         gives_up: impl Fn() -> bool,
     ) -> Room {
+        let mut place = Place::default();
         let room = wait::block_until(clock, deadline, |waker| {
-            match self.acquired.poll(waker, |acquired| self.grant(acquired, &is_closed)) {
+            match self.acquired.poll(&mut place, waker, |acquired| self.grant(acquired, &is_closed))
+            {
                 Some(()) => Some(Room::Acquired),
                 // Second: the waker is kept by now.
                 None => gives_up().then_some(Room::GivenUp),
@@ -262,7 +264,7 @@ impl Capacity {
         });
         let room = room.unwrap_or(Room::TimeIsUp);
         // A waiter that is off the list already was woken for a permit, which is free still.
-        if room != Room::Acquired && !self.acquired.forget(Parker::current().waker()) {
+        if room != Room::Acquired && !self.acquired.forget(&mut place) {
             self.acquired.lock().wake_one();
         }
         room

@@ -100,7 +100,7 @@ pub(crate) struct Driver {
     /// Its places in the lists of those that wait: for a task, for a limit, for the termination.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
-    for_end: Option<Place>,
+    for_end: Place,
     _at_home: PoolScope,
 }
 
@@ -135,7 +135,7 @@ impl Driver {
             wall: pool.wall_clock.do_without_thread(pool.clock()),
             for_task: AsyncWaiter::new(),
             for_limit: AsyncWaiter::new(),
-            for_end: None,
+            for_end: Place::default(),
             _at_home: PoolScope::enter(pool, Role::Worker),
         }
     }
@@ -272,7 +272,7 @@ impl Driver {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = runner.pool();
         let first = limits.watch(for_limit, waker).min(pool.queue.watch(for_task, waker));
-        if pool.poll_terminated_at(for_end, waker).is_some() {
+        if pool.poll_terminated(for_end, waker).is_some() {
             return Timestamp::NEVER;
         }
         if pool.queue.is_finished() { self.next_at_end() } else { self.no_later_than_look(first) }
@@ -283,7 +283,7 @@ impl Driver {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         limits.unwatch(for_limit);
         runner.pool().queue.unwatch(for_task);
-        runner.pool().forget_termination_at(for_end);
+        runner.pool().forget_termination(for_end);
     }
 
     /// Runs everything when it is due, until `poll` has an answer, and sleeps in between.

@@ -25,12 +25,12 @@ use crate::{
     CancelReason, WouldDeadlock,
     queue::{QueueEntry, Ticket},
     sync::{
-        Arc, Mutex, Parker, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember, Run, Task},
     unwind::discard,
-    wait,
+    wait::{self, Place},
 };
 
 /// The groups of a pool that are alive.
@@ -271,11 +271,10 @@ impl Pool {
             return Err(WouldDeadlock(()));
         }
         let deadline = self.clock().read().after(timeout);
-        let poll = |waker: &_| group.poll_terminated(waker);
+        let mut place = Place::default();
+        let poll = |waker: &_| group.poll_terminated(&mut place, waker);
         let has_ended = wait::block_until(self.clock(), deadline, poll).is_some();
-        if !has_ended {
-            group.forget(Parker::current().waker());
-        }
+        group.forget(&mut place);
         Ok(has_ended)
     }
 

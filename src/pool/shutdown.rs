@@ -40,7 +40,6 @@ use crate::{
     CancellationToken, WouldDeadlock,
     queue::{Admission, QueueEntry},
     sync::{
-        Parker,
         atomic::{AtomicBool, Ordering},
         thread,
     },
@@ -280,28 +279,22 @@ impl Pool {
     }
 
     /// The poll of [`wait`]: an answer once the pool has terminated.
-    pub(crate) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
-        self.shutdown.lifecycle.poll_terminated(waker)
+    pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.shutdown.lifecycle.poll_terminated(place, waker)
     }
 
     /// As [`poll_terminated`](Self::poll_terminated), for the owner's drop.
-    pub(crate) fn poll_terminated_or_given_up(&self, waker: &Waker) -> Option<()> {
-        self.shutdown.lifecycle.poll_terminated_or_given_up(waker)
-    }
-
-    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
-    /// the list of waiters.
-    pub(crate) fn poll_terminated_at(
+    pub(crate) fn poll_terminated_or_given_up(
         &self,
-        place: &mut Option<Place>,
+        place: &mut Place,
         waker: &Waker,
     ) -> Option<()> {
-        self.shutdown.lifecycle.poll_terminated_at(place, waker)
+        self.shutdown.lifecycle.poll_terminated_or_given_up(place, waker)
     }
 
-    /// Takes a future that no longer waits off the list of waiters.
-    pub(crate) fn forget_termination_at(&self, place: &mut Option<Place>) {
-        self.shutdown.lifecycle.forget_at(place);
+    /// Takes a waiter that gives up off the list.
+    pub(crate) fn forget_termination(&self, place: &mut Place) {
+        self.shutdown.lifecycle.forget(place);
     }
 
     /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
@@ -311,11 +304,10 @@ impl Pool {
             return Err(WouldDeadlock(()));
         }
         let deadline = self.clock().read().after(timeout);
-        let poll = |waker: &_| self.poll_terminated(waker);
+        let mut place = Place::default();
+        let poll = |waker: &_| self.poll_terminated(&mut place, waker);
         let terminated = wait::block_until(self.clock(), deadline, poll);
-        if terminated.is_none() {
-            self.shutdown.lifecycle.forget(Parker::current().waker());
-        }
+        self.forget_termination(&mut place);
         Ok(terminated.is_some())
     }
 
@@ -332,7 +324,8 @@ impl Pool {
         if self.would_wait_for_itself() && self.phase() < Phase::Terminated {
             return;
         }
-        wait::block_on(self.clock(), |waker| self.poll_terminated_or_given_up(waker));
+        let mut place = Place::default();
+        wait::block_on(self.clock(), |waker| self.poll_terminated_or_given_up(&mut place, waker));
         if self.phase() == Phase::Terminated {
             self.join_threads();
         }

@@ -132,7 +132,7 @@ use crate::{
     },
     time::{Clock, saturating_nanos},
     unwind::discard,
-    wait::{self, Watched},
+    wait::{self, Place, Watched},
 };
 
 /// See the [module](self).
@@ -298,8 +298,9 @@ impl Workers {
     ) -> Option<SpawnPermit<'_>> {
         // The system's clock: on a manual one a worker that waits here would count as idle.
         let clock = Clock::system();
+        let mut place = Place::default();
         wait::block_on(&clock, |waker| {
-            self.roster.poll(waker, |roster| {
+            self.roster.poll(&mut place, waker, |roster| {
                 if !is_needed(roster.started) {
                     return Some(None);
                 }

@@ -379,26 +379,12 @@ impl GroupState {
 
     /// The poll of [`wait`](crate::wait): an answer once the group was shut down and its last member has
     /// left.
-    pub(crate) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
-        self.roll.poll(waker, |roll| roll.end.is_terminated.then_some(()))
+    pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.roll.poll(place, waker, |roll| roll.end.is_terminated.then_some(()))
     }
 
-    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own.
-    pub(crate) fn poll_terminated_at(
-        &self,
-        place: &mut Option<Place>,
-        waker: &Waker,
-    ) -> Option<()> {
-        self.roll.poll_at(place, waker, |roll| roll.end.is_terminated.then_some(()))
-    }
-
-    /// Takes a thread that waits no longer off the list of waiters.
-    pub(crate) fn forget(&self, waker: &Waker) {
-        self.roll.forget(waker);
-    }
-
-    /// Takes a future that waits no longer off that list.
-    pub(crate) fn forget_at(&self, place: &mut Option<Place>) {
-        self.roll.forget_at(place);
+    /// Takes a waiter that gives up off the list.
+    pub(crate) fn forget(&self, place: &mut Place) {
+        self.roll.forget(place);
     }
 }

@@ -162,7 +162,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
             self.shared.0.lock().wake_all();
         }
         let waker = Arc::new(CompletionWaker { shared: Arc::downgrade(&self.shared), number });
-        if task.poll_done(&Waker::from(Arc::clone(&waker))) {
+        if task.poll_done(&mut Place::default(), &Waker::from(Arc::clone(&waker))) {
             waker.wake();
         }
         // The future may have been taken and dropped meanwhile.
@@ -194,7 +194,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
             let Ok(_waiting) = self.enter_join(&gate) else {
                 return Err(TaskError::WouldDeadlock);
             };
-            wait::block_on(self.handle.pool().clock(), |waker| gate.poll(waker));
+            let mut place = Place::default();
+            wait::block_on(self.handle.pool().clock(), |waker| gate.poll(&mut place, waker));
         }
     }
 
@@ -348,7 +349,7 @@ impl<T> CompletionQueue<T> {
 
     /// Returns a new taker.
     fn taker(&self) -> Taker<'_, T> {
-        Taker { shared: self, place: None }
+        Taker { shared: self, place: Place::default() }
     }
 }
 
@@ -407,13 +408,13 @@ impl<T> Wake for CompletionWaker<T> {
 /// A thread or a future that takes from the queue. Its waker is taken off the list on drop.
 struct Taker<'a, T> {
     shared: &'a CompletionQueue<T>,
-    place: Option<Place>,
+    place: Place,
 }
 
 impl<T> Taker<'_, T> {
     /// The poll of [`wait`]: returns the answer, once there is one.
     fn poll(&mut self, waker: &Waker) -> Option<Answer<T>> {
-        let answer = self.shared.0.poll_at(&mut self.place, waker, QueueState::take)?;
+        let answer = self.shared.0.poll(&mut self.place, waker, QueueState::take)?;
         self.shared.step(|_| ());
         Some(answer)
     }
@@ -421,8 +422,8 @@ impl<T> Taker<'_, T> {
 
 impl<T> Drop for Taker<'_, T> {
     fn drop(&mut self) {
-        if self.place.is_some() {
-            self.shared.0.forget_at(&mut self.place);
+        if self.place.is_taken() {
+            self.shared.0.forget(&mut self.place);
             self.shared.step(|_| ());
         }
     }
@@ -453,8 +454,8 @@ impl Gate {
     }
 
     /// The poll of [`wait`]: an answer once the gate is open.
-    fn poll(&self, waker: &Waker) -> Option<()> {
-        self.0.poll(waker, |state| state.is_open.then_some(()))
+    fn poll(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.0.poll(place, waker, |state| state.is_open.then_some(()))
     }
 }
 

@@ -167,35 +167,23 @@ impl Lifecycle {
     }
 
     /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
-    pub(super) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
-        self.progress.poll(waker, Progress::terminated)
+    pub(super) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.progress.poll(place, waker, Progress::terminated)
     }
 
-    /// As [`poll_terminated`](Self::poll_terminated), for a thread that waits no longer than a shutdown with a
+    /// As [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
     /// deadline did.
-    pub(super) fn poll_terminated_or_given_up(&self, waker: &Waker) -> Option<()> {
-        self.progress.poll(waker, Progress::terminated_or_given_up)
-    }
-
-    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
-    /// the list of waiters.
-    pub(super) fn poll_terminated_at(
+    pub(super) fn poll_terminated_or_given_up(
         &self,
-        place: &mut Option<Place>,
+        place: &mut Place,
         waker: &Waker,
     ) -> Option<()> {
-        self.progress.poll_at(place, waker, Progress::terminated)
+        self.progress.poll(place, waker, Progress::terminated_or_given_up)
     }
 
-    /// Takes the waker of a thread that no longer waits off the list. Returns `false` if it has been woken
-    /// already.
-    pub(super) fn forget(&self, waker: &Waker) -> bool {
-        self.progress.forget(waker)
-    }
-
-    /// Takes a future that no longer waits off the list.
-    pub(super) fn forget_at(&self, place: &mut Option<Place>) {
-        self.progress.forget_at(place);
+    /// Takes a waiter that gives up off the list.
+    pub(super) fn forget(&self, place: &mut Place) {
+        self.progress.forget(place);
     }
 
     fn set(&self, progress: &mut Progress, phase: Phase) {
@@ -256,15 +244,13 @@ mod tests {
 
     #[test]
     fn who_waits_is_told_of_the_end_and_not_before() {
-        let (lifecycle, parker) = (Lifecycle::new(), Parker::current());
-        let waker = parker.waker();
-        assert_eq!(lifecycle.poll_terminated(waker), None);
-        assert!(lifecycle.forget(waker));
-        assert!(!lifecycle.forget(waker));
+        let (lifecycle, parker, mut place) =
+            (Lifecycle::new(), Parker::current(), Place::default());
+        let mut poll = || lifecycle.poll_terminated(&mut place, parker.waker());
         lifecycle.advance(Phase::Tidying);
-        assert_eq!(lifecycle.poll_terminated(waker), None, "the hook is still to be called");
+        assert_eq!(poll(), None, "the hook is still to be called");
         assert_eq!(lifecycle.terminate().len(), 1);
-        assert_eq!(lifecycle.poll_terminated(waker), Some(()));
+        assert_eq!(poll(), Some(()));
         assert!(lifecycle.terminate().is_empty());
     }
 }
