@@ -10,8 +10,8 @@
 //! of children to maintain, and a task that never asks for its token costs nothing (the token is made
 //! when it is first asked for, see `task::state::Extras`).
 //!
-//! A raiser raises the flag *before* it takes the list, and a waiter looks at the flag under the lock of
-//! the list ([`Watched`]). So no waiter is missed.
+//! A raiser raises the flag and then takes the list; a waiter looks at the flag and is listed in one
+//! step, under the lock of the list ([`Watched`]).
 
 use std::{
     error::Error,

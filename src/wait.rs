@@ -6,10 +6,9 @@
 //! ([`block_on`]).
 //!
 //! Nearly all of them are a [`Watched`] state. Its poll looks for the answer and keeps the waker in one
-//! step, under the lock under which the answer is published, so either the poll sees the answer or the
-//! thread that publishes it finds the waker. Cloning, waking and dropping a waker is user code, so it
-//! happens outside that lock. Elsewhere a poll does the same by hand, with a [`WaitList`]: the task
-//! (`task::awaited`), whose node has one lock for everything.
+//! step, under the lock that the thread takes which brings the answer: these are the two sides of
+//! `queue::waiters`. Cloning, waking and dropping a waker is user code, so it happens outside that lock.
+//! A task does the same by hand, with a [`WaitList`] (`task::awaited`): its node has one lock for all.
 //!
 //! A wait that can be given up has to take its waker off the list again. Where a token ends it,
 //! [`CancellationToken::block_unless_raised`](crate::CancellationToken) does that for the token.

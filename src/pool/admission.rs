@@ -42,22 +42,22 @@
 //!
 //! ## Why no permit is left unused while a submitter waits
 //!
-//! Each released permit wakes one waiter. A waiter whose time ran out concurrently forwards the
-//! wake-up ([`acquire_before`]). A waiter may also wake for another reason and acquire a permit that
-//! somebody else was woken for; it is taken off the list then, so no later permit is announced to
-//! it.
+//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose
+//! time ran out concurrently passes it on ([`acquire_before`]). A waiter may also wake for another
+//! reason and acquire a permit that another one was woken for; it is taken off the list then, so no
+//! later permit is announced to it.
 //!
 //! ## Once the queue is closed
 //!
 //! Once the queue is closed there is no bound: every submitter may acquire, and it is the queue
 //! that refuses the task and says why. Whether the queue is closed is asked of the queue, under the
 //! lock of the capacity (`is_closed`, an atomic read), and is not stored here. The closer closes the
-//! queue first and calls [`wake_all`](Capacity::wake_all) then. So a waiter that looked before that
-//! is on the list and is woken, and one that looks afterwards finds the queue closed.
+//! queue first and calls [`wake_all`](Capacity::wake_all) then; a waiter asks and is listed under that
+//! lock.
 //!
-//! The same holds for the group of a task that waits. A group that is shut down says so first, under its own lock, and
-//! wakes all submitters then. One of its own gives up, and is told that the group was shut down; so it does not hold
-//! up the group's end. The others wait on.
+//! The group of a task that waits is asked once the waiter is listed. A group that is shut down says so first, under
+//! its own lock, and wakes all submitters then. One of its own gives up, and is told that the group was shut down; so
+//! it does not hold up the group's end. The others wait on.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before

@@ -45,14 +45,9 @@
 //! # Why no wake-up is lost
 //!
 //! [`Driver::arm`] says when the driver has to be called next, and who is woken if that turns out to be too
-//! late. Three things can make it so, and each has a protocol of its own, in which the driver takes part:
-//!
-//! * *A task, or a limit, comes near*: the driver is listed as one that waits in both queues, and is the only
-//!   one there, so it is their leader. The [queue](crate::queue) argues that a thread which makes a head nearer
-//!   than the leader's moment either wakes the leader or comes before its last look.
-//! * *A queue is finished*: whoever closes it, or takes out the last element, wakes all who wait, or
-//!   begins a new round, which the driver sees when it is listed.
-//! * *The pool terminates*: its waker is on the list of those who wait for that.
+//! late, because a task or a limit comes near, a queue is finished, or the pool terminates. The driver is a
+//! waiter for each: the only one, and so the leader, of both [queues](crate::queue), and one of those who
+//! wait for termination.
 //!
 //! While the driver runs something it is not listed: it looks at everything before it says when to call again.
 //! A waker that was used counts as one that searches, until the next call of either kind.

@@ -46,7 +46,7 @@ impl Groups {
         let gone = self.list.lock().add(Arc::downgrade(group), |group| group.strong_count() == 0);
         drop(gone);
         // Ordering: a thread that makes a group writes this and then reads the phase; a shutdown advances the phase
-        // and then reads this. So one of the two sees the other.
+        // and then reads this. See `queue::waiters`.
         self.has_any.store(true, Ordering::SeqCst);
     }
 

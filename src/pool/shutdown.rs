@@ -263,8 +263,7 @@ impl Pool {
     /// switching a policy on again brings nothing back.
     ///
     /// Ordering: the setter writes the policy and then reads the phase; a shutdown advances the
-    /// phase and then reads the policies; all four are sequentially consistent. So one of the two
-    /// sees the other, and no change is missed.
+    /// phase and then reads the policies. All four are sequentially consistent; see `queue::waiters`.
     fn policy_changed(&self) {
         if self.shutdown.phase() == Phase::ShuttingDown {
             self.shutdown();

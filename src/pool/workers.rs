@@ -56,27 +56,19 @@
 //! A worker is *surplus* if there are more than the core pool size, or if core threads may time
 //! out. One that has been surplus and idle for the keep-alive asks whether it may retire
 //! ([`Workers::try_retire`]). If there are more than are wanted, it may. Otherwise it must not leave
-//! a task behind, and no submission may rely on a worker that is leaving. So each of the two writes
-//! first what the other reads:
+//! a task behind, and neither a submission nor a worker that takes an entry may rely on a worker that
+//! is leaving. The retiring worker and each of these are two sides as in
+//! [`queue::waiters`](crate::queue):
 //!
-//! | the submission | the retiring worker |
+//! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
-//! | 1. puts the task into the queue | 1. lowers the number of started workers by one |
+//! | 1. puts the task into the queue, or is no longer idle | 1. lowers the number of started workers by one |
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
-//! The lock of a stripe orders the two: if the worker looks after the task was queued, it sees the
-//! task; if it looked before, the submission, which got that lock later, sees that the worker has
-//! gone. The same holds between a worker that takes an entry and one that retires:
-//!
-//! | the taking worker | the retiring worker |
-//! |---|---|
-//! | 1. is no longer idle | 1. lowers the number of started workers by one |
-//! | 2. reads the number of started workers; if it is too small, looks | 2. counts idle workers; stays if there are too few |
-//!
-//! These four steps are sequentially consistent, so one of the two sees the other. A worker asks
-//! while the queue counts it as one that waits, so no thread starts another worker only because this
-//! one asks. If it retires it leaves the queue under the lock of this module, so no thread that
-//! counts under that lock takes it for idle any more.
+//! The lock of a stripe orders a submission; the steps of a taking worker are sequentially consistent.
+//! A worker asks while the queue counts it as one that waits, so no thread starts another worker only
+//! because this one asks. If it retires it leaves the queue under the lock of this module, so no
+//! thread that counts under that lock takes it for idle any more.
 //!
 //! *To look* is to take the lock of this module and to count the workers that are idle, about to
 //! search or being started ([`Workers::try_spawn_permit`]). Of two that take an entry at once, the

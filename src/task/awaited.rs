@@ -1,9 +1,9 @@
 //! A task as those see it who wait for it: the holder of its future, who takes the result, and the
 //! pool's detection of deadlocks.
 //!
-//! A waiter looks for the end and leaves its waker in one step, under the task's lock, under which the
-//! end is published and the wakers are taken out. So no waiter is missed. Wakers are cloned before
-//! the lock is taken and dropped after it has been released: both are user code.
+//! The two sides of [`queue::waiters`](crate::queue) meet at the task's lock: under it a waiter looks for
+//! the end and leaves its waker, and the end is published and the wakers are taken out. They are cloned
+//! before and dropped afterwards, since both are user code.
 
 use std::task::Waker;
 

@@ -17,13 +17,9 @@
 //! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A
 //! taker that finds none is listed in the same step ([`Watched`]). And every change, in whichever
 //! thread, ends with one question ([`CompletionQueue::step`]): is there an answer? If so, the first
-//! taker that waits is taken off the list and woken.
-//!
-//! So as long as there is an answer and a taker waits, there is one that has been woken and has not
-//! looked yet. It will look, and asks the question when it has its answer; or it gives up without
-//! looking, because its time is up or its future is dropped, and the drop of a [`Taker`] asks too. So
-//! a taker that cannot use its wake-up forwards it to the next. This also passes the news that nothing
-//! is left from one taker to the next, until all know it.
+//! taker that waits is woken. The wake-up is a baton (`queue::waiters`): a taker asks the question when it
+//! has its answer, and the drop of a [`Taker`] that has none asks too. The baton also passes the news that
+//! nothing is left from one taker to the next, until all know it.
 //!
 //! # Ownership
 //!
