@@ -19,7 +19,7 @@ const LAYERS: [(&str, u8, &[&str]); 30] = [
     ("wait", 1, &["time", "unwind"]),
     ("trace", 1, &["error", "unwind"]),
     ("statistics", 1, &["time"]),
-    ("lazy_thread", 1, &[]),
+    ("lazy_thread", 1, &["time", "wait"]),
     ("histogram", 1, &["time"]),
     ("error", 1, &["unwind"]),
     ("token", 2, &[]),

@@ -73,12 +73,8 @@ impl WallClock {
 impl Pool {
     /// Ensures that the wall clock is watched, unless the pool is at its end.
     pub(crate) fn ensure_wall_watcher(self: &Arc<Self>) -> io::Result<()> {
-        let watcher = &self.wall_clock.watcher;
-        if watcher.running().is_some() {
-            return Ok(());
-        }
         let make_watch = || WallWatch::new(self.clock().clone());
-        self.start_service(watcher, "wall-clock", make_watch, |pool, watch| {
+        self.start_service(&self.wall_clock.watcher, "wall-clock", make_watch, |pool, watch| {
             watch.watch(|| pool.wall_clock_was_set());
         })
     }
