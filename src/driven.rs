@@ -21,6 +21,7 @@ use crate::{
     DropPolicy, Handle,
     pool::{Config, Driver},
     time::Timestamp,
+    wait::Place,
 };
 
 /// An executor that starts no thread: it runs its tasks when it is called. For event loops, games,
@@ -319,7 +320,8 @@ impl DrivenExecutor {
     fn shut_down_and_wait_unless_given_up(&mut self) {
         self.handle.shutdown();
         let pool = self.handle.pool();
-        self.driver.drive_until(|waker| pool.poll_terminated_or_given_up(waker));
+        let mut place = Place::default();
+        self.driver.drive_until(|waker| pool.poll_terminated_or_given_up(&mut place, waker));
     }
 }
 

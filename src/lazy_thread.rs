@@ -14,29 +14,28 @@
 //!      └──────────────────────┘
 //! ```
 //!
-//! Only the holder of a [`Starting`] can have the thread run, and of two callers one is given it. So a
-//! second thread is not a matter of what its callers have locked. What they have is for another purpose: a
-//! caller that comes while the thread is being started has to *wait* for what comes of that. The threads of
-//! a pool wait for the permit to spawn, which is returned after [`succeed`](Starting::succeed), and those
-//! that set an alarm for a lock.
+//! Only the holder of a [`Starting`] can have the thread run, and one caller at a time is given it. A caller
+//! that comes while the thread is being started *waits* for what comes of that. (Those of a pool have
+//! waited for the permit to spawn by then, and wait no longer here.)
 //!
 //! A start that fails leaves the queue behind, and the next caller tries again with the same one.
 
-use crate::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering},
+use crate::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Clock,
+    wait::{self, Place, Watched},
 };
 
 /// See the [module](self).
 pub(crate) struct LazyThread<Q> {
     /// Made before the first attempt to start the thread.
     queue: OnceLock<Arc<Q>>,
-    stage: AtomicUsize,
+    is_running: AtomicBool,
+    is_starting: Watched<bool>,
 }
-
-const ABSENT: usize = 0;
-const STARTING: usize = 1;
-const RUNNING: usize = 2;
 
 /// The right to start the thread, which one caller has at a time, and none once the thread runs. Dropped
 /// without [`succeed`](Self::succeed), it leaves the start to the next caller.
@@ -48,7 +47,8 @@ pub(crate) struct Starting<'a, Q> {
 
 impl<Q> LazyThread<Q> {
     pub(crate) fn new() -> Self {
-        Self { queue: OnceLock::new(), stage: AtomicUsize::new(ABSENT) }
+        let (is_running, is_starting) = (AtomicBool::new(false), Watched::default());
+        Self { queue: OnceLock::new(), is_running, is_starting }
     }
 
     /// Returns the queue, or `None` if no caller has tried to start the thread yet.
@@ -59,26 +59,35 @@ impl<Q> LazyThread<Q> {
     /// Returns the queue if the thread has been started.
     #[inline]
     pub(crate) fn running(&self) -> Option<&Arc<Q>> {
-        // Ordering: pairs with the store in `succeed`, so a thread that sees the stage sees the queue.
-        if self.stage.load(Ordering::Acquire) == RUNNING { self.queue.get() } else { None }
+        // Ordering: pairs with the store in `succeed`, so a thread that sees it run sees the queue.
+        if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
     }
 
     /// Makes the queue for a caller that takes from it itself. No thread will ever be started.
     pub(crate) fn do_without(&self, make_queue: impl FnOnce() -> Q) -> Arc<Q> {
         let queue = self.queue.get_or_init(|| Arc::new(make_queue()));
         // Ordering: see `running`.
-        self.stage.store(RUNNING, Ordering::Release);
+        self.is_running.store(true, Ordering::Release);
         Arc::clone(queue)
     }
 
-    /// Returns the right to start the thread, with the queue that it takes from. `None` if the thread runs,
-    /// or another caller is starting it.
+    /// Returns the right to start the thread, with the queue that it takes from. Blocks while another caller
+    /// has it. `None` if the thread runs.
     pub(crate) fn starting(&self, make_queue: impl FnOnce() -> Q) -> Option<Starting<'_, Q>> {
-        // Ordering: of two callers one writes; and the next that may sees what a failed one has left.
-        let (ours, seen) = (Ordering::AcqRel, Ordering::Relaxed);
-        self.stage.compare_exchange(ABSENT, STARTING, ours, seen).ok()?;
-        let queue = self.queue.get_or_init(|| Arc::new(make_queue()));
-        Some(Starting { thread: self, queue })
+        let mut place = Place::default();
+        // The system's clock: on a manual one a worker that waits here would count as idle.
+        let is_needed = wait::block_on(&Clock::system(), |waker| {
+            self.is_starting.poll(&mut place, waker, |is_starting| {
+                if self.running().is_some() {
+                    return Some(false);
+                }
+                (!std::mem::replace(is_starting, true)).then_some(true)
+            })
+        });
+        is_needed.then(|| {
+            let queue = self.queue.get_or_init(|| Arc::new(make_queue()));
+            Starting { thread: self, queue }
+        })
     }
 }
 
@@ -91,15 +100,15 @@ impl<Q> Starting<'_, Q> {
     /// Notes that the thread has been started. There will be no other.
     pub(crate) fn succeed(self) {
         // Ordering: see `running`.
-        self.thread.stage.store(RUNNING, Ordering::Release);
+        self.thread.is_running.store(true, Ordering::Release);
     }
 }
 
 impl<Q> Drop for Starting<'_, Q> {
     fn drop(&mut self) {
-        // Ordering: see `starting`. After `succeed` there is nothing to give back.
-        let (ours, seen) = (Ordering::Release, Ordering::Relaxed);
-        let _ = self.thread.stage.compare_exchange(STARTING, ABSENT, ours, seen);
+        let mut is_starting = self.thread.is_starting.lock();
+        *is_starting = false;
+        is_starting.wake_all();
     }
 }
 

@@ -37,11 +37,9 @@
 //! over (a closure that will not run, a result that no call will take, wakers) is taken out to be dropped
 //! or woken after the lock is released, through [`unwind`](crate::unwind).
 //!
-//! A result is published under the lock, in the same step in which the list of waiters is taken; a
-//! waiter looks for the result and registers in one step, too. So no waiter is missed. A waker that
-//! panics changes nothing: the result is published already, and the other waiters are still woken.
-//!
-//! Waiters are woken **before** leftover user values are dropped ([`end`]).
+//! A result is published in the step that takes the list of waiters ([`awaited`]). A waker that panics
+//! changes nothing: the result is there already, and the other waiters are still woken. Waiters are
+//! woken **before** leftover user values are dropped ([`end`]).
 //!
 //! # A result that no call will take
 //!

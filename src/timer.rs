@@ -26,12 +26,10 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! A timer that waits has an alarm in the queue. The alarm wakes the waker that it has, unless the timer
-//! itself has taken it out ([`Alarm`](crate::task::Alarm)). A poll reads the clock first. If the deadline
-//! has come, it needs nobody to tell it. If not, it looks for the alarm. If that is there, it is yet to go
-//! off. If it is gone, and the deadline has still not come, then the pool has ended it: a worker takes it
-//! at the deadline and not before. A deadline that was moved is no exception, because a move that does not
-//! find the alarm forgets it.
+//! A timer that waits has an alarm in the queue, which wakes the waker that it has, unless the timer
+//! itself has taken it out ([`Alarm`](crate::task::Alarm)). A poll reads the clock, and before the
+//! deadline looks for the alarm. If that is there, it is yet to go off. If it is gone, the pool has ended
+//! it, since a worker takes it at the deadline and not before. A move that does not find it forgets it.
 
 mod interval;
 mod sleep;

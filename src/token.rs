@@ -10,16 +10,8 @@
 //! of children to maintain, and a task that never asks for its token costs nothing (the token is made
 //! when it is first asked for, see `task::state::Extras`).
 //!
-//! # Why no waiter is missed
-//!
-//! A waiter puts its waker on the lists *before* it looks at the flags for the last time, and a raiser
-//! raises the flag *before* it takes the list. One of the two sees the other.
-//!
-//! # Threads and futures
-//!
-//! The waker of a thread identifies it on the lists, because a thread waits for one thing at a time.
-//! Several futures that one asynchronous task awaits have the same waker, so each has a [`Place`] of
-//! its own on each list, and one that is dropped takes nothing away from the others.
+//! A raiser raises the flag and then takes the list; a waiter looks at the flag and is listed in one
+//! step, under the lock of the list ([`Watched`]).
 
 use std::{
     error::Error,
@@ -32,12 +24,11 @@ use std::{
 
 use crate::{
     sync::{
-        Arc, Mutex, Parker,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Clock, Timestamp},
-    unwind::{discard, wake_all},
-    wait::{self, Place, WaitList},
+    wait::{self, Place, Watched},
 };
 
 /// A request to stop, which a task can check, wait for, and sleep on. It replaces Java's
@@ -94,8 +85,11 @@ struct Signal {
     /// The time limit that will raise it, in nanoseconds, or zero. Only if the token looks itself: it
     /// then counts as raised from that very moment on, even if no thread has raised it yet.
     limit: AtomicU64,
-    waiters: Mutex<WaitList>,
+    waiters: Watched<()>,
 }
+
+/// The places of a waiter on the list of a token and on those of its parents.
+pub(crate) type Places = [Place; 3];
 
 impl CancellationToken {
     /// Makes a token that is not raised, and that [sleeps](Self::sleep) on the system's clock.
@@ -224,10 +218,11 @@ impl CancellationToken {
 
     /// Blocks until the token is raised, or until `deadline`; returns `true` if it was raised.
     fn wait_until(&self, deadline: Timestamp) -> bool {
-        let poll = |waker: &Waker| self.poll_raised(waker);
+        let mut places = Places::default();
+        let poll = |waker: &Waker| self.poll_raised(&mut places, waker);
         let end = deadline.min(self.end_of_waits());
         let is_raised = wait::block_until(&self.clock, end, poll).is_some();
-        self.deregister(Parker::current().waker());
+        self.forget(&mut places);
         is_raised
     }
 
@@ -242,28 +237,28 @@ impl CancellationToken {
     ) -> Option<R> {
         let is_same = clock.is_same(&self.clock);
         let end = if is_same { deadline.min(self.end_of_waits()) } else { deadline };
+        let mut places = Places::default();
         let answer = wait::block_until(clock, end, |waker| {
             let answer = poll(waker).map(Some);
-            answer.or_else(|| self.poll_raised(waker).map(|()| None))
+            answer.or_else(|| self.poll_raised(&mut places, waker).map(|()| None))
         });
-        self.deregister(Parker::current().waker());
+        self.forget(&mut places);
         answer.flatten()
     }
 
     /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the
-    /// waker on the lists; [`deregister`](Self::deregister) takes it off again.
-    pub(crate) fn poll_raised(&self, waker: &Waker) -> Option<()> {
-        for signal in self.signals() {
-            signal.register(waker);
-        }
-        self.is_cancelled().then_some(())
+    /// waker on the lists; [`forget`](Self::forget) takes it off again.
+    pub(crate) fn poll_raised(&self, places: &mut Places, waker: &Waker) -> Option<()> {
+        let mut lists = self.signals().zip(places);
+        let is_raised =
+            lists.any(|(signal, place)| signal.poll(place, waker)) || self.is_at_limit();
+        is_raised.then_some(())
     }
 
-    /// Takes the waker of a thread that no longer waits off the lists.
-    pub(crate) fn deregister(&self, waker: &Waker) {
-        for signal in self.signals() {
-            let deregistered = signal.waiters.lock().deregister(waker);
-            discard(deregistered);
+    /// Takes the waker of one that no longer waits off the lists.
+    pub(crate) fn forget(&self, places: &mut Places) {
+        for (signal, place) in self.signals().zip(places) {
+            signal.waiters.forget(place);
         }
     }
 
@@ -294,35 +289,19 @@ impl CancellationToken {
 
 impl Signal {
     fn is_raised(&self) -> bool {
-        // SeqCst: together with `raise` and `register`; see the head of the module.
+        // SeqCst: see the head of the module, and `docs/atomics.md`.
         self.raised.load(Ordering::SeqCst)
     }
 
     fn raise(&self) {
         // SeqCst: before the list is taken; see the head of the module.
         if !self.raised.swap(true, Ordering::SeqCst) {
-            let waiters = self.waiters.lock().take();
-            wake_all(waiters);
+            self.waiters.lock().wake_all();
         }
     }
 
-    fn register(&self, waker: &Waker) {
-        let waker = waker.clone();
-        let known = self.waiters.lock().register(waker);
-        discard(known);
-    }
-
-    fn register_at(&self, place: &mut Option<Place>, waker: &Waker) {
-        let waker = waker.clone();
-        let replaced = self.waiters.lock().register_at(place, waker);
-        discard(replaced);
-    }
-
-    fn leave(&self, place: &mut Option<Place>) {
-        if place.is_some() {
-            let left = self.waiters.lock().leave(place);
-            discard(left);
-        }
+    fn poll(&self, place: &mut Place, waker: &Waker) -> bool {
+        self.waiters.poll(place, waker, |()| self.is_raised().then_some(())).is_some()
     }
 }
 
@@ -356,19 +335,12 @@ impl Error for Cancelled {}
 #[must_use = "it waits for nothing unless it is awaited"]
 pub struct WaitForCancellation {
     token: CancellationToken,
-    /// Its places on the token's own list and on those of the parents.
-    places: [Option<Place>; 3],
+    places: Places,
 }
 
 impl WaitForCancellation {
     pub(super) fn new(token: CancellationToken) -> Self {
-        Self { token, places: [None; 3] }
-    }
-
-    fn leave(&mut self) {
-        for (signal, place) in self.token.signals().zip(&mut self.places) {
-            signal.leave(place);
-        }
+        Self { token, places: Places::default() }
     }
 }
 
@@ -377,23 +349,17 @@ impl Future for WaitForCancellation {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { token, places } = &mut *self;
-        if !token.is_cancelled() {
-            for (signal, place) in token.signals().zip(places) {
-                signal.register_at(place, context.waker());
-            }
-            // Once more, now that the waker is on the lists: see the head of the module.
-            if !token.is_cancelled() {
-                return Poll::Pending;
-            }
+        if token.poll_raised(places, context.waker()).is_none() {
+            return Poll::Pending;
         }
-        self.leave();
+        token.forget(places);
         Poll::Ready(())
     }
 }
 
 impl Drop for WaitForCancellation {
     fn drop(&mut self) {
-        self.leave();
+        self.token.forget(&mut self.places);
     }
 }
 

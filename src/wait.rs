@@ -5,72 +5,157 @@
 //! there. A future passes the waker of its context; a blocked thread passes the one that unparks it
 //! ([`block_on`]).
 //!
-//! A poll keeps the waker under the same lock under which the answer is published, so either the poll
-//! sees the answer or the answer finds the waker. Cloning and dropping a waker is user code, so it
-//! happens outside that lock: a poll clones first and locks then, and drops what the list returns
-//! after releasing the lock.
+//! Nearly all of them are a [`Watched`] state. Its poll looks for the answer and keeps the waker in one
+//! step, under the lock that the thread takes which brings the answer: these are the two sides of
+//! `queue::waiters`. Cloning, waking and dropping a waker is user code, so it happens outside that lock.
+//! A task does the same by hand, with a [`WaitList`] (`task::awaited`): its node has one lock for all.
 //!
 //! A wait that can be given up has to take its waker off the list again. Where a token ends it,
 //! [`CancellationToken::block_unless_raised`](crate::CancellationToken) does that for the token.
 
-use std::task::Waker;
-
-use crate::{
-    sync::{Parker, spin_until},
-    time::{Clock, Timestamp},
+use std::{
+    ops::{Deref, DerefMut},
+    task::Waker,
 };
 
-/// The wakers of all threads and futures that wait for one thing.
-///
-/// A thread waits for one thing at a time, so its waker identifies it. A future has a [`Place`] of its
-/// own: several that one asynchronous task awaits come with the same waker, and one of them may leave.
+use crate::{
+    sync::{Mutex, MutexGuard, Parker, rank, spin_until},
+    time::{Clock, Timestamp},
+    unwind::{self, discard},
+};
+
+/// A state under a lock, and the wakers of those who wait until a poll finds an answer in it.
 #[derive(Debug, Default)]
-pub(crate) struct WaitList {
-    waiters: Vec<(Option<Place>, Waker)>,
-    last: u64,
+pub(crate) struct Watched<T, const RANK: u8 = { rank::LEAF }>(Mutex<WatchedState<T>, RANK>);
+
+#[derive(Debug, Default)]
+struct WatchedState<T> {
+    state: T,
+    waiters: WaitList,
 }
 
-/// Identifies a future on a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Access to the state; releases the lock when dropped. A thread that brings an answer ends with one of
+/// the methods here.
+pub(crate) struct WatchedGuard<'a, T>(MutexGuard<'a, WatchedState<T>>);
+
+impl<T, const RANK: u8> Watched<T, RANK> {
+    pub(crate) fn new(state: T) -> Self {
+        Self(Mutex::new(WatchedState { state, waiters: WaitList::default() }))
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn lock(&self) -> WatchedGuard<'_, T> {
+        WatchedGuard(self.0.lock())
+    }
+
+    /// A poll: returns what `look` finds, or keeps the waker if that is nothing. `look` is called **under
+    /// the lock**. A waiter that has its answer is not on the list any more.
+    pub(crate) fn poll<R>(
+        &self,
+        place: &mut Place,
+        waker: &Waker,
+        look: impl FnOnce(&mut T) -> Option<R>,
+    ) -> Option<R> {
+        let waker = waker.clone();
+        let mut watched = self.0.lock();
+        let answer = look(&mut watched.state);
+        let (before, unused) = match answer {
+            Some(_) => (watched.waiters.leave(place), Some(waker)),
+            None => (watched.waiters.register(place, waker), None),
+        };
+        drop(watched);
+        discard(before);
+        discard(unused);
+        answer
+    }
+
+    /// Takes a waiter that gives up off the list. Returns `false` if it was not there: it has been woken.
+    pub(crate) fn forget(&self, place: &mut Place) -> bool {
+        // The lock is released before the waker is dropped.
+        let kept = if place.is_taken() { self.0.lock().waiters.leave(place) } else { None };
+        let was_there = kept.is_some();
+        discard(kept);
+        was_there
+    }
+}
+
+impl<T> WatchedGuard<'_, T> {
+    /// Releases the lock, and wakes the one that has waited longest, if any.
+    pub(crate) fn wake_one(mut self) {
+        let woken = self.0.waiters.take_one();
+        drop(self);
+        unwind::wake_all(woken);
+    }
+
+    /// Releases the lock, and wakes all that wait.
+    pub(crate) fn wake_all(self) {
+        unwind::wake_all(self.take_wakers());
+    }
+
+    /// Releases the lock. Returns the wakers of all that wait, for a caller that wakes them later.
+    #[must_use]
+    pub(crate) fn take_wakers(mut self) -> Vec<Waker> {
+        self.0.waiters.take()
+    }
+}
+
+impl<T> Deref for WatchedGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.state
+    }
+}
+
+impl<T> DerefMut for WatchedGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0.state
+    }
+}
+
+/// The wakers of all threads and futures that wait for one thing, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct WaitList {
+    waiters: Vec<(Place, Waker)>,
+    last: Place,
+}
+
+/// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that
+/// was woken for nothing gets its old place back. Different waiters may have the same waker, so that does
+/// not identify them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u64);
 
+impl Place {
+    /// Returns `true` if the waiter has come, and neither has its answer nor has given up.
+    pub(crate) fn is_taken(self) -> bool {
+        self.0 > 0
+    }
+}
+
 impl WaitList {
-    /// Keeps the waker of a thread. Returns it if the thread is on the list already.
-    pub(crate) fn register(&mut self, waker: Waker) -> Option<Waker> {
-        if self.index_of(&waker).is_some() {
-            return Some(waker);
+    /// Keeps the waker of a waiter. Returns the one that was kept before.
+    pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
+        if !place.is_taken() {
+            self.last.0 += 1;
+            *place = self.last;
         }
-        self.waiters.push((None, waker));
-        None
-    }
-
-    /// Takes the waker of a thread off the list.
-    pub(crate) fn deregister(&mut self, waker: &Waker) -> Option<Waker> {
-        let index = self.index_of(waker)?;
-        Some(self.waiters.swap_remove(index).1)
-    }
-
-    /// Keeps the waker of the future that has this place, or gives the future a place. Returns the
-    /// waker that it had there before.
-    pub(crate) fn register_at(&mut self, place: &mut Option<Place>, waker: Waker) -> Option<Waker> {
-        let mut waiters = self.waiters.iter_mut();
-        if let Some((_, known)) = waiters.find(|(at, _)| at.is_some() && *at == *place) {
-            return Some(std::mem::replace(known, waker));
+        match self.index_of(*place) {
+            Ok(index) => Some(std::mem::replace(&mut self.waiters[index].1, waker)),
+            Err(index) => {
+                self.waiters.insert(index, (*place, waker));
+                None
+            }
         }
-        self.last += 1;
-        *place = Some(Place(self.last));
-        self.waiters.push((*place, waker));
-        None
     }
 
-    /// Takes the waker of a future off the list.
-    pub(crate) fn leave(&mut self, place: &mut Option<Place>) -> Option<Waker> {
-        let place = place.take()?;
-        let index = self.waiters.iter().position(|(at, _)| *at == Some(place))?;
-        Some(self.waiters.swap_remove(index).1)
+    /// Takes a waiter off the list. Returns its waker, if it has not been taken.
+    pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
+        let index = self.index_of(std::mem::take(place)).ok()?;
+        Some(self.waiters.remove(index).1)
     }
 
-    /// Takes roughly the oldest waker, for the caller to wake after releasing the lock.
+    /// Takes the first waker, for the caller to wake after releasing the lock.
     pub(crate) fn take_one(&mut self) -> Option<Waker> {
         if self.waiters.is_empty() { None } else { Some(self.waiters.remove(0).1) }
     }
@@ -80,8 +165,9 @@ impl WaitList {
         std::mem::take(&mut self.waiters).into_iter().map(|(_, waker)| waker).collect()
     }
 
-    fn index_of(&self, waker: &Waker) -> Option<usize> {
-        self.waiters.iter().position(|(place, known)| place.is_none() && known.will_wake(waker))
+    /// Returns where a place is on the list, or where it would be.
+    fn index_of(&self, place: Place) -> Result<usize, usize> {
+        self.waiters.binary_search_by_key(&place, |(place, _)| *place)
     }
 }
 
@@ -133,5 +219,45 @@ pub(crate) fn block_on<R>(clock: &Clock, mut poll: impl FnMut(&Waker) -> Option<
         if let Some(answer) = block_until(clock, Timestamp::NEVER, &mut poll) {
             return answer;
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(shuttle, loom)))]
+mod tests {
+    use super::*;
+
+    /// What all of the polls here look for: a number other than zero.
+    fn find(number: &mut u32) -> Option<u32> {
+        (*number > 0).then_some(*number)
+    }
+
+    #[test]
+    fn who_has_an_answer_is_not_on_the_list() {
+        let (watched, parker) = (Watched::<u32>::default(), Parker::current());
+        let mut places = [Place::default(); 2];
+        for index in [0, 1, 0, 1] {
+            assert_eq!(watched.poll(&mut places[index], parker.waker(), find), None);
+        }
+        *watched.lock() = 7;
+        assert_eq!(watched.poll(&mut places[0], parker.waker(), find), Some(7));
+        assert!(!places[0].is_taken());
+        assert!(!watched.forget(&mut places[0]));
+        assert_eq!(watched.lock().take_wakers().len(), 1, "the other one waits on");
+        assert!(!watched.forget(&mut places[1]), "it has been woken");
+    }
+
+    #[test]
+    fn one_that_was_woken_for_nothing_has_its_place_back() {
+        let (watched, parker) = (Watched::<u32>::default(), Parker::current());
+        let mut places = [Place::default(); 2];
+        for place in &mut places {
+            assert_eq!(watched.poll(place, parker.waker(), find), None);
+        }
+        watched.lock().wake_one();
+        assert_eq!(watched.poll(&mut places[0], parker.waker(), find), None);
+        watched.lock().wake_one();
+        assert!(watched.forget(&mut places[1]), "the first was woken again");
+        assert!(!watched.forget(&mut places[0]));
     }
 }

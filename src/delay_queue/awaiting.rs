@@ -36,7 +36,7 @@ use crate::{
     entry::Ticket,
     lazy_thread::LazyThread,
     queue::{AsyncWaiter, SingleQueue},
-    sync::{Arc, Mutex, OnceLock, thread},
+    sync::{Arc, OnceLock, thread},
     time::{Clock, ManualClock, Timestamp, set_timer_slack},
     unwind::{discard, wake_all},
 };
@@ -256,17 +256,12 @@ impl Drop for WaiterAlarm {
 struct SystemAlarms {
     clock: Clock,
     thread: LazyThread<SingleQueue<Waker>>,
-    /// Held by the caller that starts the thread; the others wait for what comes of it.
-    start: Mutex<()>,
 }
 
 impl SystemAlarms {
     fn get() -> &'static Self {
         static ALARMS: OnceLock<SystemAlarms> = OnceLock::new();
-        ALARMS.get_or_init(|| {
-            let (clock, thread) = (Clock::system(), LazyThread::new());
-            Self { clock, thread, start: Mutex::new(()) }
-        })
+        ALARMS.get_or_init(|| Self { clock: Clock::system(), thread: LazyThread::new() })
     }
 
     /// Sets an alarm for a deadline of `clock`. Returns the waker if there is no thread that would
@@ -288,16 +283,12 @@ impl SystemAlarms {
         if let Some(queue) = self.thread.running() {
             return Some(queue);
         }
-        // Spawning a plain thread runs no user code.
-        let _start = self.start.lock();
-        let Some(starting) = self.thread.starting(|| SingleQueue::new(self.clock.clone())) else {
-            // It has been started while this thread waited for the lock.
-            return self.thread.running();
-        };
-        let queue = starting.queue();
-        let builder = thread::Builder::new().name("punctual-alarm".into());
-        builder.spawn(move || wake_when_due(&queue)).ok()?;
-        starting.succeed();
+        if let Some(starting) = self.thread.starting(|| SingleQueue::new(self.clock.clone())) {
+            let queue = starting.queue();
+            let builder = thread::Builder::new().name("punctual-alarm".into());
+            builder.spawn(move || wake_when_due(&queue)).ok()?;
+            starting.succeed();
+        }
         self.thread.running()
     }
 }

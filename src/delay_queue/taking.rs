@@ -5,6 +5,7 @@ use std::{fmt, iter::FusedIterator, time::Duration};
 use super::{DelayQueue, Expired, Key};
 use crate::{
     CancellationToken, Limit, LimitReached, queue::QueueEntry, sync::Parker, time::Timestamp,
+    token::Places,
 };
 
 impl<T> DelayQueue<T> {
@@ -220,11 +221,12 @@ impl<T> DelayQueue<T> {
     fn take_by_unless(&self, limit: Timestamp, token: &CancellationToken) -> Option<Expired<T>> {
         let parker = Parker::current();
         // From here on the token wakes this thread, which then computes its limit again.
-        let is_raised = token.poll_raised(parker.waker()).is_some();
+        let mut places = Places::default();
+        let is_raised = token.poll_raised(&mut places, parker.waker()).is_some();
         let limit = || if token.is_cancelled() { Timestamp::PAST } else { limit };
         // It sleeps by this very parker: a thread that is being torn down gets another one each time.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
-        token.deregister(parker.waker());
+        token.forget(&mut places);
         taken.map(|entry| self.expired(entry))
     }
 

@@ -302,7 +302,9 @@ impl ScheduledThreadPoolExecutor {
         if pool.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
-        limit.block(pool.clock(), deadline, |waker| pool.poll_terminated(waker));
+        let mut place = Place::default();
+        limit.block(pool.clock(), deadline, |waker| pool.poll_terminated(&mut place, waker));
+        pool.forget_termination(&mut place);
         if pool.phase() != Phase::Terminated {
             drop(pool.shutdown_now());
         }
@@ -334,12 +336,12 @@ impl ScheduledThreadPoolExecutor {
 #[must_use = "it waits for nothing unless it is awaited"]
 pub struct Termination {
     handle: Handle,
-    place: Option<Place>,
+    place: Place,
 }
 
 impl Termination {
     fn new(handle: Handle) -> Self {
-        Self { handle, place: None }
+        Self { handle, place: Place::default() }
     }
 }
 
@@ -348,14 +350,14 @@ impl Future for Termination {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { handle, place } = &mut *self;
-        let answer = handle.pool().poll_terminated_at(place, context.waker());
+        let answer = handle.pool().poll_terminated(place, context.waker());
         answer.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for Termination {
     fn drop(&mut self) {
-        self.handle.pool().forget_termination_at(&mut self.place);
+        self.handle.pool().forget_termination(&mut self.place);
     }
 }
 

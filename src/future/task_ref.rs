@@ -14,14 +14,14 @@ use crate::{
     entry::Ticket,
     pool::{Pool, PoolRef},
     sync::{
-        Arc, Parker,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::{Awaited, Change, Drops, Run, Task},
     time::{Clock, Timestamp},
     trigger::Trigger,
     unwind::{Contained, discard_with},
-    wait,
+    wait::{self, Place},
 };
 
 /// See the [module](self).
@@ -116,7 +116,9 @@ impl TaskRef {
             return Err(WouldDeadlock(()));
         }
         let _waiting = self.pool().enter_wait(|| Arc::new(Leaving(self.shared_task())))?;
-        wait::block_on(self.clock(), |waker| self.task.poll_left(waker).then_some(()));
+        let mut place = Place::default();
+        let poll = |waker: &Waker| self.task.poll_left(&mut place, waker).then_some(());
+        wait::block_on(self.clock(), poll);
         Ok(has_ended)
     }
 
@@ -163,48 +165,53 @@ impl TaskRef {
     /// Blocks until the task has ended, and may spin for a while before it sleeps.
     pub(super) fn join(&self) -> Result<(), WouldDeadlock> {
         let _waiting = self.pool().enter_join(|| self.shared_task())?;
-        while !self.block_soon(Timestamp::NEVER) {}
+        let mut place = Place::default();
+        while !self.block_soon(&mut place, Timestamp::NEVER) {}
         Ok(())
     }
 
     /// As [`join`](Self::join), but no longer than `timeout`. Returns `true` if the task has ended.
     pub(super) fn join_timeout(&self, timeout: Duration) -> bool {
-        let has_ended = self.block_soon(self.clock().read().after(timeout));
-        self.deregister_unless(has_ended);
+        let mut place = Place::default();
+        let has_ended = self.block_soon(&mut place, self.clock().read().after(timeout));
+        self.forget_unless(has_ended, &mut place);
         has_ended
     }
 
-    fn block_soon(&self, deadline: Timestamp) -> bool {
+    fn block_soon(&self, place: &mut Place, deadline: Timestamp) -> bool {
         let is_done = || self.state().is_done();
-        wait::block_soon(self.clock(), deadline, is_done, |waker| self.poll_done(waker)).is_some()
+        let poll = |waker: &Waker| self.poll_done(place, waker);
+        wait::block_soon(self.clock(), deadline, is_done, poll).is_some()
     }
 
     /// Blocks until the task has ended.
     pub(super) fn wait(&self) -> Result<(), WouldDeadlock> {
         let _waiting = self.pool().enter_join(|| self.shared_task())?;
-        wait::block_on(self.clock(), |waker| self.poll_done(waker));
+        let mut place = Place::default();
+        wait::block_on(self.clock(), |waker| self.poll_done(&mut place, waker));
         Ok(())
     }
 
     /// Blocks until the task has ended, or until `limit` is reached, whose deadline this is. Returns
     /// `true` if the task has ended, whatever the limit says. The result stays where it is.
     pub(super) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
-        let poll = |waker: &Waker| self.poll_done(waker);
+        let mut place = Place::default();
+        let poll = |waker: &Waker| self.poll_done(&mut place, waker);
         let has_ended = limit.block(self.clock(), deadline, poll).is_some();
-        self.deregister_unless(has_ended);
+        self.forget_unless(has_ended, &mut place);
         has_ended
     }
 
     /// The poll of [`wait`].
-    fn poll_done(&self, waker: &Waker) -> Option<()> {
-        self.task.poll_done(waker).then_some(())
+    fn poll_done(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.task.poll_done(place, waker).then_some(())
     }
 
     /// Takes the waker of this thread off the task's list if its wait was given up. A task that has
     /// ended keeps no list.
-    fn deregister_unless(&self, has_ended: bool) {
+    fn forget_unless(&self, has_ended: bool, place: &mut Place) {
         if !has_ended {
-            self.task.deregister(Parker::current().waker());
+            self.task.forget(place);
         }
     }
 

@@ -112,7 +112,7 @@ impl Group {
     /// defines it. It blocks no thread, needs no runtime, is `'static`, may be dropped at any time, and
     /// stops nothing itself. A task that blocks on it may wait for itself.
     pub fn termination(&self) -> GroupTermination {
-        GroupTermination { group: self.clone(), place: None }
+        GroupTermination { group: self.clone(), place: Place::default() }
     }
 
     /// Returns `true` if the group was shut down; some of its tasks may still be there.
@@ -132,7 +132,7 @@ impl Group {
 #[must_use = "it waits for nothing unless it is awaited"]
 pub struct GroupTermination {
     group: Group,
-    place: Option<Place>,
+    place: Place,
 }
 
 impl Future for GroupTermination {
@@ -140,14 +140,14 @@ impl Future for GroupTermination {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { group, place } = &mut *self;
-        let answer = group.state.poll_terminated_at(place, context.waker());
+        let answer = group.state.poll_terminated(place, context.waker());
         answer.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for GroupTermination {
     fn drop(&mut self) {
-        self.group.state.forget_at(&mut self.place);
+        self.group.state.forget(&mut self.place);
     }
 }
 

@@ -42,38 +42,37 @@
 //!
 //! ## Why no permit is left unused while a submitter waits
 //!
-//! Each released permit wakes one waiter. A waiter whose time ran out concurrently forwards the
-//! wake-up ([`cancel_wait`]). A waiter may also wake for another reason and acquire a permit that
-//! somebody else was woken for; it is taken off the list then, so no later permit is announced to
-//! it.
+//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose
+//! time ran out concurrently passes it on ([`acquire_before`]). A waiter may also wake for another
+//! reason and acquire a permit that another one was woken for; it is taken off the list then, so no
+//! later permit is announced to it.
 //!
 //! ## Once the queue is closed
 //!
 //! Once the queue is closed there is no bound: every submitter may acquire, and it is the queue
 //! that refuses the task and says why. Whether the queue is closed is asked of the queue, under the
 //! lock of the capacity (`is_closed`, an atomic read), and is not stored here. The closer closes the
-//! queue first and calls [`wake_all`](Capacity::wake_all) then. So a waiter that looked before that
-//! is on the list and is woken, and one that looks afterwards finds the queue closed.
+//! queue first and calls [`wake_all`](Capacity::wake_all) then; a waiter asks and is listed under that
+//! lock.
 //!
-//! The same holds for the group of a task that waits. A group that is shut down says so first, under its own lock, and
-//! wakes all submitters then. One of its own gives up, and is told that the group was shut down; so it does not hold
-//! up the group's end. The others wait on.
+//! The group of a task that waits is asked once the waiter is listed. A group that is shut down says so first, under
+//! its own lock, and wakes all submitters then. One of its own gives up, and is told that the group was shut down; so
+//! it does not hold up the group's end. The others wait on.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
-//! [`cancel_wait`]: Capacity::cancel_wait
+//! [`acquire_before`]: Capacity::acquire_before
 
-use std::{io, task::Waker};
+use std::io;
 
 use super::{Pool, rejection::NotAdmitted};
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
     queue::{Refusal, RefusedElement},
-    sync::{Arc, Mutex, Parker},
+    sync::Arc,
     task::Task,
     time::{Clock, Timestamp},
-    unwind::{self, discard},
-    wait::{self, WaitList},
+    wait::{self, Place, Watched},
 };
 
 impl Pool {
@@ -223,7 +222,8 @@ impl NotQueued {
 /// The permits for pending tasks; see the head of the module.
 pub(super) struct Capacity {
     bound: usize,
-    usage: Mutex<Usage>,
+    /// How many permits are acquired.
+    acquired: Watched<usize>,
 }
 
 /// What came of a wait for room.
@@ -234,23 +234,9 @@ pub(super) enum Room {
     TimeIsUp,
 }
 
-#[derive(Default)]
-struct Usage {
-    acquired: usize,
-    waiters: WaitList,
-}
-
-impl Usage {
-    fn try_acquire(&mut self, bound: usize, is_closed: impl FnOnce() -> bool) -> bool {
-        let is_granted = self.acquired < bound || is_closed();
-        self.acquired += usize::from(is_granted);
-        is_granted
-    }
-}
-
 impl Capacity {
     pub(super) fn new(bound: usize) -> Self {
-        Self { bound, usage: Mutex::default() }
+        Self { bound, acquired: Watched::default() }
     }
 
     pub(super) fn bound(&self) -> usize {
@@ -259,12 +245,18 @@ impl Capacity {
 
     /// Acquires a permit if one is left, or if the queue is closed.
     pub(super) fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
-        self.usage.lock().try_acquire(self.bound, is_closed)
+        self.grant(&mut self.acquired.lock(), is_closed).is_some()
+    }
+
+    fn grant(&self, acquired: &mut usize, is_closed: impl FnOnce() -> bool) -> Option<()> {
+        let is_granted = *acquired < self.bound || is_closed();
+        *acquired += usize::from(is_granted);
+        is_granted.then_some(())
     }
 
     /// Acquires a permit even if that is one too many.
     pub(super) fn force_acquire(&self) {
-        self.usage.lock().acquired += 1;
+        *self.acquired.lock() += 1;
     }
 
     /// Blocks until it can [acquire](Self::try_acquire) a permit, until the deadline, or until `gives_up`, whichever is
@@ -276,59 +268,35 @@ impl Capacity {
         is_closed: impl Fn() -> bool,
         gives_up: impl Fn() -> bool,
     ) -> Room {
+        let mut place = Place::default();
         let room = wait::block_until(clock, deadline, |waker| {
-            let is_granted = self.poll_acquire(waker, &is_closed).is_some();
-            // Second: the waker is kept by now.
-            if is_granted { Some(Room::Acquired) } else { gives_up().then_some(Room::GivenUp) }
+            match self.acquired.poll(&mut place, waker, |acquired| self.grant(acquired, &is_closed))
+            {
+                Some(()) => Some(Room::Acquired),
+                // Second: the waker is kept by now.
+                None => gives_up().then_some(Room::GivenUp),
+            }
         });
         let room = room.unwrap_or(Room::TimeIsUp);
-        if room != Room::Acquired {
-            self.cancel_wait(Parker::current().waker());
+        // A waiter that is off the list already was woken for a permit, which is free still.
+        if room != Room::Acquired && !self.acquired.forget(&mut place) {
+            self.acquired.lock().wake_one();
         }
         room
-    }
-
-    /// The poll of [`wait`]: returns an answer once the caller has a permit.
-    fn poll_acquire(&self, waker: &Waker, is_closed: impl FnOnce() -> bool) -> Option<()> {
-        let own = waker.clone();
-        let mut usage = self.usage.lock();
-        let is_granted = usage.try_acquire(self.bound, is_closed);
-        let unused = if is_granted {
-            (usage.waiters.deregister(waker), Some(own))
-        } else {
-            (usage.waiters.register(own), None)
-        };
-        drop(usage);
-        discard(unused);
-        is_granted.then_some(())
-    }
-
-    /// Takes a waiter off the list that does not wait any longer.
-    fn cancel_wait(&self, waker: &Waker) {
-        let mut usage = self.usage.lock();
-        let unused = usage.waiters.deregister(waker);
-        // If it is off the list already, it was woken for a permit, which is free still.
-        let next = if unused.is_none() { usage.waiters.take_one() } else { None };
-        drop(usage);
-        discard(unused);
-        unwind::wake_all(next);
     }
 
     /// Releases a permit, and wakes a submitter that waits for one.
     #[inline(never)]
     pub(super) fn release(&self) {
-        let mut usage = self.usage.lock();
-        usage.acquired = usage.acquired.saturating_sub(1);
-        let next = usage.waiters.take_one();
-        drop(usage);
-        unwind::wake_all(next);
+        let mut acquired = self.acquired.lock();
+        *acquired = acquired.saturating_sub(1);
+        acquired.wake_one();
     }
 
     /// Wakes all submitters that wait, after the queue has been closed, or something else that they ask has
     /// changed.
     pub(super) fn wake_all(&self) {
-        let waiters = self.usage.lock().waiters.take();
-        unwind::wake_all(waiters);
+        self.acquired.lock().wake_all();
     }
 }
 

@@ -32,7 +32,7 @@
 //! A worker that waits is of no use to the others, so the last one that does not wait does not
 //! [retire](super::workers) until one of the others waits no longer or there is another worker. A
 //! waiting worker is on the list before it counts the workers, and a retiring worker reads the
-//! list, under the lock of the workers, while it keeps the count: one of the two sees the other.
+//! list, under the lock of the workers, while it keeps the count ([`queue::waiters`](crate::queue)).
 //!
 //! ## What is not known to be without end
 //!

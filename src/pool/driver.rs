@@ -45,14 +45,9 @@
 //! # Why no wake-up is lost
 //!
 //! [`Driver::arm`] says when the driver has to be called next, and who is woken if that turns out to be too
-//! late. Three things can make it so, and each has a protocol of its own, in which the driver takes part:
-//!
-//! * *A task, or a limit, comes near*: the driver is listed as one that waits in both queues, and is the only
-//!   one there, so it is their leader. The [queue](crate::queue) argues that a thread which makes a head nearer
-//!   than the leader's moment either wakes the leader or comes before its last look.
-//! * *A queue is finished*: whoever closes it, or takes out the last element, wakes all who wait, or
-//!   begins a new round, which the driver sees when it is listed.
-//! * *The pool terminates*: its waker is on the list of those who wait for that.
+//! late, because a task or a limit comes near, a queue is finished, or the pool terminates. The driver is a
+//! waiter for each: the only one, and so the leader, of both [queues](crate::queue), and one of those who
+//! wait for termination.
 //!
 //! While the driver runs something it is not listed: it looks at everything before it says when to call again.
 //! A waker that was used counts as one that searches, until the next call of either kind.
@@ -101,7 +96,7 @@ pub(crate) struct Driver {
     /// Its places in the lists of those that wait: for a task, for a limit, for the termination.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
-    for_end: Option<Place>,
+    for_end: Place,
     _at_home: PoolScope,
 }
 
@@ -136,7 +131,7 @@ impl Driver {
             wall: pool.wall_clock.do_without_thread(pool.clock()),
             for_task: AsyncWaiter::new(),
             for_limit: AsyncWaiter::new(),
-            for_end: None,
+            for_end: Place::default(),
             _at_home: PoolScope::enter(pool, Role::Worker),
         }
     }
@@ -273,7 +268,7 @@ impl Driver {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = runner.pool();
         let first = limits.watch(for_limit, waker).min(pool.queue.watch(for_task, waker));
-        if pool.poll_terminated_at(for_end, waker).is_some() {
+        if pool.poll_terminated(for_end, waker).is_some() {
             return Timestamp::NEVER;
         }
         if pool.queue.is_finished() { self.next_at_end() } else { self.no_later_than_look(first) }
@@ -284,7 +279,7 @@ impl Driver {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         limits.unwatch(for_limit);
         runner.pool().queue.unwatch(for_task);
-        runner.pool().forget_termination_at(for_end);
+        runner.pool().forget_termination(for_end);
     }
 
     /// Runs everything when it is due, until `poll` has an answer, and sleeps in between.

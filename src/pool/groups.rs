@@ -26,12 +26,12 @@ use crate::{
     entry::Ticket,
     queue::QueueEntry,
     sync::{
-        Arc, Mutex, Parker, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember, Run, Task},
     unwind::discard,
-    wait,
+    wait::{self, Place},
 };
 
 /// The groups of a pool that are alive.
@@ -47,7 +47,7 @@ impl Groups {
         let gone = self.list.lock().add(Arc::downgrade(group), |group| group.strong_count() == 0);
         drop(gone);
         // Ordering: a thread that makes a group writes this and then reads the phase; a shutdown advances the phase
-        // and then reads this. So one of the two sees the other.
+        // and then reads this. See `queue::waiters`.
         self.has_any.store(true, Ordering::SeqCst);
     }
 
@@ -272,11 +272,10 @@ impl Pool {
             return Err(WouldDeadlock(()));
         }
         let deadline = self.clock().read().after(timeout);
-        let poll = |waker: &_| group.poll_terminated(waker);
+        let mut place = Place::default();
+        let poll = |waker: &_| group.poll_terminated(&mut place, waker);
         let has_ended = wait::block_until(self.clock(), deadline, poll).is_some();
-        if !has_ended {
-            group.forget(Parker::current().waker());
-        }
+        group.forget(&mut place);
         Ok(has_ended)
     }
 

@@ -41,7 +41,6 @@ use crate::{
     entry::Requeue,
     queue::{Admission, QueueEntry},
     sync::{
-        Parker,
         atomic::{AtomicBool, Ordering},
         thread,
     },
@@ -165,7 +164,7 @@ impl Pool {
             is_over = self.await_termination(grace)?;
         }
         if !is_over {
-            wake_all(self.shutdown.lifecycle.give_up());
+            self.shutdown.lifecycle.give_up();
         }
         let running = self.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
         let running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
@@ -272,8 +271,7 @@ impl Pool {
     /// switching a policy on again brings nothing back.
     ///
     /// Ordering: the setter writes the policy and then reads the phase; a shutdown advances the
-    /// phase and then reads the policies; all four are sequentially consistent. So one of the two
-    /// sees the other, and no change is missed.
+    /// phase and then reads the policies. All four are sequentially consistent; see `queue::waiters`.
     fn policy_changed(&self) {
         if self.shutdown.phase() == Phase::ShuttingDown {
             self.shutdown();
@@ -288,28 +286,22 @@ impl Pool {
     }
 
     /// The poll of [`wait`]: an answer once the pool has terminated.
-    pub(crate) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
-        self.shutdown.lifecycle.poll_terminated(waker)
+    pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.shutdown.lifecycle.poll_terminated(place, waker)
     }
 
     /// As [`poll_terminated`](Self::poll_terminated), for the owner's drop.
-    pub(crate) fn poll_terminated_or_given_up(&self, waker: &Waker) -> Option<()> {
-        self.shutdown.lifecycle.poll_terminated_or_given_up(waker)
-    }
-
-    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
-    /// the list of waiters.
-    pub(crate) fn poll_terminated_at(
+    pub(crate) fn poll_terminated_or_given_up(
         &self,
-        place: &mut Option<Place>,
+        place: &mut Place,
         waker: &Waker,
     ) -> Option<()> {
-        self.shutdown.lifecycle.poll_terminated_at(place, waker)
+        self.shutdown.lifecycle.poll_terminated_or_given_up(place, waker)
     }
 
-    /// Takes a future that no longer waits off the list of waiters.
-    pub(crate) fn forget_termination_at(&self, place: &mut Option<Place>) {
-        self.shutdown.lifecycle.forget_at(place);
+    /// Takes a waiter that gives up off the list.
+    pub(crate) fn forget_termination(&self, place: &mut Place) {
+        self.shutdown.lifecycle.forget(place);
     }
 
     /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
@@ -319,11 +311,10 @@ impl Pool {
             return Err(WouldDeadlock(()));
         }
         let deadline = self.clock().read().after(timeout);
-        let poll = |waker: &_| self.poll_terminated(waker);
+        let mut place = Place::default();
+        let poll = |waker: &_| self.poll_terminated(&mut place, waker);
         let terminated = wait::block_until(self.clock(), deadline, poll);
-        if terminated.is_none() {
-            discard(self.shutdown.lifecycle.forget(Parker::current().waker()));
-        }
+        self.forget_termination(&mut place);
         Ok(terminated.is_some())
     }
 
@@ -340,7 +331,8 @@ impl Pool {
         if self.would_wait_for_itself() && self.phase() < Phase::Terminated {
             return;
         }
-        wait::block_on(self.clock(), |waker| self.poll_terminated_or_given_up(waker));
+        let mut place = Place::default();
+        wait::block_on(self.clock(), |waker| self.poll_terminated_or_given_up(&mut place, waker));
         if self.phase() == Phase::Terminated {
             self.join_threads();
         }

@@ -90,7 +90,11 @@ impl Timeouts {
 
     /// Returns the queue of a pool without a timer thread.
     pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
-        self.thread.do_without(|| ExpiryQueue::new(clock.clone(), self.stripes, self.lead))
+        self.thread.do_without(|| self.make_queue(clock))
+    }
+
+    fn make_queue(&self, clock: &Clock) -> ExpiryQueue {
+        ExpiryQueue::new(clock.clone(), self.stripes, self.lead)
     }
 
     /// Has the timer thread call `look` at `moment`, unless the pool ends before; `now` is the present.
@@ -100,13 +104,8 @@ impl Timeouts {
             discard(look);
             return false;
         };
-        match queue.offer(0, now, Timing::At(moment), look) {
-            Ok(_) => true,
-            Err(refused) => {
-                discard(refused.element);
-                false
-            }
-        }
+        let offered = queue.offer(0, now, Timing::At(moment), look);
+        offered.map_err(|refused| discard(refused.element)).is_ok()
     }
 
     /// Ends the timer thread. No timeout expires after this.
@@ -152,13 +151,10 @@ impl Timer {
 
     /// Has the timer thread call `expiry` at `deadline`, unless the pool ends before.
     pub(super) fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
-        match self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry) {
-            Ok(ticket) => Some(TimeoutGuard { queue: Arc::clone(&self.queue), ticket }),
-            Err(refused) => {
-                discard(refused.element);
-                None
-            }
-        }
+        let offered =
+            self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
+        let ticket = offered.map_err(|refused| discard(refused.element)).ok()?;
+        Some(TimeoutGuard { queue: Arc::clone(&self.queue), ticket })
     }
 }
 
@@ -177,13 +173,11 @@ impl Drop for TimeoutGuard {
 impl Pool {
     /// Ensures that there is a timer thread, unless the pool is at its end.
     pub(crate) fn ensure_timer_thread(self: &Arc<Self>) -> io::Result<()> {
-        let timer = &self.timeouts.thread;
-        if timer.running().is_some() || self.queue.is_closed() {
+        if self.queue.is_closed() {
             return Ok(());
         }
-        let Timeouts { stripes, lead, .. } = self.timeouts;
-        let make_queue = || ExpiryQueue::new(self.clock().clone(), stripes, lead);
-        self.start_service(timer, "timeouts", make_queue, run_what_expires)
+        let make_queue = || self.timeouts.make_queue(self.clock());
+        self.start_service(&self.timeouts.thread, "timeouts", make_queue, run_what_expires)
     }
 
     /// Runs what expires. The caller holds up termination.

@@ -19,12 +19,11 @@
 //!
 //! # Why no task is missed
 //!
-//! A task may be on its way to the queue, with an estimate, while the clock is set. So whoever queues a
-//! task on the wall clock has it follow once more *afterwards*: a submission, a worker that puts it back,
-//! and a change of its schedule. If the clock was set before that step reads it, the step moves the entry.
-//! If it was set after, the watcher, who was there before, looks through the queue later still, and the
-//! entry is in it, or a worker has the task and will queue it in the same way. No generation is counted,
-//! and no flag is left behind.
+//! A task may be on its way to the queue, with an estimate, while the clock is set. So a thread that
+//! queues a task on the wall clock (a submission, a worker that puts it back, a change of its schedule)
+//! has it follow, and so reads the clock, *afterwards*; and after the clock was set, the watcher looks
+//! through the queue. These are the two sides of [`queue::waiters`](crate::queue). A task that is not in
+//! the queue then is with a worker, which will queue it in the same way.
 //!
 //! There is one watcher ([`LazyThread`]), and [`WallWatch`] keeps one waker.
 //!
@@ -74,12 +73,8 @@ impl WallClock {
 impl Pool {
     /// Ensures that the wall clock is watched, unless the pool is at its end.
     pub(crate) fn ensure_wall_watcher(self: &Arc<Self>) -> io::Result<()> {
-        let watcher = &self.wall_clock.watcher;
-        if watcher.running().is_some() {
-            return Ok(());
-        }
         let make_watch = || WallWatch::new(self.clock().clone());
-        self.start_service(watcher, "wall-clock", make_watch, |pool, watch| {
+        self.start_service(&self.wall_clock.watcher, "wall-clock", make_watch, |pool, watch| {
             watch.watch(|| pool.wall_clock_was_set());
         })
     }

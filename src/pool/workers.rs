@@ -56,27 +56,19 @@
 //! A worker is *surplus* if there are more than the core pool size, or if core threads may time
 //! out. One that has been surplus and idle for the keep-alive asks whether it may retire
 //! ([`Workers::try_retire`]). If there are more than are wanted, it may. Otherwise it must not leave
-//! a task behind, and no submission may rely on a worker that is leaving. So each of the two writes
-//! first what the other reads:
+//! a task behind, and neither a submission nor a worker that takes an entry may rely on a worker that
+//! is leaving. The retiring worker and each of these are two sides as in
+//! [`queue::waiters`](crate::queue):
 //!
-//! | the submission | the retiring worker |
+//! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
-//! | 1. puts the task into the queue | 1. lowers the number of started workers by one |
+//! | 1. puts the task into the queue, or is no longer idle | 1. lowers the number of started workers by one |
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
-//! The lock of a stripe orders the two: if the worker looks after the task was queued, it sees the
-//! task; if it looked before, the submission, which got that lock later, sees that the worker has
-//! gone. The same holds between a worker that takes an entry and one that retires:
-//!
-//! | the taking worker | the retiring worker |
-//! |---|---|
-//! | 1. is no longer idle | 1. lowers the number of started workers by one |
-//! | 2. reads the number of started workers; if it is too small, looks | 2. counts idle workers; stays if there are too few |
-//!
-//! These four steps are sequentially consistent, so one of the two sees the other. A worker asks
-//! while the queue counts it as one that waits, so no thread starts another worker only because this
-//! one asks. If it retires it leaves the queue under the lock of this module, so no thread that
-//! counts under that lock takes it for idle any more.
+//! The lock of a stripe orders a submission; the steps of a taking worker are sequentially consistent.
+//! A worker asks while the queue counts it as one that waits, so no thread starts another worker only
+//! because this one asks. If it retires it leaves the queue under the lock of this module, so no
+//! thread that counts under that lock takes it for idle any more.
 //!
 //! *To look* is to take the lock of this module and to count the workers that are idle, about to
 //! search or being started ([`Workers::try_spawn_permit`]). Of two that take an entry at once, the
@@ -115,7 +107,7 @@ mod retiring;
 mod sizing;
 mod spawning;
 
-use std::{collections::BTreeMap, task::Waker, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 #[cfg(all(test, loom))]
 pub(super) use self::retiring::Retirement;
@@ -125,19 +117,20 @@ use super::kept::Kept;
 use crate::{
     statistics::{Totals, WorkerStats},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         is_finished, rank,
         thread::JoinHandle,
     },
     time::{Clock, saturating_nanos},
-    unwind::{discard, wake_all},
-    wait::{self, WaitList},
+    unwind::discard,
+    wait::{self, Place, Watched},
 };
 
 /// See the [module](self).
 pub(crate) struct Workers {
-    roster: Mutex<Roster, { rank::OUTERMOST }>,
+    /// Watched by threads that wait for the permit.
+    roster: Watched<Roster, { rank::OUTERMOST }>,
     /// The number of workers that can be relied on; written under the lock.
     started: AtomicUsize,
     /// Written under the lock, as the two settings below.
@@ -167,8 +160,6 @@ struct Roster {
     threads: Kept<JoinHandle<()>>,
     /// The sum of what the workers did that have been removed.
     retired: Totals,
-    /// Threads that wait for the permit.
-    waiting: WaitList,
 }
 
 struct WorkerSlot {
@@ -232,7 +223,7 @@ impl Roster {
 impl Workers {
     pub(super) fn new(core_size: usize, core_timeout: bool, keep_alive: Duration) -> Self {
         Self {
-            roster: Mutex::default(),
+            roster: Watched::default(),
             started: AtomicUsize::new(0),
             core_size: AtomicUsize::new(core_size),
             core_timeout: AtomicBool::new(core_timeout),
@@ -299,27 +290,16 @@ impl Workers {
     ) -> Option<SpawnPermit<'_>> {
         // The system's clock: on a manual one a worker that waits here would count as idle.
         let clock = Clock::system();
-        wait::block_on(&clock, |waker| self.poll_permit(waker, &is_needed))
-    }
-
-    fn poll_permit(
-        &self,
-        waker: &Waker,
-        is_needed: impl Fn(usize) -> bool,
-    ) -> Option<Option<SpawnPermit<'_>>> {
-        let waker = waker.clone();
-        let mut roster = self.roster.lock();
-        let (permit, unused) = if !is_needed(roster.started) {
-            (Some(None), Some(waker))
-        } else if roster.is_spawning {
-            (None, roster.waiting.register(waker))
-        } else {
-            roster.is_spawning = true;
-            (Some(Some(SpawnPermit { workers: self })), Some(waker))
-        };
-        drop(roster);
-        discard(unused);
-        permit
+        let mut place = Place::default();
+        wait::block_on(&clock, |waker| {
+            self.roster.poll(&mut place, waker, |roster| {
+                if !is_needed(roster.started) {
+                    return Some(None);
+                }
+                let is_free = !std::mem::replace(&mut roster.is_spawning, true);
+                is_free.then(|| Some(SpawnPermit { workers: self }))
+            })
+        })
     }
 
     /// Returns the permit to start a worker for a task for which none would come: if the pool may
@@ -358,9 +338,7 @@ impl Workers {
         self.publish(&roster);
         let is_surplus = roster.started > self.core_size();
         // There may be enough workers now for those that wait for the permit.
-        let waiting = roster.waiting.take();
-        drop(roster);
-        wake_all(waiting);
+        roster.wake_all();
         is_surplus | self.staying.ends_beside_joins()
     }
 
@@ -419,9 +397,7 @@ impl Drop for SpawnPermit<'_> {
     fn drop(&mut self) {
         let mut roster = self.workers.roster.lock();
         roster.is_spawning = false;
-        let waiting = roster.waiting.take();
-        drop(roster);
-        wake_all(waiting);
+        roster.wake_all();
     }
 }
 

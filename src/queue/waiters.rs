@@ -30,22 +30,47 @@
 //! * *A caller that changes how long one may wait*: it wakes all, so that each asks for its limit
 //!   again.
 //!
-//! News for everyone also concerns a thread that has looked and is not listed yet. So each such
-//! wake-up of all begins a new *round*, counted under the lock of the list. A thread reads the
-//! number of the round before it looks; if it has changed by the time the thread is listed, the
-//! thread looks again.
+//! What concerns all also concerns a thread that has looked and is not listed yet. So a wake-up of
+//! all begins a new *round*, counted under the lock of the list. A thread reads the round before it
+//! looks, and looks again if it has changed by the time the thread is listed.
 //!
 //! Nothing else wakes anybody. The notifier increments `searching` on behalf of the waiter that it
 //! wakes, so that no second one is woken before the first has looked.
 //!
-//! # The invariant, and why no wake-up is lost
+//! # Why no wake-up is lost
+//!
+//! The argument is the same in the whole crate: other modules name their two sides and refer to it.
+//! One side brings news, the other one waits for it. *Each first writes what the other one reads
+//! afterwards*:
+//!
+//! | the side that brings news | the side that waits |
+//! |---|---|
+//! | 1. publishes it | 1. says that it waits |
+//! | 2. reads who waits, and wakes | 2. looks for news, and sleeps if there is none |
+//!
+//! A waiting side that finds no news has looked before it was published. It had said by then that it
+//! waits, so the other side, which reads this after it has published, sees it. At least one of the
+//! two sees the other. If both do, a wake-up is in vain.
+//!
+//! For this the four steps need one order, on which both sides agree. There are two ways to it:
+//!
+//! * *A lock* that each side takes between its two steps, or already for the first, or not before the
+//!   second. The side that takes it later sees what the other has written. Most make both steps under
+//!   it ([`Watched`](crate::wait)).
+//! * *Sequential consistency* of all four, if the sides share no lock. With release and acquire alone
+//!   a write may take effect after the read that follows it, so that neither side sees the other.
+//!
+//! Where news is for one waiter, the wake-up is a *baton*: a waiter that is woken and cannot use it
+//! passes it on when it leaves.
+//!
+//! # The two sides of a queue
 //!
 //! > As long as a head is published, somebody searches, or somebody waits who is armed for that
 //! > head's deadline or for an earlier moment, or nobody waits.
 //!
 //! Waiters are listed under a lock, but an insertion must not take a lock that all insertions
 //! share. So two numbers are kept outside the lock: `searching`, and `wake_before`, the smallest
-//! moment for which a waiter is armed. Each side first writes what the other one reads:
+//! moment for which a waiter is armed. All accesses in this table are sequentially consistent:
 //!
 //! | the inserting thread | the thread that waits or leaves |
 //! |---|---|
@@ -54,11 +79,9 @@
 //! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
 //! | 4. wakes a waiter, under the lock | 4. nearer than `wake_before`: searches on, or wakes a waiter |
 //!
-//! All these accesses are sequentially consistent, so there is one order of them. If the inserting
-//! thread reads `searching` before the last searcher decrements it, that searcher reads the heads
-//! afterwards and sees the new one. If it reads `searching` later, it finds zero, and
-//! `wake_before` as the waiter has set it. If other searchers are left, the question passes to
-//! them, and the last of them answers it.
+//! An inserting thread that finds a searcher leaves the question to it, and a searcher leaves it to
+//! the others: the last of them answers it. If the inserting thread finds none, it reads
+//! `wake_before` as the waiter has set it.
 //!
 //! A head that is moved back, removed, or taken by a thread that did not search wakes nobody: the
 //! waiter that is armed for it wakes too early, once. `wake_before` is zero while nobody waits: all

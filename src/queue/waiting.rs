@@ -66,8 +66,7 @@ pub(super) trait Source {
     ///
     /// Ordering: a thread that closes the queue, or takes the last element out of a closed one,
     /// asks this and then wakes everyone. A thread that is about to sleep reads the round first and
-    /// asks this then. If the queue ends only afterwards, the wake-up of everyone either finds that
-    /// thread listed or begins a new round.
+    /// asks this then.
     fn is_finished(&self) -> bool;
 
     /// Takes the first element if it was due at `now`.

@@ -1,14 +1,14 @@
 //! A task as those see it who wait for it: the holder of its future, who takes the result, and the
 //! pool's detection of deadlocks.
 //!
-//! A waiter looks for the end and leaves its waker in one step, under the task's lock, under which the
-//! end is published and the wakers are taken out. So no waiter is missed. Wakers are cloned before
-//! the lock is taken and dropped after it has been released: both are user code.
+//! The two sides of [`queue::waiters`](crate::queue) meet at the task's lock: under it a waiter looks for
+//! the end and leaves its waker, and the end is published and the wakers are taken out. They are cloned
+//! before and dropped afterwards, since both are user code.
 
 use std::task::Waker;
 
 use super::{Task, TaskState, cell::Extras, state::Stage};
-use crate::{sync::Arc, unwind::discard};
+use crate::{sync::Arc, unwind::discard, wait::Place};
 
 /// What a worker can wait for, as the pool's detection of deadlocks sees it.
 pub(crate) trait Awaited: Send + Sync {
@@ -23,8 +23,9 @@ pub(crate) trait Awaited: Send + Sync {
 
 impl Task {
     /// Returns `true` if the task has ended; if not, keeps the waker until it has.
-    pub(crate) fn poll_done(&self, waker: &Waker) -> bool {
-        self.poll_until(Stage::is_done, waker, |extras, waker| extras.waiters.register(waker))
+    pub(crate) fn poll_done(&self, place: &mut Place, waker: &Waker) -> bool {
+        let keep = |extras: &mut Extras, waker| extras.waiters.register(place, waker);
+        self.poll_until(Stage::is_done, waker, keep)
     }
 
     /// Returns `true` if the task has ended and its closure does not run: if the task was cancelled
@@ -34,13 +35,14 @@ impl Task {
     }
 
     /// As `has_left`; if not, keeps the waker until it has.
-    pub(crate) fn poll_left(&self, waker: &Waker) -> bool {
-        self.poll_until(Stage::has_left, waker, |extras, waker| extras.waiters.register(waker))
+    pub(crate) fn poll_left(&self, place: &mut Place, waker: &Waker) -> bool {
+        let keep = |extras: &mut Extras, waker| extras.waiters.register(place, waker);
+        self.poll_until(Stage::has_left, waker, keep)
     }
 
     /// Drops the waker of a thread that no longer waits.
-    pub(crate) fn deregister(&self, waker: &Waker) {
-        self.drop_from_extras(|extras| extras.waiters.deregister(waker));
+    pub(crate) fn forget(&self, place: &mut Place) {
+        self.drop_from_extras(|extras| extras.waiters.leave(place));
     }
 
     /// As `poll_done`, for the asynchronous task that awaits the future: only
@@ -60,7 +62,7 @@ impl Task {
         &self,
         is_there: fn(Stage) -> bool,
         waker: &Waker,
-        keep: fn(&mut Extras, Waker) -> Option<Waker>,
+        keep: impl FnOnce(&mut Extras, Waker) -> Option<Waker>,
     ) -> bool {
         if self.with(|parts| is_there(parts.stage)) {
             return true;

@@ -60,10 +60,10 @@ use crate::histogram::Recorder;
 use crate::{
     CancelReason,
     entry::Timing,
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Weak},
     time::Timestamp,
-    unwind::{discard, wake_all},
-    wait::{Place, WaitList},
+    unwind::wake_all,
+    wait::{Place, Watched, WatchedGuard},
 };
 
 /// What moves the entries of members whose turn has come.
@@ -79,7 +79,7 @@ pub(crate) struct GroupState {
     /// Where the runs of members are recorded, if they are.
     #[cfg(feature = "histograms")]
     pub(crate) recorder: Option<Arc<Recorder>>,
-    roll: Mutex<Roll>,
+    roll: Watched<Roll>,
 }
 
 /// The settings with which a group begins.
@@ -135,7 +135,7 @@ impl GroupState {
             dispatcher,
             #[cfg(feature = "histograms")]
             recorder: None,
-            roll: Mutex::new(Roll::new(limits)),
+            roll: Watched::new(Roll::new(limits)),
         }
     }
 
@@ -155,9 +155,9 @@ impl GroupState {
     }
 
     /// Releases the lock after a change. Returns what remains to be done about it.
-    fn settle(&self, mut roll: MutexGuard<'_, Roll>) -> Effects {
-        let (released, wakers) = (roll.release(), roll.terminate());
-        drop(roll);
+    fn settle(&self, mut roll: WatchedGuard<'_, Roll>) -> Effects {
+        let (released, has_ended) = (roll.release(), roll.terminate());
+        let wakers = if has_ended { roll.take_wakers() } else { Vec::new() };
         let dispatcher = (!released.is_empty()).then(|| Weak::clone(&self.dispatcher));
         Effects { dispatcher, released, wakers }
     }
@@ -378,42 +378,12 @@ impl GroupState {
 
     /// The poll of [`wait`](crate::wait): an answer once the group was shut down and its last member has
     /// left.
-    pub(crate) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
-        self.poll_with(waker, WaitList::register)
+    pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.roll.poll(place, waker, |roll| roll.end.is_terminated.then_some(()))
     }
 
-    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own.
-    pub(crate) fn poll_terminated_at(
-        &self,
-        place: &mut Option<Place>,
-        waker: &Waker,
-    ) -> Option<()> {
-        self.poll_with(waker, |waiters, waker| waiters.register_at(place, waker))
-    }
-
-    fn poll_with(
-        &self,
-        waker: &Waker,
-        register: impl FnOnce(&mut WaitList, Waker) -> Option<Waker>,
-    ) -> Option<()> {
-        let waker = waker.clone();
-        let mut roll = self.roll.lock();
-        let is_over = roll.end.is_terminated;
-        let unused = if is_over { Some(waker) } else { register(&mut roll.end.waiters, waker) };
-        drop(roll);
-        discard(unused);
-        is_over.then_some(())
-    }
-
-    /// Takes a thread that waits no longer off the list of waiters.
-    pub(crate) fn forget(&self, waker: &Waker) {
-        let unused = self.roll.lock().end.waiters.deregister(waker);
-        discard(unused);
-    }
-
-    /// Takes a future that waits no longer off that list.
-    pub(crate) fn forget_at(&self, place: &mut Option<Place>) {
-        let unused = self.roll.lock().end.waiters.leave(place);
-        discard(unused);
+    /// Takes a waiter that gives up off the list.
+    pub(crate) fn forget(&self, place: &mut Place) {
+        self.roll.forget(place);
     }
 }

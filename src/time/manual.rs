@@ -14,10 +14,9 @@
 //!
 //! # Why no wake-up is lost, and none is seen too late
 //!
-//! A thread puts itself on the list under the clock's lock, and only if its deadline has not come;
-//! [`ManualClock::advance`] moves the present under the same lock and wakes every thread whose
-//! deadline has come. So either the sleeper sees the new present, or the thread that moves the clock
-//! sees the sleeper.
+//! The two sides, as in `queue::waiters`, meet at the clock's lock: under it a thread puts itself on the
+//! list if its deadline has not come, and [`ManualClock::advance`] moves the present and takes every
+//! thread whose deadline has come.
 //!
 //! A thread that has news for a sleeper wakes it, and the sleeper counts as busy from that call on,
 //! not from when it gets a core: the wake-up is counted ([`presence`]), and only the sleeper, back

@@ -32,13 +32,12 @@
 //!
 //! The watch begins when it is made: the timer is armed then, or the difference of the clocks noted. A
 //! thread makes the watch first, then queues what waits, and reads the clocks once more when it is
-//! queued. A change before that reading is in the reading. A change after it is seen by the watcher,
-//! who then looks through what is queued, and the entry is there. So there is no moment in between.
+//! queued. After a change the watcher looks through what is queued: the other side of `queue::waiters`.
 //!
 //! A watcher that ticks and sees nobody [waiting](Waiting) sleeps without a limit. It decides that, and
-//! says so, under the lock of [`Told`]; who begins to wait is counted first and takes the lock then. So
-//! either the watcher sees them, or they see that they have to wake it. (The count is that of the process:
-//! the watcher of one executor ticks while somebody waits at another.)
+//! says so, under the lock of [`Told`]; a thread that begins to wait is counted first and takes the lock
+//! then. (The count is that of the process: the watcher of one executor ticks while somebody waits at
+//! another.)
 
 #[cfg(all(target_os = "linux", feature = "wall-clock"))]
 mod timer;

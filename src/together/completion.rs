@@ -15,15 +15,11 @@
 //! # Why no wake-up is lost
 //!
 //! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A
-//! taker that finds none puts its waker on the list in the same step. And every step, in whichever
-//! thread, ends with one question ([`CompletionQueue::step`]): is there an answer, and does a taker
-//! wait for it? If so, the first of them is taken off the list and woken.
-//!
-//! So as long as there is an answer and a taker waits, there is one that has been woken and has not
-//! looked yet. It will look, and its step ends with the question; or it gives up without looking,
-//! because its time is up or its future is dropped, and dropping a [`Taker`] is a step too. So a
-//! taker that cannot use its wake-up forwards it to the next. This also passes the news that nothing
-//! is left from one taker to the next, until all know it.
+//! taker that finds none is listed in the same step ([`Watched`]). And every change, in whichever
+//! thread, ends with one question ([`CompletionQueue::step`]): is there an answer? If so, the first
+//! taker that waits is woken. The wake-up is a baton (`queue::waiters`): a taker asks the question when it
+//! has its answer, and the drop of a [`Taker`] that has none asks too. The baton also passes the news that
+//! nothing is left from one taker to the next, until all know it.
 //!
 //! # Ownership
 //!
@@ -54,11 +50,11 @@ use crate::{
     Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskHandle,
     TaskId, TaskOutput, WouldDeadlock,
     pool::{JoinGuard, Pool},
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     task::{Awaited, Run, Task},
     time::Timestamp,
-    unwind::{discard, wake_all},
-    wait,
+    unwind::discard,
+    wait::{self, Place, Watched},
 };
 
 /// Returns futures in the order in which their tasks end. Java's `ExecutorCompletionService`.
@@ -90,7 +86,7 @@ pub struct ExecutorCompletionService<T> {
 }
 
 /// The futures of a service, which it shares with the wakers of their tasks.
-struct CompletionQueue<T>(Mutex<QueueState<T>>);
+struct CompletionQueue<T>(Watched<QueueState<T>>);
 
 struct QueueState<T> {
     /// By number, so in the order in which they were pushed.
@@ -98,8 +94,6 @@ struct QueueState<T> {
     /// The numbers of the pending futures whose tasks can end without a worker.
     independent: BTreeSet<u64>,
     ended: VecDeque<ScheduledFuture<T>>,
-    /// The wakers of waiting takers, by number, so in the order in which they came.
-    waiting: BTreeMap<u64, Waker>,
     /// The last number that was assigned.
     last: u64,
     /// True if the future of another executor has been pushed.
@@ -117,11 +111,10 @@ impl<T: 'static> ExecutorCompletionService<T> {
             pending: BTreeMap::new(),
             independent: BTreeSet::new(),
             ended: VecDeque::new(),
-            waiting: BTreeMap::new(),
             last: 0,
             is_mixed: false,
         };
-        Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Mutex::new(state))) }
+        Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Watched::new(state))) }
     }
 
     /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not
@@ -158,11 +151,14 @@ impl<T: 'static> ExecutorCompletionService<T> {
         let (id, task) = (future.id(), future.shared_task());
         let is_of_another_pool = !Arc::ptr_eq(future.pool(), self.handle.pool());
         let is_independent = task.may_end_without_worker(self.handle.pool().has_timer_thread());
-        let (number, takers) =
+        let number =
             self.shared.step(|state| state.admit(future, is_of_another_pool, is_independent));
-        wake_all(takers.into_values());
+        if is_independent {
+            // Each taker has to make a new gate.
+            self.shared.0.lock().wake_all();
+        }
         let waker = Arc::new(CompletionWaker { shared: Arc::downgrade(&self.shared), number });
-        if task.poll_done(&Waker::from(Arc::clone(&waker))) {
+        if task.poll_done(&mut Place::default(), &Waker::from(Arc::clone(&waker))) {
             waker.wake();
         }
         // The future may have been taken and dropped meanwhile.
@@ -194,7 +190,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
             let Ok(_waiting) = self.enter_join(&gate) else {
                 return Err(TaskError::WouldDeadlock);
             };
-            wait::block_on(self.handle.pool().clock(), |waker| gate.poll(waker));
+            let mut place = Place::default();
+            wait::block_on(self.handle.pool().clock(), |waker| gate.poll(&mut place, waker));
         }
     }
 
@@ -340,39 +337,33 @@ impl<T> CompletionQueue<T> {
     fn step<R>(&self, change: impl FnOnce(&mut QueueState<T>) -> R) -> R {
         let mut state = self.0.lock();
         let outcome = change(&mut state);
-        let next = if state.has_answer() { state.waiting.pop_first() } else { None };
-        drop(state);
-        wake_all(next.map(|(_, waker)| waker));
+        if state.has_answer() {
+            state.wake_one();
+        }
         outcome
     }
 
     /// Returns a new taker.
     fn taker(&self) -> Taker<'_, T> {
-        Taker { shared: self, number: None }
+        Taker { shared: self, place: Place::default() }
     }
 }
 
 impl<T> QueueState<T> {
-    fn number(&mut self) -> u64 {
-        self.last += 1;
-        self.last
-    }
-
-    /// Adds a future. Returns its number, and the takers that have to make a new gate.
+    /// Adds a future. Returns its number.
     fn admit(
         &mut self,
         future: ScheduledFuture<T>,
         is_of_another_pool: bool,
         is_independent: bool,
-    ) -> (u64, BTreeMap<u64, Waker>) {
-        let number = self.number();
-        self.pending.insert(number, future);
+    ) -> u64 {
+        self.last += 1;
+        self.pending.insert(self.last, future);
         self.is_mixed |= is_of_another_pool;
-        if !is_independent {
-            return (number, BTreeMap::new());
+        if is_independent {
+            self.independent.insert(self.last);
         }
-        self.independent.insert(number);
-        (number, std::mem::take(&mut self.waiting))
+        self.last
     }
 
     /// Moves a future whose task has ended.
@@ -413,47 +404,35 @@ impl<T> Wake for CompletionWaker<T> {
 /// A thread or a future that takes from the queue. Its waker is taken off the list on drop.
 struct Taker<'a, T> {
     shared: &'a CompletionQueue<T>,
-    /// The number under which the waker is on the list, or was until it was woken.
-    number: Option<u64>,
+    place: Place,
 }
 
 impl<T> Taker<'_, T> {
     /// The poll of [`wait`]: returns the answer, once there is one.
     fn poll(&mut self, waker: &Waker) -> Option<Answer<T>> {
-        let waker = waker.clone();
-        let (answer, unused) = self.shared.step(|state| {
-            let number = self.number.take().unwrap_or_else(|| state.number());
-            let before = state.waiting.remove(&number);
-            let answer = state.take();
-            if answer.is_some() {
-                return (answer, [before, Some(waker)]);
-            }
-            state.waiting.insert(number, waker);
-            self.number = Some(number);
-            (answer, [before, None])
-        });
-        unused.into_iter().for_each(discard);
-        answer
+        let answer = self.shared.0.poll(&mut self.place, waker, QueueState::take)?;
+        self.shared.step(|_| ());
+        Some(answer)
     }
 }
 
 impl<T> Drop for Taker<'_, T> {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            discard(self.shared.step(|state| state.waiting.remove(&number)));
+        if self.place.is_taken() {
+            self.shared.0.forget(&mut self.place);
+            self.shared.step(|_| ());
         }
     }
 }
 
 /// What a thread that takes waits for; see the head of the module.
 #[derive(Default)]
-struct Gate(Mutex<GateState>);
+struct Gate(Watched<GateState>);
 
 #[derive(Default)]
 struct GateState {
     is_open: bool,
     may_open_without_worker: bool,
-    waiting: Option<Waker>,
 }
 
 impl Gate {
@@ -470,15 +449,9 @@ impl Gate {
         self.0.lock().may_open_without_worker = true;
     }
 
-    /// The poll of [`wait`]: an answer once the gate is open. One thread polls.
-    fn poll(&self, waker: &Waker) -> Option<()> {
-        let waker = waker.clone();
-        let mut state = self.0.lock();
-        let is_open = state.is_open;
-        let unused = if is_open { Some(waker) } else { state.waiting.replace(waker) };
-        drop(state);
-        discard(unused);
-        is_open.then_some(())
+    /// The poll of [`wait`]: an answer once the gate is open.
+    fn poll(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.0.poll(place, waker, |state| state.is_open.then_some(()))
     }
 }
 
@@ -486,9 +459,7 @@ impl Wake for Gate {
     fn wake(self: Arc<Self>) {
         let mut state = self.0.lock();
         state.is_open = true;
-        let waiting = state.waiting.take();
-        drop(state);
-        wake_all(waiting);
+        state.wake_all();
     }
 }
 

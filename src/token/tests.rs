@@ -11,7 +11,7 @@ const SOON: Duration = Duration::from_millis(5);
 /// Takes the wakers off the lists of the token, and returns how many there were.
 fn left_on(token: &CancellationToken) -> usize {
     let take = |signal: &Signal| {
-        let left = signal.waiters.lock().take();
+        let left = signal.waiters.lock().take_wakers();
         left.len()
     };
     token.signals().map(take).sum()

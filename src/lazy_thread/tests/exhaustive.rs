@@ -30,13 +30,12 @@ fn two_callers_start_one_thread() {
         let (also, counts) = (Arc::clone(&lazy), starts.clone());
         let other = thread::spawn(move || need(&also, &counts, false));
         let is_running = need(&lazy, &starts, false);
-        assert!(other.join().expect("no thread panics") | is_running);
-        assert!(need(&lazy, &starts, false));
+        assert!(other.join().expect("no thread panics") && is_running);
         assert_eq!(starts.get(), 1);
     });
 }
 
-/// A start that fails leaves the right to the next caller, and the queue with it.
+/// A start that fails leaves the right to the next caller, which may wait for it, and the queue with it.
 #[test]
 fn a_start_that_fails_is_made_again() {
     check(|| {
@@ -44,7 +43,7 @@ fn a_start_that_fails_is_made_again() {
         let (also, counts) = (Arc::clone(&lazy), starts.clone());
         let other = thread::spawn(move || need(&also, &counts, true));
         let is_running = need(&lazy, &starts, false);
-        assert!(!other.join().expect("no thread panics") || is_running);
-        assert!(is_running || need(&lazy, &starts, false));
+        assert!(is_running, "this one does not fail");
+        other.join().expect("no thread panics");
     });
 }

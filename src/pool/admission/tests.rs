@@ -1,10 +1,10 @@
 //! The window in which a task is queued and no worker is left, which is too short to be hit by
 //! chance.
 
-use std::{io, time::Duration};
+use std::{cell::Cell, io, time::Duration};
 
 use super::*;
-use crate::{ScheduledThreadPoolExecutor, Worker, task::Node};
+use crate::{ScheduledThreadPoolExecutor, Worker, sync::Parker, task::Node};
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -45,4 +45,23 @@ fn a_withdrawn_task_does_not_delay_termination() {
     assert!(matches!(refused.reason, RejectionReason::Spawn(_)));
     assert!(executor.is_terminated());
     assert_eq!((executor.pending_count(), task.state()), (0, crate::TaskState::Scheduled));
+}
+
+/// A submitter that was woken for a permit, and gives up at that moment, wakes the next one in its place.
+#[test]
+fn a_submitter_that_gives_up_passes_its_wake_up_on() {
+    let (capacity, parker) = (Capacity::new(1), Parker::current());
+    let place = Cell::new(Place::default());
+    assert!(capacity.try_acquire(|| false));
+    let gives_up = || {
+        // The one that gives up is the first on the list by now, so the permit is for that one.
+        let mut next = Place::default();
+        let answer = capacity.acquired.poll(&mut next, parker.waker(), |_| None::<()>);
+        place.set(next);
+        capacity.release();
+        answer.is_none()
+    };
+    let room = capacity.acquire_before(&Clock::system(), Timestamp::NEVER, || false, gives_up);
+    assert_eq!(room, Room::GivenUp);
+    assert!(!capacity.acquired.forget(&mut place.get()), "it has been woken");
 }

@@ -21,16 +21,16 @@
 //! > If all workers are busy, a look is armed, for a moment at most one set time after the last task
 //! > was taken or, if that is later, after the last look.
 //!
-//! `armed` and the number of idle workers are written and read across each other:
+//! The two sides, as in [`queue::waiters`](crate::queue), all sequentially consistent:
 //!
 //! | the worker | the look |
 //! |---|---|
 //! | 1. is no longer idle, as the queue knows | 1. lowers `armed` |
 //! | 2. reads `armed`; if it is down, raises it and arms a look | 2. counts the idle workers; if there is none, raises `armed` and arms the next look |
 //!
-//! All four are sequentially consistent, so one of the two sees the other; and if both do, the one that
-//! raises `armed` arms the look. The other threads by which the number of idle workers
-//! shrinks do the same as a worker that takes a task: one that starts a worker, and one that has removed one that retires.
+//! If each sees the other, the one that raises `armed` arms the look. The other threads by which the number of
+//! idle workers shrinks do the same as a worker that takes a task: one that starts a worker, and one that has
+//! removed one that retires.
 //!
 //! # What may be just over
 //!

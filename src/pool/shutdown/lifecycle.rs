@@ -37,12 +37,10 @@ use std::task::Waker;
 use crate::{
     CancelReason,
     sync::{
-        Mutex,
         atomic::{AtomicU8, Ordering},
         rank,
     },
-    unwind::discard,
-    wait::{Place, WaitList},
+    wait::{Place, Watched},
 };
 
 /// How far the pool has come; it only ever moves down this list.
@@ -75,7 +73,7 @@ impl Phase {
 
 /// See the [module](self).
 pub(super) struct Lifecycle {
-    progress: Mutex<Progress, { rank::OUTERMOST }>,
+    progress: Watched<Progress, { rank::OUTERMOST }>,
     /// A copy of the phase, written under the lock, to be read without it.
     phase: AtomicU8,
 }
@@ -85,20 +83,22 @@ struct Progress {
     holds: usize,
     /// A shutdown with a deadline is over, and something still holds up termination.
     is_given_up: bool,
-    waiters: WaitList,
 }
 
 impl Progress {
-    fn is_terminated(&self) -> bool {
-        self.phase == Phase::Terminated
+    fn terminated(&mut self) -> Option<()> {
+        (self.phase == Phase::Terminated).then_some(())
+    }
+
+    fn terminated_or_given_up(&mut self) -> Option<()> {
+        (self.phase == Phase::Terminated || self.is_given_up).then_some(())
     }
 }
 
 impl Lifecycle {
     pub(super) fn new() -> Self {
-        let waiters = WaitList::default();
-        let progress = Progress { phase: Phase::Running, holds: 0, is_given_up: false, waiters };
-        Self { progress: Mutex::new(progress), phase: AtomicU8::new(Phase::Running as u8) }
+        let progress = Progress { phase: Phase::Running, holds: 0, is_given_up: false };
+        Self { progress: Watched::new(progress), phase: AtomicU8::new(Phase::Running as u8) }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -155,70 +155,35 @@ impl Lifecycle {
     pub(super) fn terminate(&self) -> Vec<Waker> {
         let mut progress = self.progress.lock();
         self.set(&mut progress, Phase::Terminated);
-        progress.waiters.take()
+        progress.take_wakers()
     }
 
-    /// Notes that a shutdown with a deadline is over, whatever still holds up termination. Returns the wakers of
-    /// those that wait, for some wait no longer then.
-    #[must_use]
-    pub(super) fn give_up(&self) -> Vec<Waker> {
+    /// Notes that a shutdown with a deadline is over, whatever still holds up termination, and wakes those that
+    /// wait, for some wait no longer then.
+    pub(super) fn give_up(&self) {
         let mut progress = self.progress.lock();
         progress.is_given_up = true;
-        progress.waiters.take()
+        progress.wake_all();
     }
 
     /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
-    pub(super) fn poll_terminated(&self, waker: &Waker) -> Option<()> {
-        self.poll_with(waker, WaitList::register, Progress::is_terminated)
+    pub(super) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.progress.poll(place, waker, Progress::terminated)
     }
 
-    /// As [`poll_terminated`](Self::poll_terminated), for a thread that waits no longer than a shutdown with a
+    /// As [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
     /// deadline did.
-    pub(super) fn poll_terminated_or_given_up(&self, waker: &Waker) -> Option<()> {
-        let is_over = |progress: &Progress| progress.is_given_up || progress.is_terminated();
-        self.poll_with(waker, WaitList::register, is_over)
-    }
-
-    /// As [`poll_terminated`](Self::poll_terminated), for a future, which has a place of its own on
-    /// the list of waiters.
-    pub(super) fn poll_terminated_at(
+    pub(super) fn poll_terminated_or_given_up(
         &self,
-        place: &mut Option<Place>,
+        place: &mut Place,
         waker: &Waker,
     ) -> Option<()> {
-        let register = |waiters: &mut WaitList, waker| waiters.register_at(place, waker);
-        self.poll_with(waker, register, Progress::is_terminated)
+        self.progress.poll(place, waker, Progress::terminated_or_given_up)
     }
 
-    fn poll_with(
-        &self,
-        waker: &Waker,
-        register: impl FnOnce(&mut WaitList, Waker) -> Option<Waker>,
-        is_over: impl FnOnce(&Progress) -> bool,
-    ) -> Option<()> {
-        if self.phase() == Phase::Terminated {
-            return Some(());
-        }
-        let waker = waker.clone();
-        let mut progress = self.progress.lock();
-        let is_over = is_over(&progress);
-        let unused = if is_over { Some(waker) } else { register(&mut progress.waiters, waker) };
-        drop(progress);
-        discard(unused);
-        is_over.then_some(())
-    }
-
-    /// Takes the waker of a thread that no longer waits off the list.
-    pub(super) fn forget(&self, waker: &Waker) -> Option<Waker> {
-        self.progress.lock().waiters.deregister(waker)
-    }
-
-    /// Takes a future that no longer waits off the list.
-    pub(super) fn forget_at(&self, place: &mut Option<Place>) {
-        if place.is_some() {
-            let left = self.progress.lock().waiters.leave(place);
-            discard(left);
-        }
+    /// Takes a waiter that gives up off the list.
+    pub(super) fn forget(&self, place: &mut Place) {
+        self.progress.forget(place);
     }
 
     fn set(&self, progress: &mut Progress, phase: Phase) {
@@ -279,15 +244,13 @@ mod tests {
 
     #[test]
     fn who_waits_is_told_of_the_end_and_not_before() {
-        let (lifecycle, parker) = (Lifecycle::new(), Parker::current());
-        let waker = parker.waker();
-        assert_eq!(lifecycle.poll_terminated(waker), None);
-        assert!(lifecycle.forget(waker).is_some());
-        assert!(lifecycle.forget(waker).is_none());
+        let (lifecycle, parker, mut place) =
+            (Lifecycle::new(), Parker::current(), Place::default());
+        let mut poll = || lifecycle.poll_terminated(&mut place, parker.waker());
         lifecycle.advance(Phase::Tidying);
-        assert_eq!(lifecycle.poll_terminated(waker), None, "the hook is still to be called");
+        assert_eq!(poll(), None, "the hook is still to be called");
         assert_eq!(lifecycle.terminate().len(), 1);
-        assert_eq!(lifecycle.poll_terminated(waker), Some(()));
+        assert_eq!(poll(), Some(()));
         assert!(lifecycle.terminate().is_empty());
     }
 }

@@ -21,10 +21,9 @@
 //! ## Why no worker stays for a reason that is gone
 //!
 //! A worker that stays notes the reason and looks *then*; a thread that changes something does so
-//! and reads the note then. What is looked at is behind locks. If the look came before the change,
-//! the note was made before the change too, and is found; otherwise the look has seen the change.
-//! Since the reason is known only after the look, the note says at first that it may be either one
-//! ([`note_any`](Staying::note_any)).
+//! and reads the note then. What is looked at is behind locks, which order these two sides
+//! ([`queue::waiters`](crate::queue)). Since the reason is known only after the look, the note says at
+//! first that it may be either one ([`note_any`](Staying::note_any)).
 //!
 //! A note is withdrawn by the thread that finds that its reason is gone, and *all* workers are woken
 //! after that; one that still has to stay makes a new note.

@@ -149,6 +149,9 @@ impl Pool {
         make_queue: impl FnOnce() -> Q,
         work: impl FnOnce(&Arc<Self>, &Q) + Send + 'static,
     ) -> io::Result<()> {
+        if service.running().is_some() {
+            return Ok(());
+        }
         if deadlock::is_starting_thread_of(self) {
             // The thread factory submits something, and this thread has the permit.
             return Err(factory_error("uses its executor"));

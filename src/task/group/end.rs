@@ -5,10 +5,8 @@
 //! member although nobody has shut it down. Once either has begun no pause begins any more, as no task can be
 //! paused then: nobody could be sure of the end.
 
-use std::task::Waker;
-
 use super::roll::Name;
-use crate::{CancelReason, sync::Arc, wait::WaitList};
+use crate::{CancelReason, sync::Arc};
 
 /// How far a group has come by its own shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +57,6 @@ pub(super) struct GroupEnd {
     /// The number of submissions that are under way.
     pub(super) joining: usize,
     pub(super) is_terminated: bool,
-    pub(super) waiters: WaitList,
     log: Option<Settled>,
 }
 
@@ -120,13 +117,10 @@ impl GroupEnd {
         self.log.clone().unwrap_or_default()
     }
 
-    /// Ends the group, if nothing holds that up. Returns the wakers of those who wait for it.
-    pub(super) fn terminate(&mut self, is_empty: bool) -> Vec<Waker> {
+    /// Ends the group, if nothing holds that up. Returns `true` if it has ended.
+    pub(super) fn terminate(&mut self, is_empty: bool) -> bool {
         let is_ending = self.stage > EndStage::Open || self.executor_keeps.is_some();
-        if !is_ending || !is_empty || self.joining > 0 {
-            return Vec::new();
-        }
-        self.is_terminated = true;
-        self.waiters.take()
+        self.is_terminated |= is_ending && is_empty && self.joining == 0;
+        self.is_terminated
     }
 }

@@ -344,8 +344,8 @@ impl Roll {
         has_only_permit && waits && stands(joiner) == Some(Stands::Running)
     }
 
-    /// Ends the group if nothing of it is left. Returns the wakers of those who wait for that.
-    pub(super) fn terminate(&mut self) -> Vec<std::task::Waker> {
+    /// Ends the group if nothing of it is left. Returns `true` if it has ended.
+    pub(super) fn terminate(&mut self) -> bool {
         self.end.terminate(self.members.is_empty())
     }
 }

@@ -13,7 +13,7 @@ use crate::{
         exhaustive::{Note, check},
         thread,
     },
-    wait,
+    wait::{self, Place},
 };
 
 /// Runs a task like a worker, and returns the verdict.
@@ -28,7 +28,8 @@ fn run(task: Arc<Task>) -> Verdict {
 /// Waits for a task like `join`.
 fn wait_for(task: &Task) {
     let clock = Clock::from(ManualClock::new());
-    wait::block_on(&clock, |waker| task.poll_done(waker).then_some(()));
+    let mut place = Place::default();
+    wait::block_on(&clock, |waker| task.poll_done(&mut place, waker).then_some(()));
 }
 
 /// A start races with a cancellation: the task runs or it does not, and its captures are dropped
@@ -379,7 +380,8 @@ fn who_waits_for_the_body_sees_the_closure_dropped() {
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || _ = run(other));
         let clock = Clock::from(ManualClock::new());
-        wait::block_on(&clock, |waker| task.poll_left(waker).then_some(()));
+        let mut place = Place::default();
+        wait::block_on(&clock, |waker| task.poll_left(&mut place, waker).then_some(()));
         drop(meeting.lock());
         assert_eq!(drops.get(), 1);
         worker.join().expect("nobody panics");

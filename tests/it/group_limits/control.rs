@@ -70,6 +70,7 @@ fn it_is_cancelled() {
     let drops = Drops::new();
     let token = drops.token();
     let task = scene.group.submit(move || hold(&token)).unwrap();
+    eventually("it waits", || scene.group.statistics().waiting == 1);
     let second = scene.waits(2);
     assert!(task.cancel());
     assert_eq!(drops.count(), 1);
