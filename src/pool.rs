@@ -68,6 +68,8 @@ mod pool_ref;
 mod rejection;
 mod shutdown;
 mod statistics;
+mod takes;
+mod thread_factory;
 mod timeouts;
 mod timers;
 mod wall_clock;
@@ -109,7 +111,7 @@ pub use self::{
     },
     shutdown::{ShutdownReport, TaskSummary},
     statistics::{ExecutorState, Statistics},
-    worker::{ThreadFactory, Worker},
+    thread_factory::{ThreadFactory, Worker},
 };
 use crate::{
     CancelReason, Failure,
@@ -155,7 +157,10 @@ impl Config {
     /// which has the submission fail.
     pub(crate) fn defaults() -> (Callback<dyn ThreadFactory>, Callback<dyn RejectedExecutionHandler>)
     {
-        (Contained::new(Arc::new(worker::std_thread)), Contained::new(Arc::new(AbortPolicy)))
+        (
+            Contained::new(Arc::new(thread_factory::std_thread)),
+            Contained::new(Arc::new(AbortPolicy)),
+        )
     }
 }
 
@@ -177,9 +182,9 @@ pub(crate) struct Pool {
     is_driven: bool,
     observing: Observing,
     /// Something is added to each task that is submitted.
-    minds_submissions: bool,
-    /// There is a bound, or workers are observed.
-    minds_takes: bool,
+    extends_submissions: bool,
+    /// Something is done about each entry that a worker takes: there is a bound, or workers are observed.
+    follows_takes: bool,
 }
 
 impl Pool {
@@ -197,8 +202,8 @@ impl Pool {
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: WallClock::new(),
             groups: Groups::default(),
-            minds_takes: config.max_pending.is_some() || observing.minds_takes(),
-            minds_submissions: is_decorated || observing.minds_submissions(),
+            follows_takes: config.max_pending.is_some() || observing.observes_takes(),
+            extends_submissions: is_decorated || observing.extends_submissions(),
             observing,
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
@@ -219,8 +224,8 @@ impl Pool {
 
     /// Returns `true` if something is added to each task that is submitted.
     #[inline]
-    pub(crate) fn minds_submissions(&self) -> bool {
-        self.minds_submissions
+    pub(crate) fn extends_submissions(&self) -> bool {
+        self.extends_submissions
     }
 
     pub(crate) fn workers(&self) -> &Workers {

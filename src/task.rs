@@ -9,8 +9,9 @@
 //!   node. All decisions are compiled once: they see a [`Task`], which is a node without its types, and under its lock
 //!   the [`Parts`] of it. The future knows the type of the result, and nothing else.
 //! * A periodic task has a [`Plan`]: its schedule and what it has counted.
-//! * What only some tasks have (a name, waiters, a token, a time limit, a gate) is allocated when it is first
-//!   needed ([`cell`]). So a plain task is one allocation: with a closure of eight bytes, forty-eight.
+//! * What only some tasks have (a name, waiters, a token) is allocated when it is first needed ([`cell`]), and each
+//!   feature that only some have is a [layer](layers). So a plain task is one allocation: with a closure of eight bytes,
+//!   forty-eight.
 //!
 //! # From the worker to the closure
 //!
@@ -18,7 +19,7 @@
 //!   worker ──▶ Task::run ──▶ Payload::call ──▶ Call::start ──▶ Call::carry_out ──▶ Call::settle ──▶ Verdict
 //!                                               (lock)           │                  (lock)
 //!                                                                ▼
-//!                               Hooks::invoke ──▶ before, wrapper, closure, after
+//!                               Hooks::invoke ──▶ before, closure, after
 //! ```
 //!
 //! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others.
@@ -114,7 +115,8 @@ use crate::{CancellationToken, RejectionReason, sync::Arc, time::Timestamp, unwi
 pub(crate) struct Traits {
     /// Why it cannot be submitted, if it cannot.
     pub(crate) refusal: Option<RejectionReason>,
-    pub(crate) is_on_wall: bool,
+    /// True if the moment for which it is planned is an estimate.
+    pub(crate) is_estimated: bool,
     pub(crate) has_trigger: bool,
 }
 
@@ -141,10 +143,10 @@ impl Task {
     /// Returns what a submission has to know of a task.
     pub(crate) fn traits(&self) -> Traits {
         self.with(|parts| match parts.plan() {
-            None => Traits { refusal: None, is_on_wall: false, has_trigger: false },
+            None => Traits { refusal: None, is_estimated: false, has_trigger: false },
             Some(plan) => Traits {
                 refusal: plan.refusal(),
-                is_on_wall: plan.is_estimated(),
+                is_estimated: plan.is_estimated(),
                 has_trigger: plan.has_trigger(),
             },
         })

@@ -376,7 +376,7 @@ impl TaskBuilder<'_> {
         let deadline = timing.due();
         let pool_ref = self.pool_refs.local();
         let (is_periodic, traits) = (task.is_periodic(), task.traits());
-        let is_on_wall = traits.is_on_wall;
+        let is_on_wall = traits.is_estimated;
         // First: the wrapper that limits the runs of a periodic task needs the timer thread's queue.
         let (_joining, refusal) = join(pool_ref, self.group.as_ref());
         let staffed = match traits.refusal.or(refusal) {
@@ -531,7 +531,7 @@ fn submit_unawaited(pool_refs: &PoolRefs, task: Arc<Task>) -> Result<(), Rejecte
 /// else has a say in it or is told of it.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
-    pool.is_staffed() && !pool.minds_submissions() && !trace::is_listening()
+    pool.is_staffed() && !pool.extends_submissions() && !trace::is_listening()
 }
 
 /// Returns a task that was refused when it had ended already, or else the error.

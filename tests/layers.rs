@@ -204,7 +204,8 @@ fn each_wrapped_facility_is_used_in_one_module() {
             for (what, door) in doors {
                 assert!(path.ends_with(door) || !line.contains(what), "{}: {line}", path.display());
             }
-            let starts = ["worker.rs", "awaiting.rs"].iter().any(|door| path.ends_with(door));
+            let starts =
+                ["thread_factory.rs", "awaiting.rs"].iter().any(|door| path.ends_with(door));
             assert!(starts || !line.contains("thread::Builder"), "{}: {line}", path.display());
         }
     }
@@ -348,4 +349,80 @@ fn each_setting_has_one_name() {
         let is_set = on_builder.iter().any(|own| builder.contains(&format!("pub fn {name}{own}")));
         assert!(is_set, "{name} is not on the builder");
     }
+}
+
+/// The core: what a plain task passes through between its submission and its end, and the queue.
+fn is_core(path: &str) -> bool {
+    const FILES: [&str; 11] = [
+        "src/task.rs",
+        "src/task/awaited.rs",
+        "src/task/between_runs.rs",
+        "src/task/call.rs",
+        "src/task/cell.rs",
+        "src/task/end.rs",
+        "src/task/payload.rs",
+        "src/task/state.rs",
+        "src/task/verdict.rs",
+        "src/pool/worker.rs",
+        "src/entry.rs",
+    ];
+    FILES.contains(&path) || path.starts_with("src/queue")
+}
+
+/// The features, by the words that only they have. In a list of modules or of imports a word is no mention: there the
+/// core is wired to its layers.
+const FEATURES: [&str; 15] = [
+    "cfg(feature",
+    "gate",
+    "lease",
+    "group",
+    "membership",
+    "wall",
+    "control",
+    "debounce",
+    "throttle",
+    "wrapper",
+    "decorat",
+    "histogram",
+    "recorder",
+    "observ",
+    "budget",
+];
+
+/// No file of the core names a feature, in its code or in its comments: what only some tasks have is a layer, and the core
+/// does not know which there are.
+#[test]
+fn the_core_names_no_feature() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut found, mut seen) = (Vec::new(), 0);
+    for (path, text) in sources().into_iter().filter(|(path, _)| !is_test(path)) {
+        let inside =
+            path.strip_prefix(root).expect("a source").to_string_lossy().replace('\\', "/");
+        if !is_core(&inside) {
+            continue;
+        }
+        seen += 1;
+        let code = text.split("#[cfg(test)]").next().expect("there is a first");
+        let mut in_list = false;
+        for (number, line) in code.lines().enumerate() {
+            let start = line.trim_start();
+            in_list |= ["use ", "pub use ", "pub(crate) use ", "pub(super) use "]
+                .iter()
+                .any(|word| start.starts_with(word));
+            let is_wiring = in_list || start.starts_with("mod ") || start.starts_with("pub mod ");
+            in_list &= !line.trim_end().ends_with(';');
+            let lower = line.to_lowercase();
+            let named = FEATURES.iter().find(|word| {
+                let mut at = lower.match_indices(**word);
+                at.any(|(index, _)| !lower[..index].ends_with(char::is_alphabetic))
+            });
+            // There a group is one of siblings in the heap.
+            let is_sibling = named == Some(&"group") && inside.contains("array_heap");
+            if let Some(word) = named.filter(|_| !is_wiring && !is_sibling) {
+                found.push(format!("{inside}:{}: {word}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(seen > 25, "there is a core: {seen}");
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }

@@ -167,8 +167,8 @@ impl Driver {
             return Round::default();
         }
         let round = run(self, now);
-        if pool.minds_takes {
-            self.runner.note_look(&self.worker, pool.clock().read());
+        if pool.follows_takes {
+            self.runner.takes().look(&self.worker, pool.clock().read());
         }
         pool.release_hold();
         round
@@ -235,8 +235,8 @@ impl Driver {
     fn run(&self, entry: QueueEntry<Arc<Task>>, round: &mut Round) {
         let (pool, runs) = (self.pool(), self.runner.runs());
         let started = pool.clock().read();
-        if pool.minds_takes {
-            self.runner.mind_take(&self.worker, entry.deadline, started);
+        if pool.follows_takes {
+            self.runner.takes().take(pool, &self.worker, entry.deadline, started);
         }
         self.runner.process(&self.worker, entry, started);
         round.taken += 1;

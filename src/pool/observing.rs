@@ -80,7 +80,7 @@ impl Observing {
     }
 
     /// Returns `true` if workers are watched.
-    pub(super) fn minds_takes(&self) -> bool {
+    pub(super) fn observes_takes(&self) -> bool {
         #[cfg(feature = "histograms")]
         let has_histograms = self.histograms.is_some();
         #[cfg(not(feature = "histograms"))]
@@ -89,7 +89,7 @@ impl Observing {
     }
 
     /// Returns `true` if submissions have something added to them.
-    pub(super) fn minds_submissions(&self) -> bool {
+    pub(super) fn extends_submissions(&self) -> bool {
         self.config.warn_after.is_some() || self.config.submitter_span
     }
 }
@@ -131,7 +131,7 @@ impl Observed {
 impl Pool {
     /// Returns what watches a worker that is about to start; `None` if nothing of it is watched.
     pub(super) fn observed(&self) -> Option<Observed> {
-        if !self.observing.minds_takes() {
+        if !self.observing.observes_takes() {
             return None;
         }
         Some(Observed {

@@ -32,6 +32,9 @@ mod gate;
 mod limit;
 mod membership;
 mod observation;
+#[cfg(all(test, not(any(shuttle, loom))))]
+#[path = "layers/tests/rate.rs"]
+mod rate;
 mod wall;
 mod wrapper;
 
@@ -132,7 +135,7 @@ pub(crate) struct Left {
 }
 
 /// One of the layers; see the [module](self).
-pub(crate) trait Layer: Sized + Send + 'static {
+pub(crate) trait Layer: Send + 'static {
     /// May this run begin?
     fn before_run(&mut self, _: &mut Core<'_>, _: &mut Call<'_>) -> Result<(), NotYet> {
         Ok(())
@@ -153,8 +156,8 @@ pub(crate) trait Layer: Sized + Send + 'static {
     /// The task is in the queue, and due at another moment.
     fn on_replan(&mut self, _: &mut Replan) {}
 
-    /// The task has ended. `own` is where the layer is, which may take itself out.
-    fn on_end(_own: &mut Option<Box<Self>>, _: &Core<'_>, _: &mut Left) {}
+    /// The task has ended.
+    fn on_end(&mut self, _: &Core<'_>, _: &mut Left) {}
 
     /// Returns when the task has to have ended.
     fn expiry(&self) -> Option<Timestamp> {
@@ -178,7 +181,7 @@ pub(crate) trait Layer: Sized + Send + 'static {
 }
 
 /// A layer that stands in the order.
-pub(crate) trait Ordered: Layer {
+pub(crate) trait Ordered: Layer + Sized {
     fn place(layers: &mut Layers) -> &mut Option<Box<Self>>;
 }
 
@@ -197,83 +200,13 @@ macro_rules! layers {
         })*
 
         impl Layers {
-            /// Asks the layers, from this one on, whether a run may begin.
-            ///
-            /// # Errors
-            ///
-            /// The first answer that it may not, and which layer gave it.
-            pub(super) fn before_run(
-                &mut self,
-                from: usize,
-                task: &mut Core<'_>,
-                call: &mut Call<'_>,
-            ) -> Result<(), (usize, NotYet)> {
-                let mut number = 0;
-                $($(#[$attribute])* {
-                    if let Some(layer) = self.$name.as_mut().filter(|_| number >= from) {
-                        layer.before_run(task, call).map_err(|not_yet| (number, not_yet))?;
-                    }
-                    number += 1;
-                })*
-                let _ = number;
-                Ok(())
-            }
-
-            pub(super) fn admitted(&mut self, call: &Call<'_>) {
-                $($(#[$attribute])* if let Some(layer) = &mut self.$name { layer.admitted(call) })*
-            }
-
-            pub(super) fn after_run(&mut self, call: &mut Call<'_>) {
-                $($(#[$attribute])* if let Some(layer) = &mut self.$name { layer.after_run(call) })*
-            }
-
-            pub(super) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
-                $($(#[$attribute])* if let Some(layer) = &mut self.$name {
-                    layer.on_requeue(task, queuing)
-                })*
-            }
-
-            pub(super) fn on_put_off(&mut self, moment: Timestamp, is_extra: bool) {
-                $($(#[$attribute])* if let Some(layer) = &mut self.$name {
-                    layer.on_put_off(moment, is_extra)
-                })*
-            }
-
-            pub(super) fn on_replan(&mut self, replan: &mut Replan) {
-                $($(#[$attribute])* if let Some(layer) = &mut self.$name { layer.on_replan(replan) })*
-            }
-
-            pub(super) fn on_end(&mut self, task: &Core<'_>) -> Left {
-                let mut left = Left::default();
-                $($(#[$attribute])* if self.$name.is_some() {
-                    Layer::on_end(&mut self.$name, task, &mut left);
-                })*
-                left
-            }
-
-            /// Returns when the task has to have ended.
-            pub(super) fn expiry(&self) -> Option<Timestamp> {
-                let mut first = None;
-                $($(#[$attribute])* {
-                    let own = self.$name.as_ref().and_then(|layer| layer.expiry());
-                    first = first.into_iter().chain(own).min();
-                })*
-                first
-            }
-
-            /// Returns `true` if the entry of the task, which is in the queue, stays parked.
-            pub(super) fn keep_parked(&self) -> bool {
-                false $($(#[$attribute])* || self.$name.as_ref().is_some_and(|it| it.keeps_parked()))*
-            }
-
-            /// Returns until when the planned run was put off.
-            pub(super) fn put_off_until(&self) -> Option<Timestamp> {
-                None $($(#[$attribute])* .or_else(|| self.$name.as_ref()?.put_off_until()))*
-            }
-
-            /// Returns `true` if the moment at which the task is due is an estimate.
-            pub(super) fn is_estimated(&self, task: &Core<'_>) -> bool {
-                false $($(#[$attribute])* || self.$name.as_ref().is_some_and(|it| it.is_estimated(task)))*
+            /// Returns the place of each layer, in the order.
+            fn places(&mut self) -> impl Iterator<Item = Option<&mut dyn Layer>> {
+                [$(
+                    $(#[$attribute])*
+                    self.$name.as_deref_mut().map(|layer| layer as &mut dyn Layer),
+                )*]
+                .into_iter()
             }
         }
     };
@@ -287,11 +220,83 @@ layers! {
     wall: OnWall,
     membership: Membership,
     gate: Gated,
+    #[cfg(all(test, not(any(shuttle, loom))))]
+    rate: rate::RateLimit,
     wrapper: Wrapped,
     observation: Observation,
 }
 
 impl Layers {
+    /// Returns the layers that the task has, in the order.
+    fn all(&mut self) -> impl Iterator<Item = &mut dyn Layer> {
+        self.places().flatten()
+    }
+
+    /// Asks the layers, from this one on, whether a run may begin.
+    ///
+    /// # Errors
+    ///
+    /// The first answer that it may not, and which layer gave it.
+    pub(super) fn before_run(
+        &mut self,
+        from: usize,
+        task: &mut Core<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<(), (usize, NotYet)> {
+        for (number, place) in self.places().enumerate().skip(from) {
+            if let Some(layer) = place {
+                layer.before_run(task, call).map_err(|not_yet| (number, not_yet))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn admitted(&mut self, call: &Call<'_>) {
+        self.all().for_each(|layer| layer.admitted(call));
+    }
+
+    pub(super) fn after_run(&mut self, call: &mut Call<'_>) {
+        self.all().for_each(|layer| layer.after_run(call));
+    }
+
+    pub(super) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+        self.all().for_each(|layer| layer.on_requeue(task, queuing));
+    }
+
+    pub(super) fn on_put_off(&mut self, moment: Timestamp, is_extra: bool) {
+        self.all().for_each(|layer| layer.on_put_off(moment, is_extra));
+    }
+
+    pub(super) fn on_replan(&mut self, replan: &mut Replan) {
+        self.all().for_each(|layer| layer.on_replan(replan));
+    }
+
+    pub(super) fn on_end(&mut self, task: &Core<'_>) -> Left {
+        let mut left = Left::default();
+        self.all().for_each(|layer| layer.on_end(task, &mut left));
+        left
+    }
+
+    /// Returns when the task has to have ended.
+    pub(super) fn expiry(&mut self) -> Option<Timestamp> {
+        self.all().filter_map(|layer| layer.expiry()).min()
+    }
+
+    /// Returns `true` if the entry of the task, which is in the queue, stays parked.
+    pub(super) fn keep_parked(&mut self) -> bool {
+        self.all().any(|layer| layer.keeps_parked())
+    }
+
+    /// Returns until when the planned run was put off.
+    pub(super) fn put_off_until(&mut self) -> Option<Timestamp> {
+        self.all().find_map(|layer| layer.put_off_until())
+    }
+
+    /// Returns `true` if the moment at which the task is due is an estimate.
+    pub(super) fn is_estimated(&mut self, task: &Core<'_>) -> bool {
+        self.all().any(|layer| layer.is_estimated(task))
+    }
+
     /// Returns a layer, if the task has it.
     pub(super) fn get<L: Ordered>(&mut self) -> Option<&mut L> {
         L::place(self).as_deref_mut()

@@ -17,7 +17,8 @@ use crate::{
     pool::{
         Config, Pool, Replaceable,
         deadlock::{self, PoolScope, Role},
-        worker::{ThreadFactory, Worker, WorkerThread},
+        thread_factory::{ThreadFactory, Worker},
+        worker::WorkerThread,
     },
     sync::{
         Arc, Parker,

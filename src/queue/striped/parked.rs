@@ -1,13 +1,13 @@
 //! The parked entries of a stripe: they wait for no moment.
 //!
-//! A paused task, one that waits for its turn, one that runs on request: something has to move each of them
+//! A task that waits for its turn, one that runs on request: something has to move each of them
 //! before it can run, and what that is, is not known here. So they are beside the heap, by their sequences, and
 //! the heap has only entries with a moment. What is first or due, whether anything is to come, how long a
 //! thread sleeps and how many threads stay is asked of the heap alone. What is pending, in which order it is
 //! shown, and what a shutdown keeps is asked of both.
 //!
 //! A parked entry is *due* all the same: the task that waits for its turn was to run at some moment, and a
-//! shutdown that keeps what is due keeps it. A paused one is never due.
+//! shutdown that keeps what is due keeps it. One that runs on request is never due.
 //!
 //! An entry moves between heap and table under the lock of its stripe, in one step. So a thread that has the
 //! lock finds it in one of them.

@@ -43,10 +43,10 @@ use std::time::{Duration, SystemTime};
 
 use super::{Core, Layer, Left, NotYet, Question};
 use crate::{
-    CancelReason, CancellationToken, FailureSource,
+    CancelReason, CancellationToken,
     gate::{Entry, Lease, RunEnd, RunGate, Tick},
     sync::Arc,
-    task::{Run, Task, call::Call, plan::RunOutcome},
+    task::{FailureSource, Run, Task, call::Call, plan::RunOutcome},
     time::Timestamp,
     trace,
     unwind::discard,
@@ -54,7 +54,8 @@ use crate::{
 
 /// The gate of a task, and the ticks about which it is to be asked again.
 pub(crate) struct Gated {
-    gate: Arc<dyn RunGate>,
+    /// Until the task has ended.
+    gate: Option<Arc<dyn RunGate>>,
     planned: Option<Asked>,
     extra: Option<Asked>,
 }
@@ -76,7 +77,7 @@ struct GateQuestion {
 
 impl Gated {
     pub(crate) fn new(gate: Arc<dyn RunGate>) -> Self {
-        Self { gate, planned: None, extra: None }
+        Self { gate: Some(gate), planned: None, extra: None }
     }
 
     fn tick(&mut self, is_extra: bool) -> &mut Option<Asked> {
@@ -84,12 +85,12 @@ impl Gated {
     }
 
     /// Returns the question that the gate is to be asked: the task was queued for `entry`.
-    fn ask(&mut self, entry: Timestamp, is_extra: bool) -> GateQuestion {
+    fn ask(&mut self, entry: Timestamp, is_extra: bool) -> Option<GateQuestion> {
         let asked = self.tick(is_extra).take().filter(|asked| asked.entry == entry);
         let first = Asked { entry, planned: entry, attempt: 0 };
         let asked = asked.unwrap_or(first);
         let asked = Asked { attempt: asked.attempt.saturating_add(1), ..asked };
-        GateQuestion { gate: Arc::clone(&self.gate), asked }
+        Some(GateQuestion { gate: Arc::clone(self.gate.as_ref()?), asked })
     }
 }
 
@@ -104,12 +105,15 @@ impl Layer for Gated {
             call.run.has_passed();
             return Ok(());
         }
-        Err(NotYet::Asks(Box::new(self.ask(call.run.planned(), call.is_extra()))))
+        match self.ask(call.run.planned(), call.is_extra()) {
+            Some(question) => Err(NotYet::Asks(Box::new(question))),
+            None => Ok(()),
+        }
     }
 
-    fn on_end(own: &mut Option<Box<Self>>, _: &Core<'_>, left: &mut Left) {
-        if let Some(gated) = own.take() {
-            left.values.push(gated);
+    fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
+        if let Some(gate) = self.gate.take() {
+            left.values.push(Box::new(gate));
         }
     }
 
@@ -127,7 +131,11 @@ impl Question for GateQuestion {
 impl Task {
     /// Returns `true` if a gate is asked before each run.
     pub(crate) fn has_gate(&self) -> bool {
-        self.with(|parts| parts.layers().is_some_and(|layers| layers.get::<Gated>().is_some()))
+        self.with(|parts| {
+            parts.layers().is_some_and(|layers| {
+                layers.get::<Gated>().is_some_and(|gated| gated.gate.is_some())
+            })
+        })
     }
 }
 

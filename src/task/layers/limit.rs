@@ -25,7 +25,7 @@ pub(crate) type Attachment = Box<dyn Send>;
 /// See the [module](self).
 #[derive(Default)]
 pub(in crate::task) struct TimeLimit {
-    of_task: Option<Limit>,
+    of_task: Option<Budget>,
     /// When the present run of a periodic task has to have ended.
     of_run: Option<Timestamp>,
     /// True if the task is run by hand.
@@ -35,7 +35,7 @@ pub(in crate::task) struct TimeLimit {
 
 /// Until when a task that runs once has to have ended.
 #[derive(Clone, Copy)]
-struct Limit {
+struct Budget {
     moment: Timestamp,
     /// The time that it has from when it is due.
     budget: Duration,
@@ -58,8 +58,8 @@ impl Layer for TimeLimit {
         replan.expiry = moved.map(|(plan, limit)| self.set(plan, limit.budget));
     }
 
-    fn on_end(own: &mut Option<Box<Self>>, _: &Core<'_>, left: &mut Left) {
-        left.values.extend(own.as_mut().and_then(|limit| limit.attachment.take()));
+    fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
+        left.values.extend(self.attachment.take());
     }
 
     fn expiry(&self) -> Option<Timestamp> {
@@ -71,7 +71,7 @@ impl TimeLimit {
     /// Limits a task that is due at `due` to `budget` from then on. Returns the limit.
     fn set(&mut self, due: Timestamp, budget: Duration) -> Timestamp {
         let moment = due.after(budget);
-        self.of_task = Some(Limit { moment, budget });
+        self.of_task = Some(Budget { moment, budget });
         moment
     }
 }

@@ -124,7 +124,7 @@ impl Layer for Membership {
         }
     }
 
-    fn on_end(own: &mut Option<Box<Self>>, task: &Core<'_>, left: &mut Left) {
+    fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {
         // A member that was cancelled leaves when its body has returned.
         if task.stage.runs_on() {
             return;
@@ -134,9 +134,7 @@ impl Layer for Membership {
             TaskState::Cancelled => MemberEnd::Cancelled,
             _ => MemberEnd::Completed,
         };
-        if let Some(membership) = own {
-            left.effects = membership.leave(ended, task.name);
-        }
+        left.effects = self.leave(ended, task.name);
     }
 
     fn keeps_parked(&self) -> bool {

@@ -33,8 +33,8 @@ impl Layer for Observation {
         Ok(())
     }
 
-    fn on_end(own: &mut Option<Box<Self>>, _: &Core<'_>, left: &mut Left) {
-        if let Some(span) = own.as_mut().and_then(|observation| observation.submitter.take()) {
+    fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
+        if let Some(span) = self.submitter.take() {
             left.values.push(Box::new(span));
         }
     }

@@ -101,8 +101,8 @@ impl Layer for Wrapped {
         self.0 = call.take_around();
     }
 
-    fn on_end(own: &mut Option<Box<Self>>, _: &Core<'_>, left: &mut Left) {
-        if let Some(wrapper) = own.as_mut().and_then(|wrapped| wrapped.0.take()) {
+    fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
+        if let Some(wrapper) = self.0.take() {
             left.values.push(Box::new(wrapper));
         }
     }

@@ -1,0 +1,74 @@
+//! A ninth layer, as the recipe in `CONTRIBUTING.md` has it: a rate limit of a task, at most so many runs in a span. A
+//! run that would be one too many waits until it is none. It is compiled for the tests alone.
+
+use std::{collections::VecDeque, rc::Rc, time::Duration};
+
+use super::{Core, Layer, NotYet};
+use crate::{
+    CancellationToken, Clock, FailurePolicy, ManualClock,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Hooks, MissedRuns, Node, Period, Plan, Run, Task, Verdict, WorkerContext, call::Call},
+    time::Timestamp,
+};
+
+/// See the [module](self).
+pub(crate) struct RateLimit {
+    most: usize,
+    span: Duration,
+    /// When the runs of the last span began.
+    begun: VecDeque<Timestamp>,
+}
+
+impl Layer for RateLimit {
+    fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+        let now = call.run.started();
+        while self.begun.front().is_some_and(|first| first.after(self.span) <= now) {
+            self.begun.pop_front();
+        }
+        match self.begun.front() {
+            Some(first) if self.begun.len() >= self.most => {
+                call.keep_tick();
+                Err(NotYet::Refused(Verdict::Again(first.after(self.span))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn admitted(&mut self, call: &Call<'_>) {
+        self.begun.push_back(call.run.started());
+    }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_nanos(seconds * 1_000_000_000)
+}
+
+/// Runs a task like a worker that has taken it for this moment, and at it. Returns the verdict.
+fn run(task: &Arc<Task>, moment: Timestamp) -> Verdict {
+    let clock = Clock::from(ManualClock::new());
+    let stop = CancellationToken::with_clock(clock.clone());
+    let worker = Rc::new(WorkerContext::new(clock, stop, Arc::default(), true));
+    let run = Run::new(worker, Arc::clone(task), 1, moment, moment);
+    run.task().run(&run, &Hooks::default())
+}
+
+#[test]
+fn a_run_that_is_one_too_many_waits() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&runs);
+    let task: Arc<Task> = Node::repeated(move || _ = counts.fetch_add(1, Ordering::Relaxed));
+    let period = Period::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
+    task.set_plan(Plan::new(period, FailurePolicy::stop()));
+    let limit = RateLimit { most: 2, span: Duration::from_secs(60), begun: VecDeque::new() };
+    task.extend(|extras| extras.layers.add_if(Some(limit)));
+
+    assert_eq!(run(&task, at(0)), Verdict::Again(at(10)));
+    assert_eq!(run(&task, at(10)), Verdict::Again(at(20)));
+    assert_eq!((run(&task, at(20)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(60)), 2));
+    assert_eq!((run(&task, at(60)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(70)), 3));
+    assert_eq!((run(&task, at(70)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(80)), 4));
+    assert_eq!((run(&task, at(80)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(120)), 4));
+}
