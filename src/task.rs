@@ -16,7 +16,7 @@
 //! # From the worker to the closure
 //!
 //! ```text
-//!   worker ──▶ Task::run ──▶ Payload::call ──▶ Call::start ──▶ Call::carry_out ──▶ Call::settle ──▶ Verdict
+//!   worker ──▶ Task::run ──▶ Payload::call ──▶ Call::start ──▶ Call::carry_out ──▶ Call::publish ──▶ Verdict
 //!                                               (lock)           │                  (lock)
 //!                                                                ▼
 //!                               Hooks::invoke ──▶ before, closure, after

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::joining::{join, settle_membership};
+use self::joining::{enter_or_leave_group, join};
 use crate::{
     CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate,
     ScheduledFuture, TaskOutput, UnitOutcome,
@@ -396,7 +396,7 @@ impl TaskBuilder<'_> {
         };
         let admitted = pool_ref.admit(task.clone(), now, timing, is_staffed);
         if group.is_some() {
-            settle_membership(pool_ref.pool(), &task, &admitted, (now, deadline));
+            enter_or_leave_group(pool_ref.pool(), &task, &admitted, (now, deadline));
         }
         let ticket = match admitted.or_else(NotQueued::ticket) {
             Ok(ticket) => ticket,

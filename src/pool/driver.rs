@@ -163,14 +163,14 @@ impl Driver {
         }
         let now = pool.clock().read();
         let published = pool.queue.published_head().min(self.limits.published_head());
-        if published > now && !pool.queue.is_finished() || !pool.shutdown.hold() {
+        if published > now && !pool.queue.is_finished() || !pool.shutdown.register() {
             return Round::default();
         }
         let round = run(self, now);
         if pool.follows_takes {
             self.runner.takes().look(&self.worker, pool.clock().read());
         }
-        pool.release_hold();
+        pool.deregister();
         round
     }
 

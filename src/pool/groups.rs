@@ -243,7 +243,7 @@ impl Pool {
             drop(self.stop_group(group));
             is_over = self.await_group(group, grace)?;
         }
-        let (settled, running) = group.read_log();
+        let (ended, running) = group.read_log();
         let summaries = |list: Vec<(u64, Option<Arc<str>>)>| {
             list.into_iter().map(|(id, name)| TaskSummary::new(id, name)).collect()
         };
@@ -256,8 +256,8 @@ impl Pool {
         let running = running.into_iter().map(named).collect();
         Ok(ShutdownReport::new(
             is_over,
-            summaries(settled.ran),
-            summaries(settled.cancelled),
+            summaries(ended.ran),
+            summaries(ended.cancelled),
             summaries(running),
         ))
     }

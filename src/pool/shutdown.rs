@@ -9,7 +9,7 @@
 //! Each way advances the [`lifecycle`], closes the queue, wakes the submitters that wait for
 //! capacity, and ends the tasks it has taken out. Whether a task is due is decided once the queue
 //! is closed, so a task that was admitted without delay is due. Workers end when the queue is closed
-//! and empty; the last one to give up its hold brings about termination. `shutdown_within` is the
+//! and empty; the last party to deregister brings about termination. `shutdown_within` is the
 //! first way, followed by the third if that takes too long; after that it gives up ([`lifecycle`]).
 //!
 //! * [`lifecycle`]: how far the pool has come, what holds up termination, and who waits for it.
@@ -82,11 +82,11 @@ impl Shutdown {
         self.lifecycle.phase()
     }
 
-    /// Holds up termination until [`Pool::release_hold`] is called. Returns `false`, and holds
-    /// nothing, if termination has begun.
+    /// Registers a party: the pool does not terminate before [`Pool::deregister`] is called. Returns `false`, and registers
+    /// none, if termination has begun.
     #[must_use]
-    pub(super) fn hold(&self) -> bool {
-        self.lifecycle.hold()
+    pub(super) fn register(&self) -> bool {
+        self.lifecycle.register()
     }
 
     /// Returns `true` if a pool whose queue is finished has begun to stop, and nobody is left who
@@ -189,16 +189,16 @@ impl Pool {
     /// have retired, since none stays for a task that is parked. A driver is called for that.
     #[cold]
     pub(super) fn terminate_if_finished(&self) {
-        if !self.is_driven && self.queue.is_finished() && self.shutdown.hold() {
-            self.release_hold();
+        if !self.is_driven && self.queue.is_finished() && self.shutdown.register() {
+            self.deregister();
         }
     }
 
-    /// Gives a hold on termination back, and terminates the pool if that was the last.
-    pub(super) fn release_hold(&self) {
+    /// Deregisters a party, and terminates the pool if that was the last.
+    pub(super) fn deregister(&self) {
         // The queue is asked under the lifecycle's lock, and takes its own locks: the ready list's
         // and then each stripe's.
-        if !self.shutdown.lifecycle.release(|| self.queue.is_finished()) {
+        if !self.shutdown.lifecycle.deregister(|| self.queue.is_finished()) {
             return;
         }
         // Threads that wait for termination wait for this thread now.
@@ -239,7 +239,7 @@ impl Stopping<'_> {
 
 impl Drop for Stopping<'_> {
     fn drop(&mut self) {
-        self.pool.release_hold();
+        self.pool.deregister();
     }
 }
 

@@ -34,7 +34,7 @@
 //!
 //! # The end
 //!
-//! An expiry runs user code: it drops closures and wakes waiters. So each takes a hold on the
+//! An expiry runs user code: it drops closures and wakes waiters. So each is a party of the
 //! pool's termination, and the pool does not end in the middle of one. When the pool ends the
 //! queue is emptied, and nothing expires any more. A task that is run by hand, because
 //! `shutdown_now` gave it back or because it was not admitted, is watched by the timer thread
@@ -123,12 +123,12 @@ impl Timeouts {
 fn run_what_expires(pool: &Arc<Pool>, queue: &ExpiryQueue) {
     set_timer_slack(pool.spawner.timer_slack());
     while let Some((entry, _)) = queue.take() {
-        if !pool.shutdown.hold() {
+        if !pool.shutdown.register() {
             discard(entry.element);
             continue;
         }
         pool.expire(entry.element);
-        pool.release_hold();
+        pool.deregister();
     }
 }
 
@@ -180,7 +180,7 @@ impl Pool {
         self.start_service(&self.timeouts.thread, "timeouts", make_queue, run_what_expires)
     }
 
-    /// Runs what expires. The caller holds up termination.
+    /// Runs what expires. The caller is a party of the termination.
     pub(super) fn expire(&self, expiry: Expiry) {
         if let Err(payload) = contain(|| expiry(self)) {
             discard(payload);

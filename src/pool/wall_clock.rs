@@ -32,7 +32,7 @@
 //!
 //! # The end
 //!
-//! The watcher holds references to tasks while it goes through them, so it takes a hold on termination:
+//! The watcher holds references to tasks while it goes through them, so it is a party of the termination:
 //! after that no closure of the pool is alive. A watcher that finds the pool at its end does nothing.
 
 use std::io;
@@ -97,7 +97,7 @@ impl Pool {
 
     /// Moves all tasks that are on the wall clock.
     pub(super) fn wall_clock_was_set(self: &Arc<Self>) {
-        if !self.shutdown.hold() {
+        if !self.shutdown.register() {
             return;
         }
         trace::lifecycle("follows the wall clock", self.thread_name());
@@ -105,6 +105,6 @@ impl Pool {
             self.with_entry(ticket, |entry| task.follow_wall(self.clock(), entry));
             self.callbacks.hooks.drops(ticket.sequence).discard(task);
         }
-        self.release_hold();
+        self.deregister();
     }
 }

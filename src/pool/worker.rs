@@ -220,7 +220,7 @@ impl Drop for WorkerThread {
         let Runner { pool, number, .. } = &self.runner;
         pool.workers.remove(*number);
         pool.watch_for_starvation();
-        pool.release_hold();
+        pool.deregister();
         pool.clock().worker_ended();
     }
 }

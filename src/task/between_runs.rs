@@ -74,7 +74,7 @@ impl Call<'_> {
             return Ok(());
         }
         let asked = run.task().asked_at().unwrap_or(Timestamp::from_nanos(0));
-        let left_out = match plan.is_overdue(asked, (run, hooks)) {
+        let left_out = match plan.is_overdue(asked, run, hooks) {
             Ok(false) => return Ok(()),
             Ok(true) => plan.leave_out(run, hooks),
             Err(panic) => RunOutcome::Ended(Err(panic)),

@@ -4,20 +4,20 @@
 //! code that is compiled once. The four steps are the functions of [`Call`], in their order:
 //!
 //! ```text
-//!   start ──▶ carry_out ──▶ settle ──▶ release ──▶ verdict
+//!   start ──▶ carry_out ──▶ publish ──▶ release ──▶ verdict
 //!   (lock)    (user code)   (lock)     (user code)
 //! ```
 //!
 //! * [`start`](Call::start) asks, under the task's lock, whether the run may begin. A task that is not plain has its
 //!   [`layers`](super::layers) asked. What has to be asked of user code is only noted there. If the run may begin the task is *running* from then on.
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
-//! * [`settle`](Call::settle) publishes the outcome, under the lock, and says what the node keeps: the closure,
+//! * [`publish`](Call::publish) publishes the outcome, under the lock, and says what the node keeps: the closure,
 //!   the result, or nothing.
 //! * [`release`](Call::release) wakes those who wait, and drops what the node does not keep.
 //!
 //! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for
 //! the task finds its captures gone. The exception is a series that was cancelled in its run: its end was published
-//! then, so its closure is dropped after `settle`, and those who wait until the body *has left* are woken
+//! then, so its closure is dropped after `publish`, and those who wait until the body *has left* are woken
 //! after that.
 //!
 //! A run may turn out not to take place: it is overdue, or a layer has it left out. It goes
@@ -327,7 +327,7 @@ impl Call<'_> {
             run.task().discard(&mut || lent.drop_value(), Drops::UNREPORTED);
         }
         match &mut self.plan {
-            Some(plan) => plan.follow(report, is_extra, (run, hooks)),
+            Some(plan) => plan.follow(report, is_extra, run, hooks),
             None => RunOutcome::Ended(report.map(|_| ())),
         }
     }
@@ -383,19 +383,19 @@ impl Call<'_> {
     // Third, under the lock again: the outcome is published.
 
     /// Publishes the outcome, and says what the node keeps.
-    pub(super) fn settle(&mut self, parts: &mut Parts<'_>) -> ToStore {
+    pub(super) fn publish(&mut self, parts: &mut Parts<'_>) -> ToStore {
         if !parts.is_plain() {
             parts.split().0.after_run(self);
         }
         match self.outcome {
             RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::Completed),
             RunOutcome::Again(next) => self.rest(parts, next),
-            _ => self.settle_rare(parts),
+            _ => self.publish_rare(parts),
         }
     }
 
     #[inline(never)]
-    fn settle_rare(&mut self, parts: &mut Parts<'_>) -> ToStore {
+    fn publish_rare(&mut self, parts: &mut Parts<'_>) -> ToStore {
         let ending = match &self.outcome {
             RunOutcome::Ended(Ok(())) => Stage::Completed,
             RunOutcome::Exhausted => Stage::Exhausted,

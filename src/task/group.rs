@@ -51,7 +51,7 @@ use std::task::Waker;
 
 use self::{end::EndStage, roll::Roll};
 pub(crate) use self::{
-    end::{Keeps, MemberEnd, Settled},
+    end::{EndedMembers, Keeps, MemberEnd},
     roll::{Counted, Entrant, ListedMember, Turn},
 };
 use super::Task;
@@ -120,7 +120,7 @@ impl Drop for Joining {
     fn drop(&mut self) {
         let mut roll = self.0.roll.lock();
         roll.end.joining -= 1;
-        self.0.settle(roll).carry_out();
+        self.0.effects_of(roll).carry_out();
     }
 }
 
@@ -155,7 +155,7 @@ impl GroupState {
     }
 
     /// Releases the lock after a change. Returns what remains to be done about it.
-    fn settle(&self, mut roll: WatchedGuard<'_, Roll>) -> Effects {
+    fn effects_of(&self, mut roll: WatchedGuard<'_, Roll>) -> Effects {
         let (released, has_ended) = (roll.release(), roll.terminate());
         let wakers = if has_ended { roll.take_wakers() } else { Vec::new() };
         let dispatcher = (!released.is_empty()).then(|| Weak::clone(&self.dispatcher));
@@ -166,7 +166,7 @@ impl GroupState {
     fn change<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> R {
         let mut roll = self.roll.lock();
         let answer = change(&mut roll);
-        self.settle(roll).carry_out();
+        self.effects_of(roll).carry_out();
         answer
     }
 
@@ -226,14 +226,14 @@ impl GroupState {
     ) -> (Timing, Effects) {
         let mut roll = self.roll.lock();
         let timing = roll.requeue(sequence, due, was_refused);
-        (timing, self.settle(roll))
+        (timing, self.effects_of(roll))
     }
 
     /// Notes that a pending member is due at another moment.
     pub(super) fn replan(&self, sequence: u64, due: Timestamp) -> Effects {
         let mut roll = self.roll.lock();
         roll.replan(sequence, due);
-        self.settle(roll)
+        self.effects_of(roll)
     }
 
     /// Returns `true` if a member is in the queue and waits for its turn there.
@@ -259,7 +259,7 @@ impl GroupState {
         if roll.leave(sequence, ended) {
             roll.end.note(sequence, ended, name);
         }
-        self.settle(roll)
+        self.effects_of(roll)
     }
 
     // Settings.
@@ -371,7 +371,7 @@ impl GroupState {
     }
 
     /// Returns the members that have been noted, and those that run now.
-    pub(crate) fn read_log(&self) -> (Settled, Vec<ListedMember>) {
+    pub(crate) fn read_log(&self) -> (EndedMembers, Vec<ListedMember>) {
         let roll = self.roll.lock();
         (roll.end.log(), roll.running())
     }

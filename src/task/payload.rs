@@ -13,7 +13,7 @@
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
 //! | [`call`](Payload::call) | [`Call::start`] decides, the closure is taken out | [`Call::carry_out`] calls it |
-//! | and then | [`Call::settle`] decides, closure or result is put in | [`Call::release`] drops what is left |
+//! | and then | [`Call::publish`] decides, closure or result is put in | [`Call::release`] drops what is left |
 //! | [`end`](Payload::end) | [`End::decide`] decides, closure or result is taken out | [`End::release`] drops it |
 //! | [`claim`](Payload::claim) | [`Claiming::decide`] decides, the result is taken out | the caller has it |
 //!
@@ -52,7 +52,7 @@ pub(crate) type Task = dyn Payload;
 
 /// What differs by the type of a node's content.
 pub(crate) trait Payload: Send + Sync {
-    /// Returns what the task's lock protects, without the type of what is held.
+    /// Returns what the task's lock protects, without the type of its content.
     fn cell(&self) -> &TaskLock<dyn Content>;
 
     /// Runs the task once, as `call` says.
@@ -180,7 +180,7 @@ impl<B: Body> Stored<B> {
 }
 
 /// The place of what a node has in it. A plain task has nothing beside it, and no word for it either: the first of
-/// the [`Extras`] moves what is held into a box, and the box takes its place.
+/// the [`Extras`] moves the content into a box, and the box takes its place.
 enum Slot<B: Body> {
     Plain(Stored<B>),
     Extended(Box<Extended<B>>),
@@ -188,24 +188,24 @@ enum Slot<B: Body> {
 
 struct Extended<B: Body> {
     extras: Box<Extras>,
-    held: Stored<B>,
+    content: Stored<B>,
 }
 
 impl<B: Body> Slot<B> {
     #[inline]
     fn split(&mut self) -> (&mut Stored<B>, Option<&mut Extras>) {
         match self {
-            Self::Plain(held) => (held, None),
-            Self::Extended(extended) => (&mut extended.held, Some(&mut extended.extras)),
+            Self::Plain(content) => (content, None),
+            Self::Extended(extended) => (&mut extended.content, Some(&mut extended.extras)),
         }
     }
 
-    /// Moves what is held into a box, beside these extras.
+    /// Moves the content into a box, beside these extras.
     #[cold]
     #[inline(never)]
     fn extend(&mut self, extras: Box<Extras>) {
-        let held = mem::replace(self.split().0, Stored::Nothing(Stage::Running));
-        let extended = Self::Extended(Box::new(Extended { extras, held }));
+        let content = mem::replace(self.split().0, Stored::Nothing(Stage::Running));
+        let extended = Self::Extended(Box::new(Extended { extras, content }));
         mem::forget(mem::replace(self, extended));
     }
 
@@ -218,7 +218,7 @@ impl<B: Body> Slot<B> {
     }
 }
 
-/// What a node's lock protects: what is held, and the plan of a periodic task.
+/// What a node's lock protects: the content, and the plan of a periodic task.
 pub(crate) struct Cell<B: Body> {
     slot: Slot<B>,
     plan: B::Place,
@@ -226,8 +226,8 @@ pub(crate) struct Cell<B: Body> {
 
 impl<B: Body> Content for Cell<B> {
     fn open(&mut self) -> Parts<'_> {
-        let (held, extras) = self.slot.split();
-        Parts::new(*held.stage(), extras, self.plan.get())
+        let (content, extras) = self.slot.split();
+        Parts::new(*content.stage(), extras, self.plan.get())
     }
 
     fn close(&mut self, Decided { stage, fresh }: Decided) {
@@ -324,15 +324,15 @@ impl<B: Body> Node<B> {
     fn take_if(&self, decide: impl FnOnce(&mut Parts<'_>) -> bool) -> Stored<B> {
         let mut cell = self.0.lock_briefly();
         let Cell { slot, plan } = &mut *cell;
-        let (held, extras) = slot.split();
-        let mut parts = Parts::new(*held.stage(), extras, plan.get());
+        let (content, extras) = slot.split();
+        let mut parts = Parts::new(*content.stage(), extras, plan.get());
         let is_taken = decide(&mut parts);
         let Decided { stage, fresh } = parts.decided();
         let mut taken = Stored::Nothing(stage);
         if is_taken {
-            mem::swap(held, &mut taken);
+            mem::swap(content, &mut taken);
         } else {
-            *held.stage() = stage;
+            *content.stage() = stage;
         }
         slot.keep(fresh);
         taken
@@ -348,15 +348,15 @@ impl<B: Body> Node<B> {
         }
     }
 
-    /// Has the outcome of a call settled, and puts in what the node is to keep. Returns `false` if something is
+    /// Has the outcome of a call published, and puts in what the node is to keep. Returns `false` if something is
     /// left in the loan.
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {
         let mut cell = self.0.lock_briefly();
         let Cell { slot, plan } = &mut *cell;
-        let (held, extras) = slot.split();
-        let mut parts = Parts::new(*held.stage(), extras, plan.get());
-        let keeps = call.settle(&mut parts);
+        let (content, extras) = slot.split();
+        let mut parts = Parts::new(*content.stage(), extras, plan.get());
+        let keeps = call.publish(&mut parts);
         let Decided { stage, fresh } = parts.decided();
         let kept = match keeps {
             ToStore::Body => loan.body.take().map(|body| Stored::Body(stage, body)),
@@ -364,9 +364,9 @@ impl<B: Body> Node<B> {
             ToStore::Nothing => None,
         };
         let is_kept = kept.is_some();
-        debug_assert!(matches!(held, Stored::Nothing(_)), "a worker has the closure");
+        debug_assert!(matches!(content, Stored::Nothing(_)), "a worker has the closure");
         // An assignment would ask at each run whether there is something to drop.
-        mem::forget(mem::replace(held, kept.unwrap_or(Stored::Nothing(stage))));
+        mem::forget(mem::replace(content, kept.unwrap_or(Stored::Nothing(stage))));
         slot.keep(fresh);
         is_kept
     }

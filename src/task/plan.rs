@@ -193,7 +193,8 @@ impl Plan {
         &mut self,
         report: RunReport,
         is_extra: bool,
-        (run, hooks): (&Run, &Hooks),
+        run: &Run,
+        hooks: &Hooks,
     ) -> RunOutcome {
         self.runs += 1;
         self.failures = if report.is_ok() { 0 } else { self.failures.saturating_add(1) };
@@ -311,7 +312,8 @@ impl Plan {
     pub(super) fn is_overdue(
         &self,
         asked: Timestamp,
-        (run, hooks): (&Run, &Hooks),
+        run: &Run,
+        hooks: &Hooks,
     ) -> Result<bool, Failure> {
         let (planned, now) = (run.planned(), run.started());
         let look = || self.period.is_overdue(planned, asked, now, run.clock());

@@ -101,7 +101,7 @@ impl Run {
     }
 
     /// Keeps what the run holds of its gate.
-    pub(super) fn hold(&self, held: HeldLease) {
+    pub(super) fn hold_lease(&self, held: HeldLease) {
         debug_assert!(!self.is_leased(), "a worker has one run at a time");
         *self.worker.held.borrow_mut() = Some(held);
     }
@@ -119,7 +119,7 @@ impl Run {
     }
 
     /// Returns what the run has held of its gate.
-    pub(super) fn release_hold(&self) -> Option<HeldLease> {
+    pub(super) fn release_lease(&self) -> Option<HeldLease> {
         self.worker.held.borrow_mut().take()
     }
 

@@ -29,7 +29,7 @@ pub(super) fn join(
 
 /// Enters a task that is in the queue into its group. One that is not leaves it.
 #[cold]
-pub(super) fn settle_membership(
+pub(super) fn enter_or_leave_group(
     pool: &Pool,
     task: &Arc<Task>,
     admitted: &Result<Ticket, NotQueued>,

@@ -348,7 +348,7 @@ impl ManualClock {
     }
 
     fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
-        self.settle();
+        self.run_until_workers_sleep();
         let mut state = self.shared.state.lock();
         let next = state.next_deadline();
         if next > end {
@@ -364,7 +364,7 @@ impl ManualClock {
 
     /// Waits until idle, and until every worker sleeps for what there is now: a worker that slept for
     /// a task that has been cancelled since would show a deadline for which nothing waits.
-    fn settle(&self) {
+    fn run_until_workers_sleep(&self) {
         self.run_until_idle();
         self.shared.state.lock().wake_workers();
         self.run_until_idle();

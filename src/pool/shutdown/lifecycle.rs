@@ -7,9 +7,9 @@
 //! Phases may be skipped, but there is no way back.
 //!
 //! The queue decides what is still admitted; this module counts and announces. Whatever must be
-//! over before termination takes a *hold* and gives it back: each worker, from the attempt to start
-//! it to its last step, and each shutdown, from advancing the phase until the tasks it took out of
-//! the queue have ended. The thread that gives back the last hold, when the pool is at least
+//! over before termination is a *party*, as in Java's `Phaser`, which registers and deregisters: each worker, from
+//! the attempt to start it to its last step, and each shutdown, from advancing the phase until the tasks it took out of
+//! the queue have ended. The party that is the last to deregister, when the pool is at least
 //! shutting down and the queue is finished, *tidies*: it calls the hook for termination, moves to
 //! `Terminated`, and wakes the waiters. So a thread that has seen termination knows that no closure
 //! of the pool is alive any more, and that the hook has returned.
@@ -29,7 +29,7 @@
 //!
 //! # Locks
 //!
-//! [`release`](Lifecycle::release) asks the queue whether it is finished while it holds the lock of
+//! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of
 //! this module; the queue takes the lock of its ready list and of each stripe for the answer.
 
 use std::task::Waker;
@@ -80,7 +80,7 @@ pub(super) struct Lifecycle {
 
 struct Progress {
     phase: Phase,
-    holds: usize,
+    parties: usize,
     /// A shutdown with a deadline is over, and something still holds up termination.
     is_given_up: bool,
 }
@@ -97,7 +97,7 @@ impl Progress {
 
 impl Lifecycle {
     pub(super) fn new() -> Self {
-        let progress = Progress { phase: Phase::Running, holds: 0, is_given_up: false };
+        let progress = Progress { phase: Phase::Running, parties: 0, is_given_up: false };
         Self { progress: Watched::new(progress), phase: AtomicU8::new(Phase::Running as u8) }
     }
 
@@ -113,41 +113,41 @@ impl Lifecycle {
         }
     }
 
-    /// Advances to `phase`, unless the pool is further already, and takes a hold.
+    /// Advances to `phase`, unless the pool is further already, and registers a party.
     pub(super) fn advance(&self, phase: Phase) {
         let mut progress = self.progress.lock();
-        progress.holds += 1;
+        progress.parties += 1;
         self.set(&mut progress, phase);
     }
 
-    /// Takes a hold on termination. Returns `false`, and takes none, if termination has begun.
+    /// Registers a party. Returns `false`, and registers none, if termination has begun.
     #[must_use]
-    pub(super) fn hold(&self) -> bool {
+    pub(super) fn register(&self) -> bool {
         let mut progress = self.progress.lock();
         let is_in_time = progress.phase < Phase::Tidying;
-        progress.holds += usize::from(is_in_time);
+        progress.parties += usize::from(is_in_time);
         is_in_time
     }
 
-    /// Gives a hold back. Returns `true` if the caller is to tidy, and then to
+    /// Deregisters a party. Returns `true` if the caller is to tidy, and then to
     /// [terminate](Self::terminate). `is_finished` is asked under the lock of this module.
     #[must_use]
-    pub(super) fn release(&self, is_finished: impl FnOnce() -> bool) -> bool {
+    pub(super) fn deregister(&self, is_finished: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress.lock();
-        progress.holds -= 1;
+        progress.parties -= 1;
         let is_stopping = Phase::Running < progress.phase && progress.phase < Phase::Tidying;
-        let is_end = progress.holds == 0 && is_stopping && is_finished();
+        let is_end = progress.parties == 0 && is_stopping && is_finished();
         if is_end {
             self.set(&mut progress, Phase::Tidying);
         }
         is_end
     }
 
-    /// Returns `true` if the pool is to stop, and nobody holds it up.
+    /// Returns `true` if the pool is to stop, and no party is left.
     pub(super) fn is_abandoned(&self) -> bool {
         let progress = self.progress.lock();
         let is_stopping = Phase::Running < progress.phase && progress.phase < Phase::Tidying;
-        is_stopping && progress.holds == 0
+        is_stopping && progress.parties == 0
     }
 
     /// Terminates the pool. Returns the wakers of those that wait for this.
@@ -226,20 +226,20 @@ mod tests {
     }
 
     #[test]
-    fn the_last_who_holds_it_up_tidies() {
+    fn the_last_party_tidies() {
         let lifecycle = Lifecycle::new();
-        assert!(lifecycle.hold());
-        assert!(!lifecycle.release(|| true), "it runs");
-        assert!(lifecycle.hold());
+        assert!(lifecycle.register());
+        assert!(!lifecycle.deregister(|| true), "it runs");
+        assert!(lifecycle.register());
         lifecycle.advance(Phase::ShuttingDown);
-        assert!(!lifecycle.release(|| true), "the shutdown holds it up");
-        assert!(!lifecycle.release(|| false), "something is left in the queue");
-        assert!(lifecycle.hold());
-        assert!(lifecycle.release(|| true));
+        assert!(!lifecycle.deregister(|| true), "the shutdown is a party");
+        assert!(!lifecycle.deregister(|| false), "something is left in the queue");
+        assert!(lifecycle.register());
+        assert!(lifecycle.deregister(|| true));
         assert_eq!(lifecycle.phase(), Phase::Tidying);
-        assert!(!lifecycle.hold(), "it is too late");
+        assert!(!lifecycle.register(), "it is too late");
         lifecycle.advance(Phase::Stopping);
-        assert!(!lifecycle.release(|| true), "one tidies already");
+        assert!(!lifecycle.deregister(|| true), "one tidies already");
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Pool {
 
     /// Starts a worker. Returns `false` if it did not because the pool is at its end.
     fn spawn_worker(self: &Arc<Self>, permit: SpawnPermit<'_>) -> io::Result<bool> {
-        if !self.shutdown.hold() {
+        if !self.shutdown.register() {
             return Ok(false);
         }
         self.clock().worker_starts();
@@ -160,8 +160,8 @@ impl Pool {
         let Some(permit) = self.workers.spawn_permit(|_| service.running().is_none()) else {
             return Ok(());
         };
-        // The hold lets the thread that ends the pool find the queue and close it.
-        if !self.shutdown.hold() {
+        // As a party it lets the thread that ends the pool find the queue and close it.
+        if !self.shutdown.register() {
             return Ok(());
         }
         let started = match service.starting(make_queue) {
@@ -177,7 +177,7 @@ impl Pool {
         };
         // Threads that wanted a worker meanwhile have left it to the holder of the permit.
         self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
-        self.release_hold();
+        self.deregister();
         started
     }
 

@@ -41,7 +41,7 @@ pub(crate) enum MemberEnd {
 
 /// The members that have ended since a report was asked for: those that ran, and those that were cancelled.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct EndedMembers {
     pub(crate) ran: Vec<(u64, Option<Arc<str>>)>,
     pub(crate) cancelled: Vec<(u64, Option<Arc<str>>)>,
 }
@@ -57,7 +57,7 @@ pub(super) struct GroupEnd {
     /// The number of submissions that are under way.
     pub(super) joining: usize,
     pub(super) is_terminated: bool,
-    log: Option<Settled>,
+    log: Option<EndedMembers>,
 }
 
 impl GroupEnd {
@@ -113,7 +113,7 @@ impl GroupEnd {
         list.push((sequence, name()));
     }
 
-    pub(super) fn log(&self) -> Settled {
+    pub(super) fn log(&self) -> EndedMembers {
         self.log.clone().unwrap_or_default()
     }
 

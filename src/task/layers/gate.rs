@@ -9,10 +9,10 @@
 //! # From the answer to the body
 //!
 //! ```text
-//!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ the closure is called ──▶ leave ──▶ settle
-//!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ settle ──▶ Verdict::Cancelled
-//!     ├──▶ Again ──▶ the tick is kept ──▶ settle ──▶ Verdict::Again
-//!     └──▶ Skip ──▶ Plan::skip ──▶ settle ──▶ Verdict::Again, Verdict::Cancelled
+//!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ the closure is called ──▶ leave ──▶ publish
+//!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ publish ──▶ Verdict::Cancelled
+//!     ├──▶ Again ──▶ the tick is kept ──▶ publish ──▶ Verdict::Again
+//!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
 //! A run that is [overdue](crate::task::period) is left out before `enter`, so that no tick is claimed in vain, or
@@ -212,7 +212,7 @@ impl Call<'_> {
     fn hold(&self, lease: Arc<dyn Lease>) -> GateAnswer {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
-        self.run.hold(HeldLease { lease, token, replaced: None });
+        self.run.hold_lease(HeldLease { lease, token, replaced: None });
         if self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some() {
             return GateAnswer::Run;
         }
@@ -222,7 +222,7 @@ impl Call<'_> {
 
     /// Leaves the lease, if the run holds one.
     fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
-        let Some(held) = self.run.release_hold() else { return };
+        let Some(held) = self.run.release_lease() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
         self.call_gate(FailureSource::Lease, || held.lease.leave(end, next));
         self.hooks.drops(self.run.id()).discard(held);
