@@ -339,10 +339,18 @@ impl<E> DelayedWorkQueue<E> {
     #[inline]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         // The element alone is passed on in registers.
-        let removed = self.lock_of(ticket.sequence).take_out(ticket).map(|entry| entry.element);
-        let removed = removed.or_else(|| self.remove_ready(ticket).map(|entry| entry.element));
+        let removed = self.lock_of(ticket.sequence).remove(ticket).map(|entry| entry.element);
+        let removed = removed.or_else(|| self.remove_elsewhere(ticket));
         self.notify_all_if_finished();
         removed
+    }
+
+    /// As [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
+    /// heap by now.
+    #[cold]
+    fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {
+        let removed = self.lock_of(ticket.sequence).take_out(ticket);
+        removed.or_else(|| self.remove_ready(ticket)).map(|entry| entry.element)
     }
 
     /// Moves an element to where `choose` says, which is passed when the element is due and

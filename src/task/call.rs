@@ -384,18 +384,18 @@ impl Call<'_> {
 
     /// Publishes the outcome, and says what the node keeps.
     pub(super) fn publish(&mut self, parts: &mut Parts<'_>) -> ToStore {
-        if !parts.is_plain() {
-            parts.split().0.after_run(self);
-        }
         match self.outcome {
             RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::Completed),
-            RunOutcome::Again(next) => self.rest(parts, next),
+            RunOutcome::Again(next) if parts.is_plain() => self.rest(parts, next),
             _ => self.publish_rare(parts),
         }
     }
 
     #[inline(never)]
     fn publish_rare(&mut self, parts: &mut Parts<'_>) -> ToStore {
+        if !parts.is_plain() {
+            parts.split().0.after_run(self);
+        }
         let ending = match &self.outcome {
             RunOutcome::Ended(Ok(())) => Stage::Completed,
             RunOutcome::Exhausted => Stage::Exhausted,
