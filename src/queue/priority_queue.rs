@@ -45,7 +45,9 @@ mod slots;
 mod sorted_run;
 mod tables;
 
-pub(crate) use self::entry::{QueueEntry, Ticket};
+use std::mem::ManuallyDrop;
+
+pub(crate) use self::entry::{QueueEntry, Ticket, UnderLock};
 use self::{
     array_heap::VACANT,
     calendar::Calendar,
@@ -116,7 +118,7 @@ impl<E> PriorityQueue<E> {
 
     /// Takes the first entry out, which must be known: see [`is_exact`](Self::is_exact).
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<QueueEntry<E>> {
+    pub(crate) fn pop(&mut self) -> Option<QueueEntry<UnderLock<E>>> {
         let (key, slot) = self.pop_key()?;
         self.entry(key, slot)
     }
@@ -149,18 +151,16 @@ impl<E> PriorityQueue<E> {
 
     /// Removes an entry, wherever it is.
     #[inline]
-    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
-        match self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence) {
-            Some((key, element)) => {
-                // It may have been the last of the bucket that the head was a bound of.
-                self.settle();
-                Some(QueueEntry::of(key, element))
-            }
-            None => self.remove_near(ticket),
-        }
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
+        let far = self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence);
+        let Some((key, element)) = far else { return self.remove_near(ticket) };
+        // It may have been the last of the bucket that the head was a bound of.
+        self.settle();
+        Some(QueueEntry::of(key, element))
     }
 
-    fn remove_near(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
+    #[inline(always)]
+    fn remove_near(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
         let position = self.table.near_position(ticket.slot)?;
         let key = self.near.key(position);
         if sequence_of(key) != ticket.sequence {
@@ -215,7 +215,7 @@ impl<E> PriorityQueue<E> {
             let Some(key) = self.table.far_key(slot) else { continue };
             if is_unwanted(&self.table, key, slot) {
                 let taken = self.calendar.remove(&mut self.table, slot, sequence_of(key));
-                removed.extend(taken.map(|(key, element)| QueueEntry::of(key, element)));
+                removed.extend(taken.map(|(key, element)| QueueEntry::of(key, element).owned()));
             }
         }
         self.near.retain(&mut self.table, |table, key, slot| {
@@ -271,8 +271,8 @@ impl<E> PriorityQueue<E> {
     // Always inlined: an entry that is returned through memory is written in halves and read as a
     // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
-    fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<E>> {
-        Some(QueueEntry::of(key, self.table.remove(slot)?))
+    fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<UnderLock<E>>> {
+        Some(QueueEntry::of(key, ManuallyDrop::new(self.table.remove(slot)?)))
     }
 
     /// Returns the key of the entry in a slot.

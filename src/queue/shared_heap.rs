@@ -31,7 +31,7 @@ use crossbeam_utils::CachePadded;
 
 use super::{
     SnapshotEntry,
-    priority_queue::{PriorityQueue, QueueEntry, Ticket},
+    priority_queue::{PriorityQueue, QueueEntry, Ticket, UnderLock},
 };
 use crate::{
     sync::{
@@ -141,7 +141,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     pub(super) fn pop(&mut self) -> Option<QueueEntry<E>> {
         let entry = self.contents.heap.pop();
         self.publish();
-        entry
+        entry.map(QueueEntry::owned)
     }
 
     /// Takes the first entry out if it is due.
@@ -163,11 +163,11 @@ impl<E, S> LockedHeap<'_, E, S> {
             if self.first_key().is_none_or(|(deadline, _)| deadline > now) {
                 break;
             }
-            self.contents.heap.pop().into_iter().for_each(&mut receive);
+            self.contents.heap.pop().map(QueueEntry::owned).into_iter().for_each(&mut receive);
         }
         // Not earlier: a thread that no longer finds an entry here must find it where it went.
         self.publish();
-        first
+        first.map(QueueEntry::owned)
     }
 
     /// Takes the first element out if it is due, and keeps its slot reserved: the caller must
@@ -193,7 +193,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
         let head = self.head.current();
         // The head stays if it is another entry's. A head that may be a mere bound may rise.
         let is_of_entry = head < self.contents.heap.exact_before();

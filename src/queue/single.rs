@@ -186,7 +186,7 @@ impl<E> SingleQueue<E> {
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         let removed = self.heap.lock().remove(ticket);
         self.notify_all_if_finished();
-        removed.map(|entry| entry.element)
+        removed.map(|entry| entry.owned().element)
     }
 
     /// Moves an element to another deadline; its ticket stays good. Returns `false` if the element is

@@ -52,7 +52,7 @@ mod ready;
 mod snapshot;
 mod stripe;
 
-use std::{ops::Deref, task::Waker, time::Duration};
+use std::{mem::ManuallyDrop, ops::Deref, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -201,7 +201,7 @@ impl<E> DelayedWorkQueue<E> {
         let mut ready = self.ready.lock();
         let mut stripe = self.lock_of(ticket.sequence);
         let taken = match stripe.deadline(ticket) {
-            Some(found) if found == deadline => stripe.remove(ticket),
+            Some(found) if found == deadline => stripe.remove(ticket).map(QueueEntry::owned),
             None if ready.deadline(ticket) == Some(deadline) => ready.remove(ticket),
             _ => None,
         };
@@ -332,9 +332,10 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         // The element alone is passed on in registers.
         let removed = self.lock_of(ticket.sequence).take_out(ticket).map(|entry| entry.element);
-        let removed = removed.or_else(|| self.remove_ready(ticket).map(|entry| entry.element));
+        let ready = || self.remove_ready(ticket).map(|entry| ManuallyDrop::new(entry.element));
+        let removed = removed.or_else(ready);
         self.notify_all_if_finished();
-        removed
+        removed.map(ManuallyDrop::into_inner)
     }
 
     /// Moves an element to where `choose` says, which is called with the present one and

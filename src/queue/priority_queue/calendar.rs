@@ -48,6 +48,7 @@
 
 use super::{
     SMALL,
+    entry::UnderLock,
     slots::{NONE, Slots, TakenFar, chunk_of},
 };
 
@@ -210,7 +211,7 @@ impl Calendar {
         slots: &mut Slots<E>,
         slot: u32,
         sequence: u64,
-    ) -> Option<(u128, E)> {
+    ) -> Option<(u128, UnderLock<E>)> {
         let TakenFar { key, element, is_news } = slots.remove_far(slot, sequence)?;
         self.len -= 1;
         if is_news {

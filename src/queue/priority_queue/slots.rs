@@ -22,9 +22,9 @@
 //! one, too.) The first chunk of a ring starts small and is copied while it grows; the others are
 //! allocated whole.
 
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 
-use super::{SMALL, array_heap::Positions, tables};
+use super::{SMALL, array_heap::Positions, entry::UnderLock, tables};
 
 /// The number of places of a chunk. Tests have smaller chunks, so that they fill many.
 pub(super) const CHUNK: usize = if SMALL { 8 } else { tables::CHUNK };
@@ -77,7 +77,7 @@ pub(super) struct Chunk<E> {
 /// A far element that has been taken out, and what its chunk has become by that.
 pub(super) struct TakenFar<E> {
     pub(super) key: u128,
-    pub(super) element: E,
+    pub(super) element: UnderLock<E>,
     /// The chunk is empty now, or was full before.
     pub(super) is_news: bool,
 }
@@ -284,7 +284,7 @@ impl<E> Slots<E> {
         *place = u128::from(mem::replace(&mut chunk.free, slot & MASK as u32));
         chunk.used -= 1;
         let is_news = chunk.used == 0 || chunk.used == FULL - 1;
-        Some(TakenFar { key, element, is_news })
+        Some(TakenFar { key, element: ManuallyDrop::new(element), is_news })
     }
 
     /// Returns the key in a slot of a far chunk; it means nothing if the slot is free.

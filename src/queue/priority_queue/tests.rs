@@ -97,7 +97,7 @@ impl Subject {
                 let Some(ticket) = self.ticket(n) else { return };
                 let expected = self.forget(ticket).map(|(_, _, element)| element);
                 assert_eq!(self.heap.deadline(ticket).is_some(), expected.is_some());
-                assert_eq!(self.heap.remove(ticket).map(|e| e.element), expected);
+                assert_eq!(self.heap.remove(ticket).map(|e| e.owned().element), expected);
                 assert!(self.heap.remove(ticket).is_none(), "removed twice");
             }
             Step::Reset(n, to) => {
@@ -201,7 +201,7 @@ impl Subject {
         self.settle(now);
         let due = self.heap.first_key().filter(|first| first.0 <= at(now));
         assert_eq!(due.map(|(at, sequence)| (at.as_nanos(), sequence)), expected);
-        let popped = due.and_then(|_| self.heap.pop());
+        let popped = due.and_then(|_| self.heap.pop()).map(QueueEntry::owned);
         assert_eq!(popped.as_ref().map(|e| (e.deadline.as_nanos(), e.sequence)), expected);
         if let Some(entry) = &popped {
             let known = self.model.remove(&entry.sequence);
@@ -249,7 +249,7 @@ impl<E> PriorityQueue<E> {
         while !self.is_exact() {
             assert!(self.bring_near() > 0, "no chunk is empty here");
         }
-        self.pop()
+        self.pop().map(QueueEntry::owned)
     }
 }
 
@@ -277,7 +277,7 @@ fn equal_deadlines_are_first_come_first_served() {
         heap.insert(Timestamp::from_nanos(5), n, n).expect("room");
     }
     for n in 0..1_000 {
-        assert_eq!(heap.pop().map(|e| e.element), Some(n));
+        assert_eq!(heap.pop().map(|e| e.owned().element), Some(n));
     }
 }
 
@@ -299,7 +299,8 @@ fn removal_from_the_middle_sifts_both_ways() {
         rest.remove(remove);
         rest.sort_unstable();
         rest.extend([1_000, 1_001, 1_002]);
-        let popped: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
+        let popped: Vec<_> =
+            std::iter::from_fn(|| heap.pop()).map(|entry| entry.owned().element).collect();
         assert_eq!(popped, rest);
     }
 }
@@ -349,7 +350,7 @@ fn a_few_far_entries_do_not_close_the_sorted_run() {
 fn a_ticket_can_follow_its_entry_to_another_slot() {
     let mut heap = PriorityQueue::new();
     let before = heap.insert(at(1), 0, 'a').expect("room");
-    let entry = heap.pop().expect("it is there");
+    let entry = heap.pop().expect("it is there").owned();
     heap.insert(at(1), 1, 'b').expect("room");
     let again = heap.insert(at(2), entry.sequence, entry.element).expect("room");
     assert_ne!(again.slot, before.slot);
@@ -379,7 +380,8 @@ fn survivors_do_not_keep_the_sorted_run_long() {
             "{}",
             heap.near.run().holes()
         );
-        let left: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
+        let left: Vec<_> =
+            std::iter::from_fn(|| heap.pop()).map(|entry| entry.owned().element).collect();
         assert_eq!(left, (0..count).filter(|n| n % 500 == 3).collect::<Vec<_>>());
     }
 }

@@ -26,7 +26,7 @@ use std::{collections::BTreeMap, mem};
 
 use super::super::{
     AdmissionState, QueueEntry, Refusal, RefusedElement, Return, SnapshotEntry, Ticket,
-    priority_queue::PriorityQueue,
+    priority_queue::{PriorityQueue, UnderLock},
     shared_heap::{LockedHeap, SharedHeap},
 };
 use crate::time::{Timestamp, Timing};
@@ -188,7 +188,7 @@ impl<E> LockedStripe<'_, E> {
 
     /// Takes an entry out, due or not.
     #[inline]
-    pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
+    pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
         let entry = self.remove(ticket);
         if entry.is_some() {
             self.state_mut().held.forget(ticket.sequence);

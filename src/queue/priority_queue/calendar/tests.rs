@@ -60,7 +60,10 @@ impl Subject {
     }
 
     fn remove(&mut self, (slot, sequence): (u32, u64)) -> Option<u64> {
-        let removed = self.calendar.remove(&mut self.slots, slot, sequence);
+        let removed = self
+            .calendar
+            .remove(&mut self.slots, slot, sequence)
+            .map(|(key, element)| (key, *element));
         self.calendar.check(&self.slots);
         removed.map(|(key, element)| {
             assert_eq!((key as u64, element), (sequence, sequence));
