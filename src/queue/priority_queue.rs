@@ -45,8 +45,6 @@ mod slots;
 mod sorted_run;
 mod tables;
 
-use std::mem::ManuallyDrop;
-
 pub(crate) use self::entry::{QueueEntry, Ticket, UnderLock};
 use self::{
     array_heap::VACANT,
@@ -97,8 +95,8 @@ impl<E> PriorityQueue<E> {
         &mut self,
         deadline: Timestamp,
         sequence: u64,
-        element: E,
-    ) -> Result<Ticket, E> {
+        element: UnderLock<E>,
+    ) -> Result<Ticket, UnderLock<E>> {
         if self.len() >= CAPACITY {
             return Err(element);
         }
@@ -272,7 +270,7 @@ impl<E> PriorityQueue<E> {
     // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
     fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<UnderLock<E>>> {
-        Some(QueueEntry::of(key, ManuallyDrop::new(self.table.remove(slot)?)))
+        Some(QueueEntry::of(key, UnderLock::new(self.table.remove(slot)?)))
     }
 
     /// Returns the key of the entry in a slot.

@@ -30,8 +30,8 @@
 use crossbeam_utils::CachePadded;
 
 use super::{
-    SnapshotEntry,
-    priority_queue::{PriorityQueue, QueueEntry, Ticket, UnderLock},
+    SnapshotEntry, UnderLock,
+    priority_queue::{PriorityQueue, QueueEntry, Ticket},
 };
 use crate::{
     sync::{
@@ -96,8 +96,8 @@ impl<E, S> LockedHeap<'_, E, S> {
         &mut self,
         deadline: Timestamp,
         sequence: u64,
-        element: E,
-    ) -> Result<(Ticket, bool), E> {
+        element: UnderLock<E>,
+    ) -> Result<(Ticket, bool), UnderLock<E>> {
         let exact_before = self.contents.heap.exact_before();
         let ticket = self.contents.heap.insert(deadline, sequence, element)?;
         if self.contents.heap.exact_before() != exact_before {

@@ -29,7 +29,7 @@ use std::{
 
 use super::{
     Admission, AdmissionState, AllRefused, AsyncWaiter, Drained, QueueEntry, Refusal,
-    RefusedElement, SnapshotEntry, Ticket, in_order,
+    RefusedElement, SnapshotEntry, Ticket, UnderLock, in_order,
     shared_heap::{LockedHeap, SharedHeap},
     waiters::Waiters,
     waiting::{self, Source},
@@ -124,8 +124,9 @@ impl<E> SingleQueue<E> {
         if !self.admission.is_open() {
             return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
-        let inserted = heap.insert(deadline, sequence, element);
-        inserted.map_err(|element| RefusedElement { why: Refusal::Full, sequence, element })
+        let inserted = heap.insert(deadline, sequence, UnderLock::new(element));
+        let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
+        inserted.map_err(|element| full(UnderLock::into_inner(element)))
     }
 
     /// Waits for an element to become due and takes it. Returns `None` once the queue is closed and

@@ -52,7 +52,7 @@ mod ready;
 mod snapshot;
 mod stripe;
 
-use std::{mem::ManuallyDrop, ops::Deref, task::Waker, time::Duration};
+use std::{ops::Deref, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -63,7 +63,7 @@ use self::{
     stripe::{LockedStripe, Stripe},
 };
 use super::{
-    Admission, AdmissionState, Drained, QueueEntry, RefusedElement, Return, Ticket,
+    Admission, AdmissionState, Drained, QueueEntry, RefusedElement, Return, Ticket, UnderLock,
     waiters::Waiters,
     waiting::{self, AsyncWaiter, Source},
 };
@@ -128,9 +128,10 @@ impl<E> DelayedWorkQueue<E> {
         deadline: Timestamp,
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
-        let stamp = self.clock.submission_stamp(now);
+        let (stamp, element) = (self.clock.submission_stamp(now), UnderLock::new(element));
         let mut stripe = self.stripes[stripe].lock();
-        let (ticket, is_head) = stripe.offer(&self.admission, stamp, deadline, element)?;
+        let offered = stripe.offer(&self.admission, stamp, deadline, element);
+        let (ticket, is_head) = offered.map_err(RefusedElement::owned)?;
         drop(stripe);
         if is_head {
             wake_all(self.waiters.notify(deadline));
@@ -332,10 +333,10 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         // The element alone is passed on in registers.
         let removed = self.lock_of(ticket.sequence).take_out(ticket).map(|entry| entry.element);
-        let ready = || self.remove_ready(ticket).map(|entry| ManuallyDrop::new(entry.element));
+        let ready = || self.remove_ready(ticket).map(|entry| UnderLock::new(entry.element));
         let removed = removed.or_else(ready);
         self.notify_all_if_finished();
-        removed.map(ManuallyDrop::into_inner)
+        removed.map(UnderLock::into_inner)
     }
 
     /// Moves an element to where `choose` says, which is called with the present one and

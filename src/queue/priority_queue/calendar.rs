@@ -155,8 +155,8 @@ impl Calendar {
         slots: &mut Slots<E>,
         distance: u64,
         key: u128,
-        element: E,
-    ) -> Result<u32, E> {
+        element: UnderLock<E>,
+    ) -> Result<u32, UnderLock<E>> {
         if distance < 1 << NEAREST {
             return Err(element);
         }
@@ -174,8 +174,8 @@ impl Calendar {
         slots: &mut Slots<E>,
         place: BucketPlace,
         key: u128,
-        element: E,
-    ) -> Result<u32, E> {
+        element: UnderLock<E>,
+    ) -> Result<u32, UnderLock<E>> {
         let Some(Some(level)) = self.levels.get_mut(place.level) else { return Err(element) };
         if level.starts[place.index] != place.start {
             return Err(element);
@@ -195,8 +195,8 @@ impl Calendar {
         slots: &mut Slots<E>,
         place: BucketPlace,
         key: u128,
-        element: E,
-    ) -> Result<u32, E> {
+        element: UnderLock<E>,
+    ) -> Result<u32, UnderLock<E>> {
         if self.open(slots, place) {
             self.insert_at(slots, place, key, element)
         } else {

@@ -49,7 +49,7 @@ impl<E> QueueEntry<UnderLock<E>> {
     #[inline(always)]
     pub(crate) fn owned(self) -> QueueEntry<E> {
         let Self { deadline, sequence, element } = self;
-        QueueEntry { deadline, sequence, element: ManuallyDrop::into_inner(element) }
+        QueueEntry { deadline, sequence, element: UnderLock::into_inner(element) }
     }
 }
 

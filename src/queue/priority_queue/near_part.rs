@@ -18,6 +18,7 @@ use super::{
     FEW,
     array_heap::{ArrayHeap, Positions, VACANT},
     calendar,
+    entry::UnderLock,
     slots::Slots,
     sorted_run::{self, SortedRun},
 };
@@ -80,7 +81,12 @@ impl NearPart {
 
     /// Inserts an entry, and stores its element in the table. Returns the slot.
     #[inline(always)]
-    pub(super) fn insert<E>(&mut self, table: &mut Slots<E>, key: u128, element: E) -> u32 {
+    pub(super) fn insert<E>(
+        &mut self,
+        table: &mut Slots<E>,
+        key: u128,
+        element: UnderLock<E>,
+    ) -> u32 {
         self.first = self.first.min(key);
         if self.opens_run_to(key) {
             self.move_run_to_heap(table);

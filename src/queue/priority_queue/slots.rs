@@ -22,7 +22,7 @@
 //! one, too.) The first chunk of a ring starts small and is copied while it grows; the others are
 //! allocated whole.
 
-use std::mem::{self, ManuallyDrop};
+use std::mem;
 
 use super::{SMALL, array_heap::Positions, entry::UnderLock, tables};
 
@@ -90,7 +90,7 @@ impl<E> Slots<E> {
 
     /// Stores an element whose position is `position`, and returns its slot.
     #[inline(always)]
-    pub(super) fn insert(&mut self, element: E, position: u32) -> u32 {
+    pub(super) fn insert(&mut self, element: UnderLock<E>, position: u32) -> u32 {
         let index = match self.chunks.get(self.near as usize) {
             Some(chunk) if chunk.used < FULL => self.near,
             _ => self.grow(),
@@ -257,7 +257,12 @@ impl<E> Slots<E> {
     /// Stores an element and its key, and returns the slot; or returns the element, if the ring has no
     /// room.
     #[inline(always)]
-    pub(super) fn insert_far(&mut self, first: &mut u32, key: u128, element: E) -> Result<u32, E> {
+    pub(super) fn insert_far(
+        &mut self,
+        first: &mut u32,
+        key: u128,
+        element: UnderLock<E>,
+    ) -> Result<u32, UnderLock<E>> {
         let index = *first;
         match self.chunks.get_mut(index as usize) {
             Some(chunk) if chunk.used < FULL => {
@@ -284,7 +289,7 @@ impl<E> Slots<E> {
         *place = u128::from(mem::replace(&mut chunk.free, slot & MASK as u32));
         chunk.used -= 1;
         let is_news = chunk.used == 0 || chunk.used == FULL - 1;
-        Some(TakenFar { key, element: ManuallyDrop::new(element), is_news })
+        Some(TakenFar { key, element: UnderLock::new(element), is_news })
     }
 
     /// Returns the key in a slot of a far chunk; it means nothing if the slot is free.
@@ -389,32 +394,42 @@ impl<E> Chunk<E> {
     }
 
     #[inline(always)]
-    fn insert(&mut self, element: E, position: u32) -> u32 {
+    fn insert(&mut self, element: UnderLock<E>, position: u32) -> u32 {
         self.used += 1;
         let offset = self.free;
         if offset == NONE {
             self.positions.push(position);
-            self.elements.push(Some(element));
-            return self.elements.len() as u32 - 1;
+            return self.push(element);
         }
         self.free = mem::replace(&mut self.positions[offset as usize], position);
-        // An assignment would ask whether there is an element to drop.
-        mem::forget(self.elements[offset as usize].replace(element));
-        offset
+        self.fill(offset, element)
     }
 
     #[inline(always)]
-    fn insert_far(&mut self, element: E, key: u128) -> u32 {
+    fn insert_far(&mut self, element: UnderLock<E>, key: u128) -> u32 {
         self.used += 1;
         let offset = self.free;
         if offset == NONE {
             self.keys.push(key);
-            self.elements.push(Some(element));
-            return self.elements.len() as u32 - 1;
+            return self.push(element);
         }
         self.free = mem::replace(&mut self.keys[offset as usize], key) as u32;
+        self.fill(offset, element)
+    }
+
+    /// Stores an element at a new place, and returns its offset.
+    #[inline(always)]
+    fn push(&mut self, element: UnderLock<E>) -> u32 {
+        self.elements.push(Some(UnderLock::into_inner(element)));
+        self.elements.len() as u32 - 1
+    }
+
+    /// Stores an element at a free place, and returns its offset.
+    #[inline(always)]
+    fn fill(&mut self, offset: u32, element: UnderLock<E>) -> u32 {
+        let place = &mut self.elements[offset as usize];
         // An assignment would ask whether there is an element to drop.
-        mem::forget(self.elements[offset as usize].replace(element));
+        mem::forget(place.replace(UnderLock::into_inner(element)));
         offset
     }
 

@@ -25,8 +25,8 @@
 use std::{collections::BTreeMap, mem};
 
 use super::super::{
-    AdmissionState, QueueEntry, Refusal, RefusedElement, Return, SnapshotEntry, Ticket,
-    priority_queue::{PriorityQueue, UnderLock},
+    AdmissionState, QueueEntry, Refusal, RefusedElement, Return, SnapshotEntry, Ticket, UnderLock,
+    priority_queue::PriorityQueue,
     shared_heap::{LockedHeap, SharedHeap},
 };
 use crate::time::{Timestamp, Timing};
@@ -122,8 +122,8 @@ impl<E> LockedStripe<'_, E> {
         admission: &AdmissionState,
         stamp: u64,
         deadline: Timestamp,
-        element: E,
-    ) -> Result<(Ticket, bool), RefusedElement<E>> {
+        element: UnderLock<E>,
+    ) -> Result<(Ticket, bool), RefusedElement<UnderLock<E>>> {
         let sequence = self.next_sequence(stamp);
         if !admission.is_open() {
             return Err(RefusedElement { why: Refusal::Closed, sequence, element });
@@ -169,7 +169,9 @@ impl<E> LockedStripe<'_, E> {
         sequence: u64,
         element: E,
     ) -> Result<Ticket, E> {
-        let (ticket, _) = self.insert(timing.deadline, sequence, element)?;
+        let element = UnderLock::new(element);
+        let inserted = self.insert(timing.deadline, sequence, element);
+        let (ticket, _) = inserted.map_err(UnderLock::into_inner)?;
         self.state_mut().held.note(sequence, timing);
         Ok(ticket)
     }
