@@ -45,7 +45,7 @@ mod slots;
 mod sorted_run;
 mod tables;
 
-pub(crate) use self::entry::{QueueEntry, Ticket, UnderLock};
+pub(crate) use self::entry::{HeadChange, QueueEntry, Ticket, UnderLock};
 use self::{
     array_heap::VACANT,
     calendar::Calendar,
@@ -89,14 +89,15 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two entries may
-    /// have the same sequence. Returns the element if there are two billion entries already.
+    /// have the same sequence. Says what that means for the head; or returns the element, if there are two billion
+    /// entries already.
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         deadline: Timestamp,
         sequence: u64,
         element: UnderLock<E>,
-    ) -> Result<Ticket, UnderLock<E>> {
+    ) -> Result<(Ticket, HeadChange), UnderLock<E>> {
         if self.len() >= CAPACITY {
             return Err(element);
         }
@@ -106,12 +107,12 @@ impl<E> PriorityQueue<E> {
             let first = deadline_of(self.near.first());
             let distance = deadline.as_nanos().saturating_sub(first.as_nanos());
             match self.calendar.insert(&mut self.table, distance, key, element) {
-                Ok(slot) => return Ok(Ticket { slot, sequence }),
+                Ok((slot, change)) => return Ok((Ticket { slot, sequence }, change)),
                 Err(back) => element = back,
             }
         }
         let slot = self.near.insert(&mut self.table, key, element);
-        Ok(Ticket { slot, sequence })
+        Ok((Ticket { slot, sequence }, HeadChange::Nearer))
     }
 
     /// Takes the first entry out, which must be known: see [`is_exact`](Self::is_exact).

@@ -31,7 +31,7 @@ use crossbeam_utils::CachePadded;
 
 use super::{
     SnapshotEntry, UnderLock,
-    priority_queue::{PriorityQueue, QueueEntry, Ticket},
+    priority_queue::{HeadChange, PriorityQueue, QueueEntry, Ticket},
 };
 use crate::{
     sync::{
@@ -98,14 +98,16 @@ impl<E, S> LockedHeap<'_, E, S> {
         sequence: u64,
         element: UnderLock<E>,
     ) -> Result<(Ticket, bool), UnderLock<E>> {
-        let exact_before = self.contents.heap.exact_before();
-        let ticket = self.contents.heap.insert(deadline, sequence, element)?;
-        if self.contents.heap.exact_before() != exact_before {
-            // A nearer bucket was begun: a head that was a bound is none any more.
-            self.publish();
-            return Ok((ticket, false));
-        }
-        Ok((ticket, self.head.publish_nearer(deadline)))
+        let (ticket, change) = self.contents.heap.insert(deadline, sequence, element)?;
+        let is_head = match change {
+            HeadChange::None => false,
+            HeadChange::Nearer => self.head.publish_nearer(deadline),
+            HeadChange::OfBound => {
+                self.publish();
+                false
+            }
+        };
+        Ok((ticket, is_head))
     }
 
     /// Returns `true` if the first entry is known and due at `wanted`, or if nothing that is not known

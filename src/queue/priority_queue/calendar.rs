@@ -48,7 +48,7 @@
 
 use super::{
     SMALL,
-    entry::UnderLock,
+    entry::{HeadChange, UnderLock},
     slots::{NONE, Slots, TakenFar, chunk_of},
 };
 
@@ -147,8 +147,8 @@ impl Calendar {
         self.first_chunk(self.nearest).is_some_and(|first| slots.has_several(first))
     }
 
-    /// Stores an element that is due `distance` after the first near one, and returns its slot; or
-    /// returns the element, if it belongs to the near part.
+    /// Stores an element that is due `distance` after the first near one. Returns its slot, and what that means for
+    /// the head; or returns the element, if it belongs to the near part.
     #[inline(always)]
     pub(super) fn insert<E>(
         &mut self,
@@ -156,14 +156,14 @@ impl Calendar {
         distance: u64,
         key: u128,
         element: UnderLock<E>,
-    ) -> Result<u32, UnderLock<E>> {
+    ) -> Result<(u32, HeadChange), UnderLock<E>> {
         if distance < 1 << NEAREST {
             return Err(element);
         }
         let place = BucketPlace::of(distance, (key >> 64) as u64);
         match self.insert_at(slots, place, key, element) {
+            Ok(slot) => Ok((slot, HeadChange::None)),
             Err(element) => self.insert_anew(slots, place, key, element),
-            inserted => inserted,
         }
     }
 
@@ -196,12 +196,14 @@ impl Calendar {
         place: BucketPlace,
         key: u128,
         element: UnderLock<E>,
-    ) -> Result<u32, UnderLock<E>> {
-        if self.open(slots, place) {
-            self.insert_at(slots, place, key, element)
-        } else {
-            Err(element)
+    ) -> Result<(u32, HeadChange), UnderLock<E>> {
+        let early = self.early;
+        if !self.open(slots, place) {
+            return Err(element);
         }
+        let slot = self.insert_at(slots, place, key, element)?;
+        let change = if self.early == early { HeadChange::None } else { HeadChange::OfBound };
+        Ok((slot, change))
     }
 
     /// Takes the element out that is in this slot, if it is a far one with this sequence.

@@ -40,6 +40,17 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
+/// What an insertion means for the deadline of the first entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadChange {
+    /// Nothing: the entry is far behind another one.
+    None,
+    /// The entry may be the first.
+    Nearer,
+    /// Where the deadline is a mere bound, it is another one.
+    OfBound,
+}
+
 /// An element that a thread moves under the lock. It is not dropped there, even if the thread should panic. So the
 /// compiler has no cause to keep it in memory at each step, where a drop would find it.
 pub(crate) type UnderLock<E> = ManuallyDrop<E>;

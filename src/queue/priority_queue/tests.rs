@@ -247,7 +247,7 @@ impl<E> PriorityQueue<E> {
     /// Inserts an element as its owner, who gets it back if there is no room.
     fn put(&mut self, deadline: Timestamp, sequence: u64, element: E) -> Result<Ticket, E> {
         let inserted = self.insert(deadline, sequence, UnderLock::new(element));
-        inserted.map_err(UnderLock::into_inner)
+        inserted.map(|(ticket, _)| ticket).map_err(UnderLock::into_inner)
     }
 
     /// Takes the first entry out, whatever that takes.

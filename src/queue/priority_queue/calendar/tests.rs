@@ -57,7 +57,7 @@ impl Subject {
         let element = UnderLock::new(self.last);
         let inserted = self.calendar.insert(&mut self.slots, distance, key, element);
         self.calendar.check(&self.slots);
-        Some((inserted.ok()?, self.last))
+        Some((inserted.ok()?.0, self.last))
     }
 
     fn remove(&mut self, (slot, sequence): (u32, u64)) -> Option<u64> {
