@@ -120,7 +120,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Admits an element that can be taken once `deadline` has come. `now` is the time of
     /// submission, and `stripe` the number of the stripe that the calling thread uses.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn offer(
         &self,
         stripe: usize,
