@@ -137,13 +137,15 @@ impl SortedRun {
             return None;
         }
         // Places before the front are not read again, so no hole needs to be written.
-        let popped = (self.first, self.chunks[0].slots[self.front]);
+        let chunk = self.chunks.front()?;
+        let popped = (self.first, chunk.slots[self.front]);
         self.live -= 1;
-        if self.live == 0 {
-            self.clear();
-        } else {
-            self.step();
-            self.trim_front();
+        match chunk.keys.get(self.front + 1) {
+            Some(next) if *next != HOLE => {
+                self.first = *next;
+                self.front += 1;
+            }
+            _ => self.pass_popped(),
         }
         Some(popped)
     }
@@ -169,6 +171,17 @@ impl SortedRun {
     #[inline]
     fn place(&self, position: u32) -> usize {
         (position.wrapping_sub(self.base) & !IN_RUN) as usize
+    }
+
+    /// Moves the front on from an entry that was popped and has no other right behind it.
+    #[inline(never)]
+    fn pass_popped(&mut self) {
+        if self.live == 0 {
+            self.clear();
+        } else {
+            self.step();
+            self.trim_front();
+        }
     }
 
     fn take(&mut self, place: usize) {
