@@ -82,6 +82,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Returns `true` if the queue has at least `count` elements. It takes no more locks than it
     /// needs to see that.
+    #[inline(never)]
     pub(crate) fn has_at_least(&self, count: usize) -> bool {
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let mut seen = 0;
