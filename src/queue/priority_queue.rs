@@ -220,7 +220,8 @@ impl<E> PriorityQueue<E> {
         self.near.retain(&mut self.table, |table, key, slot| {
             let is_unwanted = is_unwanted(table, key, slot);
             if is_unwanted {
-                removed.extend(table.remove(slot).map(|element| QueueEntry::of(key, element)));
+                let entry = table.remove(slot).map(|element| QueueEntry::of(key, element).owned());
+                removed.extend(entry);
             }
             !is_unwanted
         });
@@ -271,7 +272,7 @@ impl<E> PriorityQueue<E> {
     // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
     fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<UnderLock<E>>> {
-        Some(QueueEntry::of(key, UnderLock::new(self.table.remove(slot)?)))
+        Some(QueueEntry::of(key, self.table.remove(slot)?))
     }
 
     /// Returns the key of the entry in a slot.
@@ -304,7 +305,7 @@ impl<E> PriorityQueue<E> {
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
         let first = deadline_of(self.near.first());
-        if first.as_nanos() < self.calendar.early() { first } else { first.min(self.bound()) }
+        if first.as_nanos() <= self.calendar.early() { first } else { first.min(self.bound()) }
     }
 
     /// Returns a moment before which [`head`](Self::head) is the deadline of the first entry.

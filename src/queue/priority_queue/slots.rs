@@ -105,8 +105,8 @@ impl<E> Slots<E> {
 
     /// Takes an element of the near part out and frees its slot.
     #[inline]
-    pub(super) fn remove(&mut self, slot: u32) -> Option<E> {
-        let element = self.take(slot)?;
+    pub(super) fn remove(&mut self, slot: u32) -> Option<UnderLock<E>> {
+        let element = self.take(slot).map(UnderLock::new)?;
         self.free(slot);
         Some(element)
     }
@@ -129,11 +129,20 @@ impl<E> Slots<E> {
         let index = chunk_of(slot);
         let chunk = &mut self.chunks[index as usize];
         chunk.free(slot & MASK as u32);
-        if chunk.used == FULL - 1 && index != self.near {
-            self.unlink(index);
-            self.link_near(index);
-        } else if chunk.used == 0 && index != self.near {
-            self.discard(index);
+        if index != self.near {
+            self.note_freed(index);
+        }
+    }
+
+    /// A place of a near chunk has been freed that is not the first.
+    fn note_freed(&mut self, index: u32) {
+        match self.chunks[index as usize].used {
+            0 => self.discard(index),
+            used if used == FULL - 1 => {
+                self.unlink(index);
+                self.link_near(index);
+            }
+            _ => {}
         }
     }
 

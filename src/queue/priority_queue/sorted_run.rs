@@ -185,11 +185,12 @@ impl SortedRun {
     }
 
     fn take(&mut self, place: usize) {
-        self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
         self.live -= 1;
         if self.live == 0 {
-            self.clear();
-        } else if place == self.front {
+            return self.clear();
+        }
+        self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
+        if place == self.front {
             self.trim_front();
         } else if place + 1 == self.back {
             self.trim_back();
@@ -198,7 +199,9 @@ impl SortedRun {
 
     /// Starts anew after the last entry has left, with one chunk kept.
     fn clear(&mut self) {
-        self.chunks.truncate(1);
+        if self.chunks.len() > 1 {
+            self.chunks.truncate(1);
+        }
         if let Some(chunk) = self.chunks.front_mut() {
             chunk.keys.clear();
             chunk.slots.clear();
