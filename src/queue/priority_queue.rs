@@ -165,7 +165,7 @@ impl<E> PriorityQueue<E> {
         if sequence_of(key) != ticket.sequence {
             return None;
         }
-        self.near.remove_at(&mut self.table, position);
+        self.near.remove_at(&mut self.table, position, key);
         self.settle();
         self.entry(key, ticket.slot)
     }

@@ -124,10 +124,15 @@ impl NearPart {
         Some(first)
     }
 
-    /// Removes the entry at a position. There must be one.
+    /// Removes the entry at a position, which has this key.
     // Always inlined: most removals are of entries in the run, and the caller has found that out already.
     #[inline(always)]
-    pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: u32) {
+    pub(super) fn remove_at(
+        &mut self,
+        positions: &mut impl Positions,
+        position: u32,
+        key: u128,
+    ) {
         if !sorted_run::contains(position) {
             self.heap.remove_at(positions, position as usize);
         } else {
@@ -139,7 +144,9 @@ impl NearPart {
                 }
             }
         }
-        self.renew_first();
+        if key == self.first {
+            self.renew_first();
+        }
     }
 
     /// Gives the entry at a position another key. Its element is in this slot.
