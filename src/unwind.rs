@@ -165,11 +165,14 @@ pub(crate) fn wake_by_ref(waker: &Waker) {
 }
 
 /// Wakes all of them. A waker that panics does not keep the others from being woken.
+#[inline]
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
-    for waker in wakers {
-        if let Err(payload) = contain(|| waker.wake()) {
-            discard(payload);
-        }
+    wakers.into_iter().for_each(wake);
+}
+
+fn wake(waker: Waker) {
+    if let Err(payload) = contain(|| waker.wake()) {
+        discard(payload);
     }
 }
 

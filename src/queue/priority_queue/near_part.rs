@@ -87,11 +87,10 @@ impl NearPart {
         key: u128,
         element: UnderLock<E>,
     ) -> u32 {
-        self.first = self.first.min(key);
-        if self.opens_run_to(key) {
-            self.move_run_to_heap(table);
+        if key < self.first {
+            self.first = key;
         }
-        if self.run.admits(key) {
+        if self.run.admits(key) || self.opens_run_to(key, table) {
             let slot = table.insert(element, self.run.next());
             self.run.push(key, slot);
             return slot;
@@ -197,13 +196,17 @@ impl NearPart {
         }
     }
 
-    /// Returns `true` if the run has only a few entries, which are to make way for a key that is nearer: one
+    /// Opens the run to a key that is nearer than its last one, if it has only a few entries, which make way: one
     /// of them, or some that are all distant. These must not close the run to all that are nearer.
     #[inline]
-    fn opens_run_to(&self, key: u128) -> bool {
+    fn opens_run_to(&mut self, key: u128, positions: &mut impl Positions) -> bool {
         let len = self.run.len();
         let is_distant = || self.run.first().saturating_sub(key) >= DISTANT;
-        !self.run.admits(key) && len <= FEW && (len == 1 || is_distant())
+        let makes_way = len <= FEW && (len == 1 || is_distant());
+        if makes_way {
+            self.move_run_to_heap(positions);
+        }
+        makes_way
     }
 
     #[cold]

@@ -91,16 +91,18 @@ impl<E> Slots<E> {
     /// Stores an element whose position is `position`, and returns its slot.
     #[inline(always)]
     pub(super) fn insert(&mut self, element: UnderLock<E>, position: u32) -> u32 {
-        let index = match self.chunks.get(self.near as usize) {
-            Some(chunk) if chunk.used < FULL => self.near,
-            _ => self.grow(),
-        };
-        let chunk = &mut self.chunks[index as usize];
-        let offset = chunk.insert(element, position);
-        if chunk.used == FULL {
-            self.near = chunk.next;
+        loop {
+            let index = self.near;
+            let first = self.chunks.get_mut(index as usize);
+            if let Some(chunk) = first.filter(|chunk| chunk.used < FULL) {
+                let offset = chunk.insert(element, position);
+                if chunk.used == FULL {
+                    self.near = chunk.next;
+                }
+                return (index << SHIFT) | offset;
+            }
+            self.grow();
         }
-        (index << SHIFT) | offset
     }
 
     /// Takes an element of the near part out and frees its slot.
@@ -186,9 +188,9 @@ impl<E> Slots<E> {
         chunk.elements.get(slot as usize & MASK)?.as_ref()
     }
 
-    /// Adds a chunk to the near part.
+    /// Adds a chunk to the near part, as its first.
     #[cold]
-    fn grow(&mut self) -> u32 {
+    fn grow(&mut self) {
         let index = self.obtain();
         // The first chunk starts small.
         let capacity = if self.near == NONE { 0 } else { CHUNK };
@@ -197,7 +199,6 @@ impl<E> Slots<E> {
         chunk.positions = renew(&mut self.spare.positions, capacity);
         chunk.owner = NEAR;
         self.link_near(index);
-        index
     }
 
     /// Puts a chunk that has a free place first in the ring of the near part.

@@ -124,10 +124,12 @@ impl SortedRun {
         let chunk = &mut self.chunks[place >> SHIFT];
         chunk.keys.push(key);
         chunk.slots.push(slot);
+        if self.live == 0 {
+            self.first = key;
+        }
         self.back += 1;
         self.live += 1;
         self.last = key;
-        self.first = self.first.min(key);
     }
 
     /// Takes the first entry out.
