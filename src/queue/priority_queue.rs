@@ -104,8 +104,7 @@ impl<E> PriorityQueue<E> {
         let key = key(deadline, sequence);
         let mut element = element;
         if self.near.len() > FEW {
-            let first = deadline_of(self.near.first());
-            let distance = deadline.as_nanos().saturating_sub(first.as_nanos());
+            let distance = deadline.as_nanos().saturating_sub(self.first_near().as_nanos());
             match self.calendar.insert(&mut self.table, distance, key, element) {
                 Ok((slot, change)) => return Ok((Ticket { slot, sequence }, change)),
                 Err(back) => element = back,
@@ -304,21 +303,21 @@ impl<E> PriorityQueue<E> {
     /// [`NEVER`](Timestamp::NEVER) if there is no entry.
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
-        let first = deadline_of(self.near.first());
+        let first = self.first_near();
         if first.as_nanos() <= self.calendar.early() { first } else { first.min(self.bound()) }
     }
 
-    /// Returns a moment before which [`head`](Self::head) is the deadline of the first entry.
+    /// Returns the deadline of the first near entry, which is the head or behind it.
     #[inline]
-    pub(super) fn exact_before(&self) -> Timestamp {
-        Timestamp::from_nanos(self.calendar.early())
+    pub(super) fn first_near(&self) -> Timestamp {
+        deadline_of(self.near.first())
     }
 
     /// Returns `true` if the first entry is known and due at `wanted`, or if nothing in the calendar can
     /// be due at `now`. If it returns `false`, the head is a bound that has come.
     #[inline]
     pub(super) fn is_settled(&self, wanted: Timestamp, now: Timestamp) -> bool {
-        let first = deadline_of(self.near.first());
+        let first = self.first_near();
         let is_wanted = first <= wanted && first.as_nanos() < self.calendar.floor();
         is_wanted || now.as_nanos() < self.calendar.early() || self.is_later(now)
     }
@@ -326,7 +325,7 @@ impl<E> PriorityQueue<E> {
     /// Returns `true` if no entry in the calendar can be the first.
     #[inline]
     pub(super) fn is_exact(&self) -> bool {
-        let first = deadline_of(self.near.first());
+        let first = self.first_near();
         first.as_nanos() < self.calendar.floor() || self.calendar.is_unused()
     }
 

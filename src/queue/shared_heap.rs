@@ -196,11 +196,9 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     #[inline]
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
-        let head = self.head.current();
-        // The head stays if it is another entry's. A head that may be a mere bound may rise.
-        let is_of_entry = head < self.contents.heap.exact_before();
         let entry = self.contents.heap.remove(ticket)?;
-        if !is_of_entry || entry.deadline <= head {
+        // The head stays if it is that of an entry which is still there. A mere bound may rise.
+        if self.head.current() != self.contents.heap.first_near() {
             self.publish();
         }
         Some(entry)

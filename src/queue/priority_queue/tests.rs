@@ -157,7 +157,7 @@ impl Subject {
             assert_eq!(self.heap.first_key(), None);
             return;
         }
-        if self.heap.head() < self.heap.exact_before() {
+        if self.heap.head().as_nanos() < self.heap.calendar.early() {
             assert_eq!(self.heap.head(), deadline);
         }
         assert_eq!(self.heap.first_key(), first.map(|(nanos, sequence)| (at(nanos), sequence)));
