@@ -114,7 +114,7 @@ impl NearPart {
     /// Takes the first key out. Its element stays in its slot.
     #[inline(always)]
     pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
-        let first = if self.run.first() < self.heap.first() {
+        let first = if self.run.first() == self.first {
             self.run.pop()?
         } else {
             self.heap.pop(positions)?
