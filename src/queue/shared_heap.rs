@@ -165,7 +165,9 @@ impl<E, S> LockedHeap<'_, E, S> {
             if self.first_key().is_none_or(|(deadline, _)| deadline > now) {
                 break;
             }
-            self.contents.heap.pop().map(QueueEntry::owned).into_iter().for_each(&mut receive);
+            if let Some(entry) = self.contents.heap.pop() {
+                receive(entry.owned());
+            }
         }
         // Not earlier: a thread that no longer finds an entry here must find it where it went.
         self.publish();
