@@ -126,12 +126,7 @@ impl NearPart {
     /// Removes the entry at a position, which has this key.
     // Always inlined: most removals are of entries in the run, and the caller has found that out already.
     #[inline(always)]
-    pub(super) fn remove_at(
-        &mut self,
-        positions: &mut impl Positions,
-        position: u32,
-        key: u128,
-    ) {
+    pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: u32, key: u128) {
         if !sorted_run::contains(position) {
             self.heap.remove_at(positions, position as usize);
         } else {
