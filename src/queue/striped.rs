@@ -424,7 +424,7 @@ impl<E> DelayedWorkQueue<E> {
     #[inline]
     fn lock_of(&self, sequence: u64) -> LockedStripe<'_, E> {
         // A sequence of another queue, which has more stripes, finds nothing in any of these.
-        self.stripes[stripe::number_of(sequence).min(self.stripes.len() - 1)].lock()
+        self.stripes.get(stripe::number_of(sequence)).unwrap_or(&self.stripes[0]).lock()
     }
 
     /// Locks all stripes, in the order of their numbers.
