@@ -320,7 +320,7 @@ impl Pool {
     /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it.
     /// `ticket` is the one with which the task was submitted. With `signal` a body that runs is asked
     /// to stop, even if the task was cancelled before without that.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn cancel(
         &self,
         task: &Task,

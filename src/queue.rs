@@ -87,6 +87,7 @@ mod striped;
 mod waiters;
 mod waiting;
 
+use self::priority_queue::UnderLock;
 pub(crate) use self::{
     drained::Drained, priority_queue::QueueEntry, single::SingleQueue, striped::DelayedWorkQueue,
     waiting::AsyncWaiter,
@@ -159,6 +160,15 @@ pub(crate) struct RefusedElement<E> {
     /// The sequence that the element would have had. No other element gets it.
     pub(crate) sequence: u64,
     pub(crate) element: E,
+}
+
+impl<E> RefusedElement<UnderLock<E>> {
+    /// Returns it as one that drops the element, for a thread that has released the lock.
+    #[cold]
+    fn owned(self) -> RefusedElement<E> {
+        let Self { why, sequence, element } = self;
+        RefusedElement { why, sequence, element: UnderLock::into_inner(element) }
+    }
 }
 
 /// Elements that were to be admitted together, and were not.

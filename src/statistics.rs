@@ -64,10 +64,15 @@ impl WorkerStats {
     #[inline]
     pub(crate) fn begin(&self, id: u64, name: Option<Arc<str>>) {
         if name.is_some() {
-            *self.0.name.lock() = name;
-            self.0.has_name.store(true, Ordering::Relaxed);
+            self.note_name(name);
         }
         self.0.current.store(id, Ordering::Release);
+    }
+
+    #[cold]
+    fn note_name(&self, name: Option<Arc<str>>) {
+        *self.0.name.lock() = name;
+        self.0.has_name.store(true, Ordering::Relaxed);
     }
 
     /// Notes that the body has returned.

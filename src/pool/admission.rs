@@ -99,7 +99,7 @@ impl Pool {
 
     /// Admits a task to a pool that has a worker, through one stripe of the queue. `is_staffed` is
     /// what [`ensure_worker`](Self::ensure_worker) returned.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(
         self: &Arc<Self>,
         stripe: usize,
@@ -116,7 +116,7 @@ impl Pool {
 
     /// Offers a task to the queue, if there is capacity for it or if `has_permit` says that a permit
     /// has been acquired already.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(
         self: &Arc<Self>,
         stripe: usize,

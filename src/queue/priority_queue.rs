@@ -45,7 +45,7 @@ mod slots;
 mod sorted_run;
 mod tables;
 
-pub(crate) use self::entry::QueueEntry;
+pub(crate) use self::entry::{HeadChange, QueueEntry, UnderLock};
 use self::{
     array_heap::VACANT,
     calendar::Calendar,
@@ -89,34 +89,34 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two entries may
-    /// have the same sequence. Returns the element if there are two billion entries already.
+    /// have the same sequence. Says what that means for the head; or returns the element, if there are two billion
+    /// entries already.
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         deadline: Timestamp,
         sequence: u64,
-        element: E,
-    ) -> Result<Ticket, E> {
+        element: UnderLock<E>,
+    ) -> Result<(Ticket, HeadChange), UnderLock<E>> {
         if self.len() >= CAPACITY {
             return Err(element);
         }
         let key = key(deadline, sequence);
         let mut element = element;
         if self.near.len() > FEW {
-            let first = deadline_of(self.near.first());
-            let distance = deadline.as_nanos().saturating_sub(first.as_nanos());
+            let distance = deadline.as_nanos().saturating_sub(self.first_near().as_nanos());
             match self.calendar.insert(&mut self.table, distance, key, element) {
-                Ok(slot) => return Ok(Ticket { slot, sequence }),
+                Ok((slot, change)) => return Ok((Ticket { slot, sequence }, change)),
                 Err(back) => element = back,
             }
         }
         let slot = self.near.insert(&mut self.table, key, element);
-        Ok(Ticket { slot, sequence })
+        Ok((Ticket { slot, sequence }, HeadChange::Nearer))
     }
 
     /// Takes the first entry out, which must be known: see [`is_exact`](Self::is_exact).
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<QueueEntry<E>> {
+    pub(crate) fn pop(&mut self) -> Option<QueueEntry<UnderLock<E>>> {
         let (key, slot) = self.pop_key()?;
         self.entry(key, slot)
     }
@@ -149,24 +149,22 @@ impl<E> PriorityQueue<E> {
 
     /// Removes an entry, wherever it is.
     #[inline]
-    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
-        match self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence) {
-            Some((key, element)) => {
-                // It may have been the last of the bucket that the head was a bound of.
-                self.settle();
-                Some(QueueEntry::of(key, element))
-            }
-            None => self.remove_near(ticket),
-        }
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
+        let far = self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence);
+        let Some((key, element)) = far else { return self.remove_near(ticket) };
+        // It may have been the last of the bucket that the head was a bound of.
+        self.settle();
+        Some(QueueEntry::of(key, element))
     }
 
-    fn remove_near(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
+    #[inline(always)]
+    fn remove_near(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
         let position = self.table.near_position(ticket.slot)?;
         let key = self.near.key(position);
         if sequence_of(key) != ticket.sequence {
             return None;
         }
-        self.near.remove_at(&mut self.table, position);
+        self.near.remove_at(&mut self.table, position, key);
         self.settle();
         self.entry(key, ticket.slot)
     }
@@ -215,13 +213,14 @@ impl<E> PriorityQueue<E> {
             let Some(key) = self.table.far_key(slot) else { continue };
             if is_unwanted(&self.table, key, slot) {
                 let taken = self.calendar.remove(&mut self.table, slot, sequence_of(key));
-                removed.extend(taken.map(|(key, element)| QueueEntry::of(key, element)));
+                removed.extend(taken.map(|(key, element)| QueueEntry::of(key, element).owned()));
             }
         }
         self.near.retain(&mut self.table, |table, key, slot| {
             let is_unwanted = is_unwanted(table, key, slot);
             if is_unwanted {
-                removed.extend(table.remove(slot).map(|element| QueueEntry::of(key, element)));
+                let entry = table.remove(slot).map(|element| QueueEntry::of(key, element).owned());
+                removed.extend(entry);
             }
             !is_unwanted
         });
@@ -271,7 +270,7 @@ impl<E> PriorityQueue<E> {
     // Always inlined: an entry that is returned through memory is written in halves and read as a
     // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
-    fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<E>> {
+    fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<UnderLock<E>>> {
         Some(QueueEntry::of(key, self.table.remove(slot)?))
     }
 
@@ -304,21 +303,21 @@ impl<E> PriorityQueue<E> {
     /// [`NEVER`](Timestamp::NEVER) if there is no entry.
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
-        let first = deadline_of(self.near.first());
-        if first.as_nanos() < self.calendar.early() { first } else { first.min(self.bound()) }
+        let first = self.first_near();
+        if first.as_nanos() <= self.calendar.early() { first } else { first.min(self.bound()) }
     }
 
-    /// Returns a moment before which [`head`](Self::head) is the deadline of the first entry.
+    /// Returns the deadline of the first near entry, which is the head or behind it.
     #[inline]
-    pub(super) fn exact_before(&self) -> Timestamp {
-        Timestamp::from_nanos(self.calendar.early())
+    pub(super) fn first_near(&self) -> Timestamp {
+        deadline_of(self.near.first())
     }
 
     /// Returns `true` if the first entry is known and due at `wanted`, or if nothing in the calendar can
     /// be due at `now`. If it returns `false`, the head is a bound that has come.
     #[inline]
     pub(super) fn is_settled(&self, wanted: Timestamp, now: Timestamp) -> bool {
-        let first = deadline_of(self.near.first());
+        let first = self.first_near();
         let is_wanted = first <= wanted && first.as_nanos() < self.calendar.floor();
         is_wanted || now.as_nanos() < self.calendar.early() || self.is_later(now)
     }
@@ -326,7 +325,7 @@ impl<E> PriorityQueue<E> {
     /// Returns `true` if no entry in the calendar can be the first.
     #[inline]
     pub(super) fn is_exact(&self) -> bool {
-        let first = deadline_of(self.near.first());
+        let first = self.first_near();
         first.as_nanos() < self.calendar.floor() || self.calendar.is_unused()
     }
 

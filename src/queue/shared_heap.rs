@@ -30,8 +30,8 @@
 use crossbeam_utils::CachePadded;
 
 use super::{
-    SnapshotEntry,
-    priority_queue::{PriorityQueue, QueueEntry},
+    SnapshotEntry, UnderLock,
+    priority_queue::{HeadChange, PriorityQueue, QueueEntry},
 };
 use crate::{
     entry::Ticket,
@@ -97,16 +97,18 @@ impl<E, S> LockedHeap<'_, E, S> {
         &mut self,
         deadline: Timestamp,
         sequence: u64,
-        element: E,
-    ) -> Result<(Ticket, bool), E> {
-        let exact_before = self.contents.heap.exact_before();
-        let ticket = self.contents.heap.insert(deadline, sequence, element)?;
-        if self.contents.heap.exact_before() != exact_before {
-            // A nearer bucket was begun: a head that was a bound is none any more.
-            self.publish();
-            return Ok((ticket, false));
-        }
-        Ok((ticket, self.head.publish_nearer(deadline)))
+        element: UnderLock<E>,
+    ) -> Result<(Ticket, bool), UnderLock<E>> {
+        let (ticket, change) = self.contents.heap.insert(deadline, sequence, element)?;
+        let is_head = match change {
+            HeadChange::None => false,
+            HeadChange::Nearer => self.head.publish_nearer(deadline),
+            HeadChange::OfBound => {
+                self.publish();
+                false
+            }
+        };
+        Ok((ticket, is_head))
     }
 
     /// Returns `true` if the first entry is known and due at `wanted`, or if nothing that is not known
@@ -142,7 +144,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     pub(super) fn pop(&mut self) -> Option<QueueEntry<E>> {
         let entry = self.contents.heap.pop();
         self.publish();
-        entry
+        entry.map(QueueEntry::owned)
     }
 
     /// Takes the first entry out if it is due.
@@ -164,11 +166,13 @@ impl<E, S> LockedHeap<'_, E, S> {
             if self.first_key().is_none_or(|(deadline, _)| deadline > now) {
                 break;
             }
-            self.contents.heap.pop().into_iter().for_each(&mut receive);
+            if let Some(entry) = self.contents.heap.pop() {
+                receive(entry.owned());
+            }
         }
         // Not earlier: a thread that no longer finds an entry here must find it where it went.
         self.publish();
-        first
+        first.map(QueueEntry::owned)
     }
 
     /// Takes the first element out if it is due, and keeps its slot reserved: the caller must
@@ -194,12 +198,10 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
-        let head = self.head.current();
-        // The head stays if it is another entry's. A head that may be a mere bound may rise.
-        let is_of_entry = head < self.contents.heap.exact_before();
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
         let entry = self.contents.heap.remove(ticket)?;
-        if !is_of_entry || entry.deadline <= head {
+        // The head stays if it is that of an entry which is still there. A mere bound may rise.
+        if self.head.current() != self.contents.heap.first_near() {
             self.publish();
         }
         Some(entry)

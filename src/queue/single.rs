@@ -29,7 +29,7 @@ use std::{
 
 use super::{
     Admission, AdmissionState, AllRefused, AsyncWaiter, Drained, QueueEntry, Refusal,
-    RefusedElement, SnapshotEntry, in_order,
+    RefusedElement, SnapshotEntry, UnderLock, in_order,
     shared_heap::{LockedHeap, SharedHeap},
     waiters::Waiters,
     waiting::{self, Source},
@@ -125,8 +125,9 @@ impl<E> SingleQueue<E> {
         if !self.admission.is_open() {
             return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
-        let inserted = heap.insert(deadline, sequence, element);
-        inserted.map_err(|element| RefusedElement { why: Refusal::Full, sequence, element })
+        let inserted = heap.insert(deadline, sequence, UnderLock::new(element));
+        let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
+        inserted.map_err(|element| full(UnderLock::into_inner(element)))
     }
 
     /// Waits for an element to become due and takes it. Returns `None` once the queue is closed and
@@ -187,7 +188,7 @@ impl<E> SingleQueue<E> {
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         let removed = self.heap.lock().remove(ticket);
         self.notify_all_if_finished();
-        removed.map(|entry| entry.element)
+        removed.map(|entry| entry.owned().element)
     }
 
     /// Moves an element to another deadline; its ticket stays good. Returns `false` if the element is

@@ -66,7 +66,7 @@ use self::{
     stripe::{LockedStripe, Stripe},
 };
 use super::{
-    Admission, AdmissionState, Drained, QueueEntry, RefusedElement,
+    Admission, AdmissionState, Drained, QueueEntry, RefusedElement, UnderLock,
     waiters::Waiters,
     waiting::{self, AsyncWaiter, Source},
 };
@@ -109,8 +109,9 @@ impl<E> DelayedWorkQueue<E> {
         self.stripes.len()
     }
 
-    /// Admits an element that waits as `timing` says. `now` is the time of submission, and `stripe` the number of the stripe that the calling thread uses.
-    #[inline]
+    /// Admits an element that waits as `timing` says. `now` is the time of submission, and `stripe` the number of the
+    /// stripe that the calling thread uses.
+    #[inline(always)]
     pub(crate) fn offer(
         &self,
         stripe: usize,
@@ -118,9 +119,10 @@ impl<E> DelayedWorkQueue<E> {
         timing: Timing,
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
-        let stamp = self.clock.submission_stamp(now);
+        let (stamp, element) = (self.clock.submission_stamp(now), UnderLock::new(element));
         let mut stripe = self.stripes[stripe].lock();
-        let (ticket, is_head) = stripe.offer(&self.admission, stamp, timing, element)?;
+        let offered = stripe.offer(&self.admission, stamp, timing, element);
+        let (ticket, is_head) = offered.map_err(RefusedElement::owned)?;
         drop(stripe);
         if is_head {
             wake_all(self.waiters.notify(timing.due()));
@@ -199,7 +201,7 @@ impl<E> DelayedWorkQueue<E> {
         let mut ready = self.ready.lock();
         let mut stripe = self.lock_of(ticket.sequence);
         let taken = match stripe.deadline(ticket) {
-            Some(found) if found == deadline => stripe.remove(ticket),
+            Some(found) if found == deadline => stripe.remove(ticket).map(QueueEntry::owned),
             None if ready.deadline(ticket) == Some(deadline) => ready.remove(ticket),
             _ => None,
         };
@@ -340,9 +342,9 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         // The element alone is passed on in registers.
         let removed = self.lock_of(ticket.sequence).remove(ticket).map(|entry| entry.element);
-        let removed = removed.or_else(|| self.remove_elsewhere(ticket));
+        let removed = removed.or_else(|| self.remove_elsewhere(ticket).map(UnderLock::new));
         self.notify_all_if_finished();
-        removed
+        removed.map(UnderLock::into_inner)
     }
 
     /// As [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
@@ -443,7 +445,7 @@ impl<E> DelayedWorkQueue<E> {
     #[inline]
     fn lock_of(&self, sequence: u64) -> LockedStripe<'_, E> {
         // A sequence of another queue, which has more stripes, finds nothing in any of these.
-        self.stripes[stripe::number_of(sequence).min(self.stripes.len() - 1)].lock()
+        self.stripes.get(stripe::number_of(sequence)).unwrap_or(&self.stripes[0]).lock()
     }
 
     /// Locks all stripes, in the order of their numbers.

@@ -157,6 +157,11 @@ pub(crate) struct Claiming<'a> {
 impl Claiming<'_> {
     /// As [`End::decide`], for the result.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
+        parts.stage.claim_value() || self.decide_rare(parts)
+    }
+
+    #[cold]
+    fn decide_rare(&mut self, parts: &mut Parts<'_>) -> bool {
         match parts.claim() {
             Some(Ok(())) => return true,
             Some(Err(error)) => self.error = Some(error),

@@ -246,7 +246,7 @@ impl<'a> Drops<'a> {
     }
 
     /// Drops a value. A panic in its drop is reported, and goes no further.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn discard<T>(self, value: T) {
         discard_with(value, |panic| self.report(None, Failure::of_panic(panic)));
     }

@@ -190,6 +190,16 @@ impl Stage {
         if body_runs { CancelOutcome::Running } else { CancelOutcome::Waiting }
     }
 
+    /// Has the value taken that the task has ended with. Returns `false` if there is none.
+    #[inline]
+    pub(super) fn claim_value(&mut self) -> bool {
+        let is_there = matches!(self, Self::Completed);
+        if is_there {
+            *self = Self::Claimed { failed: false };
+        }
+        is_there
+    }
+
     /// Has the result taken; `None` if there is none yet.
     pub(super) fn claim(&mut self) -> Option<Claimed> {
         let claimed = match *self {

@@ -24,7 +24,7 @@
 //!
 //! 1. No key is smaller than its parent's.
 //! 2. The last position that was reported for `slots[p]` is `p`, for every position in use.
-//! 3. Every unused place of a group is `VACANT`.
+//! 3. Every unused place of a group is `VACANT`. Behind the group with the last entry there is one more at most.
 
 use super::tables::Chunks;
 
@@ -44,7 +44,7 @@ pub(super) trait Positions {
 /// See the [module](self).
 pub(super) struct ArrayHeap {
     groups: Chunks<Siblings>,
-    slots: Chunks<u32>,
+    slots: Chunks<[u32; ARITY]>,
     len: usize,
 }
 
@@ -82,7 +82,7 @@ impl ArrayHeap {
 
     /// Returns the slot of the first entry.
     pub(super) fn first_slot(&self) -> Option<u32> {
-        (self.len > 0).then(|| self.slots[ROOT])
+        (self.len > 0).then(|| self.slot(ROOT))
     }
 
     /// Returns the second smallest key, or one that is larger than any.
@@ -102,6 +102,12 @@ impl ArrayHeap {
         self.groups[position / ARITY].0[position % ARITY]
     }
 
+    /// Returns the slot of the element whose key is at a position.
+    #[inline]
+    fn slot(&self, position: usize) -> u32 {
+        self.slots[position / ARITY][position % ARITY]
+    }
+
     /// Inserts the entry whose element is in this slot.
     pub(super) fn insert(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
         let position = self.grow();
@@ -114,7 +120,7 @@ impl ArrayHeap {
         if self.len == 0 {
             return None;
         }
-        let first = (self.key(ROOT), self.slots[ROOT]);
+        let first = (self.key(ROOT), self.slot(ROOT));
         self.remove_at(positions, ROOT);
         Some(first)
     }
@@ -122,11 +128,12 @@ impl ArrayHeap {
     /// Removes the entry at a position. There must be one.
     pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: usize) {
         let last = self.end() - 1;
-        let (last_key, last_slot) = (self.key(last), self.slots[last]);
-        self.shrink();
-        if position != last {
-            self.sift(positions, position, last_key, last_slot);
+        if position == last {
+            return self.shrink();
         }
+        let (last_key, last_slot) = (self.key(last), self.slot(last));
+        self.shrink();
+        self.sift(positions, position, last_key, last_slot);
     }
 
     /// Puts an entry in the place of the one at a position.
@@ -148,7 +155,7 @@ impl ArrayHeap {
     ) {
         let mut kept = ROOT;
         for position in ROOT..self.end() {
-            let (key, slot) = (self.key(position), self.slots[position]);
+            let (key, slot) = (self.key(position), self.slot(position));
             if is_kept(positions, key, slot) {
                 self.place(positions, kept, key, slot);
                 kept += 1;
@@ -169,7 +176,7 @@ impl ArrayHeap {
     /// Visits the entries at and below a position whose keys are no larger than `latest`.
     fn visit(&self, position: usize, latest: u128, note: &mut impl FnMut((u128, u32))) {
         if position < self.end() && self.key(position) <= latest {
-            note((self.key(position), self.slots[position]));
+            note((self.key(position), self.slot(position)));
             let group = children(position) * ARITY;
             (group..group + ARITY).for_each(|child| self.visit(child, latest, note));
         }
@@ -182,29 +189,32 @@ impl ArrayHeap {
     }
 
     /// Adds a position at the end and returns it.
+    #[inline]
     fn grow(&mut self) -> usize {
         let position = self.end();
-        if self.slots.len() == 0 {
-            (0..ROOT).for_each(|_| self.slots.push(0));
-            self.groups.push(Siblings([VACANT; ARITY]));
-        } else if position % ARITY == 0 {
-            self.groups.push(Siblings([VACANT; ARITY]));
+        if position / ARITY == self.groups.len() {
+            self.add_group();
         }
-        self.slots.push(0);
         self.len += 1;
         position
     }
 
-    /// Drops the last position.
+    #[cold]
+    fn add_group(&mut self) {
+        self.groups.push(Siblings([VACANT; ARITY]));
+        self.slots.push([0; ARITY]);
+    }
+
+    /// Drops the last position. A group that becomes vacant is kept for the next entry; the one behind it goes.
     #[inline]
     fn shrink(&mut self) {
         self.len -= 1;
         let position = self.end();
-        self.slots.pop();
-        if position % ARITY == 0 {
+        let (group, index) = (position / ARITY, position % ARITY);
+        self.groups[group].0[index] = VACANT;
+        if index == 0 && self.groups.len() > group + 1 {
             self.groups.pop();
-        } else {
-            self.groups[position / ARITY].0[position % ARITY] = VACANT;
+            self.slots.pop();
         }
     }
 
@@ -232,7 +242,7 @@ impl ArrayHeap {
             if above_key <= key {
                 break;
             }
-            let above_slot = self.slots[above];
+            let above_slot = self.slot(above);
             self.place(positions, position, above_key, above_slot);
             position = above;
         }
@@ -257,7 +267,7 @@ impl ArrayHeap {
                 break;
             }
             let child = group * ARITY + index;
-            let child_slot = self.slots[child];
+            let child_slot = self.slot(child);
             self.place(positions, position, child_key, child_slot);
             position = child;
         }
@@ -269,7 +279,7 @@ impl ArrayHeap {
             return;
         }
         for position in (ROOT..=parent(self.end() - 1)).rev() {
-            let (key, slot) = (self.key(position), self.slots[position]);
+            let (key, slot) = (self.key(position), self.slot(position));
             self.sift_down(positions, position, key, slot);
         }
     }
@@ -278,7 +288,7 @@ impl ArrayHeap {
     #[inline(always)]
     fn place(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
         self.groups[position / ARITY].0[position % ARITY] = key;
-        self.slots[position] = slot;
+        self.slots[position / ARITY][position % ARITY] = slot;
         positions.set_position(slot, position as u32);
     }
 }

@@ -48,6 +48,7 @@
 
 use super::{
     SMALL,
+    entry::{HeadChange, UnderLock},
     slots::{NONE, Slots, TakenFar, chunk_of},
 };
 
@@ -146,23 +147,23 @@ impl Calendar {
         self.first_chunk(self.nearest).is_some_and(|first| slots.has_several(first))
     }
 
-    /// Stores an element that is due `distance` after the first near one, and returns its slot; or
-    /// returns the element, if it belongs to the near part.
+    /// Stores an element that is due `distance` after the first near one. Returns its slot, and what that means for
+    /// the head; or returns the element, if it belongs to the near part.
     #[inline(always)]
     pub(super) fn insert<E>(
         &mut self,
         slots: &mut Slots<E>,
         distance: u64,
         key: u128,
-        element: E,
-    ) -> Result<u32, E> {
+        element: UnderLock<E>,
+    ) -> Result<(u32, HeadChange), UnderLock<E>> {
         if distance < 1 << NEAREST {
             return Err(element);
         }
         let place = BucketPlace::of(distance, (key >> 64) as u64);
         match self.insert_at(slots, place, key, element) {
+            Ok(slot) => Ok((slot, HeadChange::None)),
             Err(element) => self.insert_anew(slots, place, key, element),
-            inserted => inserted,
         }
     }
 
@@ -173,8 +174,8 @@ impl Calendar {
         slots: &mut Slots<E>,
         place: BucketPlace,
         key: u128,
-        element: E,
-    ) -> Result<u32, E> {
+        element: UnderLock<E>,
+    ) -> Result<u32, UnderLock<E>> {
         let Some(Some(level)) = self.levels.get_mut(place.level) else { return Err(element) };
         if level.starts[place.index] != place.start {
             return Err(element);
@@ -194,13 +195,15 @@ impl Calendar {
         slots: &mut Slots<E>,
         place: BucketPlace,
         key: u128,
-        element: E,
-    ) -> Result<u32, E> {
-        if self.open(slots, place) {
-            self.insert_at(slots, place, key, element)
-        } else {
-            Err(element)
+        element: UnderLock<E>,
+    ) -> Result<(u32, HeadChange), UnderLock<E>> {
+        let early = self.early;
+        if !self.open(slots, place) {
+            return Err(element);
         }
+        let slot = self.insert_at(slots, place, key, element)?;
+        let change = if self.early == early { HeadChange::None } else { HeadChange::OfBound };
+        Ok((slot, change))
     }
 
     /// Takes the element out that is in this slot, if it is a far one with this sequence.
@@ -210,7 +213,7 @@ impl Calendar {
         slots: &mut Slots<E>,
         slot: u32,
         sequence: u64,
-    ) -> Option<(u128, E)> {
+    ) -> Option<(u128, UnderLock<E>)> {
         let TakenFar { key, element, is_news } = slots.remove_far(slot, sequence)?;
         self.len -= 1;
         if is_news {

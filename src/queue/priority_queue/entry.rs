@@ -13,6 +13,8 @@
 //! and the sequence, compared with the key found there, proves that it is still the same entry. So the
 //! ticket of an entry that has left finds nothing, even after its slot has been reused.
 
+use std::mem::ManuallyDrop;
+
 use crate::time::Timestamp;
 
 /// An entry that has been taken out.
@@ -21,6 +23,30 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) deadline: Timestamp,
     pub(crate) sequence: u64,
     pub(crate) element: E,
+}
+
+/// What an insertion means for the deadline of the first entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadChange {
+    /// Nothing: the entry is far behind another one.
+    None,
+    /// The entry may be the first.
+    Nearer,
+    /// Where the deadline is a mere bound, it is another one.
+    OfBound,
+}
+
+/// An element that a thread moves under the lock. It is not dropped there, even if the thread should panic. So the
+/// compiler has no cause to keep it in memory at each step, where a drop would find it.
+pub(crate) type UnderLock<E> = ManuallyDrop<E>;
+
+impl<E> QueueEntry<UnderLock<E>> {
+    /// Returns the entry as one that drops its element, for a thread that has moved it.
+    #[inline(always)]
+    pub(crate) fn owned(self) -> QueueEntry<E> {
+        let Self { deadline, sequence, element } = self;
+        QueueEntry { deadline, sequence, element: UnderLock::into_inner(element) }
+    }
 }
 
 impl<E> QueueEntry<E> {

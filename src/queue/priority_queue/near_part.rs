@@ -18,6 +18,7 @@ use super::{
     FEW,
     array_heap::{ArrayHeap, Positions, VACANT},
     calendar,
+    entry::UnderLock,
     slots::Slots,
     sorted_run::{self, SortedRun},
 };
@@ -80,12 +81,16 @@ impl NearPart {
 
     /// Inserts an entry, and stores its element in the table. Returns the slot.
     #[inline(always)]
-    pub(super) fn insert<E>(&mut self, table: &mut Slots<E>, key: u128, element: E) -> u32 {
-        self.first = self.first.min(key);
-        if self.opens_run_to(key) {
-            self.move_run_to_heap(table);
+    pub(super) fn insert<E>(
+        &mut self,
+        table: &mut Slots<E>,
+        key: u128,
+        element: UnderLock<E>,
+    ) -> u32 {
+        if key < self.first {
+            self.first = key;
         }
-        if self.run.admits(key) {
+        if self.run.admits(key) || self.opens_run_to(key, table) {
             let slot = table.insert(element, self.run.next());
             self.run.push(key, slot);
             return slot;
@@ -109,7 +114,7 @@ impl NearPart {
     /// Takes the first key out. Its element stays in its slot.
     #[inline(always)]
     pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
-        let first = if self.run.first() < self.heap.first() {
+        let first = if self.run.first() == self.first {
             self.run.pop()?
         } else {
             self.heap.pop(positions)?
@@ -118,10 +123,10 @@ impl NearPart {
         Some(first)
     }
 
-    /// Removes the entry at a position. There must be one.
+    /// Removes the entry at a position, which has this key.
     // Always inlined: most removals are of entries in the run, and the caller has found that out already.
     #[inline(always)]
-    pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: u32) {
+    pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: u32, key: u128) {
         if !sorted_run::contains(position) {
             self.heap.remove_at(positions, position as usize);
         } else {
@@ -133,7 +138,9 @@ impl NearPart {
                 }
             }
         }
-        self.renew_first();
+        if key == self.first {
+            self.renew_first();
+        }
     }
 
     /// Gives the entry at a position another key. Its element is in this slot.
@@ -184,13 +191,17 @@ impl NearPart {
         }
     }
 
-    /// Returns `true` if the run has only a few entries, which are to make way for a key that is nearer: one
+    /// Opens the run to a key that is nearer than its last one, if it has only a few entries, which make way: one
     /// of them, or some that are all distant. These must not close the run to all that are nearer.
     #[inline]
-    fn opens_run_to(&self, key: u128) -> bool {
+    fn opens_run_to(&mut self, key: u128, positions: &mut impl Positions) -> bool {
         let len = self.run.len();
         let is_distant = || self.run.first().saturating_sub(key) >= DISTANT;
-        !self.run.admits(key) && len <= FEW && (len == 1 || is_distant())
+        let makes_way = len <= FEW && (len == 1 || is_distant());
+        if makes_way {
+            self.move_run_to_heap(positions);
+        }
+        makes_way
     }
 
     #[cold]

@@ -24,7 +24,7 @@
 
 use std::mem;
 
-use super::{SMALL, array_heap::Positions, tables};
+use super::{SMALL, array_heap::Positions, entry::UnderLock, tables};
 
 /// The number of places of a chunk. Tests have smaller chunks, so that they fill many.
 pub(super) const CHUNK: usize = if SMALL { 8 } else { tables::CHUNK };
@@ -77,7 +77,7 @@ pub(super) struct Chunk<E> {
 /// A far element that has been taken out, and what its chunk has become by that.
 pub(super) struct TakenFar<E> {
     pub(super) key: u128,
-    pub(super) element: E,
+    pub(super) element: UnderLock<E>,
     /// The chunk is empty now, or was full before.
     pub(super) is_news: bool,
 }
@@ -90,23 +90,25 @@ impl<E> Slots<E> {
 
     /// Stores an element whose position is `position`, and returns its slot.
     #[inline(always)]
-    pub(super) fn insert(&mut self, element: E, position: u32) -> u32 {
-        let index = match self.chunks.get(self.near as usize) {
-            Some(chunk) if chunk.used < FULL => self.near,
-            _ => self.grow(),
-        };
-        let chunk = &mut self.chunks[index as usize];
-        let offset = chunk.insert(element, position);
-        if chunk.used == FULL {
-            self.near = chunk.next;
+    pub(super) fn insert(&mut self, element: UnderLock<E>, position: u32) -> u32 {
+        loop {
+            let index = self.near;
+            let first = self.chunks.get_mut(index as usize);
+            if let Some(chunk) = first.filter(|chunk| chunk.used < FULL) {
+                let offset = chunk.insert(element, position);
+                if chunk.used == FULL {
+                    self.near = chunk.next;
+                }
+                return (index << SHIFT) | offset;
+            }
+            self.grow();
         }
-        (index << SHIFT) | offset
     }
 
     /// Takes an element of the near part out and frees its slot.
     #[inline]
-    pub(super) fn remove(&mut self, slot: u32) -> Option<E> {
-        let element = self.take(slot)?;
+    pub(super) fn remove(&mut self, slot: u32) -> Option<UnderLock<E>> {
+        let element = self.take(slot).map(UnderLock::new)?;
         self.free(slot);
         Some(element)
     }
@@ -129,11 +131,20 @@ impl<E> Slots<E> {
         let index = chunk_of(slot);
         let chunk = &mut self.chunks[index as usize];
         chunk.free(slot & MASK as u32);
-        if chunk.used == FULL - 1 && index != self.near {
-            self.unlink(index);
-            self.link_near(index);
-        } else if chunk.used == 0 && index != self.near {
-            self.discard(index);
+        if index != self.near {
+            self.note_freed(index);
+        }
+    }
+
+    /// A place of a near chunk has been freed that is not the first.
+    fn note_freed(&mut self, index: u32) {
+        match self.chunks[index as usize].used {
+            0 => self.discard(index),
+            used if used == FULL - 1 => {
+                self.unlink(index);
+                self.link_near(index);
+            }
+            _ => {}
         }
     }
 
@@ -177,9 +188,9 @@ impl<E> Slots<E> {
         chunk.elements.get(slot as usize & MASK)?.as_ref()
     }
 
-    /// Adds a chunk to the near part.
+    /// Adds a chunk to the near part, as its first.
     #[cold]
-    fn grow(&mut self) -> u32 {
+    fn grow(&mut self) {
         let index = self.obtain();
         // The first chunk starts small.
         let capacity = if self.near == NONE { 0 } else { CHUNK };
@@ -188,7 +199,6 @@ impl<E> Slots<E> {
         chunk.positions = renew(&mut self.spare.positions, capacity);
         chunk.owner = NEAR;
         self.link_near(index);
-        index
     }
 
     /// Puts a chunk that has a free place first in the ring of the near part.
@@ -257,7 +267,12 @@ impl<E> Slots<E> {
     /// Stores an element and its key, and returns the slot; or returns the element, if the ring has no
     /// room.
     #[inline(always)]
-    pub(super) fn insert_far(&mut self, first: &mut u32, key: u128, element: E) -> Result<u32, E> {
+    pub(super) fn insert_far(
+        &mut self,
+        first: &mut u32,
+        key: u128,
+        element: UnderLock<E>,
+    ) -> Result<u32, UnderLock<E>> {
         let index = *first;
         match self.chunks.get_mut(index as usize) {
             Some(chunk) if chunk.used < FULL => {
@@ -284,7 +299,7 @@ impl<E> Slots<E> {
         *place = u128::from(mem::replace(&mut chunk.free, slot & MASK as u32));
         chunk.used -= 1;
         let is_news = chunk.used == 0 || chunk.used == FULL - 1;
-        Some(TakenFar { key, element, is_news })
+        Some(TakenFar { key, element: UnderLock::new(element), is_news })
     }
 
     /// Returns the key in a slot of a far chunk; it means nothing if the slot is free.
@@ -389,32 +404,42 @@ impl<E> Chunk<E> {
     }
 
     #[inline(always)]
-    fn insert(&mut self, element: E, position: u32) -> u32 {
+    fn insert(&mut self, element: UnderLock<E>, position: u32) -> u32 {
         self.used += 1;
         let offset = self.free;
         if offset == NONE {
             self.positions.push(position);
-            self.elements.push(Some(element));
-            return self.elements.len() as u32 - 1;
+            return self.push(element);
         }
         self.free = mem::replace(&mut self.positions[offset as usize], position);
-        // An assignment would ask whether there is an element to drop.
-        mem::forget(self.elements[offset as usize].replace(element));
-        offset
+        self.fill(offset, element)
     }
 
     #[inline(always)]
-    fn insert_far(&mut self, element: E, key: u128) -> u32 {
+    fn insert_far(&mut self, element: UnderLock<E>, key: u128) -> u32 {
         self.used += 1;
         let offset = self.free;
         if offset == NONE {
             self.keys.push(key);
-            self.elements.push(Some(element));
-            return self.elements.len() as u32 - 1;
+            return self.push(element);
         }
         self.free = mem::replace(&mut self.keys[offset as usize], key) as u32;
+        self.fill(offset, element)
+    }
+
+    /// Stores an element at a new place, and returns its offset.
+    #[inline(always)]
+    fn push(&mut self, element: UnderLock<E>) -> u32 {
+        self.elements.push(Some(UnderLock::into_inner(element)));
+        self.elements.len() as u32 - 1
+    }
+
+    /// Stores an element at a free place, and returns its offset.
+    #[inline(always)]
+    fn fill(&mut self, offset: u32, element: UnderLock<E>) -> u32 {
+        let place = &mut self.elements[offset as usize];
         // An assignment would ask whether there is an element to drop.
-        mem::forget(self.elements[offset as usize].replace(element));
+        mem::forget(place.replace(UnderLock::into_inner(element)));
         offset
     }
 

@@ -124,10 +124,12 @@ impl SortedRun {
         let chunk = &mut self.chunks[place >> SHIFT];
         chunk.keys.push(key);
         chunk.slots.push(slot);
+        if self.live == 0 {
+            self.first = key;
+        }
         self.back += 1;
         self.live += 1;
         self.last = key;
-        self.first = self.first.min(key);
     }
 
     /// Takes the first entry out.
@@ -137,13 +139,15 @@ impl SortedRun {
             return None;
         }
         // Places before the front are not read again, so no hole needs to be written.
-        let popped = (self.first, self.chunks[0].slots[self.front]);
+        let chunk = self.chunks.front()?;
+        let popped = (self.first, chunk.slots[self.front]);
         self.live -= 1;
-        if self.live == 0 {
-            self.clear();
-        } else {
-            self.step();
-            self.trim_front();
+        match chunk.keys.get(self.front + 1) {
+            Some(next) if *next != HOLE => {
+                self.first = *next;
+                self.front += 1;
+            }
+            _ => self.pass_popped(),
         }
         Some(popped)
     }
@@ -171,12 +175,24 @@ impl SortedRun {
         (position.wrapping_sub(self.base) & !IN_RUN) as usize
     }
 
-    fn take(&mut self, place: usize) {
-        self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
-        self.live -= 1;
+    /// Moves the front on from an entry that was popped and has no other right behind it.
+    #[inline(never)]
+    fn pass_popped(&mut self) {
         if self.live == 0 {
             self.clear();
-        } else if place == self.front {
+        } else {
+            self.step();
+            self.trim_front();
+        }
+    }
+
+    fn take(&mut self, place: usize) {
+        self.live -= 1;
+        if self.live == 0 {
+            return self.clear();
+        }
+        self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
+        if place == self.front {
             self.trim_front();
         } else if place + 1 == self.back {
             self.trim_back();
@@ -185,7 +201,9 @@ impl SortedRun {
 
     /// Starts anew after the last entry has left, with one chunk kept.
     fn clear(&mut self) {
-        self.chunks.truncate(1);
+        if self.chunks.len() > 1 {
+            self.chunks.truncate(1);
+        }
         if let Some(chunk) = self.chunks.front_mut() {
             chunk.keys.clear();
             chunk.slots.clear();

@@ -79,7 +79,7 @@ impl Subject {
             Step::Insert(at) => {
                 let element = self.next;
                 self.next += 1;
-                let inserted = self.heap.insert(Timestamp::from_nanos(at), element, element);
+                let inserted = self.heap.put(Timestamp::from_nanos(at), element, element);
                 let ticket = inserted.expect("room");
                 self.now_there(ticket, at, element);
             }
@@ -89,7 +89,7 @@ impl Subject {
                     let later = entry.deadline.as_nanos().saturating_add(3);
                     let element = entry.element;
                     let deadline = Timestamp::from_nanos(later);
-                    let ticket = self.heap.insert(deadline, entry.sequence, element);
+                    let ticket = self.heap.put(deadline, entry.sequence, element);
                     self.now_there(ticket.expect("room"), later, element);
                 }
             }
@@ -97,7 +97,7 @@ impl Subject {
                 let Some(ticket) = self.ticket(n) else { return };
                 let expected = self.forget(ticket).map(|(_, _, element)| element);
                 assert_eq!(self.heap.deadline(ticket).is_some(), expected.is_some());
-                assert_eq!(self.heap.remove(ticket).map(|e| e.element), expected);
+                assert_eq!(self.heap.remove(ticket).map(|e| e.owned().element), expected);
                 assert!(self.heap.remove(ticket).is_none(), "removed twice");
             }
             Step::Reset(n, to) => {
@@ -157,7 +157,7 @@ impl Subject {
             assert_eq!(self.heap.first_key(), None);
             return;
         }
-        if self.heap.head() < self.heap.exact_before() {
+        if self.heap.head().as_nanos() < self.heap.calendar.early() {
             assert_eq!(self.heap.head(), deadline);
         }
         assert_eq!(self.heap.first_key(), first.map(|(nanos, sequence)| (at(nanos), sequence)));
@@ -201,7 +201,7 @@ impl Subject {
         self.settle(now);
         let due = self.heap.first_key().filter(|first| first.0 <= at(now));
         assert_eq!(due.map(|(at, sequence)| (at.as_nanos(), sequence)), expected);
-        let popped = due.and_then(|_| self.heap.pop());
+        let popped = due.and_then(|_| self.heap.pop()).map(QueueEntry::owned);
         assert_eq!(popped.as_ref().map(|e| (e.deadline.as_nanos(), e.sequence)), expected);
         if let Some(entry) = &popped {
             let known = self.model.remove(&entry.sequence);
@@ -244,12 +244,18 @@ proptest! {
 }
 
 impl<E> PriorityQueue<E> {
+    /// Inserts an element as its owner, who gets it back if there is no room.
+    fn put(&mut self, deadline: Timestamp, sequence: u64, element: E) -> Result<Ticket, E> {
+        let inserted = self.insert(deadline, sequence, UnderLock::new(element));
+        inserted.map(|(ticket, _)| ticket).map_err(UnderLock::into_inner)
+    }
+
     /// Takes the first entry out, whatever that takes.
     fn take_first(&mut self) -> Option<QueueEntry<E>> {
         while !self.is_exact() {
             assert!(self.bring_near() > 0, "no chunk is empty here");
         }
-        self.pop()
+        self.pop().map(QueueEntry::owned)
     }
 }
 
@@ -259,7 +265,7 @@ fn growth_keeps_the_order() {
     let mut heap = PriorityQueue::new();
     let count = 10_000_u64;
     for n in 0..count {
-        heap.insert(Timestamp::from_nanos(n * 7_919 % count), n, n).expect("room");
+        heap.put(Timestamp::from_nanos(n * 7_919 % count), n, n).expect("room");
     }
     heap.check();
     for n in 0..count {
@@ -274,10 +280,10 @@ fn growth_keeps_the_order() {
 fn equal_deadlines_are_first_come_first_served() {
     let mut heap = PriorityQueue::new();
     for n in 0..1_000 {
-        heap.insert(Timestamp::from_nanos(5), n, n).expect("room");
+        heap.put(Timestamp::from_nanos(5), n, n).expect("room");
     }
     for n in 0..1_000 {
-        assert_eq!(heap.pop().map(|e| e.element), Some(n));
+        assert_eq!(heap.pop().map(|e| e.owned().element), Some(n));
     }
 }
 
@@ -289,7 +295,7 @@ fn removal_from_the_middle_sifts_both_ways() {
     for remove in 0..delays.len() {
         let mut heap = PriorityQueue::new();
         // The sorted run ends with these, so all others are in the heap.
-        let mut insert = |nanos| heap.insert(at(nanos), nanos, nanos).expect("room");
+        let mut insert = |nanos| heap.put(at(nanos), nanos, nanos).expect("room");
         let last = [1_000, 1_001, 1_002].map(&mut insert);
         let tickets = delays.map(insert);
         assert_eq!(heap.near.run().len(), last.len());
@@ -299,7 +305,8 @@ fn removal_from_the_middle_sifts_both_ways() {
         rest.remove(remove);
         rest.sort_unstable();
         rest.extend([1_000, 1_001, 1_002]);
-        let popped: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
+        let popped: Vec<_> =
+            std::iter::from_fn(|| heap.pop()).map(|entry| entry.owned().element).collect();
         assert_eq!(popped, rest);
     }
 }
@@ -308,9 +315,9 @@ fn removal_from_the_middle_sifts_both_ways() {
 #[test]
 fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     let mut heap = PriorityQueue::new();
-    let old = heap.insert(Timestamp::from_nanos(1), 0, 'a').expect("room");
+    let old = heap.put(Timestamp::from_nanos(1), 0, 'a').expect("room");
     assert!(heap.remove(old).is_some());
-    let new = heap.insert(Timestamp::from_nanos(1), 1, 'b').expect("room");
+    let new = heap.put(Timestamp::from_nanos(1), 1, 'b').expect("room");
     assert_eq!(old.slot, new.slot);
     assert!(heap.remove(old).is_none());
     assert!(!heap.reset(old, Timestamp::from_nanos(9)));
@@ -323,7 +330,7 @@ fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
 fn one_far_entry_does_not_close_the_sorted_run() {
     let mut heap = PriorityQueue::new();
     for nanos in [1_000, 1, 2, 3] {
-        heap.insert(at(nanos), nanos, nanos).expect("room");
+        heap.put(at(nanos), nanos, nanos).expect("room");
     }
     assert_eq!((heap.near.run().len(), heap.len()), (3, 4));
     heap.check();
@@ -334,7 +341,7 @@ fn one_far_entry_does_not_close_the_sorted_run() {
 fn a_few_far_entries_do_not_close_the_sorted_run() {
     let mut heap = PriorityQueue::new();
     let mut insert = |at, sequence| {
-        let inserted = heap.insert(Timestamp::from_nanos(at), sequence, ());
+        let inserted = heap.put(Timestamp::from_nanos(at), sequence, ());
         inserted.expect("room");
         (heap.near.run().len(), heap.near.heap().len())
     };
@@ -348,10 +355,10 @@ fn a_few_far_entries_do_not_close_the_sorted_run() {
 #[test]
 fn a_ticket_can_follow_its_entry_to_another_slot() {
     let mut heap = PriorityQueue::new();
-    let before = heap.insert(at(1), 0, 'a').expect("room");
-    let entry = heap.pop().expect("it is there");
-    heap.insert(at(1), 1, 'b').expect("room");
-    let again = heap.insert(at(2), entry.sequence, entry.element).expect("room");
+    let before = heap.put(at(1), 0, 'a').expect("room");
+    let entry = heap.pop().expect("it is there").owned();
+    heap.put(at(1), 1, 'b').expect("room");
+    let again = heap.put(at(2), entry.sequence, entry.element).expect("room");
     assert_ne!(again.slot, before.slot);
     assert_eq!(before.moved_to(Some(again.slot)), again);
     assert_eq!(before.moved_to(None), before);
@@ -365,7 +372,7 @@ fn survivors_do_not_keep_the_sorted_run_long() {
     for stride in [1, 7_919] {
         let mut heap = PriorityQueue::new();
         // Equal deadlines, so that none is far.
-        let insert = |n| heap.insert(at(0), n, n).expect("room");
+        let insert = |n| heap.put(at(0), n, n).expect("room");
         let tickets: Vec<_> = (0..count).map(insert).collect();
         assert_eq!(heap.near.run().len(), count as usize);
         for n in (0..count).map(|n| n * stride % count).filter(|n| n % 500 != 3) {
@@ -379,7 +386,8 @@ fn survivors_do_not_keep_the_sorted_run_long() {
             "{}",
             heap.near.run().holes()
         );
-        let left: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|entry| entry.element).collect();
+        let left: Vec<_> =
+            std::iter::from_fn(|| heap.pop()).map(|entry| entry.owned().element).collect();
         assert_eq!(left, (0..count).filter(|n| n % 500 == 3).collect::<Vec<_>>());
     }
 }

@@ -260,8 +260,8 @@ impl<E> DelayedWorkQueue<E> {
             return (Moved::Declined, None);
         };
         let Some(entry) = ready.remove(ticket) else { return (Moved::Absent, None) };
-        match stripe.place(timing, entry.sequence, entry.element) {
-            Ok((ticket, _)) => {
+        match stripe.restore(timing, entry.sequence, entry.element) {
+            Ok(ticket) => {
                 drop((stripe, ready));
                 (Moved::To(Some(ticket.slot)), self.notify(timing))
             }

@@ -85,6 +85,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Returns `true` if at least `count` elements wait for a moment. It takes no more locks than it
     /// needs to see that.
+    #[inline(never)]
     pub(crate) fn has_at_least(&self, count: usize) -> bool {
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let mut seen = 0;

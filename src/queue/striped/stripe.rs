@@ -18,7 +18,7 @@ use std::mem;
 
 use super::{
     super::{
-        AdmissionState, QueueEntry, Refusal, RefusedElement, SnapshotEntry,
+        AdmissionState, QueueEntry, Refusal, RefusedElement, SnapshotEntry, UnderLock,
         priority_queue::PriorityQueue,
         shared_heap::{LockedHeap, SharedHeap},
     },
@@ -76,8 +76,8 @@ impl<E> LockedStripe<'_, E> {
         admission: &AdmissionState,
         stamp: u64,
         timing: Timing,
-        element: E,
-    ) -> Result<(Ticket, bool), RefusedElement<E>> {
+        element: UnderLock<E>,
+    ) -> Result<(Ticket, bool), RefusedElement<UnderLock<E>>> {
         let sequence = self.next_sequence(stamp);
         if !admission.is_open() {
             return Err(RefusedElement { why: Refusal::Closed, sequence, element });
@@ -109,7 +109,7 @@ impl<E> LockedStripe<'_, E> {
             return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
         let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
-        let (ticket, _) = self.place(timing, sequence, element).map_err(full)?;
+        let ticket = self.restore(timing, sequence, element).map_err(full)?;
         self.state_mut().requeued += 1;
         Ok(ticket)
     }
@@ -121,12 +121,25 @@ impl<E> LockedStripe<'_, E> {
         &mut self,
         timing: Timing,
         sequence: u64,
-        element: E,
-    ) -> Result<(Ticket, bool), E> {
+        element: UnderLock<E>,
+    ) -> Result<(Ticket, bool), UnderLock<E>> {
         match timing {
             Timing::At(deadline) => self.insert(deadline, sequence, element),
-            Timing::Parked { due } => Ok((self.park(due, sequence, element), false)),
+            Timing::Parked { due } => {
+                Ok((self.park(due, sequence, UnderLock::into_inner(element)), false))
+            }
         }
+    }
+
+    /// Puts an element back that has been here before; returns it if there is no room.
+    pub(super) fn restore(
+        &mut self,
+        timing: Timing,
+        sequence: u64,
+        element: E,
+    ) -> Result<Ticket, E> {
+        let placed = self.place(timing, sequence, UnderLock::new(element));
+        placed.map(|(ticket, _)| ticket).map_err(UnderLock::into_inner)
     }
 
     /// Moves an entry to where its timing says that it waits.
@@ -139,8 +152,8 @@ impl<E> LockedStripe<'_, E> {
         let Some(QueueEntry { deadline: due, sequence, element }) = self.take_out(ticket) else {
             return Moved::Absent;
         };
-        match self.place(timing, sequence, element) {
-            Ok((ticket, _)) => Moved::To(Some(ticket.slot)),
+        match self.restore(timing, sequence, element) {
+            Ok(ticket) => Moved::To(Some(ticket.slot)),
             // There is no room in the heap for an entry that was parked.
             Err(element) => {
                 self.park(due, sequence, element);
@@ -157,7 +170,8 @@ impl<E> LockedStripe<'_, E> {
     /// Takes an entry out, due or not.
     #[inline]
     pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
-        self.remove(ticket).or_else(|| self.take_parked(ticket.sequence))
+        let entry = self.remove(ticket).map(QueueEntry::owned);
+        entry.or_else(|| self.take_parked(ticket.sequence))
     }
 
     /// Takes the entries out that are `unwanted` by when they are due.

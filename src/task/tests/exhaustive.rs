@@ -6,7 +6,7 @@ use std::{rc::Rc, time::Duration};
 use super::{hooks::Hooks, *};
 use crate::{
     CancelReason, Clock, ManualClock,
-    entry::{Moved, Timing},
+    entry::{EntryMover, Moved, Timing},
     statistics::Ended,
     sync::{
         Mutex,

@@ -9,13 +9,14 @@ use super::*;
 impl ArrayHeap {
     /// Asserts the invariants of the module. `position_of` tells what was reported last for a slot.
     pub(in super::super) fn check(&self, position_of: impl Fn(u32) -> u32) {
-        let groups = if self.len == 0 { self.groups.len() } else { (self.end() - 1) / ARITY + 1 };
-        assert_eq!(self.groups.len(), groups);
+        let in_use = self.end().div_ceil(ARITY);
+        assert!(self.len == 0 || (in_use..=in_use + 1).contains(&self.groups.len()));
+        assert_eq!(self.groups.len(), self.slots.len());
         for position in ROOT..self.end() {
             if position > ROOT {
                 assert!(self.key(parent(position)) < self.key(position), "order at {position}");
             }
-            let slot = self.slots[position];
+            let slot = self.slot(position);
             assert_eq!(position_of(slot) as usize, position, "index of slot {slot}");
         }
         for group in 0..self.groups.len() {
@@ -30,7 +31,7 @@ impl ArrayHeap {
 
     /// Returns the slot of every entry.
     pub(in super::super) fn slots(&self) -> impl Iterator<Item = u32> {
-        (ROOT..self.end()).map(|position| self.slots[position])
+        (ROOT..self.end()).map(|position| self.slot(position))
     }
 }
 

@@ -54,13 +54,17 @@ impl Subject {
     fn insert(&mut self, distance: u64, deadline: u64) -> Option<(u32, u64)> {
         self.last += 1;
         let key = key(deadline, self.last);
-        let inserted = self.calendar.insert(&mut self.slots, distance, key, self.last);
+        let element = UnderLock::new(self.last);
+        let inserted = self.calendar.insert(&mut self.slots, distance, key, element);
         self.calendar.check(&self.slots);
-        Some((inserted.ok()?, self.last))
+        Some((inserted.ok()?.0, self.last))
     }
 
     fn remove(&mut self, (slot, sequence): (u32, u64)) -> Option<u64> {
-        let removed = self.calendar.remove(&mut self.slots, slot, sequence);
+        let removed = self
+            .calendar
+            .remove(&mut self.slots, slot, sequence)
+            .map(|(key, element)| (key, *element));
         self.calendar.check(&self.slots);
         removed.map(|(key, element)| {
             assert_eq!((key as u64, element), (sequence, sequence));
@@ -204,7 +208,7 @@ fn a_chunk_that_comes_near_keeps_its_slots_and_its_free_places() {
             (Some(sequence), None)
         );
     }
-    let mut filled: Vec<_> = gone.iter().map(|_| subject.slots.insert(0, 0)).collect();
+    let mut filled: Vec<_> = gone.iter().map(|_| subject.slots.store(0, 0)).collect();
     filled.sort_unstable();
     assert_eq!(filled, gone.iter().map(|(slot, _)| *slot).collect::<Vec<_>>());
 }

@@ -27,7 +27,7 @@ impl NearPart {
 fn only_entries_out_of_order_enter_the_heap() {
     let (mut near, mut table) = (NearPart::new(), Slots::new());
     for key in [2, 3, 5, 7, 4, 6, 8] {
-        near.insert(&mut table, key, key);
+        near.insert(&mut table, key, UnderLock::new(key));
         near.check(&table);
     }
     assert_eq!((near.heap.len(), near.run.len()), (2, 5));

@@ -38,6 +38,11 @@ impl<E> Slots<E> {
         }
     }
 
+    /// Stores an element of the near part.
+    pub(in super::super) fn store(&mut self, element: E, position: u32) -> u32 {
+        self.insert(UnderLock::new(element), position)
+    }
+
     pub(in super::super) fn backed_chunks(&self) -> usize {
         self.chunks.iter().filter(|chunk| chunk.elements.capacity() > 0).count()
     }
@@ -47,11 +52,11 @@ impl<E> Slots<E> {
 #[test]
 fn a_freed_slot_is_used_again() {
     let mut slots = Slots::new();
-    let (first, second) = (slots.insert('a', 0), slots.insert('b', 0));
+    let (first, second) = (slots.store('a', 0), slots.store('b', 0));
     assert_ne!(first, second);
-    assert_eq!(slots.remove(first), Some('a'));
+    assert_eq!(slots.remove(first).as_deref(), Some(&'a'));
     assert_eq!(slots.remove(first), None);
-    assert_eq!(slots.insert('c', 0), first);
+    assert_eq!(slots.store('c', 0), first);
     assert_eq!(slots.get(first), Some(&'c'));
     assert_eq!(slots.get(second), Some(&'b'));
     assert_eq!(slots.get(99), None);
@@ -62,34 +67,34 @@ fn a_freed_slot_is_used_again() {
 #[test]
 fn no_element_moves_when_the_slots_grow() {
     let mut slots = Slots::new();
-    let filled: Vec<_> = (0..=CHUNK).map(|n| slots.insert(n, 0)).collect();
+    let filled: Vec<_> = (0..=CHUNK).map(|n| slots.store(n, 0)).collect();
     // The first of the second chunk: the first chunk begins small.
     let slot = filled[CHUNK];
     let before: *const usize = slots.get(slot).expect("it is there");
-    (0..10 * CHUNK).for_each(|n| _ = slots.insert(n, 0));
+    (0..10 * CHUNK).for_each(|n| _ = slots.store(n, 0));
     assert_eq!(before, slots.get(slot).expect("it is there"));
 }
 
 #[test]
 fn what_is_taken_keeps_its_slot() {
     let mut slots = Slots::new();
-    let all: Vec<_> = (0..2 * CHUNK).map(|n| slots.insert(n, n as u32)).collect();
+    let all: Vec<_> = (0..2 * CHUNK).map(|n| slots.store(n, n as u32)).collect();
     for n in [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK - 1] {
         assert_eq!(slots.take(all[n]), Some(n));
         assert_eq!(slots.get(all[n]), None);
         slots.put_back(all[n], n + 1);
         assert_eq!((slots.get(all[n]), slots.position(all[n])), (Some(&(n + 1)), n as u32));
     }
-    assert_eq!(slots.insert(0, 0) as usize, 2 * CHUNK, "no slot was free");
+    assert_eq!(slots.store(0, 0) as usize, 2 * CHUNK, "no slot was free");
 }
 
 /// The first chunk grows with its content; the others are allocated whole and never copied.
 #[test]
 fn a_small_queue_stays_small() {
     let mut slots = Slots::new();
-    slots.insert('a', 0);
+    slots.store('a', 0);
     assert!(slots.chunks[0].elements.capacity() < CHUNK);
-    (0..CHUNK).for_each(|_| _ = slots.insert('b', 0));
+    (0..CHUNK).for_each(|_| _ = slots.store('b', 0));
     assert!(slots.chunks[1].elements.capacity() >= CHUNK);
 }
 
@@ -98,7 +103,7 @@ fn a_small_queue_stays_small() {
 fn memory_comes_back_but_for_one_chunk() {
     let mut slots = Slots::new();
     for round in 0..3 {
-        let taken: Vec<_> = (0..20 * CHUNK).map(|n| slots.insert(n, 0)).collect();
+        let taken: Vec<_> = (0..20 * CHUNK).map(|n| slots.store(n, 0)).collect();
         assert_eq!(slots.backed_chunks(), 20, "round {round}");
         assert_eq!(slots.chunks.len(), 20, "what was full is used again");
         // In three orders, so that chunks become empty in every order.
@@ -109,7 +114,7 @@ fn memory_comes_back_but_for_one_chunk() {
             _ => order.sort_by_key(|(n, _)| n.wrapping_mul(7_919) % 10_007),
         }
         for (n, slot) in order {
-            assert_eq!(slots.remove(slot), Some(n));
+            assert_eq!(slots.remove(slot).as_deref(), Some(&n));
         }
         assert!(slots.backed_chunks() <= 1, "round {round}: {}", slots.backed_chunks());
     }
