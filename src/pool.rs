@@ -349,7 +349,7 @@ impl Pool {
     }
 
     /// Takes an entry out of the queue. Returns `true` if it was there.
-    #[inline]
+    #[inline(always)]
     fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };
         discard(task);
@@ -358,7 +358,7 @@ impl Pool {
     }
 
     /// Called when a task has been taken out of the queue, and not by a worker. The caller holds no lock.
-    #[inline]
+    #[inline(always)]
     fn entry_removed(&self) {
         self.release_capacity();
         self.pending_decreased();

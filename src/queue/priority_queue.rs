@@ -148,7 +148,7 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Removes an entry, wherever it is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
         let far = self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence);
         let Some((key, element)) = far else { return self.remove_near(ticket) };

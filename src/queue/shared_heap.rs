@@ -197,7 +197,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         self.contents.heap.commit(ticket);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
         let entry = self.contents.heap.remove(ticket)?;
         // The head stays if it is that of an entry which is still there. A mere bound may rise.

@@ -168,7 +168,8 @@ impl<E> LockedStripe<'_, E> {
     }
 
     /// Takes an entry out, due or not.
-    #[inline]
+    // The ordinary removal looks in the heap alone.
+    #[inline(never)]
     pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         let entry = self.remove(ticket).map(QueueEntry::owned);
         entry.or_else(|| self.take_parked(ticket.sequence))
