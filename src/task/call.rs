@@ -110,7 +110,7 @@ impl Call<'_> {
 
     /// Decides whether the run may begin. Returns `true` if the payload is to take the closure out.
     pub(super) fn start(&mut self, parts: &mut Parts<'_>) -> bool {
-        if !parts.is_plain() {
+        if parts.concerns_runs() {
             if let Err(verdict) = self.ask(parts) {
                 self.verdict = verdict;
                 return false;

@@ -102,6 +102,15 @@ impl Parts<'_> {
         self.extras.is_none() && self.fresh.is_none()
     }
 
+    /// Returns `true` if a run has to be asked about, or is told of: the task has a name, a token or layers, and not
+    /// only waiters.
+    #[inline]
+    pub(super) fn concerns_runs(&mut self) -> bool {
+        self.extras_if_any().is_some_and(|extras| {
+            extras.layers.has_any() || extras.name.is_some() || extras.token.is_some()
+        })
+    }
+
     /// Returns the extras, and allocates them if the task has none yet.
     pub(super) fn extras(&mut self) -> &mut Extras {
         match &mut self.extras {

@@ -191,6 +191,8 @@ macro_rules! layers {
         #[derive(Default)]
         pub(crate) struct Layers {
             $($(#[$attribute])* $name: Option<Box<$layer>>,)*
+            /// One of them is there, or was.
+            has_any: bool,
         }
 
         $($(#[$attribute])* impl Ordered for $layer {
@@ -227,6 +229,11 @@ layers! {
 }
 
 impl Layers {
+    /// Returns `false` if the task has never had a layer.
+    pub(super) fn has_any(&self) -> bool {
+        self.has_any
+    }
+
     /// Returns the layers that the task has, in the order.
     fn all(&mut self) -> impl Iterator<Item = &mut dyn Layer> {
         self.places().flatten()
@@ -304,11 +311,13 @@ impl Layers {
 
     /// Returns a layer, which the task has from now on.
     pub(super) fn get_or_default<L: Ordered + Default>(&mut self) -> &mut L {
+        self.has_any = true;
         L::place(self).get_or_insert_default()
     }
 
     /// Gives a task that is not queued yet a layer, if there is one.
     pub(crate) fn add_if<L: Ordered>(&mut self, layer: Option<L>) {
+        self.has_any |= layer.is_some();
         *L::place(self) = layer.map(Box::new);
     }
 }
