@@ -14,7 +14,9 @@ use std::fmt;
 pub use self::{builder::GroupBuilder, statistics::GroupStatistics, stopping::GroupTermination};
 #[cfg(feature = "histograms")]
 use crate::histogram::RunHistograms;
-use crate::{CancelReason, ConfigError, Handle, TaskBuilder, sync::Arc, task::GroupState};
+use crate::{
+    CancelReason, ConfigError, Handle, TaskBuilder, pool::IfRunning, sync::Arc, task::GroupState,
+};
 
 /// A named group of an executor's tasks: how many of them may run at once, and what is done with all of them
 /// together.
@@ -286,7 +288,7 @@ impl Group {
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;
-        self.handle.pool().end_called_off(self.state.call_off(reason), reason, true)
+        self.handle.pool().end_called_off(self.state.call_off(reason), reason, IfRunning::Signal)
     }
 
     /// Returns what the group has counted, and how many tasks it has, in one consistent snapshot. Takes one lock.

@@ -93,7 +93,7 @@ use self::{
     workers::{Spawner, Workers},
 };
 pub(crate) use self::{
-    admission::NotQueued,
+    admission::{NotQueued, Staffing},
     callbacks::{Callbacks, Replaceable, share_factory, share_handler},
     deadlock::JoinGuard,
     driver::Driver,
@@ -162,6 +162,14 @@ impl Config {
             Contained::new(Arc::new(AbortPolicy)),
         )
     }
+}
+
+/// What a cancellation does about a body that runs. Java: `mayInterruptIfRunning`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfRunning {
+    /// It asks the body to stop.
+    Signal,
+    LetReturn,
 }
 
 /// See the [module](self).
@@ -318,30 +326,36 @@ impl Pool {
     // Cancelling.
 
     /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it.
-    /// `ticket` is the one with which the task was submitted. With `signal` a body that runs is asked
-    /// to stop, even if the task was cancelled before without that.
+    /// `ticket` is the one with which the task was submitted. A body that runs is asked to stop, if that is
+    /// wanted, even if the task was cancelled before without that.
     #[inline(always)]
     pub(crate) fn cancel(
         &self,
         task: &Task,
         ticket: Ticket,
         why: CancelReason,
-        signal: bool,
+        if_running: IfRunning,
     ) -> bool {
         let found = self.end_as_cancelled(task, ticket.sequence, why);
-        self.take_out(task, ticket, found, signal)
+        self.take_out(task, ticket, found, if_running)
     }
 
     /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` is
     /// what the attempt to end it found; returns `true` unless that was too late.
     #[inline(always)]
-    fn take_out(&self, task: &Task, ticket: Ticket, found: Cancellation, signal: bool) -> bool {
+    fn take_out(
+        &self,
+        task: &Task,
+        ticket: Ticket,
+        found: Cancellation,
+        if_running: IfRunning,
+    ) -> bool {
         match found {
             Cancellation::Waiting(slot) => {
                 self.remove(ticket.moved_to(slot));
                 return true;
             }
-            _ if !signal => {}
+            _ if if_running == IfRunning::LetReturn => {}
             Cancellation::TooLate => task.signal(self.shutdown.token()),
             Cancellation::Running => task.token(self.shutdown.token()).cancel(),
         }

@@ -1,35 +1,24 @@
-//! Submission: what is said of a task before it is submitted, and how a closure becomes a task.
+//! What is said of a task before it is submitted: [`TaskBuilder`], its settings and its verbs.
 //!
-//! The verbs of [`TaskBuilder`] differ in what they run and when. Each makes a node of the closure, and all of
-//! them end in `launch`, which gives the node its settings and hands it to the pool. Only the making of the node
-//! and that of the future are compiled for each closure.
+//! The verbs differ in what they run and when. Each makes a node of the closure and [launches](launching) it.
+//! Only the making of the node and that of the future are compiled for each closure.
 
 mod joining;
+mod launching;
 mod retrying;
 mod wrapping;
 
-use std::{
-    io,
-    panic::{self, Location},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use self::joining::{enter_or_leave_group, join};
+pub(crate) use self::launching::{execute, schedule};
 use crate::{
-    CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason, RunGate,
-    ScheduledFuture, TaskOutput, UnitOutcome,
-    entry::{Ticket, Timing},
-    future::task_ref::TaskRef,
-    pool::{NotQueued, Pool, PoolRef, PoolRefs},
+    FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture, TaskOutput,
+    UnitOutcome,
+    pool::PoolRefs,
     sync::Arc,
-    task::{
-        Drops, Gated, GroupState, Membership, Node, Observation, OnWall, Outcome, Period, Plan,
-        SharedName, Task, Wrapped,
-    },
-    time::{Clock, Timestamp},
-    trace,
+    task::{GroupState, Node, Outcome, Period},
+    time::Clock,
     trigger::Trigger,
-    unwind::{PanicPayload, contain, discard},
 };
 
 /// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task).
@@ -300,157 +289,6 @@ impl<'a> TaskBuilder<'a> {
     }
 }
 
-impl TaskBuilder<'_> {
-    #[track_caller]
-    fn launch_after(
-        self,
-        task: Arc<Task>,
-        delay: Duration,
-    ) -> Result<TaskRef, RejectedExecutionError> {
-        let now = self.clock().read();
-        self.launch(task, now, Timing::At(now.after(delay)))
-    }
-
-    #[track_caller]
-    fn launch_at(
-        self,
-        task: Arc<Task>,
-        instant: Option<Instant>,
-    ) -> Result<TaskRef, RejectedExecutionError> {
-        let clock = self.clock();
-        let now = clock.read();
-        // An instant in the past means now: the task queues up behind those that are due already.
-        let deadline = match instant {
-            Some(instant) => clock.deadline_of(instant).max(now),
-            None => Timestamp::NEVER,
-        };
-        self.launch(task, now, Timing::At(deadline))
-    }
-
-    #[track_caller]
-    fn launch_periodic(
-        self,
-        task: Arc<Task>,
-        initial_delay: Duration,
-        period: Duration,
-        kind: fn(Duration, MissedRuns) -> Period,
-    ) -> Result<TaskRef, RejectedExecutionError> {
-        let now = self.clock().read();
-        let period = kind(period, self.missed.unwrap_or(MissedRuns::Burst));
-        task.set_plan(Plan::new(period, self.on_failure.unwrap_or_default()));
-        self.launch(task, now, Timing::At(now.after(initial_delay)))
-    }
-
-    /// Compiled for each type of trigger.
-    #[track_caller]
-    fn launch_series<G: Trigger>(
-        mut self,
-        task: Arc<Task>,
-        trigger: G,
-    ) -> Result<TaskRef, RejectedExecutionError> {
-        let policy = self.on_failure;
-        // With `stop`, nothing would be tried again.
-        let policy = policy.or_else(|| trigger.retries().then(FailurePolicy::resume));
-        self.on_failure = policy;
-        let clock = self.clock();
-        let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
-        let shared = self.gate.as_ref().map(|_| SharedName { name: self.name.as_deref() });
-        match contain(|| Period::of(trigger, missed, shared, clock, now)) {
-            Ok((period, first)) => {
-                task.set_plan(Plan::new(period, policy.unwrap_or_default()));
-                self.launch(task, now, first.into())
-            }
-            Err(payload) => resume_unwind(task, payload),
-        }
-    }
-
-    /// Gives a task its settings and submits it.
-    #[inline(never)]
-    #[track_caller]
-    fn launch(
-        self,
-        task: Arc<Task>,
-        now: Timestamp,
-        timing: Timing,
-    ) -> Result<TaskRef, RejectedExecutionError> {
-        let deadline = timing.due();
-        let pool_ref = self.pool_refs.local();
-        let (is_periodic, traits) = (task.is_periodic(), task.traits());
-        let is_on_wall = traits.is_estimated;
-        // First: the wrapper that limits the runs of a periodic task needs the timer thread's queue.
-        let (_joining, refusal) = join(pool_ref, self.group.as_ref());
-        let staffed = match traits.refusal.or(refusal) {
-            Some(reason) => Err(reason),
-            None => ensure_threads(pool_ref, self.timeout, is_on_wall),
-        };
-        let budget = self.timeout.filter(|_| !is_periodic);
-        let listened_to = trace::is_listening().then(|| self.name.clone());
-        let group = self.group.clone();
-        if let Err(payload) = self.extend(&*task, traits.has_trigger, now, deadline) {
-            resume_unwind(task, payload);
-        }
-        // Not earlier: the error hands a refused task back, which needs its wrapper as well.
-        let is_staffed = match staffed {
-            Ok(is_staffed) => is_staffed,
-            Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
-        };
-        let admitted = pool_ref.admit(task.clone(), now, timing, is_staffed);
-        if group.is_some() {
-            enter_or_leave_group(pool_ref.pool(), &task, &admitted, (now, deadline));
-        }
-        let ticket = match admitted.or_else(NotQueued::ticket) {
-            Ok(ticket) => ticket,
-            Err(refused) => return end_or_error(task, pool_ref, refused),
-        };
-        if let Some(budget) = budget {
-            pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
-        }
-        if is_on_wall {
-            pool_ref.pool().follow_wall(&*task, ticket);
-        }
-        if let Some(name) = listened_to {
-            trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
-        }
-        Ok(TaskRef::new(task, pool_ref.clone(), ticket))
-    }
-
-    /// Gives a task what only some tasks have.
-    ///
-    /// # Errors
-    ///
-    /// The panic of the executor's decorator.
-    #[track_caller]
-    fn extend(
-        self,
-        task: &Task,
-        has_trigger: bool,
-        now: Timestamp,
-        deadline: Timestamp,
-    ) -> Result<(), PanicPayload> {
-        let pool_ref = self.pool_refs.local();
-        let is_periodic = task.is_periodic();
-        let wrapper = self.wrapper(is_periodic, pool_ref, (now, deadline), Location::caller())?;
-        let observation = pool_ref.pool().observation(self.name.as_ref(), self.group.as_ref());
-        let Self { name, gate, group, timeout, .. } = self;
-        let is_extended = name.is_some() || wrapper.is_some() || observation.is_any();
-        if is_extended || has_trigger || gate.is_some() || group.is_some() {
-            task.extend(|extras| {
-                extras.name = name;
-                let layers = &mut extras.layers;
-                layers.add_if(has_trigger.then_some(OnWall));
-                layers.add_if(group.map(Membership::new));
-                layers.add_if(gate.map(Gated::new));
-                layers.add_if(wrapper.map(Wrapped::new));
-                layers.add_if(Some(observation).filter(Observation::is_any));
-            });
-        }
-        if let Some(budget) = timeout.filter(|_| !is_periodic) {
-            task.limit(deadline, budget);
-        }
-        Ok(())
-    }
-}
-
 impl std::fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TaskBuilder")
@@ -463,126 +301,4 @@ impl std::fmt::Debug for TaskBuilder<'_> {
             .field("group", &self.group.as_ref().map(|group| group.name()))
             .finish_non_exhaustive()
     }
-}
-
-/// Submits a task of which nothing is said but what it runs, in a pool that adds nothing to a task. It is the
-/// ordinary way, and so it makes no detour over a builder.
-#[inline]
-#[track_caller]
-pub(crate) fn schedule<F, T>(
-    pool_refs: &PoolRefs,
-    delay: Duration,
-    closure: F,
-) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    submit(pool_refs, Node::once(closure), delay).map(ScheduledFuture::new)
-}
-
-/// As [`schedule`], for a task at once, without a future.
-#[inline]
-#[track_caller]
-pub(crate) fn execute<F>(pool_refs: &PoolRefs, closure: F) -> Result<(), RejectedExecutionError>
-where
-    F: FnOnce() + Send + 'static,
-{
-    submit_unawaited(pool_refs, Node::once(closure))
-}
-
-#[inline(never)]
-#[track_caller]
-fn submit(
-    pool_refs: &PoolRefs,
-    task: Arc<Task>,
-    delay: Duration,
-) -> Result<TaskRef, RejectedExecutionError> {
-    let pool_ref = pool_refs.local();
-    let now = pool_ref.pool().clock().read();
-    let deadline = now.after(delay);
-    if !admits_at_once(pool_ref.pool()) {
-        return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(deadline));
-    }
-    let admitted = pool_ref.admit(task.clone(), now, Timing::At(deadline), true);
-    match admitted.or_else(NotQueued::ticket) {
-        Ok(ticket) => Ok(TaskRef::new(task, pool_ref.clone(), ticket)),
-        Err(refused) => end_or_error(task, pool_ref, refused),
-    }
-}
-
-#[inline(never)]
-#[track_caller]
-fn submit_unawaited(pool_refs: &PoolRefs, task: Arc<Task>) -> Result<(), RejectedExecutionError> {
-    let pool_ref = pool_refs.local();
-    let now = pool_ref.pool().clock().read();
-    if !admits_at_once(pool_ref.pool()) {
-        return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(now)).map(drop);
-    }
-    match pool_ref.admit(task, now, Timing::At(now), true).or_else(NotQueued::ticket) {
-        Ok(_) => Ok(()),
-        // As in `end_or_error`.
-        Err(refused) if refused.task().is_done() => Ok(()),
-        Err(refused) => Err(refused),
-    }
-}
-
-/// Returns `true` if a plain task can go straight into the queue: there is a worker for it, and nobody
-/// else has a say in it or is told of it.
-#[inline]
-fn admits_at_once(pool: &Pool) -> bool {
-    pool.is_staffed() && !pool.extends_submissions() && !trace::is_listening()
-}
-
-/// Returns a task that was refused when it had ended already, or else the error.
-#[cold]
-fn end_or_error(
-    task: Arc<Task>,
-    pool_ref: &PoolRef,
-    refused: RejectedExecutionError,
-) -> Result<TaskRef, RejectedExecutionError> {
-    refused.task().leave_group();
-    if !refused.task().is_done() {
-        return Err(refused);
-    }
-    // It was in the queue for a moment (see `rescue` in `pool::admission`), and somebody cancelled it
-    // there. So it has ended, which a future can say and an error cannot.
-    let ticket = Ticket::without_slot(refused.task().id().0);
-    Ok(TaskRef::new(task, pool_ref.clone(), ticket))
-}
-
-/// Ensures that a worker will run the task, that the timer thread watches over its time limit, and that the
-/// wall clock is watched for a task that waits for it. Returns `false` if a worker is missing that could
-/// not be started, and the pool does without it.
-#[inline]
-fn ensure_threads(
-    pool_ref: &PoolRef,
-    timeout: Option<Duration>,
-    is_on_wall: bool,
-) -> Result<bool, RejectionReason> {
-    let pool = pool_ref.pool();
-    let is_staffed = pool.ensure_worker().map_err(|error| not_started(pool, error))?;
-    if timeout.is_some() {
-        pool.ensure_timer_thread().map_err(|error| not_started(pool, error))?;
-    }
-    if is_on_wall {
-        pool.ensure_wall_watcher().map_err(|error| not_started(pool, error))?;
-    }
-    Ok(is_staffed)
-}
-
-/// Counts a submission for which no thread could be started.
-#[cold]
-fn not_started(pool: &Pool, error: io::Error) -> RejectionReason {
-    pool.count_rejected();
-    RejectionReason::Spawn(error)
-}
-
-/// Goes on with the panic of user code in a submission. What the task holds is dropped first: its drop may panic
-/// as well, and the submitter holds the task, too.
-#[cold]
-fn resume_unwind(task: Arc<Task>, payload: PanicPayload) -> ! {
-    let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);
-    discard(task);
-    panic::resume_unwind(payload)
 }

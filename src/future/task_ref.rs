@@ -12,7 +12,7 @@ use std::{
 use crate::{
     CancelReason, Failure, Limit, TaskId, TaskState, WouldDeadlock,
     entry::Ticket,
-    pool::{Pool, PoolRef},
+    pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -100,11 +100,16 @@ impl TaskRef {
     // Control.
 
     pub(super) fn cancel(&self) -> bool {
-        self.pool().cancel(self.task(), self.ticket(), CancelReason::Requested, false)
+        self.pool().cancel(
+            self.task(),
+            self.ticket(),
+            CancelReason::Requested,
+            IfRunning::LetReturn,
+        )
     }
 
     pub(super) fn cancel_and_signal(&self) -> bool {
-        self.pool().cancel(self.task(), self.ticket(), CancelReason::Requested, true)
+        self.pool().cancel(self.task(), self.ticket(), CancelReason::Requested, IfRunning::Signal)
     }
 
     pub(super) fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {

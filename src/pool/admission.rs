@@ -77,17 +77,16 @@ use crate::{
 
 impl Pool {
     /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
-    /// Fails only if there is none at all, since a pool that has one can do its work. Returns `false`
-    /// if a worker was missing and could not be started.
+    /// Fails only if there is none at all, since a pool that has one can do its work.
     #[inline]
-    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<bool> {
+    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
         if self.is_staffed() || self.queue.is_closed() {
-            return Ok(true);
+            return Ok(Staffing::Complete);
         }
         match self.start_worker(|| self.workers.wanted()) {
-            Ok(_) => Ok(true),
-            Err(error) => self.tolerate_spawn_failure(error).map(|()| false),
+            Ok(_) => Ok(Staffing::Complete),
+            Err(error) => self.tolerate_spawn_failure(error).map(|()| Staffing::Short),
         }
     }
 
@@ -97,42 +96,34 @@ impl Pool {
         self.workers.started() >= self.workers.wanted()
     }
 
-    /// Admits a task to a pool that has a worker, through one stripe of the queue. `is_staffed` is
-    /// what [`ensure_worker`](Self::ensure_worker) returned.
+    /// Admits a task to a pool that has a worker.
     #[inline(always)]
     pub(crate) fn admit(
         self: &Arc<Self>,
-        stripe: usize,
         task: Arc<Task>,
-        now: Timestamp,
-        timing: Timing,
-        is_staffed: bool,
+        arrival: Arrival,
     ) -> Result<Ticket, NotQueued> {
-        match self.offer(stripe, task, now, timing, false, is_staffed) {
+        match self.offer(task, arrival, Permit::ToAcquire) {
             Ok(ticket) => Ok(ticket),
-            Err(not_admitted) => self.reject(stripe, not_admitted, now, timing),
+            Err(not_admitted) => self.reject(not_admitted, arrival),
         }
     }
 
-    /// Offers a task to the queue, if there is capacity for it or if `has_permit` says that a permit
-    /// has been acquired already.
+    /// Offers a task to the queue, if there is capacity for it or a permit has been acquired already.
     #[inline(always)]
     pub(super) fn offer(
         self: &Arc<Self>,
-        stripe: usize,
         task: Arc<Task>,
-        now: Timestamp,
-        timing: Timing,
-        has_permit: bool,
-        is_staffed: bool,
+        Arrival { stripe, now, timing, staffing }: Arrival,
+        permit: Permit,
     ) -> Result<Ticket, NotAdmitted> {
-        if !has_permit && !self.acquire_capacity() {
+        if permit == Permit::ToAcquire && !self.acquire_capacity() {
             let sequence = self.queue.next_sequence(stripe, now);
             return Err(NotAdmitted { reason: RejectionReason::Saturated, sequence, task });
         }
         match self.queue.offer(stripe, now, timing, task) {
             Ok(ticket) if self.is_staffed() => Ok(ticket),
-            Ok(ticket) => self.rescue(ticket, is_staffed),
+            Ok(ticket) => self.rescue(ticket, staffing),
             Err(RefusedElement { why, sequence, element: task }) => {
                 self.release_capacity();
                 let reason = match why {
@@ -180,10 +171,10 @@ impl Pool {
     /// Ensures a worker for a task that is in the queue while there are fewer workers than wanted, or
     /// takes the task out again; see the head of the module.
     #[cold]
-    fn rescue(self: &Arc<Self>, ticket: Ticket, is_staffed: bool) -> Result<Ticket, NotAdmitted> {
+    fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
         let started = if self.workers.started() == 0 {
             self.start_worker(|| self.workers.wanted()).map(drop)
-        } else if is_staffed {
+        } else if staffing == Staffing::Complete {
             self.compensate()
         } else {
             // It has just been tried.
@@ -198,6 +189,34 @@ impl Pool {
         let (reason, sequence) = (RejectionReason::Spawn(error), ticket.sequence);
         Err(NotAdmitted { reason, sequence, task })
     }
+}
+
+/// How a task that was submitted comes to the queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    /// The stripe of the queue that the submitter uses.
+    pub(super) stripe: usize,
+    /// When it was submitted.
+    pub(super) now: Timestamp,
+    /// Where it is to wait, and until when.
+    pub(super) timing: Timing,
+    pub(super) staffing: Staffing,
+}
+
+/// Whether a pool had its workers when a submission [looked](Pool::ensure_worker).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Staffing {
+    /// It had as many as it wanted, or one was started.
+    Complete,
+    /// One was missing, and could not be started.
+    Short,
+}
+
+/// Whether the permit of the [capacity](Capacity) for a task has been acquired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Permit {
+    ToAcquire,
+    Acquired,
 }
 
 /// What became of a task that was submitted and is not in the queue.

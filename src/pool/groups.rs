@@ -20,7 +20,7 @@
 
 use std::time::Duration;
 
-use super::{DrainedTask, Phase, Pool, ShutdownReport, TaskSummary, kept::Kept};
+use super::{DrainedTask, IfRunning, Phase, Pool, ShutdownReport, TaskSummary, kept::Kept};
 use crate::{
     CancelReason, WouldDeadlock,
     entry::Ticket,
@@ -102,7 +102,7 @@ impl Pool {
         // What has been changed since the group is listed is seen here, or by the thread that changes it.
         group.resize(|| self.workers.wanted());
         if let Some(keeps) = self.kept_now() {
-            self.end_called_off(group.executor_closes(keeps), keeps.reason, false);
+            self.end_called_off(group.executor_closes(keeps), keeps.reason, IfRunning::LetReturn);
         }
         group
     }
@@ -168,18 +168,18 @@ impl Pool {
 // The members of one group, and what is done with them.
 impl Pool {
     /// Ends members that their group has called off, or that run. Returns how many that are: a worker may have been
-    /// faster with one that was called off. With `signal` bodies that run are asked to stop.
+    /// faster with one that was called off.
     pub(crate) fn end_called_off(
         &self,
         members: Vec<ListedMember>,
         reason: CancelReason,
-        signal: bool,
+        if_running: IfRunning,
     ) -> usize {
         let mut ended = 0;
         for ListedMember { task, sequence, slot, is_pending, .. } in members {
             let task = task.upgrade();
             let ticket = Ticket { slot, sequence };
-            let end = |task: &Arc<Task>| self.cancel(&**task, ticket, reason, signal);
+            let end = |task: &Arc<Task>| self.cancel(&**task, ticket, reason, if_running);
             ended += usize::from(task.as_ref().is_some_and(end) || is_pending);
             discard(task);
         }
@@ -195,7 +195,7 @@ impl Pool {
         };
         let called_off = group.shut_down(keeps, self.clock.read());
         self.wake_submitters();
-        self.end_called_off(called_off, keeps.reason, false);
+        self.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
     }
 
     /// Shuts a group down at once: takes its pending members out of the queue, and asks the others to stop.

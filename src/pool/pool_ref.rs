@@ -12,7 +12,7 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::{Config, NotQueued, Pool};
+use super::{Config, NotQueued, Pool, Staffing, admission::Arrival};
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
@@ -75,6 +75,11 @@ impl PoolRef {
         Arc::ptr_eq(&self.0.pool, pool)
     }
 
+    #[inline(always)]
+    fn arrival(&self, now: Timestamp, timing: Timing, staffing: Staffing) -> Arrival {
+        Arrival { stripe: self.stripe(), now, timing, staffing }
+    }
+
     /// Submits a task through the stripe of this reference; see [`Pool::admit`].
     // Always inlined, with all of the usual way into the queue: a call of its own would save and load a dozen registers.
     #[inline(always)]
@@ -83,9 +88,9 @@ impl PoolRef {
         task: Arc<Task>,
         now: Timestamp,
         timing: Timing,
-        is_staffed: bool,
+        staffing: Staffing,
     ) -> Result<Ticket, NotQueued> {
-        self.pool().admit(self.stripe(), task, now, timing, is_staffed)
+        self.pool().admit(task, self.arrival(now, timing, staffing))
     }
 
     /// Submits a timer through the stripe of this reference; see [`Pool::admit_timer`].
@@ -95,7 +100,8 @@ impl PoolRef {
         now: Timestamp,
         deadline: Timestamp,
     ) -> Result<Ticket, RejectionReason> {
-        self.pool().admit_timer(self.stripe(), task, now, deadline)
+        let staffing = self.pool().ensure_worker().map_err(RejectionReason::Spawn)?;
+        self.pool().admit_timer(task, self.arrival(now, Timing::At(deadline), staffing))
     }
 
     /// Changes when a task runs that is alive. Returns `true` if that had an effect.

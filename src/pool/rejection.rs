@@ -26,10 +26,14 @@ use std::{fmt, time::Duration};
 pub use self::policies::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
 };
-use super::{DrainedTask, NotQueued, Pool, Replaceable, admission::Room, deadlock};
+use super::{
+    DrainedTask, NotQueued, Pool, Replaceable, Staffing,
+    admission::{Arrival, Permit, Room},
+    deadlock,
+};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason, TaskId,
-    entry::{Ticket, Timing},
+    entry::Ticket,
     queue::QueueEntry,
     statistics::Totals,
     sync::{
@@ -376,10 +380,8 @@ impl Pool {
     #[cold]
     pub(super) fn reject(
         self: &Arc<Self>,
-        stripe: usize,
         mut not_admitted: NotAdmitted,
-        now: Timestamp,
-        timing: Timing,
+        arrival: Arrival,
     ) -> Result<Ticket, NotQueued> {
         let counting = CountOnDrop(&self.rejections.rejected);
         loop {
@@ -387,7 +389,7 @@ impl Pool {
             if trace::is_listening() {
                 trace::rejected(sequence, own.name().as_deref(), &reason);
             }
-            let task = self.refused_task(Arc::clone(&own), sequence, timing.due());
+            let task = self.refused_task(Arc::clone(&own), sequence, arrival.timing.due());
             if matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown) {
                 return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
             }
@@ -403,7 +405,7 @@ impl Pool {
                 }
                 Decision::Retry(task, permit) if task.is_of(&own) => {
                     drop(task.into_task());
-                    match self.retry(stripe, own, permit, sequence, (now, timing)) {
+                    match self.retry(own, permit, sequence, arrival) {
                         Err(not_admitted) => not_admitted,
                         Ok(ticket) => {
                             // It has been admitted, so it does not count as rejected.
@@ -422,18 +424,20 @@ impl Pool {
     /// Offers a task once more, which may have a permit, unless its group was shut down meanwhile.
     fn retry(
         self: &Arc<Self>,
-        stripe: usize,
         task: Arc<Task>,
         permit: Option<CapacityPermit>,
         sequence: u64,
-        (now, timing): (Timestamp, Timing),
+        arrival: Arrival,
     ) -> Result<Ticket, NotAdmitted> {
         if task.is_refused_by_group() {
             let reason = RejectionReason::GroupShutdown;
             return Err(NotAdmitted { reason, sequence, task });
         }
-        let has_permit = permit.map(CapacityPermit::hand_over).is_some();
-        self.offer(stripe, task, now, timing, has_permit, true)
+        let permit = match permit.map(CapacityPermit::hand_over) {
+            Some(()) => Permit::Acquired,
+            None => Permit::ToAcquire,
+        };
+        self.offer(task, Arrival { staffing: Staffing::Complete, ..arrival }, permit)
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.

@@ -32,7 +32,7 @@ pub(crate) use self::lifecycle::Phase;
 pub use self::report::{ShutdownReport, TaskSummary};
 use self::{lifecycle::Lifecycle, report::EndLog};
 use super::{
-    Config, DrainedTasks, Pool,
+    Config, DrainedTasks, IfRunning, Pool,
     deadlock::{PoolScope, Role, is_in_scope_of},
     driver,
 };
@@ -233,7 +233,7 @@ impl Stopping<'_> {
             self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
             discard(element);
         }
-        self.pool.end_called_off(called_off, self.phase.reason(), false);
+        self.pool.end_called_off(called_off, self.phase.reason(), IfRunning::LetReturn);
     }
 }
 

@@ -45,7 +45,7 @@
 
 use std::{io, time::Duration};
 
-use super::{Pool, PoolRef};
+use super::{IfRunning, Pool, PoolRef};
 use crate::{
     CancelReason, Failure,
     entry::{Ticket, Timing},
@@ -208,7 +208,7 @@ impl PoolRef {
             if found != Cancellation::TooLate {
                 pool.note_timed_out(&*watched, ticket.sequence);
             }
-            pool.take_out(&*watched, ticket, found, true);
+            pool.take_out(&*watched, ticket, found, IfRunning::Signal);
             discard(watched);
         };
         let timer = Timer::of(self).filter(|_| limit < Timestamp::NEVER);

@@ -7,10 +7,13 @@
 //! gone reads the clock *afterwards*: if the deadline has not come by then, it is the pool that has ended
 //! it, since a worker takes no entry before its deadline.
 
-use super::{Phase, Pool};
+use super::{
+    Phase, Pool,
+    admission::{Arrival, Permit},
+};
 use crate::{
     CancelReason, RejectionReason,
-    entry::{Moved, Ticket, Timing},
+    entry::{Moved, Ticket},
     sync::Arc,
     task::Task,
     time::Timestamp,
@@ -18,23 +21,20 @@ use crate::{
 };
 
 impl Pool {
-    /// Puts an entry into the queue, through one of its stripes. It takes a permit even if that is one
+    /// Puts an entry into the queue. It takes a permit even if that is one
     /// too many, and no rejection handler is asked: one that runs the task in the caller would end a wait
     /// too early, and one that blocks would block a thread that polls.
     ///
     /// # Errors
     ///
     /// The reason, if the queue admits it no more, or if there is no worker and none can be started.
-    pub(crate) fn admit_timer(
+    pub(super) fn admit_timer(
         self: &Arc<Self>,
-        stripe: usize,
         task: Arc<Task>,
-        now: Timestamp,
-        deadline: Timestamp,
+        arrival: Arrival,
     ) -> Result<Ticket, RejectionReason> {
-        let is_staffed = self.ensure_worker().map_err(RejectionReason::Spawn)?;
         self.force_acquire_capacity();
-        self.offer(stripe, task, now, Timing::At(deadline), true, is_staffed).map_err(|refused| {
+        self.offer(task, arrival, Permit::Acquired).map_err(|refused| {
             self.count_rejected();
             discard(refused.task);
             refused.reason

@@ -6,7 +6,7 @@
 use crate::{
     RejectionReason,
     entry::Ticket,
-    pool::{NotQueued, Pool, PoolRef},
+    pool::{IfRunning, NotQueued, Pool, PoolRef},
     sync::Arc,
     task::{GroupState, Joining, Task},
     time::Timestamp,
@@ -38,6 +38,6 @@ pub(super) fn enter_or_leave_group(
     let Ok(ticket) = *admitted else { return task.leave_group() };
     let (place, is_delayed) = ((ticket.sequence, ticket.slot), deadline > now);
     if let Some(reason) = task.enter_group(Arc::downgrade(task), place, deadline, is_delayed) {
-        pool.cancel(&**task, ticket, reason, false);
+        pool.cancel(&**task, ticket, reason, IfRunning::LetReturn);
     }
 }

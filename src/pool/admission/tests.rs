@@ -25,7 +25,7 @@ fn a_task_without_a_worker_delays_termination() {
     let (task, ticket) = offer_without_worker(&pool);
     executor.shutdown();
     assert!(!executor.is_terminated());
-    assert!(pool.rescue(ticket, true).is_ok());
+    assert!(pool.rescue(ticket, Staffing::Complete).is_ok());
     assert_eq!(executor.await_termination(LONG), Ok(true));
     assert_eq!(task.state(), crate::TaskState::Completed);
 }
@@ -41,7 +41,7 @@ fn a_withdrawn_task_does_not_delay_termination() {
     let (task, ticket) = offer_without_worker(&pool);
     executor.shutdown();
     assert!(!executor.is_terminated());
-    let refused = pool.rescue(ticket, true).expect_err("there is no thread");
+    let refused = pool.rescue(ticket, Staffing::Complete).expect_err("there is no thread");
     assert!(matches!(refused.reason, RejectionReason::Spawn(_)));
     assert!(executor.is_terminated());
     assert_eq!((executor.pending_count(), task.state()), (0, crate::TaskState::Scheduled));

@@ -2,7 +2,7 @@
 
 use std::{task::Waker, time::Duration};
 
-use super::{workers::Retirement, *};
+use super::{admission::Arrival, workers::Retirement, *};
 use crate::{
     ManualClock, TaskState,
     entry::{Ticket, Timing},
@@ -222,7 +222,9 @@ fn a_task_without_a_worker_delays_termination() {
         let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
         let submitter = thread::spawn(move || {
             // The submitter saw a worker a moment ago.
-            other.admit(0, own, Timestamp::PAST, Timing::At(Timestamp::PAST), true).is_ok()
+            let (now, timing) = (Timestamp::PAST, Timing::At(Timestamp::PAST));
+            let arrival = Arrival { stripe: 0, now, timing, staffing: Staffing::Complete };
+            other.admit(own, arrival).is_ok()
         });
         pool.shutdown();
         let is_admitted = submitter.join().expect("nobody panics");
