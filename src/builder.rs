@@ -164,7 +164,7 @@ impl Builder {
     /// Sets how many tasks may be pending, at least one; without this call there is no bound. A
     /// submission beyond the bound is [rejected](Self::rejected_execution_handler), as
     /// [`Saturated`](crate::RejectionReason::Saturated). Running tasks do not count, and a periodic
-    /// task that has run is put back in any case. A bound costs every submission, every
+    /// task that has run is queued again in any case. A bound costs every submission, every
     /// cancellation and every worker that takes a task one lock, which all of them share.
     ///
     /// ```

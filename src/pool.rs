@@ -302,7 +302,7 @@ impl Pool {
         }
     }
 
-    /// Ends a task as cancelled that a worker has taken and that does not come back. The worker
+    /// Ends a task as cancelled that a worker has taken and that is not queued again. The worker
     /// counts its end, since the queue no longer does.
     fn end_taken(
         &self,

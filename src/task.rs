@@ -51,8 +51,8 @@
 //! # The slot
 //!
 //! The slot of the queue finds a task's entry, for cancelling in O(log n). The future keeps the slot
-//! that the task had when it was submitted. A periodic task that is queued again has a new one, which
-//! its [`Plan`] keeps; it is set in the step that queues the task, under the task's lock. `cancel`
+//! that the task had when it was submitted. A task that is queued again or moved may have a new one, which its
+//! [`Plan`] or its extras keep; it is set in the step that queues or moves the task, under the task's lock. `cancel`
 //! ends the task under that lock and returns the slot. If a worker has taken the entry meanwhile, the
 //! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
 //! number is used twice.
@@ -89,7 +89,9 @@ pub(crate) use self::{
     cell::Extras,
     group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     hooks::{Drops, Hooks},
-    layers::{Change, Changed, Gated, Membership, Observation, OnWall, Pace, Wrapped, Wrapper},
+    layers::{
+        Change, Changed, Gated, Layers, Membership, Observation, OnWall, Pace, Wrapped, Wrapper,
+    },
     payload::{Node, Task},
     period::{Period, SharedName},
     plan::Plan,

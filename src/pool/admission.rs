@@ -8,8 +8,8 @@
 //!                     retry ◀── rejection ◀──────┴─────────────────┘
 //! ```
 //!
-//! A submission first ensures that there is a worker ([`workers`](super::workers)), and then admits
-//! the task: it acquires a permit of the [capacity](Capacity), if the pool is bounded, and offers the
+//! A submission first ensures that there is a worker ([`workers`](super::workers)), unless it has seen that the pool has
+//! all of them, and then admits the task: it acquires a permit of the [capacity](Capacity), if the pool is bounded, and offers the
 //! task to the queue. A queued task therefore always has a worker that will come for it, and a task
 //! for which no worker could be started was never queued.
 //!
@@ -37,7 +37,7 @@
 //! every take a lock that all of them share.
 //!
 //! The permit of a task is released when the task is taken out of the queue, to run or to be
-//! dropped. A periodic task that has run comes back in any case, even if that is one too many
+//! dropped. A periodic task that has run is queued again in any case, even if that is one too many
 //! ([`force_acquire`]): if it were refused, it would be lost for being late.
 //!
 //! ## Why no permit is left unused while a submitter waits
@@ -184,10 +184,21 @@ impl Pool {
             return Ok(ticket);
         };
         // If it is not there, it has been run, or somebody else has removed it.
-        let Some(task) = self.queue.remove(ticket) else { return Ok(ticket) };
+        let removed = self.queue.remove(ticket).or_else(|| self.remove_moved(ticket.sequence));
+        let Some(task) = removed else { return Ok(ticket) };
         self.entry_removed();
         let (reason, sequence) = (RejectionReason::Spawn(error), ticket.sequence);
         Err(NotAdmitted { reason, sequence, task })
+    }
+}
+
+impl Pool {
+    /// Takes an entry out that is in another slot than it was: the task has been moved since it was submitted.
+    #[cold]
+    fn remove_moved(&self, sequence: u64) -> Option<Arc<Task>> {
+        let all = self.queue.snapshot(|_| ());
+        let moved = all.into_iter().find(|one| one.ticket.sequence == sequence)?;
+        self.queue.remove(moved.ticket)
     }
 }
 

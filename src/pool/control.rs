@@ -1,6 +1,6 @@
 //! Control: the entry of a task that is alive is moved to another deadline.
 //!
-//! [`PoolRef::control`](super::PoolRef::control) does so on request, under the two locks that re-arming takes and in
+//! [`PoolRef::control`](super::PoolRef::control) does so on request, under the two locks that queuing a task again takes and in
 //! the same order ([`pool`](super)); [`control`](crate::task) has what that means for the task. After
 //! `shutdown_now` nothing is changed any more: the holder of the drained task decides. In a queue that
 //! is closed an entry may only come nearer. A shutdown decides by the deadlines that it finds once the
@@ -33,7 +33,7 @@ use crate::{
 };
 
 impl Pool {
-    /// Changes when a task runs that is alive; see the head of the module.
+    /// Changes the moment at which a live task runs next; see the head of the module.
     pub(super) fn change(self: &Arc<Self>, task: &Task, ticket: Ticket, change: Change) -> Changed {
         if self.phase() >= Phase::OwnerDropped {
             discard(change);

@@ -26,7 +26,7 @@
 //! with a worker: if its next moment is later than that of its run and had come when the round began, the round
 //! ends where that next run has its place in the order. The caller is told to come back at once.
 //!
-//! The list has the order of the queue, so ties are broken by the order of submission, for tasks that come back as well.
+//! The list has the order of the queue, so ties are broken by the order of submission, for tasks that are queued again as well.
 //! It names entries and does not own them: a task that waits for its turn in a round is pending, and can be
 //! cancelled, moved or drained like any other. And no task keeps another from its turn by being due before it again.
 //!
@@ -178,7 +178,7 @@ impl Driver {
     fn run_round(&self, now: Timestamp, except: Option<u64>, most: usize) -> Round {
         let end_of_limits = self.limits.next_sequence(0, now);
         let mut round = Round::default();
-        // The place in the order of the first run that comes back and was missed.
+        // The place in the order of the first run that is queued again and was missed.
         let mut end = (Timestamp::NEVER, u64::MAX);
         for (deadline, ticket) in self.pool().queue.list_due(now) {
             if except == Some(ticket.sequence) {

@@ -70,7 +70,7 @@ impl Dispatcher for Pool {
         let moved = members.into_iter().filter_map(|(sequence, task)| {
             // A task that is gone has left, or is about to.
             let task = task.upgrade()?;
-            // The task knows its slot: a worker has put it back.
+            // The task knows its slot: a worker has queued it again.
             let ticket = Ticket::without_slot(sequence);
             let ((), call) = self.moving(ticket, |entry| task.let_go(entry));
             Some((task, call))

@@ -104,7 +104,7 @@ impl PoolRef {
         self.pool().admit_timer(task, self.arrival(now, Timing::At(deadline), staffing))
     }
 
-    /// Changes when a task runs that is alive. Returns `true` if that had an effect.
+    /// Changes the moment at which a live task runs next. Returns `true` if that had an effect.
     pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
         let is_on_wall = change.is_on_wall();
         if is_on_wall {

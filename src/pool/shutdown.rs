@@ -20,7 +20,7 @@
 //! # Where "closed" is stored
 //!
 //! In two places. The lifecycle's phase says how the pool is to end, and moves first. The queue's
-//! stripes say what is still admitted. The capacity and the workers ask the queue. The queue of the
+//! admission state says what is still admitted. The capacity and the workers ask the queue. The queue of the
 //! timeouts is another one, and is closed at termination.
 
 mod lifecycle;

@@ -2,7 +2,7 @@
 //!
 //! Java's counts are read one by one and can contradict each other. Here the snapshot is taken
 //! while the lock of the workers and then all locks of the queue are held: no worker is added or
-//! removed, and no task is admitted, taken, put back or removed. A task that has been taken, and
+//! removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and
 //! that is neither counted as ended nor back in the queue, is active; so active tasks are not
 //! counted but follow:
 //!

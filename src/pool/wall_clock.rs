@@ -20,7 +20,7 @@
 //! # Why no task is missed
 //!
 //! A task may be on its way to the queue, with an estimate, while the clock is set. So a thread that
-//! queues a task on the wall clock (a submission, a worker that puts it back, a change of its schedule)
+//! queues a task on the wall clock (a submission, a worker that queues it again, a change of its schedule)
 //! has it follow, and so reads the clock, *afterwards*; and after the clock was set, the watcher looks
 //! through the queue. These are the two sides of [`queue::waiters`](crate::queue). A task that is not in
 //! the queue then is with a worker, which will queue it in the same way.

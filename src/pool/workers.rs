@@ -165,7 +165,7 @@ struct Roster {
 struct WorkerSlot {
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// Set if it has not looked for a task since it was added, or since it put one back.
+    /// Set if it has not looked for a task since it was added, or since it queued one again.
     will_search: bool,
 }
 

@@ -113,7 +113,7 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     /// Returns `true` if the first entry is known and due at `wanted`, or if nothing that is not known
     /// is due at `now`. Otherwise moves some entries out of the heap's calendar, and the caller has to
-    /// ask again. It may release the lock in between.
+    /// ask again. The caller may release the lock in between.
     #[inline(always)]
     pub(super) fn is_settled(&mut self, wanted: Timestamp, now: Timestamp) -> bool {
         let is_settled = self.contents.heap.is_settled(wanted, now);

@@ -31,7 +31,7 @@ use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
     cell::Parts,
     end::Leftovers,
-    layers::{self, Around, NotYet, Question},
+    layers::{self, Around, PlacedQuestion},
     payload::Lent,
     plan::{Next, Plan, RunOutcome},
     state::{CancelOutcome, Stage},
@@ -69,11 +69,12 @@ struct CallExtras {
     around: Option<Around>,
     /// When the task has to have ended.
     expiry: Option<Timestamp>,
-    /// What user code is to be asked before the closure is called, and for which layer.
-    question: Option<(usize, Box<dyn Question>)>,
+    /// What user code is to be asked before the closure is called.
+    question: Option<PlacedQuestion>,
     /// The layer whose question is asked.
     asking: usize,
-    has_asked: bool,
+    /// True while the layer whose question was answered is asked again.
+    has_answer: bool,
     has_name: bool,
     /// True if the run is beside the schedule.
     is_extra: bool,
@@ -137,22 +138,18 @@ impl Call<'_> {
             return Err(Verdict::Cancelled(CancelReason::Requested));
         }
         self.extras().has_name = parts.extras().name.is_some();
-        self.ask_layers(0, parts)
+        self.ask_layers(None, parts)
     }
 
-    /// Asks the layers of the task, from this one on. A question that one has is noted.
-    fn ask_layers(&mut self, from: usize, parts: &mut Parts<'_>) -> Result<(), Verdict> {
+    /// Asks the layers of the task, from the one on whose question was `answered`. A question that one has is noted.
+    fn ask_layers(
+        &mut self,
+        answered: Option<usize>,
+        parts: &mut Parts<'_>,
+    ) -> Result<(), Verdict> {
         let (layers, mut core) = parts.split();
-        match layers.before_run(from, &mut core, self) {
-            Ok(()) => {}
-            Err((_, NotYet::Refused(verdict))) => return Err(verdict),
-            Err((layer, NotYet::Asks(question))) => {
-                self.extras().question = Some((layer, question));
-            }
-        }
-        if from == 0 {
-            layers.admitted(self);
-        }
+        let question = layers.before_run(answered, &mut core, self)?;
+        self.extras().question = question;
         Ok(())
     }
 
@@ -176,24 +173,29 @@ impl Call<'_> {
         self.is_run
     }
 
-    /// Returns `true` if a question of the layer that is asked has let the run through.
-    pub(super) fn has_asked(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.has_asked)
+    /// Returns `true` if the layer that is asked has asked its question, which has let the run through.
+    pub(super) fn has_answer(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.has_answer)
+    }
+
+    /// Notes whether that is so of the layer that is asked next.
+    pub(super) fn note_answer(&mut self, has_answer: bool) {
+        self.extras().has_answer = has_answer;
     }
 
     // What the layers say of the run.
 
-    /// The run is beside the schedule.
+    /// Notes that the run is beside the schedule.
     pub(super) fn is_beside_schedule(&mut self) {
         self.extras().is_extra = true;
     }
 
-    /// The task has to have ended at this moment.
+    /// Notes that the task has to have ended at this moment.
     pub(super) fn expires(&mut self, moment: Timestamp) {
         self.extras().expiry = Some(moment);
     }
 
-    /// This is called around the closure, and goes back to its layer when the run is over.
+    /// Takes along what is to be called around the closure, until its layer takes it back when the run is over.
     pub(super) fn take_along(&mut self, around: Option<Around>) {
         self.extras().around = around;
     }
@@ -202,7 +204,7 @@ impl Call<'_> {
         self.extras.as_mut().and_then(|extras| extras.around.take())
     }
 
-    /// Has the tick for which the task was taken wait on.
+    /// Notes that the tick for which the task was taken waits on.
     pub(super) fn keep_tick(&mut self) {
         self.extras().keeps_tick = true;
     }
@@ -211,7 +213,7 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.keeps_tick)
     }
 
-    /// Has the task ended for this reason, after a run that does not take place.
+    /// Notes that the task is to be ended for this reason, after a run that does not take place.
     pub(super) fn give_up(&mut self, reason: CancelReason) {
         self.extras().gives_up = Some(reason);
     }
@@ -267,15 +269,16 @@ impl Call<'_> {
     /// What follows if it does not.
     #[inline]
     fn ask_user(&mut self) -> Result<(), RunOutcome> {
-        let question = self.extras.as_mut().and_then(|extras| extras.question.take());
-        if let Some((layer, question)) = question {
+        if self.extras.as_ref().is_none_or(|extras| extras.question.is_none()) {
+            self.begin();
+            return self.be_in_time();
+        }
+        while let Some((layer, question)) = self.extras().question.take() {
             self.extras().asking = layer;
             question.ask(self)?;
-            self.begin();
-            return Ok(());
         }
         self.begin();
-        self.be_in_time()
+        Ok(())
     }
 
     /// Looks at the task once more when a question has let the run through: whatever has ended the task before this
@@ -286,14 +289,22 @@ impl Call<'_> {
     /// What follows if the run does not take place.
     pub(super) fn look_again(&mut self) -> Result<(), RunOutcome> {
         let (run, is_over) = (self.run, self.is_over());
-        self.extras().has_asked = true;
-        let layer = self.extras().asking;
-        let is_alive = run.task().with(|parts| {
+        let answered = Some(self.extras().asking);
+        let looked = run.task().with(|parts| {
             let is_alive = !parts.stage.is_done() && !parts.is_called_off();
             let is_alive = is_alive && !is_over && !run.is_stopped();
-            is_alive && self.ask_layers(layer, parts).is_ok()
+            is_alive.then(|| self.ask_layers(answered, parts))
         });
-        if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
+        match looked {
+            Some(Ok(())) => Ok(()),
+            Some(Err(Verdict::Again(moment))) => {
+                self.keep_tick();
+                Err(RunOutcome::Again(moment))
+            }
+            Some(Err(Verdict::Cancelled(reason))) => Err(self.give_back(reason)),
+            // If it is neither its time nor its own token that ends the task, the pool was told to stop.
+            _ => Err(self.give_back(CancelReason::ShutdownNow)),
+        }
     }
 
     /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for

@@ -1,7 +1,7 @@
 //! A group of tasks: how many of them may run at once, in which order, and whether they may at all.
 //!
 //! A group is a limit on a part of a pool. It has a lock of its own and knows its members, but neither the
-//! queue nor what a member runs. A task knows its group by a [`Membership`](super::grouped), which only a
+//! queue nor what a member runs. A task knows its group by a [`Membership`](super::layers), which only a
 //! task in a group has, so no other task is asked anything.
 //!
 //! # A task that waits for its group
@@ -22,7 +22,7 @@
 //! While the group is not paused, none of its first *free* pending members is parked, except for those that a
 //! thread is about to let go ([`Effects`]). Every step that gives a member another rank, or the group another
 //! number of permits, ends by looking for parked members among the first *free*: a run that ends, a member that
-//! leaves, comes back or gets another plan, another limit, another size of the pool, and the end of a pause. It
+//! leaves, is queued again or gets another plan, another limit, another size of the pool, and the end of a pause. It
 //! marks these as no longer parked under the group's lock. With that lock released the thread moves their
 //! entries to when they are due. Nothing can keep it from doing so, because no user code runs in between.
 //!

@@ -2,28 +2,33 @@
 //!
 //! A plain task has none and is asked nothing. A task with some is asked at a few points of its life, and each of
 //! its layers answers in the order in which they stand [below](Layers). The core of a task ([`call`](super::call),
-//! [`end`](super::end), [`cell`](super::cell)) calls these points and knows no layer by name; a layer knows the core,
+//! [`end`](super::end), [`cell`](super::cell)) calls these points, and names no layer; a layer knows the core,
 //! and no other layer.
 //!
 //! | point | when | a layer may |
 //! |---|---|---|
 //! | [`before_run`](Layer::before_run) | a worker has taken the task | let the run pass, refuse it, or ask user code first |
-//! | [`admitted`](Layer::admitted) | no layer has refused the run | note that the run begins |
+//! | [`begins`](Layer::begins) | the layer has let the run pass, and so have those behind it, up to the first that asks user code | note that the run begins |
 //! | [`after_run`](Layer::after_run) | the run is over, or was left out | count it |
 //! | [`on_requeue`](Layer::on_requeue) | the task is queued again | choose another moment, or park it |
 //! | [`on_put_off`](Layer::on_put_off) | a run waits on | note until when |
 //! | [`on_replan`](Layer::on_replan) | the task, which is in the queue, is due at another moment | follow |
 //! | [`on_end`](Layer::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
 //!
-//! All of these are called under the task's lock, so a layer calls no user code there and drops nothing of the
+//! Beside these a layer may say when the task expires, whether its entry stays parked, until when its run was put off, and whether its
+//! moment is an estimate. All of these are called under the task's lock, so a layer calls no user code there and drops nothing of the
 //! user's. What has to be asked of user code is a [`Question`], which the worker asks with no lock held; the layer that
 //! had it is then asked again, and those behind it, in one step under the lock in which the task is seen to be
-//! alive. So what a question has found out holds when the body begins.
+//! alive. So what a question has found out holds when the body begins. A layer behind it may still refuse the run, or ask.
+//!
+//! A run that is refused for another moment is *planned* for that moment from then on, and what follows it by its
+//! schedule is, too. A layer that is to keep the tick notes it, as the gate does.
 //!
 //! # Another layer
 //!
-//! It is a file with a type that implements [`Layer`], and a line in the order below. `layers/tests/rate.rs` is
-//! one: at most so many runs in a minute. The seam is not public: what is called under a lock must not be the
+//! It is a file with a type that implements [`Layer`], and a line in the order below. Where it stands decides what it
+//! comes before: a layer that may refuse a run stands before those that have something to give back. `layers/tests/rate.rs` is
+//! an eighth: at most so many runs in a minute. The seam is not public: what is called under a lock must not be the
 //! user's. A [gate](crate::gate) is the layer that asks the user.
 
 mod calls;
@@ -92,6 +97,9 @@ pub(crate) trait Question {
     fn ask(self: Box<Self>, call: &mut Call<'_>) -> Result<(), RunOutcome>;
 }
 
+/// A question that is to be asked, and the place of the layer that has it.
+pub(super) type PlacedQuestion = (usize, Box<dyn Question>);
+
 /// How a task is queued again. The layers change it one after the other.
 pub(crate) struct Queuing {
     /// When the task is due.
@@ -141,8 +149,8 @@ pub(crate) trait Layer: Send + 'static {
         Ok(())
     }
 
-    /// No layer has refused the run.
-    fn admitted(&mut self, _: &Call<'_>) {}
+    /// The layer has let the run pass, and so have those behind it, up to the first that asks user code.
+    fn begins(&mut self, _: &Call<'_>) {}
 
     /// The run is over, or has turned out not to take place.
     fn after_run(&mut self, _: &mut Call<'_>) {}
@@ -230,7 +238,7 @@ layers! {
 
 impl Layers {
     /// Returns `false` if the task has never had a layer.
-    pub(super) fn has_any(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         self.has_any
     }
 
@@ -239,27 +247,37 @@ impl Layers {
         self.places().flatten()
     }
 
-    /// Asks the layers, from this one on, whether a run may begin.
+    /// Asks the layers whether a run may begin: all of them, or those from the one on whose question was `answered`.
+    /// Returns the question that one of them has, and which one that is. The layers before it have let the run pass,
+    /// and are told so.
     ///
     /// # Errors
     ///
-    /// The first answer that it may not, and which layer gave it.
+    /// What becomes of the task if one of them refuses the run.
     pub(super) fn before_run(
         &mut self,
-        from: usize,
+        answered: Option<usize>,
         task: &mut Core<'_>,
         call: &mut Call<'_>,
-    ) -> Result<(), (usize, NotYet)> {
-        for (number, place) in self.places().enumerate().skip(from) {
-            if let Some(layer) = place {
-                layer.before_run(task, call).map_err(|not_yet| (number, not_yet))?;
+    ) -> Result<Option<PlacedQuestion>, Verdict> {
+        let first = answered.unwrap_or(0);
+        let mut question = None;
+        for (number, place) in self.places().enumerate().skip(first) {
+            let Some(layer) = place else { continue };
+            call.note_answer(answered == Some(number));
+            match layer.before_run(task, call) {
+                Ok(()) => {}
+                Err(NotYet::Refused(verdict)) => return Err(verdict),
+                Err(NotYet::Asks(asked)) => {
+                    question = Some((number, asked));
+                    break;
+                }
             }
         }
-        Ok(())
-    }
-
-    pub(super) fn admitted(&mut self, call: &Call<'_>) {
-        self.all().for_each(|layer| layer.admitted(call));
+        let end = question.as_ref().map_or(usize::MAX, |(number, _)| *number);
+        let passed = self.places().enumerate().take_while(|(number, _)| *number < end).skip(first);
+        passed.filter_map(|(_, place)| place).for_each(|layer| layer.begins(call));
+        Ok(question)
     }
 
     pub(super) fn after_run(&mut self, call: &mut Call<'_>) {

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! * **Scheduled**: the closure is in the node; the task is in the queue, or a worker has just taken it
-//!   out or, between two runs, is about to put it back.
+//!   out or, between two runs, is about to queue it again.
 //! * **Running**: the closure is on a worker's stack.
-//! * **Completed, Failed, Cancelled**: final. They become `Claimed` when the result is taken. A series
+//! * **Completed, Failed, Cancelled**: final. A completed or failed one becomes `Claimed` when the result is taken. A series
 //!   whose trigger has ended is also completed, with a result or without ([`Stage::Exhausted`]).
 //!
 //! This file only decides, and knows neither closure nor result: those are the payload's
@@ -22,7 +22,7 @@
 //!
 //! # Cancelling races with running
 //!
-//! The thread that takes the closure out of the state drops it, and the lock orders the two. If
+//! The thread that takes the closure out of the node drops it, and the lock orders the two. If
 //! `cancel` comes first, it takes the closure and drops it, and `start` finds nothing to run. If
 //! `start` comes first, it has the closure; `cancel` then marks the task, which has ended for
 //! everyone who waits for it, and the worker, when the body returns, finds the mark and drops

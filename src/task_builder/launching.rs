@@ -1,6 +1,6 @@
 //! Launching: how a node that has been made of a closure gets its settings, and into its pool.
 //!
-//! A plain task in a pool that adds nothing to it goes straight into the queue ([`schedule`], [`execute`]). Every other
+//! A plain task in a pool that adds nothing to it, and that has its workers, goes straight into the queue ([`schedule`], [`execute`]). Every other
 //! goes through [`TaskBuilder::launch`], in this order:
 //!
 //! 1. Its group begins a submission, and is not at its end before that is over. A task that is refused goes through the next step too:
@@ -28,8 +28,8 @@ use crate::{
     pool::{NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     sync::Arc,
     task::{
-        Drops, Gated, Membership, Node, Observation, OnWall, Period, Plan, SharedName, Task,
-        Wrapped,
+        Drops, Gated, Layers, Membership, Node, Observation, OnWall, Period, Plan, SharedName,
+        Task, Wrapped,
     },
     time::Timestamp,
     trace,
@@ -114,8 +114,8 @@ impl TaskBuilder<'_> {
         let pool_ref = self.pool_refs.local();
         let (is_periodic, traits) = (task.is_periodic(), task.traits());
         let is_on_wall = traits.is_estimated;
-        // First: the wrapper that limits the runs of a periodic task needs the timer thread's queue.
         let (_joining, refusal) = join(pool_ref, self.group.as_ref());
+        // Before the wrapper: that which limits the runs of a periodic task needs the timer thread's queue.
         let staffed = match traits.refusal.or(refusal) {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, self.timeout, is_on_wall),
@@ -135,6 +135,7 @@ impl TaskBuilder<'_> {
         if group.is_some() {
             enter_or_leave_group(pool_ref.pool(), &task, &admitted, (now, deadline));
         }
+        let is_queued = admitted.is_ok();
         let ticket = match admitted.or_else(NotQueued::ticket) {
             Ok(ticket) => ticket,
             Err(refused) => return end_or_error(task, pool_ref, refused),
@@ -145,7 +146,7 @@ impl TaskBuilder<'_> {
         if is_on_wall {
             pool_ref.pool().follow_wall(&*task, ticket);
         }
-        if let Some(name) = listened_to {
+        if let Some(name) = listened_to.filter(|_| is_queued) {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
         }
         Ok(TaskRef::new(task, pool_ref.clone(), ticket))
@@ -169,17 +170,14 @@ impl TaskBuilder<'_> {
         let wrapper = self.wrapper(is_periodic, pool_ref, (now, deadline), Location::caller())?;
         let observation = pool_ref.pool().observation(self.name.as_ref(), self.group.as_ref());
         let Self { name, gate, group, timeout, .. } = self;
-        let is_extended = name.is_some() || wrapper.is_some() || observation.is_any();
-        if is_extended || has_trigger || gate.is_some() || group.is_some() {
-            task.extend(|extras| {
-                extras.name = name;
-                let layers = &mut extras.layers;
-                layers.add_if(has_trigger.then_some(OnWall));
-                layers.add_if(group.map(Membership::new));
-                layers.add_if(gate.map(Gated::new));
-                layers.add_if(wrapper.map(Wrapped::new));
-                layers.add_if(Some(observation).filter(Observation::is_any));
-            });
+        let mut layers = Layers::default();
+        layers.add_if(has_trigger.then_some(OnWall));
+        layers.add_if(group.map(Membership::new));
+        layers.add_if(gate.map(Gated::new));
+        layers.add_if(wrapper.map(Wrapped::new));
+        layers.add_if(Some(observation).filter(Observation::is_any));
+        if name.is_some() || layers.has_any() {
+            task.extend(|extras| (extras.name, extras.layers) = (name, layers));
         }
         if let Some(budget) = timeout.filter(|_| !is_periodic) {
             task.limit(deadline, budget);
@@ -276,8 +274,7 @@ fn end_or_error(
 }
 
 /// Ensures that a worker will run the task, that the timer thread watches over its time limit, and that the
-/// wall clock is watched for a task that waits for it. Returns `false` if a worker is missing that could
-/// not be started, and the pool does without it.
+/// wall clock is watched for a task that waits for it.
 #[inline]
 fn ensure_threads(
     pool_ref: &PoolRef,

@@ -369,3 +369,29 @@ fn a_submission_that_waits_for_room_meets_the_end_of_its_group() {
         assert_at_rest(&group);
     });
 }
+
+/// A member whose turn comes just as it is cancelled: when the call has returned it is in no queue.
+#[test]
+fn a_member_that_is_cancelled_when_its_turn_comes_leaves_the_queue() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let group = group(&executor, 1);
+        assert!(group.pause());
+        let runs = Count::default();
+        let counted = runs.clone();
+        let task = group.submit(move || counted.add()).expect("it is open");
+        while group.statistics().waiting == 0 {
+            thread::yield_now();
+        }
+        let resumed = group.clone();
+        let resumer = thread::spawn(move || resumed.resume());
+        if task.cancel() {
+            assert_eq!(executor.pending_count(), 0, "it has left");
+        }
+        assert!(resumer.join().expect("nobody panics"));
+        // It may have begun before it was cancelled.
+        assert!(runs.get() == 1 || task.is_cancelled());
+        executor.close().expect("not on a worker");
+        assert_at_rest(&group);
+    });
+}

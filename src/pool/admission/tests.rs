@@ -65,3 +65,24 @@ fn a_submitter_that_gives_up_passes_its_wake_up_on() {
     assert_eq!(room, Room::GivenUp);
     assert!(!capacity.acquired.forget(&mut place.get()), "it has been woken");
 }
+
+/// A task that was moved to another slot in that window is withdrawn all the same.
+#[test]
+fn a_task_that_was_moved_is_withdrawn() {
+    let fails = |_: Worker| Err(io::Error::other("no threads today"));
+    let builder = ScheduledThreadPoolExecutor::builder().thread_factory(fails);
+    let executor = builder.build().expect("the settings are good");
+    let pool = Arc::clone(executor.pool());
+    let (_, ticket) = offer_without_worker(&pool);
+    let moved = [Timing::Parked { due: Timestamp::NEVER }, Timing::At(Timestamp::PAST)];
+    // Another takes the slot between the two.
+    let mut other = None;
+    for timing in moved {
+        let found = if other.is_none() { ticket } else { Ticket::without_slot(ticket.sequence) };
+        let _ = pool.queue.reset(found, &mut |_, _| Some(timing));
+        other.get_or_insert_with(|| offer_without_worker(&pool));
+    }
+    assert!(pool.rescue(ticket, Staffing::Complete).is_err());
+    assert_eq!(executor.pending_count(), 1);
+    drop(executor.shutdown_now());
+}

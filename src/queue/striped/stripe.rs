@@ -44,7 +44,7 @@ pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,
-    /// How many elements have been admitted, without those that came back.
+    /// How many elements have been admitted, without those that were queued again.
     offered: u64,
     /// How many elements have been admitted again.
     requeued: u64,

@@ -16,8 +16,9 @@
 //! * An **extra run** is asked for. The entry is due now, and the plan stands for after it.
 //!
 //! A change says when the entry is due. Whether it is parked all the same, because the task waits for its turn, is
-//! known to the [group](super::group), which is asked before the entry is moved: under the task's lock no
-//! member is parked by its group, and one that has just been let go is moved when that lock is released.
+//! known to its [group](super::membership), which is asked before the entry is moved. A group parks a member under
+//! that member's lock alone, so none is parked meanwhile; and a thread that has just let the member go waits for this
+//! lock, and moves the entry then.
 //!
 //! # Where the task is
 //!
@@ -196,7 +197,7 @@ impl Layer for Control {
         Ok(())
     }
 
-    fn admitted(&mut self, call: &Call<'_>) {
+    fn begins(&mut self, call: &Call<'_>) {
         if call.is_extra() {
             self.extra = None;
         }
@@ -364,7 +365,7 @@ impl Carried {
 }
 
 impl Task {
-    /// Changes when a task runs that is alive. `mover` is called under the task's lock.
+    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock.
     pub(crate) fn control(
         &self,
         change: Change,

@@ -4,7 +4,7 @@
 //! task, which is [running](crate::task::state) meanwhile, and no lock is held. Everything that races with a run
 //! races with the question in the same way: a cancellation ends the task at once and leaves the closure to
 //! the worker, and what is asked of a periodic task is noted in [`control`](super::control).
-//! The question is a part of [`Call::carry_out`].
+//! The [question](Question) is a part of [`Call::carry_out`].
 //!
 //! # From the answer to the body
 //!
@@ -18,10 +18,10 @@
 //! A run that is [overdue](crate::task::period) is left out before `enter`, so that no tick is claimed in vain, or
 //! after the answer, which may have taken long.
 //!
-//! *Looked at once more* is one step under the task's lock. It comes after the last call of the gate, so
+//! *Looked at once more* ([`look_again`](Call::look_again)) is one step under the task's lock. It comes after the last call of the gate, so
 //! whatever has ended the task before that step keeps the body from running, and whatever comes after it
 //! finds a body that runs. From there on the run goes the way of all runs. A run that does not take place
-//! settles as one that another is to follow, and the task is then ended as one that waits
+//! is published as one that another is to follow, and the task is then ended as one that waits
 //! ([`give_up`](Call::give_up)).
 //!
 //! # A tick that waits
@@ -99,7 +99,7 @@ impl Layer for Gated {
         if call.is_by_hand() {
             return Ok(());
         }
-        if call.has_asked() {
+        if call.has_answer() {
             // It has let the run through. A run under a lease has a token of its own.
             call.run.replace_token(task.token);
             call.run.has_passed();

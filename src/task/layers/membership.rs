@@ -2,7 +2,7 @@
 //!
 //! The membership is a [layer](super) of the task, and is protected by the task's lock. The
 //! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
-//! anybody can see it: that it starts, comes back, is due at another moment, or has ended.
+//! anybody can see it: that it starts, is queued again, is due at another moment, or has ended.
 //!
 //! What the group wants to have done about *other* tasks ([`Effects`]) is done after the task's lock has been
 //! released.
@@ -36,7 +36,7 @@ pub(crate) struct Membership {
     /// The sequence of the task, once it has entered.
     sequence: Option<u64>,
     has_left: bool,
-    /// The run for which a worker has taken the task, if the worker has been told to put it back.
+    /// The run for which a worker has taken the task, if the group has refused that run.
     refused: Option<Timestamp>,
     /// When the task is due, if that was changed before it entered.
     replanned: Option<Timestamp>,
@@ -213,7 +213,9 @@ impl Parts<'_> {
 
     /// Moves the entry of the task to when it is due, unless the group has parked it anew.
     fn let_go(&mut self, mover: &mut dyn EntryMover) {
-        if self.layers().is_some_and(|layers| layers.keep_parked()) {
+        // The entry of a task that has ended is being taken out, by the place where it is.
+        let is_parked_anew = self.layers().is_some_and(|layers| layers.keep_parked());
+        if is_parked_anew || !self.stage.is_scheduled() {
             return;
         }
         let slot = self.slot();

@@ -1,16 +1,18 @@
-//! A ninth layer, as the recipe in `CONTRIBUTING.md` has it: a rate limit of a task, at most so many runs in a span. A
-//! run that would be one too many waits until it is none. It is compiled for the tests alone.
+//! An eighth layer, as the recipe in `CONTRIBUTING.md` has it: a rate limit of a task, at most so many runs in a span. A
+//! run that would be one too many waits until it is none, and is planned for that moment from then on. It is compiled for the tests alone.
 
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
 use super::{Core, Layer, NotYet};
 use crate::{
-    CancellationToken, Clock, FailurePolicy, ManualClock,
+    CancellationToken, Clock, FailurePolicy, ManualClock, TaskState, gate,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Hooks, MissedRuns, Node, Period, Plan, Run, Task, Verdict, WorkerContext, call::Call},
+    task::{
+        Gated, Hooks, MissedRuns, Node, Period, Plan, Run, Task, Verdict, WorkerContext, call::Call,
+    },
     time::Timestamp,
 };
 
@@ -37,7 +39,7 @@ impl Layer for RateLimit {
         }
     }
 
-    fn admitted(&mut self, call: &Call<'_>) {
+    fn begins(&mut self, call: &Call<'_>) {
         self.begun.push_back(call.run.started());
     }
 }
@@ -48,7 +50,9 @@ fn at(seconds: u64) -> Timestamp {
 
 /// Runs a task like a worker that has taken it for this moment, and at it. Returns the verdict.
 fn run(task: &Arc<Task>, moment: Timestamp) -> Verdict {
-    let clock = Clock::from(ManualClock::new());
+    let manual = ManualClock::from_zero();
+    manual.advance(Duration::from_nanos(moment.as_nanos()));
+    let clock = Clock::from(manual);
     let stop = CancellationToken::with_clock(clock.clone());
     let worker = Rc::new(WorkerContext::new(clock, stop, Arc::default(), true));
     let run = Run::new(worker, Arc::clone(task), 1, moment, moment);
@@ -71,4 +75,30 @@ fn a_run_that_is_one_too_many_waits() {
     assert_eq!((run(&task, at(60)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(70)), 3));
     assert_eq!((run(&task, at(70)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(80)), 4));
     assert_eq!((run(&task, at(80)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(120)), 4));
+}
+
+/// A layer behind a gate refuses the run that the gate has let through: it waits, and is not counted.
+#[test]
+fn a_layer_behind_a_question_may_refuse_the_run() {
+    let (runs, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counts, asks) = (Arc::clone(&runs), Arc::clone(&asked));
+    let task: Arc<Task> = Node::repeated(move || _ = counts.fetch_add(1, Ordering::Relaxed));
+    let period = Period::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
+    task.set_plan(Plan::new(period, FailurePolicy::stop()));
+    let limit = RateLimit { most: 1, span: Duration::from_secs(60), begun: VecDeque::new() };
+    let gate = gate::from_fn(move |_: &gate::Tick<'_>| {
+        asks.fetch_add(1, Ordering::Relaxed);
+        gate::Entry::Run
+    });
+    task.extend(|extras| {
+        extras.layers.add_if(Some(limit));
+        extras.layers.add_if(Some(Gated::new(Arc::new(gate))));
+    });
+    let seen = || (runs.load(Ordering::Relaxed), asked.load(Ordering::Relaxed));
+
+    assert_eq!((run(&task, at(0)), seen()), (Verdict::Again(at(10)), (1, 1)));
+    assert_eq!(run(&task, at(10)), Verdict::Again(at(60)));
+    assert_eq!((task.state(), seen()), (TaskState::Scheduled, (1, 2)));
+    assert!(matches!(run(&task, at(70)), Verdict::Again(_)));
+    assert_eq!(seen(), (2, 3));
 }
