@@ -224,7 +224,8 @@ impl Clock {
     }
 
     /// Returns a number that is larger than that of every submission that was over before this one
-    /// began, in whichever thread; `now` was read from this clock since.
+    /// began, in whichever thread; `now` was read from this clock after the
+    /// submission began.
     ///
     /// The reading itself is such a number where the clock is finer than the time from one reading
     /// to a submission that another thread makes after it. Other clocks stand still or have ticks:

@@ -1,8 +1,9 @@
 //! Control: the entry of a task that is alive is moved to another deadline.
 //!
 //! [`PoolRef::control`](super::PoolRef::control) does so on request, under the two locks that queuing a task again takes and in
-//! the same order ([`pool`](super)); [`control`](crate::task) has what that means for the task. After
-//! `shutdown_now` nothing is changed any more: the holder of the drained task decides. In a queue that
+//! the same order ([`pool`](super)); [`control`](crate::task) has what that means for the task. Once the
+//! owner has been dropped, or the pool was shut down at once, nothing is changed any more: what is pending is due, or its
+//! holder decides. In a queue that
 //! is closed an entry may only come nearer. A shutdown decides by the deadlines that it finds once the
 //! queue is closed, so no task that it waits for is put off afterwards. Beside the handles of a task
 //! these move entries: a group that lets members go, a wall clock that was set, and a timer that is

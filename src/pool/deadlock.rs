@@ -38,7 +38,7 @@
 //!
 //! Waits with a timeout or with a token end by themselves and are not on the list. A task of
 //! another pool may be run by that pool's workers. After `shutdown_now` a task may be run by the
-//! holder of its `DrainedTask`, so from then on no wait is refused. A task that has a time limit
+//! holder of its `DrainedTask`, so from then on no wait is refused but that of a task for itself. A task that has a time limit
 //! ends by it, and one that the rejection handler has kept may be run on any thread: a wait for such
 //! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
 //! another ([`is_stuck`]).

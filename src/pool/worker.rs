@@ -1,4 +1,4 @@
-//! The worker: it takes a task when the task is due, runs it, and queues it again if it is periodic.
+//! The worker: it takes a task when the task is due, runs it, and queues it again if it is to run again.
 //!
 //! A worker owns nothing but its thread. It ends when the queue is closed and empty, or when it
 //! has been surplus and idle for long enough ([`workers`](super::workers)). Nothing that a task

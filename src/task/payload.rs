@@ -8,7 +8,7 @@
 //! in or out of the node, calls it, or drops it. Code that is compiled once makes every decision. It is handed the
 //! rest of the node as [`Parts`].
 //!
-//! # The three moves
+//! # What is moved
 //!
 //! | move | under the lock | with no lock held |
 //! |---|---|---|

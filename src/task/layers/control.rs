@@ -30,7 +30,7 @@
 //!   to be queued again. The change is noted in [`Control`], and [`on_requeue`](Layer::on_requeue) applies it
 //!   in the step that queues the task. The run that is under way goes on. A task that runs once is not
 //!   queued again, so there the change comes too late.
-//! * **Elsewhere**, as after `shutdown_now`, or with the holder of a rejected task: too late, and the
+//! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
 //!   caller knows (see `Pool::control`).
 //!
 //! # What races
