@@ -36,7 +36,7 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// As [`Task::requeue`], after the layers of the task have changed how.
+    /// As `Task::requeue`, after the layers of the task have changed how.
     #[inline(never)]
     fn requeue_extended(
         &mut self,

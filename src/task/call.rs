@@ -9,7 +9,7 @@
 //! ```
 //!
 //! * [`start`](Call::start) asks, under the task's lock, whether the run may begin. A task that is not plain has its
-//!   [`layers`](super::layers) asked. What has to be asked of user code is only noted there. If the run may begin the task is *running* from then on.
+//!   [`layers`] asked. What has to be asked of user code is only noted there. If the run may begin the task is *running* from then on.
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
 //! * [`publish`](Call::publish) publishes the outcome, under the lock, and says what the node keeps: the closure,
 //!   the result, or nothing.

@@ -285,7 +285,7 @@ impl Run {
     }
 
     /// Tells the task that the calling thread is running that its body begins, for the
-    /// [calls](super::calls) that wait for it.
+    /// [calls](super::layers) that wait for it.
     pub(crate) fn body_begins() {
         if CURRENT.is_set() {
             CURRENT.with(|run| {
