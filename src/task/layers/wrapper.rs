@@ -98,7 +98,10 @@ impl Layer for Wrapped {
     }
 
     fn after_run(&mut self, call: &mut Call<'_>) {
-        self.0 = call.take_around();
+        // A run that was left out has not taken it along.
+        if let around @ Some(_) = call.take_around() {
+            self.0 = around;
+        }
     }
 
     fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {

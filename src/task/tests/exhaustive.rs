@@ -124,7 +124,7 @@ fn a_cancelled_task_is_not_queued() {
                     *queue.lock() = true;
                     Some(7)
                 };
-                if !task.requeue(next, &mut enqueue) {
+                if task.requeue(next, &mut enqueue) == Requeued::Refused {
                     assert_eq!(task.state(), TaskState::Cancelled);
                 }
             })
@@ -240,7 +240,7 @@ fn work(task: Arc<Task>, queue: &OneEntry) {
             *queue.lock() = Some(timing.due());
             Some(0)
         };
-        task.requeue(next, &mut enqueue);
+        let _ = task.requeue(next, &mut enqueue);
     }
 }
 

@@ -11,7 +11,8 @@ use crate::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{
-        Gated, Hooks, MissedRuns, Node, Period, Plan, Run, Task, Verdict, WorkerContext, call::Call,
+        Gated, Hooks, MissedRuns, Node, Period, Plan, Run, Task, Verdict, WorkerContext, Wrapped,
+        Wrapper, call::Call,
     },
     time::Timestamp,
 };
@@ -101,4 +102,33 @@ fn a_layer_behind_a_question_may_refuse_the_run() {
     assert_eq!((task.state(), seen()), (TaskState::Scheduled, (1, 2)));
     assert!(matches!(run(&task, at(70)), Verdict::Again(_)));
     assert_eq!(seen(), (2, 3));
+}
+
+/// A run that the gate leaves out leaves the wrapper where it is: it is around the next one.
+#[test]
+fn a_wrapper_stays_when_a_run_is_left_out() {
+    let (asked, wrapped) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let counts = Arc::clone(&wrapped);
+    let task: Arc<Task> = Node::repeated(|| ());
+    let period = Period::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
+    task.set_plan(Plan::new(period, FailurePolicy::stop()));
+    let gate =
+        gate::from_fn(move |_: &gate::Tick<'_>| match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => gate::Entry::Skip,
+            1 => gate::Entry::Again(Duration::from_secs(10)),
+            _ => gate::Entry::Run,
+        });
+    let wrapper = Wrapper::new(move |next| {
+        counts.fetch_add(1, Ordering::Relaxed);
+        next.run()
+    });
+    task.extend(|extras| {
+        extras.layers.add_if(Some(Gated::new(Arc::new(gate))));
+        extras.layers.add_if(Some(Wrapped::new(wrapper)));
+    });
+    let after = [0, 10, 20, 30].map(|moment| {
+        assert!(matches!(run(&task, at(moment)), Verdict::Again(_)));
+        wrapped.load(Ordering::Relaxed)
+    });
+    assert_eq!(after, [0, 0, 1, 2]);
 }
