@@ -147,7 +147,8 @@ impl World {
         let Some((id, future)) = self.take_future(task) else { return };
         // Everything is cancelled in the end, so every waiter returns.
         let handle = future.task_handle();
-        self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
+        // Dropped outside the ledger: that is user code, and takes locks.
+        drop(self.with_task(id, |_, record| record.handle.replace(handle)));
         let outcome = self.blocking(|| match future {
             Future::Once(future) => future.join().map(Receipt::accept),
             Future::Periodic(future) => future.join(),
@@ -205,7 +206,8 @@ impl World {
     /// Waits to be woken. Everything is cancelled in the end, so the wait ends.
     fn pass(&self, id: usize, future: &Future, door: &Door) {
         let handle = future.task_handle();
-        self.with_task(id, |_, record| record.handle.replace(handle).map(drop));
+        // Dropped outside the ledger: that is user code, and takes locks.
+        drop(self.with_task(id, |_, record| record.handle.replace(handle)));
         door.pass();
     }
 

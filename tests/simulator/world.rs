@@ -244,7 +244,8 @@ impl World {
     }
 
     pub(crate) fn put_back(&self, id: usize, future: Future) {
-        self.note(|ledger, _| ledger.tasks[id].future = Some(future));
+        // What it replaces is dropped outside the ledger: that is user code.
+        drop(self.note(|ledger, _| ledger.tasks[id].future.replace(future)));
     }
 
     pub(crate) fn take_executor(&self) -> Option<ScheduledThreadPoolExecutor> {
