@@ -55,7 +55,7 @@ fn stop(number: usize, lines: &[&str], files: &mut BTreeMap<String, Vec<String>>
                 files.insert(name.clone(), its_files);
             }
             let files = files.get(&name).cloned().unwrap_or_default();
-            // What is beside may name what is on the path.
+            // A rare case may name a function that is on the path.
             if !mentions.iter().any(|other| (&other.name, &other.files) == (&name, &files)) {
                 mentions.push(Mention { name, files, is_beside });
             }

@@ -39,7 +39,7 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// What is wrong with the name.
+    /// Says why the name matches no function.
     pub(crate) fn find(&self, mention: &Mention) -> Result<Vec<Vec<&Function>>, String> {
         let name = &mention.name;
         let same: Vec<_> = self.0.iter().filter(|it| it.is_called(name)).collect();

@@ -1,4 +1,4 @@
-//! What is done about an entry that a worker has taken, beside running it: the bound on pending tasks gets its permit
+//! The steps of a taking that only some pools have. When a worker has taken an entry, the bound on pending tasks gets its permit
 //! back, and what observes workers is told.
 //!
 //! One flag of the pool covers both ([`Pool::follows_takes`](Pool)), so a plain pool tests a single flag at each take.

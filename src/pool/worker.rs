@@ -40,7 +40,7 @@ pub(super) struct Runner {
     /// Other threads may rely on this worker to look for a task: it has been idle, or is about to
     /// search.
     is_relied_on: Cell<bool>,
-    /// What is done about an entry beside running it.
+    /// The steps of a taking that only some pools have.
     takes: Takes,
     /// It is about to search, as [`Workers`](super::workers::Workers) knows, and has not yet.
     will_search: Cell<bool>,

@@ -65,7 +65,7 @@ pub(crate) struct Call<'a> {
 /// What only the runs of some tasks have.
 #[derive(Default)]
 struct CallExtras {
-    /// What is called around the closure.
+    /// The code that the worker calls around the closure.
     around: Option<Around>,
     /// When the task has to have ended.
     expiry: Option<Timestamp>,
@@ -334,7 +334,7 @@ impl Call<'_> {
         let has_around = around.is_some();
         let report = hooks.invoke(run, around, lent);
         if has_around && !matches!(report, Ok(Next::Nothing)) {
-            // What is around the body has failed when that had returned, and that has been reported.
+            // The code around the body has failed after the body returned. `invoke` has reported that.
             run.task().discard(&mut || lent.drop_value(), Drops::UNREPORTED);
         }
         match &mut self.plan {

@@ -267,7 +267,7 @@ fn end_or_error(
     if !refused.task().is_done() {
         return Err(refused);
     }
-    // It was in the queue for a moment (see `rescue` in `pool::admission`), and somebody cancelled it
+    // It was in the queue for a moment (see `rescue` in `pool::admission`), and another thread cancelled it
     // there. So it has ended, which a future can say and an error cannot.
     let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskRef::new(task, pool_ref.clone(), ticket))

@@ -36,7 +36,7 @@
 //!
 //! A watcher that ticks and sees nobody [waiting](Waiting) sleeps without a limit. It decides that, and
 //! says so, under the lock of [`Told`]; a thread that begins to wait is counted first and takes the lock
-//! then. (The count is that of the process: the watcher of one executor ticks while somebody waits at
+//! then. (The count is that of the process: the watcher of one executor ticks while a task waits at
 //! another.)
 
 #[cfg(all(target_os = "linux", feature = "wall-clock"))]

@@ -1,4 +1,4 @@
-//! What is observed of one task, from its submission on.
+//! The layer that keeps the submitter's span of a task, and the place where its runs are recorded.
 
 #[cfg(feature = "histograms")]
 use super::NotYet;

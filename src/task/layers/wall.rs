@@ -6,7 +6,7 @@
 //! and the task in the state of one that runs, only that no run is counted. After that it is queued again, due or
 //! not; if it is due another taking runs it.
 //!
-//! What is in the queue when the clock is set is moved by the pool (`Task::follow_wall`), and so is what a worker
+//! When the clock is set the pool moves the tasks that are in the queue (`Task::follow_wall`), and so it does with one that a worker
 //! has just queued again: while the worker has it, the pool cannot.
 
 use super::{Change, Core, Layer, NotYet, Question, control::change_waiting};
