@@ -1,37 +1,35 @@
 //! The future: the caller's half of a task.
 //!
 //! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)); it shows
-//! the state of the task; and it cancels. It holds the task, and it holds the pool only to take the
-//! task out of the queue: a future that outlives its executor still works, because nothing is left to
-//! be taken out.
-//!
-//! It also controls a task that is alive ([`control`]).
+//! the state of the task; it controls a task that is alive; and it cancels. It holds the task, and it holds the pool
+//! only to move the task in the queue: a future that outlives its executor still works, because nothing is left to be
+//! moved.
 //!
 //! There are four types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
-//! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned. [`CancelOnDrop`] is a
-//! future that cancels its task when it is dropped, and [`Mapped`] one whose result goes through a closure.
-//! All of them hold a [`TaskRef`], which does everything but take the result.
+//! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned; the future has one, which does everything
+//! else. [`CancelOnDrop`] is a future that cancels its task when it is dropped, and [`Mapped`] one whose result goes
+//! through a closure.
 
-mod cancel_on_drop;
-mod control;
-mod mapped;
 mod task_handle;
-pub(crate) mod task_ref;
 
 use std::{
     fmt,
     future::Future,
     marker::PhantomData,
+    ops::Deref,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use self::task_ref::TaskRef;
-pub use self::{cancel_on_drop::CancelOnDrop, mapped::Mapped, task_handle::TaskHandle};
+pub use self::task_handle::TaskHandle;
 use crate::{
-    FailedRun, Limit, TaskError, TaskId, TaskState, pool::Pool, sync::Arc, task::Task,
+    FailedRun, Limit, TaskError, TaskId, TaskState, WouldDeadlock,
+    pool::Pool,
+    sync::{Arc, Mutex},
+    task::Task,
     time::Timestamp,
+    trigger::Trigger,
 };
 
 /// The future result of a task. Java's `ScheduledFuture`.
@@ -70,7 +68,7 @@ use crate::{
 #[doc(alias = "FutureTask")]
 #[doc(alias("JoinHandle", "Promise"))]
 pub struct ScheduledFuture<T> {
-    inner: TaskRef,
+    handle: TaskHandle,
     result: PhantomData<fn() -> T>,
 }
 
@@ -110,7 +108,7 @@ impl<T: 'static> ScheduledFuture<T> {
 
     #[inline(never)]
     fn wait_and_join(&self) -> Result<T, TaskError> {
-        self.inner.join().map_err(|_| TaskError::WouldDeadlock)?;
+        self.handle.wait().map_err(|_| TaskError::WouldDeadlock)?;
         self.try_join().unwrap_or(Err(TaskError::ResultTaken))
     }
 
@@ -137,7 +135,7 @@ impl<T: 'static> ScheduledFuture<T> {
     /// wait can end without the task.
     #[doc(alias("recv_timeout", "wait_timeout"))]
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        if self.inner.join_timeout(timeout) { self.try_join() } else { None }
+        if self.handle.ends_in_time(timeout) { self.try_join() } else { None }
     }
 
     /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
@@ -150,7 +148,7 @@ impl<T: 'static> ScheduledFuture<T> {
     /// wait can end without the task.
     pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
         let limit = limit.into();
-        let deadline = limit.deadline(self.inner.clock());
+        let deadline = limit.deadline(self.handle.clock());
         if self.ends_within(&limit, deadline) { self.try_join() } else { None }
     }
 
@@ -177,15 +175,15 @@ impl<T: 'static> ScheduledFuture<T> {
     #[doc(alias = "exceptionNow")]
     #[doc(alias("try_recv", "now_or_never"))]
     pub fn try_join(&self) -> Option<Result<T, TaskError>> {
-        self.inner.task().take_result()
+        self.handle.task().take_result()
     }
 }
 
 impl<T> ScheduledFuture<T> {
     /// `T` is the type of the task's result.
     #[inline]
-    pub(crate) fn new(inner: TaskRef) -> Self {
-        Self { inner, result: PhantomData }
+    pub(crate) fn new(handle: TaskHandle) -> Self {
+        Self { handle, result: PhantomData }
     }
 
     /// Blocks until the task has ended, and does not take the result. Several threads may wait for one
@@ -196,7 +194,7 @@ impl<T> ScheduledFuture<T> {
     ///
     /// [`TaskError::WouldDeadlock`], as [`join`](Self::join).
     pub fn wait(&self) -> Result<(), TaskError> {
-        self.inner.wait().map_err(|_| TaskError::WouldDeadlock)
+        self.handle.wait().map_err(|_| TaskError::WouldDeadlock)
     }
 
     /// Returns `true` if the task has ended: completed, panicked or cancelled. Java: `isDone`.
@@ -217,7 +215,7 @@ impl<T> ScheduledFuture<T> {
     /// Returns the state of the task. Java: `state`.
     #[must_use]
     pub fn state(&self) -> TaskState {
-        self.inner.state()
+        self.handle.state()
     }
 
     /// Returns how long it is until the next run: zero if it is due, `Duration::MAX` if it will never
@@ -242,19 +240,19 @@ impl<T> ScheduledFuture<T> {
     #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        self.inner.delay()
+        self.handle.delay()
     }
 
     /// Returns the id of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
-        self.inner.id()
+        self.handle.id()
     }
 
     /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
-        self.inner.task().name()
+        self.handle.name()
     }
 
     /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended
@@ -286,7 +284,7 @@ impl<T> ScheduledFuture<T> {
         "stop"
     ))]
     pub fn cancel(&self) -> bool {
-        self.inner.cancel()
+        self.handle.cancel()
     }
 
     /// Ends the task as [`cancel`](Self::cancel) does, and raises the
@@ -299,14 +297,14 @@ impl<T> ScheduledFuture<T> {
     /// [`CancellationToken`](crate::CancellationToken) has an example.
     #[doc(alias("abort", "interrupt", "stop"))]
     pub fn cancel_and_signal(&self) -> bool {
-        self.inner.cancel_and_signal()
+        self.handle.cancel_and_signal()
     }
 
     /// Returns a handle that can control and cancel the task but cannot take its result.
     #[doc(alias = "abort_handle")]
     #[must_use]
     pub fn task_handle(&self) -> TaskHandle {
-        TaskHandle::new(self.inner.share_as_handle())
+        self.handle.share()
     }
 
     /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no
@@ -336,7 +334,7 @@ impl<T> ScheduledFuture<T> {
     /// ```
     #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
-        self.inner.task().last_failure()
+        self.handle.last_failure()
     }
 
     /// Turns the future into a guard that cancels the task when it is dropped.
@@ -382,22 +380,223 @@ impl<T> ScheduledFuture<T> {
 
     /// Returns the task, for a wait for several tasks.
     pub(crate) fn shared_task(&self) -> Arc<Task> {
-        self.inner.shared_task()
+        self.handle.shared_task()
     }
 
     /// Returns the pool of the task.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        self.inner.pool()
+        self.handle.pool()
     }
 
-    /// See [`TaskRef::remove_from`].
+    /// See [`TaskHandle::remove_from`].
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
-        self.inner.remove_from(pool)
+        self.handle.remove_from(pool)
     }
 
-    /// See [`TaskRef::ends_within`].
+    /// See [`TaskHandle::ends_within`].
     pub(crate) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
-        self.inner.ends_within(limit, deadline)
+        self.handle.ends_within(limit, deadline)
+    }
+}
+
+/// Control of a task that is alive. Each of these returns `true` if it had an effect, and `false` if it
+/// came too late: the task has ended, or is a one-shot task that a worker has taken, or whose
+/// [time](crate::TaskBuilder::timeout) is up, or the executor has stopped.
+///
+/// None of them interrupts a run. What is asked for while the task runs applies to the run after it,
+/// and of two such wishes the later one holds. None of them blocks, and all take O(log n).
+///
+/// Once an executor has been [shut down](crate::Handle::shutdown) a task can be brought forward, but
+/// not put off.
+#[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
+impl<T> ScheduledFuture<T> {
+    /// Runs the task next after `delay`, whenever it was to run: a timeout that starts anew, a
+    /// watchdog that is fed. The runs of a periodic task after that go on from there: a fixed rate
+    /// has its grid moved, and a [trigger](crate::Trigger) is asked after the run as always. A time
+    /// limit of a one-shot task moves along.
+    ///
+    /// A task that is [paused](Self::pause) stays paused.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let alarm = executor.schedule(5 * second, || "no sign of life")?;
+    /// clock.run_for(4 * second);
+    /// assert!(alarm.reschedule(5 * second));
+    /// clock.run_for(4 * second);
+    /// assert!(!alarm.is_done());
+    /// clock.run_for(second);
+    /// assert_eq!(alarm.join()?, "no sign of life");
+    /// assert!(!alarm.reschedule(second), "it has run");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("reset", "postpone", "heartbeat", "dead_man_switch"))]
+    pub fn reschedule(&self, delay: Duration) -> bool {
+        self.handle.reschedule(delay)
+    }
+
+    /// As [`reschedule`](Self::reschedule), at an instant of the executor's
+    /// [clock](crate::Handle::clock). One that has passed means now, and `None` never.
+    pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
+        self.handle.reschedule_at(instant)
+    }
+
+    /// Runs the task after `delay` at the latest: brings its next run forward, or leaves it as it is. It
+    /// never puts a run off.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let report = executor.schedule(60 * second, || ())?;
+    /// assert!(report.run_within(5 * second));
+    /// assert!(report.run_within(10 * second), "it is earlier anyway");
+    /// assert_eq!(report.delay(), Some(5 * second));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "bring_forward")]
+    pub fn run_within(&self, delay: Duration) -> bool {
+        self.handle.run_within(delay)
+    }
+
+    /// Runs the task now. For a periodic task that is one run more, and its schedule is as it was: the
+    /// run that is planned takes place at its moment. If that run is due already, it is the one that was
+    /// asked for. A periodic task runs also if it is [paused](Self::pause), and stays paused. A
+    /// one-shot task runs now, and not again.
+    ///
+    /// A task of an [on-demand](crate::trigger::on_demand) trigger has no schedule: a run that is
+    /// asked for is its next.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let minute = Duration::from_secs(60);
+    /// let (run, runs) = mpsc::channel();
+    /// let (initial_delay, period) = (minute, minute);
+    /// let backup = executor.schedule_at_fixed_rate(initial_delay, period, move || _ = run.send(()))?;
+    /// assert!(backup.run_now());
+    /// clock.run_until_idle();
+    /// assert_eq!(runs.try_iter().count(), 1);
+    /// assert_eq!(backup.delay(), Some(minute));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("trigger", "notify", "fire"))]
+    pub fn run_now(&self) -> bool {
+        self.handle.run_now()
+    }
+
+    /// Gives a periodic task another schedule. The trigger is asked for its first run at once, on this
+    /// thread, and that is when the task runs next. The old one is dropped. The task keeps its
+    /// [policy](crate::MissedRuns) for missed runs.
+    ///
+    /// Returns `false`, and changes nothing, also if the task is a one-shot task, or if the trigger has
+    /// no run or a period of zero, or cannot be [shared](crate::Trigger::share) behind the gate of the task.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// let poll = executor.repeat(every(minute).first_in(minute), || { /* look */ })?;
+    /// assert!(poll.set_trigger(every(second).first_in(second)), "there is news: look more often");
+    /// clock.run_for(10 * second);
+    /// assert_eq!(executor.statistics().runs, 10);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the trigger panics. The task is then as it was.
+    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
+        self.handle.set_trigger(trigger)
+    }
+
+    /// Keeps the task from running until it is [resumed](Self::resume). Its schedule goes on: what falls
+    /// due meanwhile is late, and when the task is resumed its [policy](crate::MissedRuns) says what
+    /// becomes of the runs that were missed, exactly as if all workers had been busy for that time. A
+    /// moment that has not come by then stands. A run that is under way is not interrupted.
+    ///
+    /// A time limit goes on counting. A task that is paused is
+    /// [`Paused`](crate::TaskState::Paused) and stays pending: an executor that is shut down waits for
+    /// it as for every delayed task, until it has been resumed and has run, or has been cancelled.
+    ///
+    /// Returns `false` also if the task is paused already.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, TaskState};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let (initial_delay, period) = (second, second);
+    /// let tick = executor
+    ///     .task()
+    ///     .missed_runs(MissedRuns::Coalesce)
+    ///     .schedule_at_fixed_rate(initial_delay, period, || {})?;
+    /// assert!(tick.pause());
+    /// assert_eq!(tick.state(), TaskState::Paused);
+    /// clock.run_for(10 * second);
+    /// assert_eq!(executor.statistics().runs, 0);
+    /// assert!(tick.resume());
+    /// clock.run_until_idle();
+    /// assert_eq!(executor.statistics().runs, 1, "one run for the ten that were missed");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "suspend")]
+    pub fn pause(&self) -> bool {
+        self.handle.pause()
+    }
+
+    /// Ends a [pause](Self::pause). Returns `false` also if the task is not paused.
+    pub fn resume(&self) -> bool {
+        self.handle.resume()
+    }
+
+    /// Ends the task as [`cancel_and_signal`](Self::cancel_and_signal) does, and blocks until its closure
+    /// does not run any more: when this returns `Ok`, the closure is not running and never will, and
+    /// what a run had borrowed is free. The captures of a periodic closure have been dropped, unless
+    /// another thread that has cancelled the task is about to do so. Returns `true` if this call ended
+    /// the task, and `false` if it had ended before; it waits in both cases.
+    ///
+    /// A body that does not look at its [token](crate::TaskContext::token) is waited for to its end. On
+    /// a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks) if the body waits
+    /// for time.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let (started, has_started) = mpsc::channel();
+    /// let watch = executor.submit(with_context(move |run| {
+    ///     started.send(()).ok();
+    ///     run.token().wait(); // until it is asked to stop
+    /// }))?;
+    /// has_started.recv()?;
+    /// assert!(watch.cancel_and_wait()?, "nothing of it runs any more");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does
+    /// not wait, as with [`join`](Self::join). The task has been cancelled all the same.
+    #[doc(alias("abort", "stop"))]
+    pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
+        self.handle.cancel_and_wait()
     }
 }
 
@@ -405,7 +604,7 @@ impl<T: 'static> Future for ScheduledFuture<T> {
     type Output = Result<T, TaskError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.inner.poll_awaited(context.waker()) {
+        if !self.handle.poll_awaited(context.waker()) {
             return Poll::Pending;
         }
         self.try_join().map_or(Poll::Pending, Poll::Ready)
@@ -414,21 +613,212 @@ impl<T: 'static> Future for ScheduledFuture<T> {
 
 impl<T> fmt::Debug for ScheduledFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(f, "ScheduledFuture", self.id(), self.name(), self.state())
+        self.handle.describe(f, "ScheduledFuture")
     }
 }
 
-fn describe(
-    f: &mut fmt::Formatter<'_>,
-    what: &str,
-    id: TaskId,
-    name: Option<Arc<str>>,
-    state: TaskState,
-) -> fmt::Result {
-    let mut shown = f.debug_struct(what);
-    shown.field("id", &format_args!("{id}"));
-    if let Some(name) = name {
-        shown.field("name", &name);
+/// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`] or
+/// [`ScheduledFuture::cancel_and_signal_on_drop`]. It dereferences to the future, and can be awaited
+/// in its place.
+#[doc(alias("AbortOnDropHandle", "DropGuard"))]
+#[must_use = "the task is cancelled at once if the guard is not kept"]
+pub struct CancelOnDrop<T> {
+    /// `None` once detached.
+    future: Option<ScheduledFuture<T>>,
+    /// True if a running body is asked to stop as well.
+    signals: bool,
+}
+
+impl<T> CancelOnDrop<T> {
+    /// Returns the future, which no longer cancels when it is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let guard = executor.schedule(Duration::from_secs(60), || ())?.cancel_on_drop();
+    /// let future = guard.detach();
+    /// drop(future);
+    /// assert_eq!(executor.pending_count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn detach(mut self) -> ScheduledFuture<T> {
+        match self.future.take() {
+            Some(future) => future,
+            None => unreachable!("only this call takes the future, and it takes the guard too"),
+        }
     }
-    shown.field("state", &state).finish_non_exhaustive()
+}
+
+impl<T> Deref for CancelOnDrop<T> {
+    type Target = ScheduledFuture<T>;
+
+    fn deref(&self) -> &ScheduledFuture<T> {
+        match &self.future {
+            Some(future) => future,
+            None => unreachable!("the future is there until the guard is taken"),
+        }
+    }
+}
+
+impl<T: 'static> Future for CancelOnDrop<T> {
+    type Output = Result<T, TaskError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.future {
+            Some(future) => Pin::new(future).poll(context),
+            None => unreachable!("the future is there until the guard is taken"),
+        }
+    }
+}
+
+impl<T> Drop for CancelOnDrop<T> {
+    fn drop(&mut self) {
+        match &self.future {
+            Some(future) if self.signals => _ = future.cancel_and_signal(),
+            Some(future) => _ = future.cancel(),
+            None => {}
+        }
+    }
+}
+
+impl<T> fmt::Debug for CancelOnDrop<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CancelOnDrop").field(&self.future).finish()
+    }
+}
+
+/// The future of a task whose result a closure makes something else of; from [`ScheduledFuture::map`].
+///
+/// It can be joined and awaited, and dereferences to the future that it was made of, for everything else: to
+/// look, to control and to cancel. The closure runs on the thread that takes the result, and once.
+pub struct Mapped<T, F> {
+    future: ScheduledFuture<T>,
+    /// `None` once called.
+    closure: Mutex<Option<F>>,
+}
+
+impl<T> ScheduledFuture<T> {
+    /// Has the result go through a closure on its way to the caller that takes it. If the task has no result the closure is
+    /// dropped uncalled. A panic of the closure is the caller's. Does not block. Java: `thenApply`, but on the thread of
+    /// the caller; work for a worker belongs into the task.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let length = executor.submit(|| "punctual")?.map(str::len);
+    /// assert_eq!(length.join()?, 8);
+    ///
+    /// let late = executor.schedule(Duration::from_secs(60), || 6)?.map(|six| six * 7);
+    /// assert!(late.cancel());
+    /// assert!(late.join().expect_err("it will not run").is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("thenApply", "CompletableFuture"))]
+    pub fn map<F, U>(self, closure: F) -> Mapped<T, F>
+    where
+        F: FnOnce(T) -> U,
+    {
+        Mapped { future: self, closure: Mutex::new(Some(closure)) }
+    }
+}
+
+impl<T: 'static, F> Mapped<T, F> {
+    /// See [`ScheduledFuture::join`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ScheduledFuture::join`].
+    pub fn join<U>(&self) -> Result<U, TaskError>
+    where
+        F: FnOnce(T) -> U,
+    {
+        self.apply(self.future.join())
+    }
+
+    /// See [`ScheduledFuture::join_timeout`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ScheduledFuture::join_timeout`].
+    pub fn join_timeout<U>(&self, timeout: Duration) -> Option<Result<U, TaskError>>
+    where
+        F: FnOnce(T) -> U,
+    {
+        self.future.join_timeout(timeout).map(|result| self.apply(result))
+    }
+
+    /// See [`ScheduledFuture::join_within`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ScheduledFuture::join_within`].
+    pub fn join_within<U>(&self, limit: impl Into<Limit>) -> Option<Result<U, TaskError>>
+    where
+        F: FnOnce(T) -> U,
+    {
+        self.future.join_within(limit).map(|result| self.apply(result))
+    }
+
+    /// See [`ScheduledFuture::try_join`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ScheduledFuture::try_join`].
+    pub fn try_join<U>(&self) -> Option<Result<U, TaskError>>
+    where
+        F: FnOnce(T) -> U,
+    {
+        self.future.try_join().map(|result| self.apply(result))
+    }
+
+    /// As [`ScheduledFuture::map`]: both closures are called, one after the other.
+    pub fn map<U, G, V>(self, then: G) -> Mapped<T, impl FnOnce(T) -> V + use<T, F, U, G, V>>
+    where
+        F: FnOnce(T) -> U,
+        G: FnOnce(U) -> V,
+    {
+        let closure = self.closure.into_inner();
+        let closure = closure.map(|closure| |result| then(closure(result)));
+        Mapped { future: self.future, closure: Mutex::new(closure) }
+    }
+
+    /// Calls the closure with a result. User code: not under the lock.
+    fn apply<U>(&self, result: Result<T, TaskError>) -> Result<U, TaskError>
+    where
+        F: FnOnce(T) -> U,
+    {
+        let result = result?;
+        let closure = self.closure.lock().take();
+        closure.map(|closure| closure(result)).ok_or(TaskError::ResultTaken)
+    }
+}
+
+impl<T, F> Deref for Mapped<T, F> {
+    type Target = ScheduledFuture<T>;
+
+    fn deref(&self) -> &ScheduledFuture<T> {
+        &self.future
+    }
+}
+
+/// The closure is called by value, so nothing is pinned.
+impl<T, F> Unpin for Mapped<T, F> {}
+
+impl<T: 'static, U, F: FnOnce(T) -> U> Future for Mapped<T, F> {
+    type Output = Result<U, TaskError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = Pin::new(&mut self.future).poll(context);
+        polled.map(|result| self.apply(result))
+    }
+}
+
+impl<T, F> fmt::Debug for Mapped<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mapped").field(&self.future).finish()
+    }
 }

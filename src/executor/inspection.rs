@@ -11,8 +11,8 @@ use std::{
 
 use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
-    ScheduledFuture, Statistics, TaskHandle, TaskId, future::task_ref::TaskRef, pool::PoolRef,
-    queue::SnapshotEntry, sync::Arc, task::Task,
+    ScheduledFuture, Statistics, TaskHandle, TaskId, pool::PoolRef, queue::SnapshotEntry,
+    sync::Arc, task::Task,
 };
 
 impl Handle {
@@ -193,7 +193,7 @@ impl PendingTask {
             // The count of a task that has begun since cannot be read.
             runs: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
-            handle: TaskHandle::new(TaskRef::new(task, pool_ref.clone(), ticket)),
+            handle: TaskHandle::new(task, pool_ref.clone(), ticket),
         }
     }
 

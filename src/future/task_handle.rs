@@ -1,16 +1,28 @@
-//! A handle on a task, for everyone who has to do with the task but not with its result.
+//! A handle on a task: everything that can be done to a task but the taking of its result.
+//!
+//! It knows no type of a result, so it is compiled once, and not for each type of a user. A
+//! [`ScheduledFuture`](super::ScheduledFuture) is a handle that takes the result as well: it calls the verbs here, and
+//! documents them. What the changes of a task that is alive mean, and what they race with: `task::layers::control`.
 
 use std::{
     fmt,
+    task::Waker,
     time::{Duration, Instant},
 };
 
-use super::{describe, task_ref::TaskRef};
 use crate::{
-    FailedRun, TaskId, TaskState, WouldDeadlock,
-    sync::Arc,
-    task::{Change, Pace},
+    CancelReason, FailedRun, Failure, Limit, TaskId, TaskState, WouldDeadlock,
+    entry::Ticket,
+    pool::{IfRunning, Pool, PoolRef},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Awaited, Change, Drops, Pace, Run, Task},
+    time::{Clock, Timestamp},
     trigger::Trigger,
+    unwind::{Contained, discard_with},
+    wait::{self, Place},
 };
 
 /// Controls and cancels a task; from [`ScheduledFuture::task_handle`](crate::ScheduledFuture::task_handle). It is cheap to clone, does not
@@ -34,24 +46,35 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias = "AbortHandle")]
-pub struct TaskHandle(TaskRef);
+pub struct TaskHandle {
+    task: Contained<Arc<Task>>,
+    pool_ref: PoolRef,
+    id: u64,
+    /// The slot of the queue that the task was given when it was submitted.
+    slot: u32,
+    /// True if there is a waker for the `await` of the future that has this handle. An atomic has no unused values, so
+    /// a `Result` with a future keeps its variant in a pointer, and is moved by whole words.
+    is_awaited: AtomicBool,
+    /// True if this handle is a future's and there are others, which would keep the result.
+    has_handles: AtomicBool,
+}
 
+/// What it is done for, and what it returns, is said at the method of the future that has the same name.
+#[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskHandle {
-    pub(crate) fn new(task: TaskRef) -> Self {
-        Self(task)
-    }
-
     /// Cancels the task: see [`ScheduledFuture::cancel`](crate::ScheduledFuture::cancel).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel(&self) -> bool {
-        self.0.cancel()
+        self.cancel_if_running(IfRunning::LetReturn)
     }
 
     /// Cancels the task, and asks a running body to stop: see
     /// [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal(&self) -> bool {
-        self.0.cancel_and_signal()
+        self.cancel_if_running(IfRunning::Signal)
+    }
+
+    fn cancel_if_running(&self, if_running: IfRunning) -> bool {
+        self.pool().cancel(self.task(), self.ticket(), CancelReason::Requested, if_running)
     }
 
     /// Cancels the task, asks a running body to stop, and waits until it has: see
@@ -61,119 +84,282 @@ impl TaskHandle {
     ///
     /// The same as [`ScheduledFuture::cancel_and_wait`](crate::ScheduledFuture::cancel_and_wait).
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
-        self.0.cancel_and_wait()
+        let has_ended = self.cancel_and_signal();
+        if self.task.has_left() {
+            return Ok(has_ended);
+        }
+        if Run::is_of(&self.task) {
+            return Err(WouldDeadlock(()));
+        }
+        let _waiting = self.pool().enter_wait(|| Arc::new(Leaving(self.shared_task())))?;
+        let mut place = Place::default();
+        let poll = |waker: &Waker| self.task.poll_left(&mut place, waker).then_some(());
+        wait::block_on(self.clock(), poll);
+        Ok(has_ended)
     }
 
     /// Runs the task next after `delay`: see [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule(&self, delay: Duration) -> bool {
-        self.0.reschedule(delay)
+        self.change(Change::At(self.clock().read().after(delay)))
     }
 
     /// Runs the task next at `instant`: see [`ScheduledFuture::reschedule_at`](crate::ScheduledFuture::reschedule_at).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
-        self.0.reschedule_at(instant.into())
+        let now = self.clock().read();
+        let moment = |instant| self.clock().deadline_of(instant).max(now);
+        self.change(Change::At(instant.into().map_or(Timestamp::NEVER, moment)))
     }
 
     /// Runs the task after `delay` at the latest: see [`ScheduledFuture::run_within`](crate::ScheduledFuture::run_within).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_within(&self, delay: Duration) -> bool {
-        self.0.run_within(delay)
+        self.change(Change::Within(self.clock().read().after(delay)))
     }
 
     /// Runs the task now, beside its schedule: see [`ScheduledFuture::run_now`](crate::ScheduledFuture::run_now).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_now(&self) -> bool {
-        self.0.run_now()
+        self.change(Change::RunNow(self.clock().read()))
     }
 
     /// Gives a periodic task another schedule: see [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
-        self.0.set_trigger(trigger)
+        let change = Change::schedule(trigger, self.task(), self.clock());
+        change.is_some_and(|change| self.change(change))
     }
 
     /// Keeps the task from running until it is resumed: see [`ScheduledFuture::pause`](crate::ScheduledFuture::pause).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn pause(&self) -> bool {
-        self.0.change(Change::Pause)
+        self.change(Change::Pause)
     }
 
     /// Ends a pause: see [`ScheduledFuture::resume`](crate::ScheduledFuture::resume).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn resume(&self) -> bool {
-        self.0.change(Change::Resume)
+        self.change(Change::Resume)
     }
 
+    /// Calls the task, which is debounced or throttled.
+    pub(crate) fn call(&self, pace: Pace) -> bool {
+        self.change(Change::Call(self.clock().read(), pace))
+    }
+
+    /// Runs the task now if a call waits for it. Returns `true` if one does.
+    pub(crate) fn flush(&self) -> bool {
+        self.change(Change::Flush(self.clock().read()))
+    }
+
+    fn change(&self, change: Change) -> bool {
+        self.pool_ref.control(&self.task, self.ticket(), change)
+    }
+
+    /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
+    pub(super) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
+        self.pool_ref.belongs_to(pool) && pool.remove_waiting(self.task(), self.ticket())
+    }
+}
+
+impl TaskHandle {
     /// Returns how long it is until the next run: see [`ScheduledFuture::delay`](crate::ScheduledFuture::delay).
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        self.0.delay()
+        let deadline = self.pool().deadline(self.task(), self.ticket())?;
+        Some(deadline.delay_at(self.clock().read()))
     }
 
     /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).
     #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
-        self.0.task().last_failure()
-    }
-
-    /// Calls the task, which is debounced or throttled.
-    pub(crate) fn call(&self, pace: Pace) -> bool {
-        let now = self.0.clock().read();
-        self.0.change(Change::Call(now, pace))
-    }
-
-    /// Runs the task now if a call waits for it. Returns `true` if one does.
-    pub(crate) fn flush(&self) -> bool {
-        let now = self.0.clock().read();
-        self.0.change(Change::Flush(now))
-    }
-
-    /// Returns `true` if a call waits for its run.
-    pub(crate) fn is_called(&self) -> bool {
-        self.0.task().is_called()
+        self.task.last_failure()
     }
 
     /// Returns `true` if the task has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.0.state().is_done()
+        self.state().is_done()
     }
 
     /// Returns `true` if the task was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.state() == TaskState::Cancelled
+        self.state() == TaskState::Cancelled
     }
 
     /// Returns the state of the task.
     #[must_use]
     pub fn state(&self) -> TaskState {
-        self.0.state()
+        self.task.state()
     }
 
     /// Returns the id of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
-        self.0.id()
+        TaskId(self.id)
     }
 
     /// Returns the name of the task, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
-        self.0.task().name()
+        self.task.name()
+    }
+
+    /// Returns `true` if a call waits for its run.
+    pub(crate) fn is_called(&self) -> bool {
+        self.task.is_called()
+    }
+
+    pub(super) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
+        let mut shown = f.debug_struct(what);
+        shown.field("id", &format_args!("{}", self.id()));
+        if let Some(name) = self.name() {
+            shown.field("name", &name);
+        }
+        shown.field("state", &self.state()).finish_non_exhaustive()
+    }
+}
+
+/// What a future needs of its handle.
+impl TaskHandle {
+    pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
+        let Ticket { slot, sequence: id } = ticket;
+        let (task, is_awaited) = (Contained::new(task), AtomicBool::new(false));
+        Self { task, pool_ref, id, slot, is_awaited, has_handles: AtomicBool::new(false) }
+    }
+
+    /// Returns another handle. The result is given up when the future that has this one is dropped, however long the
+    /// other one keeps the task.
+    pub(super) fn share(&self) -> Self {
+        // Relaxed: only the drop reads it, which comes after every use.
+        self.has_handles.store(true, Ordering::Relaxed);
+        self.clone()
+    }
+
+    #[inline]
+    pub(super) fn task(&self) -> &Task {
+        &**self.task
+    }
+
+    pub(super) fn shared_task(&self) -> Arc<Task> {
+        Arc::clone(&self.task)
+    }
+
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        self.pool_ref.pool()
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        self.pool().clock()
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket { slot: self.slot, sequence: self.id }
+    }
+
+    /// Returns where a panic in the drop of the result is reported.
+    fn drops(&self) -> Drops<'_> {
+        self.pool().callbacks().hooks.drops(self.id)
+    }
+
+    /// Blocks until the task has ended; spins for a while before it sleeps.
+    pub(super) fn wait(&self) -> Result<(), WouldDeadlock> {
+        let _waiting = self.pool().enter_join(|| self.shared_task())?;
+        let mut place = Place::default();
+        while !self.block_soon(&mut place, Timestamp::NEVER) {}
+        Ok(())
+    }
+
+    /// As [`wait`](Self::wait), but no longer than `timeout`. Returns `true` if the task has ended.
+    pub(super) fn ends_in_time(&self, timeout: Duration) -> bool {
+        let mut place = Place::default();
+        let has_ended = self.block_soon(&mut place, self.clock().read().after(timeout));
+        self.forget_unless(has_ended, &mut place);
+        has_ended
+    }
+
+    fn block_soon(&self, place: &mut Place, deadline: Timestamp) -> bool {
+        let is_done = || self.state().is_done();
+        let poll = |waker: &Waker| self.poll_done(place, waker);
+        wait::block_soon(self.clock(), deadline, is_done, poll).is_some()
+    }
+
+    /// Blocks until the task has ended, or until `limit` is reached, whose deadline this is. Returns
+    /// `true` if the task has ended, whatever the limit says. The result stays where it is.
+    pub(super) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
+        let mut place = Place::default();
+        let poll = |waker: &Waker| self.poll_done(&mut place, waker);
+        let has_ended = limit.block(self.clock(), deadline, poll).is_some();
+        self.forget_unless(has_ended, &mut place);
+        has_ended
+    }
+
+    /// The poll of [`wait`].
+    fn poll_done(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+        self.task.poll_done(place, waker).then_some(())
+    }
+
+    /// Takes the waker of this thread off the task's list if its wait was given up. A task that has
+    /// ended keeps no list.
+    fn forget_unless(&self, has_ended: bool, place: &mut Place) {
+        if !has_ended {
+            self.task.forget(place);
+        }
+    }
+
+    /// Takes the waker of an `await` off the task, and gives up the result that handles would keep.
+    // Apart, so that a drop of any other reference saves no registers for it.
+    #[cold]
+    #[inline(never)]
+    fn withdraw(&self) {
+        if self.is_awaited.load(Ordering::Relaxed) {
+            self.task.deregister_awaiting();
+        }
+        if self.has_handles.load(Ordering::Relaxed) {
+            self.task.abandon(self.drops());
+        }
+    }
+
+    /// The poll of an `await`. Returns `true` once the task has ended.
+    pub(super) fn poll_awaited(&mut self, waker: &Waker) -> bool {
+        let has_ended = self.task.poll_awaited(waker);
+        self.is_awaited.store(!has_ended, Ordering::Relaxed);
+        has_ended
     }
 }
 
 impl Clone for TaskHandle {
     fn clone(&self) -> Self {
-        Self(self.0.share())
+        Self::new(self.shared_task(), self.pool_ref.clone(), self.ticket())
+    }
+}
+
+impl Drop for TaskHandle {
+    fn drop(&mut self) {
+        // Relaxed: a drop comes after every use.
+        let (is_awaited, has_handles) = (&self.is_awaited, &self.has_handles);
+        if is_awaited.load(Ordering::Relaxed) || has_handles.load(Ordering::Relaxed) {
+            self.withdraw();
+        }
+        let task = self.task.take();
+        discard_with(task, |panic| self.drops().report(None, Failure::of_panic(panic)));
     }
 }
 
 impl fmt::Debug for TaskHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(f, "TaskHandle", self.id(), self.name(), self.state())
+        self.describe(f, "TaskHandle")
+    }
+}
+
+/// A task whose body is still running, although the task has been cancelled.
+struct Leaving(Arc<Task>);
+
+impl Awaited for Leaving {
+    fn is_done(&self) -> bool {
+        self.0.has_left()
+    }
+
+    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
+        self.0.may_end_without_worker(has_timer_thread)
+    }
+
+    fn needs_free_worker(&self) -> bool {
+        false
     }
 }

@@ -22,9 +22,8 @@ use super::{
 };
 use crate::{
     CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason,
-    ScheduledFuture,
+    ScheduledFuture, TaskHandle,
     entry::{Ticket, Timing},
-    future::task_ref::TaskRef,
     pool::{NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     sync::Arc,
     task::{
@@ -43,7 +42,7 @@ impl TaskBuilder<'_> {
         self,
         task: Arc<Task>,
         delay: Duration,
-    ) -> Result<TaskRef, RejectedExecutionError> {
+    ) -> Result<TaskHandle, RejectedExecutionError> {
         let now = self.clock().read();
         self.launch(task, now, Timing::At(now.after(delay)))
     }
@@ -53,7 +52,7 @@ impl TaskBuilder<'_> {
         self,
         task: Arc<Task>,
         instant: Option<Instant>,
-    ) -> Result<TaskRef, RejectedExecutionError> {
+    ) -> Result<TaskHandle, RejectedExecutionError> {
         let clock = self.clock();
         let now = clock.read();
         // An instant in the past means now: the task queues up behind those that are due already.
@@ -71,7 +70,7 @@ impl TaskBuilder<'_> {
         initial_delay: Duration,
         period: Duration,
         kind: fn(Duration, MissedRuns) -> Period,
-    ) -> Result<TaskRef, RejectedExecutionError> {
+    ) -> Result<TaskHandle, RejectedExecutionError> {
         let now = self.clock().read();
         let period = kind(period, self.missed.unwrap_or(MissedRuns::Burst));
         task.set_plan(Plan::new(period, self.on_failure.unwrap_or_default()));
@@ -84,7 +83,7 @@ impl TaskBuilder<'_> {
         mut self,
         task: Arc<Task>,
         trigger: G,
-    ) -> Result<TaskRef, RejectedExecutionError> {
+    ) -> Result<TaskHandle, RejectedExecutionError> {
         let policy = self.on_failure;
         // With `stop`, nothing would be tried again.
         let policy = policy.or_else(|| trigger.retries().then(FailurePolicy::resume));
@@ -109,7 +108,7 @@ impl TaskBuilder<'_> {
         task: Arc<Task>,
         now: Timestamp,
         timing: Timing,
-    ) -> Result<TaskRef, RejectedExecutionError> {
+    ) -> Result<TaskHandle, RejectedExecutionError> {
         let deadline = timing.due();
         let pool_ref = self.pool_refs.local();
         let (is_periodic, traits) = (task.is_periodic(), task.traits());
@@ -149,7 +148,7 @@ impl TaskBuilder<'_> {
         if let Some(name) = listened_to.filter(|_| is_queued) {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
         }
-        Ok(TaskRef::new(task, pool_ref.clone(), ticket))
+        Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
     /// Gives a task what only some tasks have.
@@ -218,7 +217,7 @@ fn submit(
     pool_refs: &PoolRefs,
     task: Arc<Task>,
     delay: Duration,
-) -> Result<TaskRef, RejectedExecutionError> {
+) -> Result<TaskHandle, RejectedExecutionError> {
     let pool_ref = pool_refs.local();
     let now = pool_ref.pool().clock().read();
     let deadline = now.after(delay);
@@ -227,7 +226,7 @@ fn submit(
     }
     let admitted = pool_ref.admit(task.clone(), now, Timing::At(deadline), Staffing::Complete);
     match admitted.or_else(NotQueued::ticket) {
-        Ok(ticket) => Ok(TaskRef::new(task, pool_ref.clone(), ticket)),
+        Ok(ticket) => Ok(TaskHandle::new(task, pool_ref.clone(), ticket)),
         Err(refused) => end_or_error(task, pool_ref, refused),
     }
 }
@@ -262,7 +261,7 @@ fn end_or_error(
     task: Arc<Task>,
     pool_ref: &PoolRef,
     refused: RejectedExecutionError,
-) -> Result<TaskRef, RejectedExecutionError> {
+) -> Result<TaskHandle, RejectedExecutionError> {
     refused.task().leave_group();
     if !refused.task().is_done() {
         return Err(refused);
@@ -270,7 +269,7 @@ fn end_or_error(
     // It was in the queue for a moment (see `rescue` in `pool::admission`), and another thread cancelled it
     // there. So it has ended, which a future can say and an error cannot.
     let ticket = Ticket::without_slot(refused.task().id().0);
-    Ok(TaskRef::new(task, pool_ref.clone(), ticket))
+    Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
 }
 
 /// Ensures that a worker will run the task, that the timer thread watches over its time limit, and that the
