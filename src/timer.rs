@@ -31,19 +31,22 @@
 //! deadline looks for the alarm. If that is there, it is yet to go off. If it is gone, the pool has ended
 //! it, since a worker takes it at the deadline and not before. A move that does not find it forgets it.
 
-mod interval;
-mod sleep;
-mod timeout;
-
 use std::{
     error::Error,
     fmt,
-    future::{Future, IntoFuture},
+    future::{Future, IntoFuture, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker, ready},
     time::{Duration, Instant},
 };
 
-pub use self::{interval::Interval, sleep::Sleep, timeout::TimeoutError};
-use crate::{CancelReason, Handle, MissedRuns, RejectionReason, time::Timestamp};
+use crate::{
+    CancelReason, Handle, MissedRuns, RejectionReason,
+    entry::Ticket,
+    pool::PoolRef,
+    task::{Alarm, Node, Period},
+    time::{Clock, Timestamp},
+};
 
 impl Handle {
     /// Returns a future that is ready `duration` after this call, and never earlier. `Duration::MAX` means
@@ -160,7 +163,7 @@ impl Handle {
         duration: Duration,
         future: F,
     ) -> impl Future<Output = Result<F::Output, TimeoutError>> + use<F> {
-        timeout::limited(self.sleep(duration), future.into_future())
+        limited(self.sleep(duration), future.into_future())
     }
 
     /// As [`timeout`](Self::timeout), until an instant of the executor's [clock](Self::clock).
@@ -178,11 +181,300 @@ impl Handle {
         I: Into<Option<Instant>>,
         F: IntoFuture,
     {
-        timeout::limited(self.sleep_until(instant), future.into_future())
+        limited(self.sleep_until(instant), future.into_future())
     }
 
     fn deadline_of(&self, instant: Option<Instant>) -> Timestamp {
         instant.map_or(Timestamp::NEVER, |instant| self.pool().clock().deadline_of(instant))
+    }
+}
+
+/// A future that is ready at its deadline; from [`Handle::sleep`](crate::Handle::sleep).
+///
+/// It wakes the waker of its last poll, from a worker of the executor. After its end it is ready at every
+/// further poll, until it is [reset](Self::reset). Dropping it removes it from the queue at once, and wakes
+/// nobody.
+///
+/// It ends with [`TimerStopped`] if the executor stops before the deadline.
+///
+/// [`Handle::sleep`](crate::Handle::sleep) and [`reset`](Self::reset) have examples.
+// The entry is known by its ticket alone: the queue owns the alarm, so the two share no count and no lock.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Sleep {
+    pool_ref: PoolRef,
+    deadline: Timestamp,
+    /// The alarm in the queue, from a poll that found the deadline ahead until one that finds the alarm
+    /// gone off.
+    entry: Option<TimerEntry>,
+}
+
+#[derive(Clone, Copy)]
+struct TimerEntry {
+    ticket: Ticket,
+    waker: WakerId,
+}
+
+/// Which waker it is, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive,
+/// so no other can have the same address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct WakerId(usize, usize);
+
+impl WakerId {
+    fn of(waker: &Waker) -> Self {
+        Self(waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
+    }
+}
+
+impl Sleep {
+    fn new(pool_ref: &PoolRef, deadline: Timestamp) -> Self {
+        Self { pool_ref: pool_ref.clone(), deadline, entry: None }
+    }
+
+    fn clock(&self) -> &Clock {
+        self.pool_ref.pool().clock()
+    }
+
+    fn planned(&self) -> Timestamp {
+        self.deadline
+    }
+
+    /// Returns the instant at which it is ready; `None` for one that never is.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.clock().instant_of(self.deadline)
+    }
+
+    /// Returns `true` if the deadline has come.
+    #[must_use]
+    pub fn is_elapsed(&self) -> bool {
+        self.clock().read() >= self.deadline
+    }
+
+    /// Moves the deadline to `duration` from now, earlier or later, whether or not it has come. An entry
+    /// that is in the queue is moved there, with the waker that it has.
+    ///
+    /// Does not block. O(log n).
+    ///
+    /// ```
+    /// use std::{pin::Pin, task::{Context, Poll, Waker}, time::Duration};
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let timers = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let mut context = Context::from_waker(Waker::noop());
+    /// let mut idle = timers.sleep(30 * second);
+    /// assert!(Pin::new(&mut idle).poll(&mut context).is_pending());
+    /// clock.run_for(29 * second);
+    /// idle.reset(30 * second); // there was news
+    /// clock.run_for(29 * second);
+    /// assert!(Pin::new(&mut idle).poll(&mut context).is_pending());
+    /// clock.run_for(second);
+    /// assert!(Pin::new(&mut idle).poll(&mut context).is_ready());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn reset(&mut self, duration: Duration) {
+        let deadline = self.clock().read().after(duration);
+        self.move_to(deadline);
+    }
+
+    /// As [`reset`](Self::reset), to an instant of the executor's [clock](crate::Handle::clock). One that
+    /// has passed means now, and `None` never.
+    pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
+        let instant = instant.into();
+        let deadline =
+            instant.map_or(Timestamp::NEVER, |instant| self.clock().deadline_of(instant));
+        self.move_to(deadline);
+    }
+
+    /// An entry that cannot be moved because it is gone has been woken, or is about to be, and the poll
+    /// that follows makes another. One that may not be put off, because the executor was shut down, stays
+    /// where it is; when it goes off there, the poll finds that it was too early.
+    fn move_to(&mut self, deadline: Timestamp) {
+        self.deadline = deadline;
+        if let Some(TimerEntry { ticket, waker }) = self.entry {
+            let moved = self.pool_ref.pool().move_timer(ticket, deadline);
+            self.entry = moved.map(|ticket| TimerEntry { ticket, waker });
+        }
+    }
+
+    fn poll_elapsed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), TimerStopped>> {
+        let now = self.clock().read();
+        if now >= self.deadline {
+            self.leave();
+            return Poll::Ready(Ok(()));
+        }
+        let waker = WakerId::of(context.waker());
+        match self.entry {
+            Some(entry) if entry.waker == waker => self.poll_entry(entry.ticket),
+            _ => {
+                self.leave();
+                self.enter(now, context.waker())?;
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Polls an entry that need not be changed. The clock is read once more if it is gone, which may be
+    /// because its deadline has come since the poll has begun.
+    fn poll_entry(&mut self, ticket: Ticket) -> Poll<Result<(), TimerStopped>> {
+        let Some(reason) = self.pool_ref.pool().end_of_timer(ticket) else {
+            return Poll::Pending;
+        };
+        self.entry = None;
+        Poll::Ready(if self.is_elapsed() { Ok(()) } else { Err(TimerStopped { reason }) })
+    }
+
+    fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {
+        let id = WakerId::of(waker);
+        let task = Node::alarm(Alarm::new(waker.clone()));
+        let admitted = self.pool_ref.admit_timer(task, now, self.deadline);
+        let ticket = admitted.map_err(|why| TimerStopped::refused(&why))?;
+        self.entry = Some(TimerEntry { ticket, waker: id });
+        Ok(())
+    }
+
+    #[inline]
+    fn leave(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.pool_ref.pool().remove_timer(entry.ticket);
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = Result<(), TimerStopped>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_elapsed(context)
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep")
+            .field("remaining", &self.deadline.delay_at(self.clock().read()))
+            .field("is_queued", &self.entry.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A series of ticks; from [`Handle::interval`](crate::Handle::interval).
+///
+/// The ticks are on a grid that does not drift. [`tick`](Self::tick) waits for the next one; between two
+/// calls there is nothing in the queue. What happens to the ticks that have passed when `tick` is called
+/// is decided by [`missed_runs`](Self::missed_runs); the default is [`MissedRuns::Coalesce`]: one late
+/// tick stands for all of them, and the next is on the grid.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{Handle, TimerStopped};
+///
+/// async fn watch(timers: &Handle) -> Result<(), TimerStopped> {
+///     let mut ticks = timers.interval(Duration::from_secs(5));
+///     loop {
+///         ticks.tick().await?;
+///         // look
+///     }
+/// }
+/// ```
+///
+/// With the feature `stream` it is a `futures_core::Stream`, which ends when the executor has stopped.
+#[doc(alias = "ticker")]
+#[must_use = "it ticks when it is awaited"]
+pub struct Interval {
+    sleep: Sleep,
+    period: Duration,
+    missed: MissedRuns,
+}
+
+impl Interval {
+    fn new(sleep: Sleep, period: Duration, missed: MissedRuns) -> Self {
+        assert!(
+            !period.is_zero(),
+            "the period of an interval is zero; the shortest is one nanosecond"
+        );
+        Self { sleep, period, missed }
+    }
+
+    /// Sets what happens to ticks that have passed unseen. With [`MissedRuns::Skip`] and
+    /// [`MissedRuns::Within`] an overdue tick is left out even if it is the first one that has passed
+    /// unseen.
+    #[doc(alias = "set_missed_tick_behavior")]
+    pub fn missed_runs(mut self, missed: MissedRuns) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// Waits for the next tick, and returns the instant for which it was planned. Nothing is lost if the
+    /// future is dropped before it is ready.
+    ///
+    /// # Errors
+    ///
+    /// [`TimerStopped`], if the executor stops before.
+    pub async fn tick(&mut self) -> Result<Instant, TimerStopped> {
+        poll_fn(|context| self.poll_tick(context)).await
+    }
+
+    /// The poll of [`tick`](Self::tick).
+    ///
+    /// # Errors
+    ///
+    /// The same as [`tick`](Self::tick).
+    pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, TimerStopped>> {
+        let period = Period::fixed_rate(self.period, self.missed);
+        loop {
+            ready!(self.sleep.poll_elapsed(context))?;
+            let (planned, clock) = (self.sleep.planned(), self.sleep.clock());
+            let now = clock.read();
+            let tick = clock.instant_of(planned).unwrap_or_else(|| clock.now());
+            let is_left_out = period.leaves_out_tick(planned, now, clock);
+            self.sleep.move_to(period.next_tick(planned, now));
+            if !is_left_out {
+                return Poll::Ready(Ok(tick));
+            }
+        }
+    }
+
+    /// Begins the grid anew: the next tick is one period from now.
+    pub fn reset(&mut self) {
+        self.sleep.reset(self.period);
+    }
+
+    /// Begins the grid anew, with the next tick at an instant of the executor's
+    /// [clock](crate::Handle::clock).
+    pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
+        self.sleep.reset_at(instant);
+    }
+
+    /// Returns the time between two ticks.
+    #[must_use]
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+}
+
+#[cfg(feature = "stream")]
+impl futures_core::Stream for Interval {
+    type Item = Instant;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Instant>> {
+        self.poll_tick(context).map(Result::ok)
+    }
+}
+
+impl fmt::Debug for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interval")
+            .field("period", &self.period)
+            .field("next", &self.sleep)
+            .finish_non_exhaustive()
     }
 }
 
@@ -215,3 +507,68 @@ impl fmt::Display for TimerStopped {
 }
 
 impl Error for TimerStopped {}
+
+/// Why a future with a [time limit](crate::Handle::timeout) has no output.
+///
+/// ```
+/// use std::{future, time::Duration};
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, TimeoutError};
+///
+/// let clock = ManualClock::new();
+/// clock.set_auto_advance(true);
+/// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
+/// let asked = executor.timeout(Duration::from_secs(2), future::pending::<()>());
+/// assert_eq!(executor.run_until(asked), Err(TimeoutError::Elapsed));
+/// assert_eq!(clock.elapsed(), Duration::from_secs(2));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias = "Elapsed")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeoutError {
+    /// The time was up before the future was ready.
+    Elapsed,
+    /// The executor stopped before, so that there was no limit any more.
+    Stopped(TimerStopped),
+}
+
+impl TimeoutError {
+    /// Returns `true` if the time was up.
+    #[must_use]
+    pub fn is_elapsed(&self) -> bool {
+        matches!(self, Self::Elapsed)
+    }
+}
+
+impl fmt::Display for TimeoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Elapsed => f.write_str("the time was up before the future was ready"),
+            Self::Stopped(stopped) => stopped.fmt(f),
+        }
+    }
+}
+
+impl Error for TimeoutError {}
+
+impl From<TimerStopped> for TimeoutError {
+    fn from(stopped: TimerStopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+/// Runs a future until the sleep is over. It is an async function because that pins the future in place,
+/// with no allocation.
+async fn limited<F: Future>(mut sleep: Sleep, future: F) -> Result<F::Output, TimeoutError> {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(Ok(output));
+        }
+        sleep.poll_elapsed(context).map(|ended| match ended {
+            Ok(()) => Err(TimeoutError::Elapsed),
+            Err(stopped) => Err(stopped.into()),
+        })
+    })
+    .await
+}
